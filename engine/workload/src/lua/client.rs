@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use memchr::memchr;
-use mlua::{Function, MultiValue, Thread, ThreadStatus, Value as LuaValue};
+use mlua::{FromLua, Function, String as LuaString, Table, Thread, ThreadStatus, Value as LuaValue};
 
 use super::counters::{Counter, Counters};
 use super::kept::Prepared;
 use super::natives;
 use super::request::{Answer, Kind, Request};
 use super::shared::Shared;
+use super::slate::set_number;
 use super::state::LuaState;
 use crate::lua::random;
 use crate::lua::random::Generator;
@@ -59,11 +60,10 @@ pub struct LuaClient {
     /// The last query's text, and the last execution's values.
     text: String,
     values: Vec<Value>,
+    /// Bytes on their way from Lua.
+    bytes: Vec<u8>,
     fatal: Vec<String>,
 }
-
-/// A request as it comes: its kind and what belongs to it.
-type Yielded = (LuaValue, LuaValue, LuaValue, LuaValue, LuaValue, MultiValue);
 
 impl LuaClient {
     /// Client `tid` of a script. If a command is quiet, the output of the script's top level is dropped, because it has
@@ -99,6 +99,7 @@ impl LuaClient {
             statements: BTreeMap::new(),
             text: String::new(),
             values: Vec::new(),
+            bytes: Vec::new(),
             fatal: Vec::new(),
         })
     }
@@ -107,16 +108,16 @@ impl LuaClient {
     fn resume(&mut self) -> Request {
         random::exchange(&mut self.generator);
         self.counters.lend();
-        let yielded: mlua::Result<Yielded> = match std::mem::take(&mut self.answer) {
+        let yielded: mlua::Result<LuaValue> = match std::mem::take(&mut self.answer) {
             Answer::Nothing => self.life.resume(()),
             Answer::Truth(truth) => self.life.resume(truth),
             Answer::Refused => self.life.resume(false),
-            Answer::Done { rows, columns, goes_on } => self.life.resume((rows as f64, columns, goes_on)),
+            Answer::Written => self.life.resume(true),
             Answer::Failed { sqlstate, message, whole } => self.life.resume((false, sqlstate, message, whole)),
         };
         random::exchange(&mut self.generator);
-        match yielded {
-            Ok(yielded) => self.understand(yielded),
+        match yielded.and_then(|kind| self.understand(&kind)) {
+            Ok(request) => request,
             Err(error) => self.fail(error.to_string()),
         }
     }
@@ -126,68 +127,83 @@ impl LuaClient {
         Request::Fatal
     }
 
-    fn understand(&mut self, (kind, first, second, third, fourth, rest): Yielded) -> Request {
-        let number = |value: &LuaValue| value.as_usize().unwrap_or(0);
-        let (connection, statement) = (number(&first), number(&second));
-        let Some(kind) = natives::request_kind(&kind) else {
-            return match self.life.status() {
+    fn understand(&mut self, kind: &LuaValue) -> mlua::Result<Request> {
+        let Some(kind) = natives::request_kind(kind) else {
+            return Ok(match self.life.status() {
                 ThreadStatus::Finished => Request::Finished,
                 _ => self.fail("the script yields a value that is not a request".to_owned()),
-            };
+            });
         };
         self.has_ended = matches!(kind, Kind::FirstQuery | Kind::FirstExecute | Kind::Ended);
-        match kind {
+        let slate = &self.state.slate;
+        Ok(match kind {
+            Kind::Query | Kind::FirstQuery => return self.take_query(),
             Kind::Execute | Kind::FirstExecute => {
-                let given = [third, fourth].into_iter().chain(rest).chain(std::iter::repeat(LuaValue::Nil));
+                let (connection, statement) = (slate.connection(), slate.statement());
                 let holes = self.statements.get(&statement).map_or(0, |prepared| prepared.holes);
                 self.values.resize(holes, Value::Unset);
-                self.values.iter_mut().zip(given).for_each(|(value, given)| take_value(value, &given));
+                if !slate.take_values(&mut self.values, &mut self.bytes) {
+                    let given = self.arguments()?;
+                    for (value, number) in self.values.iter_mut().zip(1..) {
+                        take_value(value, &given.raw_get(number)?);
+                    }
+                }
                 Request::Execute { connection, statement }
             }
-            Kind::More => Request::More,
-            Kind::Query | Kind::FirstQuery => self.take_text(connection, &second),
-            Kind::Rollback => Request::Rollback { connection },
             Kind::Prepare => {
-                let text = third.as_string().map(|text| text.as_bytes().to_vec()).unwrap_or_default();
-                let types: Vec<u32> = [fourth].iter().chain(&rest).filter_map(LuaValue::as_u32).collect();
-                self.statements.insert(statement, Prepared::new(statement, &text, &types));
+                let (connection, statement) = (slate.connection(), slate.statement());
+                let given = self.arguments()?;
+                let (text, types): (LuaString, Vec<u32>) = (given.raw_get(1)?, given.raw_get(2)?);
+                self.statements.insert(statement, Prepared::new(statement, &text.as_bytes(), &types));
                 Request::Prepare { connection, statement }
             }
             Kind::Close => {
                 // As in sysbench, the server keeps the statement.
-                self.statements.remove(&connection);
+                self.statements.remove(&slate.statement());
                 Request::Nothing
             }
+            Kind::More => Request::More,
+            Kind::Rollback => Request::Rollback { connection: slate.connection() },
             Kind::Ended => Request::Nothing,
-            Kind::Connect => Request::Connect(connection),
-            Kind::Reconnect => Request::Reconnect(connection),
-            Kind::Disconnect => Request::Disconnect(connection),
+            Kind::Connect => Request::Connect(slate.connection()),
+            Kind::Reconnect => Request::Reconnect(slate.connection()),
+            Kind::Disconnect => Request::Disconnect(slate.connection()),
             Kind::Ready => Request::Ready,
-            Kind::Left => Request::Left { is_complete: first == LuaValue::Boolean(true) },
+            Kind::Left => Request::Left { is_complete: self.argument()? },
             Kind::Fatal => {
-                self.fatal = first.as_string().map(|line| line.to_string_lossy()).into_iter().collect();
+                self.fatal =
+                    self.argument::<Option<LuaString>>()?.map(|line| line.to_string_lossy()).into_iter().collect();
                 Request::Fatal
             }
-            Kind::Sleep => Request::Sleep(duration(&first)),
-        }
+            Kind::Sleep => Request::Sleep(Duration::try_from_secs_f64(self.argument()?).unwrap_or_default()),
+        })
+    }
+
+    /// What belongs to a request and is not on the slate.
+    fn arguments(&self) -> mlua::Result<Table> {
+        self.state.native.raw_get("arguments")
+    }
+
+    /// The only one.
+    fn argument<T: FromLua>(&self) -> mlua::Result<T> {
+        self.arguments()?.raw_get(1)
     }
 
     /// Takes a query's text over, up to a zero, as C does.
-    fn take_text(&mut self, connection: usize, text: &LuaValue) -> Request {
-        self.text.clear();
-        let LuaValue::String(text) = text else { return Request::Query { connection } };
-        let bytes = text.as_bytes();
-        let bytes = &bytes[..memchr(0, &bytes).unwrap_or(bytes.len())];
-        match std::str::from_utf8(bytes) {
-            Ok(text) => {
-                self.text.push_str(text);
-                Request::Query { connection }
-            }
-            Err(_) => {
-                self.answer = Answer::failed("22021", "the query's text is not valid UTF-8");
-                Request::Nothing
-            }
+    fn take_query(&mut self) -> mlua::Result<Request> {
+        let connection = self.state.slate.connection();
+        self.bytes.clear();
+        if !self.state.slate.take_text(&mut self.bytes) {
+            self.bytes.extend_from_slice(&self.argument::<LuaString>()?.as_bytes());
         }
+        let end = memchr(0, &self.bytes).unwrap_or(self.bytes.len());
+        let Ok(text) = std::str::from_utf8(&self.bytes[..end]) else {
+            self.answer = Answer::failed("22021", "the query's text is not valid UTF-8");
+            return Ok(Request::Nothing);
+        };
+        self.text.clear();
+        self.text.push_str(text);
+        Ok(Request::Query { connection })
     }
 
     /// The action with a statement that is there.
@@ -201,14 +217,15 @@ impl LuaClient {
 
     /// Keeps what the script may fetch.
     fn done(&mut self, answered: &Answered) -> Answer {
-        let count = |description: &Vec<u8>| description.first_chunk().map_or(0, |count| u16::from_be_bytes(*count));
-        let columns = answered.columns.as_ref().map(count);
         if let Some(number) = self.current {
             self.state.fetched.borrow_mut().keep(number, answered);
         }
         match answered.kind {
             QueryKind::Nothing => Answer::Refused,
-            _ => Answer::Done { rows: answered.rows, columns, goes_on: std::mem::take(&mut self.goes_on) },
+            _ => {
+                self.state.slate.answer(answered, std::mem::take(&mut self.goes_on));
+                Answer::Written
+            }
         }
     }
 }
@@ -347,17 +364,11 @@ impl Program for LuaClient {
     }
 }
 
-/// A time from a number of seconds.
-fn duration(seconds: &LuaValue) -> Duration {
-    let number = seconds.as_f64().or_else(|| seconds.as_i64().map(|seconds| seconds as f64));
-    number.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or_default()
-}
-
 /// A parameter's value.
 fn take_value(value: &mut Value, given: &LuaValue) {
     match given {
         LuaValue::Integer(number) => *value = Value::Int(*number),
-        LuaValue::Number(number) => value.set_text(number.to_string().as_bytes()),
+        LuaValue::Number(number) => set_number(value, *number),
         LuaValue::String(text) => value.set_text(&text.as_bytes()),
         _ => *value = Value::Unset,
     }

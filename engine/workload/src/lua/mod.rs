@@ -11,6 +11,7 @@ mod request;
 mod script;
 mod search;
 mod shared;
+mod slate;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -70,13 +70,8 @@ pub enum Answer {
     #[default]
     Nothing,
     Truth(bool),
-    /// Rows, and how many columns they have, if that was said: of a prepared statement it is when it is prepared. Whether the
-    /// event may be followed by another one without asking.
-    Done {
-        rows: u64,
-        columns: Option<u16>,
-        goes_on: bool,
-    },
+    /// The server has done it; what it said is on the slate.
+    Written,
     /// The server reported no error, but it did nothing either.
     Refused,
     /// SQLSTATE, message, and all that the server says.

@@ -3,7 +3,7 @@
 //! Scripts of sysbench use LuaJIT's `ffi` and the `debug` library, with which Lua can break any promise that Rust makes.
 //! mlua gives them out by one function that is unsafe for this reason, and it is called here and nowhere else. Whoever runs
 //! a script trusts it as they would a program: sysbench runs it with the same libraries. Our own prelude uses `ffi` for
-//! calls of native functions that take and return numbers only.
+//! calls of native functions that take and return numbers only, and for the [slate](super::slate).
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
@@ -15,9 +15,11 @@ use mlua::{ChunkMode, Function, Lua, LuaOptions, StdLib, Table};
 use super::kept::Fetched;
 use super::natives;
 use super::shared::Shared;
+use super::slate::Slate;
 
 /// The prelude's parts in the order in which they are run.
-const PRELUDE: [(&str, &str); 15] = [
+const PRELUDE: [(&str, &str); 16] = [
+    ("=slate.lua", include_str!("prelude/slate.lua")),
     ("=requests.lua", include_str!("prelude/requests.lua")),
     ("=interface.lua", include_str!("prelude/interface.lua")),
     ("=rand.lua", include_str!("prelude/rand.lua")),
@@ -41,6 +43,8 @@ pub struct LuaState {
     /// What the prelude and Rust share, out of a script's sight.
     pub native: Table,
     pub fetched: Rc<RefCell<Fetched>>,
+    /// Lua has its address.
+    pub slate: Box<Slate>,
 }
 
 impl LuaState {
@@ -51,11 +55,13 @@ impl LuaState {
         // SAFETY: see the head of this file.
         let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, options) };
         let fetched = Rc::default();
+        let slate = Box::<Slate>::default();
         let native = natives::install(&lua, shared, tid, &fetched)?;
+        native.set("slate", lua.create_table_from(slate.described())?)?;
         for part in compiled(&lua)? {
             lua.load(&part[..]).set_mode(ChunkMode::Binary).call::<()>(&native)?;
         }
-        Ok(Self { lua, native, fetched })
+        Ok(Self { lua, native, fetched, slate })
     }
 
     /// A function of the prelude.

@@ -91,7 +91,7 @@ impl Context<'_> {
                 let part = plan::part(&self.settings)?;
                 let workload = test.workload(&self.settings, part.shard)?;
                 let mode = test.mode(&self.settings);
-                let clients = plan::command(&self.settings, part, target, workload, mode, plan::JOBS);
+                let clients = plan::command(&self.settings, part, target, workload, mode);
                 return Ok(self.run(&plan::load(&self.settings, clients)?, test));
             }
         }
@@ -117,7 +117,7 @@ impl Context<'_> {
                 script.init()?;
                 let workload = script.workload(Role::Events)?;
                 let mode = self.mode_of_scripts();
-                let clients = plan::command(&self.settings, part, target, workload, mode, plan::JOBS_OF_SCRIPTS);
+                let clients = plan::command(&self.settings, part, target, workload, mode);
                 Ok(self.run(&plan::load(&self.settings, clients)?, script))
             }
             _ => Err(unknown(command)),
@@ -190,7 +190,7 @@ impl Context<'_> {
         }
         let workload = script.workload(Role::Command(command.to_owned()))?;
         let mode = self.mode_of_scripts();
-        let plan = plan::command(&self.settings, part, target, workload, mode, plan::JOBS_OF_SCRIPTS);
+        let plan = plan::command(&self.settings, part, target, workload, mode);
         let never = AtomicBool::new(false);
         match drive::run(&plan, self.clock, &never, &mut Failures { log: &mut *self.log }) {
             Ok(_) => Ok(0),

@@ -19,11 +19,9 @@ use workload::Workload;
 use workload::seeds::Seeds;
 use workload::settings::Settings;
 
-/// Threads for the clients of a native test, where there are no more processors.
-pub const JOBS: usize = 1;
-/// Those for the clients of a script: Lua takes longer, and the system shares the processors out by threads, of which sysbench
-/// has one for each client.
-pub const JOBS_OF_SCRIPTS: usize = 16;
+/// As many clients have a thread each, more share them: the system shares the processors out by threads, and where these are
+/// scarce, a client that shares its thread gets less than one of sysbench's, which has one for each.
+const JOBS: usize = 16;
 
 /// The server that the options name; what they leave open is libpq's: the password from `PGPASSWORD` or the password file.
 pub fn target(settings: &Settings) -> Result<Arc<Target>, SysbenchError> {
@@ -106,19 +104,18 @@ pub fn part_of_command(settings: &Settings, parallel: bool) -> Result<ClientShar
     if parallel { part(settings) } else { Ok(ClientShare::of_clients(shard(settings)?, 1)) }
 }
 
-/// The plan of a command, in which one client's end does not end the others. Unless `--jobs` says another number, there is a
-/// thread for each processor, and there are up to `jobs` where clients are more.
+/// The plan of a command, in which one client's end does not end the others. Unless `--jobs` says another number, each
+/// has a thread, up to 16 or as many as there are processors.
 pub fn command(
     settings: &Settings,
     part: ClientShare,
     target: Arc<Target>,
     workload: Arc<dyn Workload>,
     mode: QueryMode,
-    jobs: usize,
 ) -> Plan {
     let jobs = match usize::try_from(settings.int("jobs")) {
         Ok(jobs @ 1..) => jobs,
-        _ => available_parallelism().map_or(jobs, |processors| jobs.max(processors.get())),
+        _ => available_parallelism().map_or(JOBS, |processors| JOBS.max(processors.get())),
     }
     .min(part.clients());
     Plan { mode, ..staged(settings, part, jobs, Some(target), workload) }
@@ -176,7 +173,7 @@ mod tests {
     fn load_of(settings: &Settings) -> Plan {
         let target = target(settings).unwrap();
         let part = part(settings).unwrap();
-        load(settings, command(settings, part, target, Arc::new(Nothing), QueryMode::Prepared, JOBS)).unwrap()
+        load(settings, command(settings, part, target, Arc::new(Nothing), QueryMode::Prepared)).unwrap()
     }
 
     fn staged_of(plan: &Plan) -> StagedPlan {
@@ -209,29 +206,20 @@ mod tests {
         let plan = loaded(&[("threads", 3), ("jobs", 2)]);
         assert_eq!((plan.clients, plan.jobs, plan.seeds.clients.len()), (3, 2, 3));
         assert_eq!(loaded(&[("threads", 3), ("jobs", 8)]).jobs, 3);
-        assert!((1..=3).contains(&loaded(&[("threads", 3)]).jobs));
     }
 
     #[test]
-    fn scripts_have_a_thread_for_each_client_up_to_sixteen_or_for_each_processor() {
-        let jobs = |threads: i64, jobs: i64, default| {
-            let settings = settings(&[("threads", threads), ("jobs", jobs)]);
-            let (part, target) = (part(&settings).unwrap(), target(&settings).unwrap());
-            command(&settings, part, target, Arc::new(Nothing), QueryMode::Simple, default).jobs
-        };
+    fn each_client_has_a_thread_up_to_sixteen_or_as_many_as_processors() {
+        let jobs = |threads: i64, jobs: i64| loaded(&[("threads", threads), ("jobs", jobs)]).jobs;
         let processors = available_parallelism().unwrap().get();
-        assert_eq!(
-            [(3, 0), (100, 0), (100, 5)].map(|(threads, given)| jobs(threads, given, JOBS_OF_SCRIPTS)),
-            [3, processors.max(16), 5]
-        );
-        assert_eq!(jobs(1000, 0, JOBS), processors.min(1000));
+        assert_eq!([jobs(3, 0), jobs(100, 0), jobs(100, 5)], [3, processors.max(16), 5]);
     }
 
     #[test]
     fn commands_run_in_all_clients_or_in_one() {
         let clients = |settings: &Settings, parallel| {
             let (part, target) = (part_of_command(settings, parallel).unwrap(), target(settings).unwrap());
-            command(settings, part, target, Arc::new(Nothing), QueryMode::Simple, JOBS).clients
+            command(settings, part, target, Arc::new(Nothing), QueryMode::Simple).clients
         };
         let whole = settings(&[("threads", 3)]);
         assert_eq!([clients(&whole, true), clients(&whole, false)], [3, 1]);

@@ -14,7 +14,8 @@ local NONE, IGNORABLE, FATAL = sysbench.sql.error.NONE, sysbench.sql.error.IGNOR
 -- libpq's number of an answer that is an error
 local PGRES_FATAL_ERROR = 7
 
-local turn, query, first_query, yield = native.turn, kind.query, kind.first_query, native.yield
+local turn, slate, ask, write_text = native.turn, native.slate, native.ask, native.write_text
+local query, first_query = kind.query, kind.first_query
 
 -- Deadlock, serialization failure, unique violation: the event is to be restarted.
 local ignorable = {["40P01"] = true, ["40001"] = true, ["23505"] = true}
@@ -35,19 +36,20 @@ local function is_usable(con)
    return true
 end
 
--- Makes a result of an answer to a query: its rows, its columns, and whether the next event may follow. Of a failure it says what it is, as the driver does, and returns nil. `stmt` is the
+-- Makes a result of an answer to a query. Of a failure it says what it is, as the driver does, and returns nil. `stmt` is the
 -- statement's record, if it was prepared.
-local function take_answer(con, caller, text, stmt, rows, fields, message)
-   if rows then
-      turn.goes_on = message
+local function take_answer(con, caller, text, stmt, is_done, state, message)
+   if is_done then
+      turn.goes_on = slate.goes_on ~= 0
       if con.error ~= NONE then
          note(con, NONE)
       end
+      local rows, fields = slate.rows, slate.columns
       if stmt then
          -- this was told when it was prepared
          fields = stmt.nfields
       end
-      if not fields then
+      if fields < 0 then
          if not con.is_free then
             forget_result(con)
          end
@@ -66,13 +68,14 @@ local function take_answer(con, caller, text, stmt, rows, fields, message)
    if not con.is_free then
       forget_result(con)
    end
-   if ignorable[fields] then
-      note(con, IGNORABLE, fields, message)
-      request(kind.rollback, con.number)
+   if ignorable[state] then
+      note(con, IGNORABLE, state, message)
+      slate.connection = con.number
+      request(kind.rollback)
       return nil
    end
-   note(con, FATAL, fields, message)
-   if not fields then
+   note(con, FATAL, state, message)
+   if not state then
       return nil
    end
    say(true, string.format("%s() failed: %d %s", caller, PGRES_FATAL_ERROR, message))
@@ -86,11 +89,10 @@ local function run(con, text)
    if not is_usable(con) then
       return nil
    end
-   local asked = query
-   if turn.has_ended then
-      turn.has_ended, asked = false, first_query
-   end
-   return take_answer(con, "PQexec", text, nil, yield(asked, con.number, text))
+   slate.connection = con.number
+   write_text(text)
+   local is_done, state, message = ask(query, first_query)
+   return take_answer(con, "PQexec", text, nil, is_done, state, message)
 end
 
 -- Raises what went wrong in the caller of the method that calls this; not by a tail call, which hides the method. `con` is the
@@ -163,7 +165,8 @@ function C.db_connection_close(pointer)
       return 0
    end
    con.is_closed = true
-   request(kind.disconnect, con.number)
+   slate.connection = con.number
+   request(kind.disconnect)
    return 0
 end
 
@@ -176,7 +179,8 @@ end
 local function close(con, pointer)
    if not con.is_closed then
       con.is_closed = true
-      request(kind.disconnect, con.number)
+      slate.connection = con.number
+      request(kind.disconnect)
    end
    parts.connections.free(con.number, con.made, pointer)
    parts.results.free(con.number, con.rs, con.result)
@@ -187,7 +191,8 @@ function C.db_connection_free(pointer)
 end
 
 local function reconnect(con)
-   local done, _, message = request(kind.reconnect, con.number)
+   slate.connection = con.number
+   local done, _, message = request(kind.reconnect)
    con.is_closed = not done
    if not done then
       say(true, "Connection to database failed: " .. message .. "\n")

@@ -51,7 +51,8 @@ local function connect(driver, name)
    parts.close_dropped()
    local number = native.connections
    native.connections = number + 1
-   local done, _, message = request(kind.connect, number)
+   native.slate.connection = number
+   local done, _, message = request(kind.connect)
    if not done then
       say(true, "Connection to database failed: " .. message .. "\n")
       return nil

@@ -47,26 +47,32 @@ own.C = setmetatable(C, {__index = ffi.C})
 package.loaded.ffi = own
 _G.ffi = own
 
-function thread_run(thread_id)
-   while C.sb_more_events(thread_id) do
-      C.sb_event_start(thread_id)
-      local is_done, outcome
-      repeat
-         is_done, outcome = pcall(event, thread_id)
-         if not is_done then
-            if type(outcome) ~= "table" or outcome.errcode ~= sysbench.error.RESTART_EVENT then
-               error(outcome, 0)
-            end
-            local hook = sysbench.hooks.before_restart_event
-            if hook then
-               hook(outcome)
-            end
-         end
-      until is_done
-      if outcome then
+-- Events one after the other, up to the last one or a problem; the first one is begun, or it is to be restarted. LuaJIT compiles
+-- the loop if neither another loop nor `pcall` is in it.
+local function events(thread_id, is_restarted)
+   while is_restarted or C.sb_more_events(thread_id) do
+      if not is_restarted then
+         C.sb_event_start(thread_id)
+      end
+      is_restarted = false
+      if event(thread_id) then
          break
       end
       C.sb_event_stop(thread_id)
+   end
+end
+
+function thread_run(thread_id)
+   local is_done, problem = pcall(events, thread_id, false)
+   while not is_done do
+      if type(problem) ~= "table" or problem.errcode ~= sysbench.error.RESTART_EVENT then
+         error(problem, 0)
+      end
+      local hook = sysbench.hooks.before_restart_event
+      if hook then
+         hook(problem)
+      end
+      is_done, problem = pcall(events, thread_id, true)
    end
 end
 
@@ -102,6 +108,7 @@ local function begin(script, argument)
       fail(nil, problem)
    end
    native.export_options()
+   native.heat()
 end
 
 -- The life of a client that takes part in a run, to be made a coroutine.

@@ -15,15 +15,51 @@ end
 -- Of the event under way: whether the next one begins at once if it ends now, and whether it has ended and the event loop
 -- does not know that yet. Then the next request says so.
 local turn = {goes_on = false, has_ended = false}
-native.turn, native.yield = turn, raw_yield
+native.turn = turn
 
+-- Behind a yield LuaJIT goes on with a new trace, and with another one behind the next, without end where the functions on the
+-- way were compiled before the loop that calls them. So the way to each yield leads through a loop that is compiled before
+-- the first event: a trace that comes to it ends there, and the loop's own goes on.
+local function pass(rounds)
+   for _ = 1, rounds do end
+end
+
+-- More rounds than it takes to have a loop compiled.
+function native.heat()
+   pass(200)
+end
+
+-- Behind a yield LuaJIT goes on only where the function that yields has been called by the trace, and where what comes back is
+-- a fixed number of values.
+local function hand_over(kind)
+   return raw_yield(kind)
+end
+
+-- The only way out of the coroutine.
+local function yield(kind)
+   pass(1)
+   local first, second, third, fourth = hand_over(kind)
+   return first, second, third, fourth
+end
+
+-- Asks for what is on the slate, by one kind of request, or by another where the event before has ended.
+function native.ask(usual, first)
+   local kind = usual
+   if turn.has_ended then
+      turn.has_ended, kind = false, first
+   end
+   return yield(kind)
+end
+
+-- A request with arguments.
 function native.request(kind, ...)
    turn.goes_on = false
    if turn.has_ended then
       turn.has_ended = false
-      raw_yield(native.kind.ended)
+      yield(native.kind.ended)
    end
-   return raw_yield(kind, ...)
+   native.arguments = {...}
+   return yield(kind)
 end
 
 -- While a state is closed, finalizers of the script run, and native functions are no more.

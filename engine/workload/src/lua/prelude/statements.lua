@@ -4,7 +4,9 @@ local native = ...
 
 local ffi = require("ffi")
 local parts, C, text_of, types = native.sql, native.C, native.text, sysbench.sql.type
-local request, kind, say, turn, yield = native.request, native.kind, native.say, native.turn, native.yield
+local request, kind, say = native.request, native.kind, native.say
+local slate, ask, write_values = native.slate, native.ask, native.write_values
+local execute_kind, first_execute = kind.execute, kind.first_execute
 local connection, note, is_usable, take_answer, run, raise =
    parts.connection, parts.note, parts.is_usable, parts.take_answer, parts.run, parts.raise
 local close_dropped, value_of = parts.close_dropped, parts.value_of
@@ -22,25 +24,28 @@ local oids = {
 local function has_server_prepare(stmt, types_)
    local con = stmt.connection
    close_dropped()
-   local done, fields, message, whole = request(kind.prepare, con.number, stmt.number, stmt.text, unpack(types_))
+   slate.connection, slate.statement = con.number, stmt.number
+   local done, state, message, whole = request(kind.prepare, stmt.text, types_)
    if done then
       if con.error ~= NONE then
          note(con, NONE)
       end
+      local fields = slate.columns
       stmt.is_prepared, stmt.nfields = true, fields
-      if fields and fields > 0 then
+      if fields > 0 then
          stmt.columns = native.columns(con.number)
       end
       return true
    end
-   note(con, FATAL, fields, message)
+   note(con, FATAL, state, message)
    say(true, "PQprepare() failed: " .. whole .. "\n")
    return false
 end
 
 local function close(stmt, pointer)
    if stmt.is_prepared then
-      request(kind.close, stmt.number)
+      slate.statement = stmt.number
+      request(kind.close)
    end
    parts.statements.free(stmt.number, stmt.made, pointer)
 end
@@ -140,26 +145,6 @@ local function execute_emulated(stmt)
    return rs
 end
 
-local function request_execution(stmt)
-   local params, number, con = stmt.params, stmt.number, stmt.connection.number
-   local count, asked = #params, kind.execute
-   if turn.has_ended then
-      turn.has_ended, asked = false, kind.first_execute
-   end
-   if count == 0 then
-      return yield(asked, con, number)
-   elseif count == 1 then
-      return yield(asked, con, number, value_of(params[1]))
-   elseif count == 2 then
-      return yield(asked, con, number, value_of(params[1]), value_of(params[2]))
-   end
-   local values = {}
-   for i = 1, count do
-      values[i] = value_of(params[i])
-   end
-   return yield(asked, con, number, unpack(values, 1, count))
-end
-
 local function execute(stmt)
    local con = stmt.connection
    if not is_usable(con) then
@@ -173,7 +158,11 @@ local function execute(stmt)
       note(con, FATAL)
       return nil
    end
-   return take_answer(con, "PQexecPrepared", nil, stmt, request_execution(stmt))
+   local params = stmt.params
+   slate.connection, slate.statement = con.number, stmt.number
+   write_values(params, #params, value_of)
+   local is_done, state, message = ask(execute_kind, first_execute)
+   return take_answer(con, "PQexecPrepared", nil, stmt, is_done, state, message)
 end
 
 function C.db_execute(stmt)

@@ -5,6 +5,7 @@ mod errors;
 mod interface;
 mod lives;
 mod queries;
+mod slate;
 
 use std::sync::Arc;
 
