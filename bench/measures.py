@@ -80,12 +80,12 @@ Measure = Callable[[Bench], Iterator[Figure]]
 
 def at_most(limit: float) -> Goal:
     """Ours is not above a number."""
-    return Goal(f"<= {limit:g}", lambda values: OURS in values and median(values[OURS]) <= limit)
+    return Goal(f"<= {round(limit, 3):g}", lambda values: OURS in values and median(values[OURS]) <= limit)
 
 
 def at_least(limit: float) -> Goal:
     """Ours is not below a number."""
-    return Goal(f">= {limit:g}", lambda values: OURS in values and median(values[OURS]) >= limit)
+    return Goal(f">= {round(limit, 3):g}", lambda values: OURS in values and median(values[OURS]) >= limit)
 
 
 def ratio_to(other: str, low: float | None = None, high: float | None = None) -> Goal:
@@ -97,7 +97,7 @@ def ratio_to(other: str, low: float | None = None, high: float | None = None) ->
         found = median(ratios(values, other))
         return (low is None or found >= low) and (high is None or found <= high)
 
-    bound = f">= {low:g}" if low is not None else f"<= {high:g}"
+    bound = f">= {round(low, 3):g}" if low is not None else f"<= {round(high, 3):g}"
     return Goal(f"{bound} x {other}", met)
 
 
