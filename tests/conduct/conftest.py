@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
-from pgtrial.evidence.collect import flush
-from pgtrial.evidence.collect.flush import Rates
-from pgtrial.machines.machine import LOCAL, Machine
-
-
-@pytest.fixture(scope="package", autouse=True)
-def flushes_measured_once() -> Iterator[None]:
-    """Measures each volume of this machine once, by dd. pg_test_fsync would take seconds of processor time an arm."""
-    measure = flush.flush_rate
-    known: dict[int, Rates] = {}
-
-    def measured(machine: Machine, directory: Path, program: Path | None = None) -> Rates:
-        if machine is not LOCAL:
-            return measure(machine, directory, program)
-        volume = directory.stat().st_dev
-        if volume not in known:
-            known[volume] = measure(machine, directory)
-        return dict(known[volume])
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flush, "flush_rate", measured)
-        yield
+from tests.flushes import flushes_measured_once  # noqa: F401 - a fixture of this folder
 
 
 @pytest.fixture
