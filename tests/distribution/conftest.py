@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         require(shutil.which(program), program)
     output = tmp_path_factory.mktemp("distribution") / "dist"
     command = [sys.executable, "-m", "distribution", "--here", "--output", str(output)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # xz at its own level takes four more seconds for a package that is a tenth smaller
+    environment = {**os.environ, "DPKG_DEB_COMPRESSOR_LEVEL": "0"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (source,), (wheel,), (deb,) = (output.glob(f"*.{ending}") for ending in ("tar.gz", "whl", "deb"))
     (lab,) = output.with_name("dist-work").glob("source/lab/*.whl")
