@@ -79,7 +79,7 @@ def run_to_its_end(attack: Attack, folder: Path, study: str, attacker: Attacker)
                 attack.defect(f"a lab did not end within {PATIENCE_S:.0f} s")
                 return None
         if "Traceback" in said:
-            attack.defect(f"a lab ended with a traceback: {said.strip().splitlines()[-1]}")
+            attack.defect(f"a lab ended with a traceback: {_last_place(said)}")
         _check_kept(attack, stored, folder)
         # a lab that was killed after its report had nothing left to do, and the same command would begin a new study
         if lab.process.returncode == 0 or any(folder.glob("results/*/report.html")):
@@ -145,6 +145,13 @@ def _check_complete(attack: Attack, folder: Path) -> StudyDirectory | None:
 def forget(folder: Path) -> None:
     """Remove what a study has written."""
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _last_place(said: str) -> str:
+    """Of a traceback the last place in this project, and what follows it."""
+    lines = said.strip().splitlines()
+    places = [number for number, line in enumerate(lines) if "/pgtrial/" in line and line.lstrip().startswith("File ")]
+    return " ".join(line.strip() for line in lines[places[-1] :]) if places else lines[-1]
 
 
 def _name(process: psutil.Process) -> str:

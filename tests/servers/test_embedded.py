@@ -14,10 +14,12 @@ from pgtrial.machines.machine import LOCAL
 from pgtrial.machines.volumes import mount_of, mountinfo
 from pgtrial.model.errors import ArmError, StudyError, TrialError
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.servers import made
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.cluster import Cluster
 from pgtrial.servers.postmaster import server_processes
+from pgtrial.servers.workspace import Workspace
 from tests.conftest import VERSIONS, require, require_engine, require_root, require_server
 
 
@@ -33,16 +35,16 @@ def _silent(line):
 
 @pytest.fixture
 def arms_of(workspace):
-    made = []
+    opened = []
 
     def make(spec):
         require_server(18)
         arms = make_arms(spec, workspace)
-        made.extend(arms.values())
+        opened.extend(arms.values())
         return arms
 
     yield make
-    for arm in made:
+    for arm in opened:
         arm.close()
 
 
@@ -69,6 +71,28 @@ def test_every_trial_of_every_version_starts_from_the_same_data(arms_of, workspa
         assert not served.exists()
         assert server_processes(served) == []
     assert "database system is ready" in (tmp_path / "server.log").read_text()
+
+
+def _end(session):
+    session.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
+def test_a_server_that_goes_away_before_the_first_trial_is_told_in_one_sentence(fresh_state, monkeypatch):
+    require_engine()
+    spec = _spec()
+    gone = "^arms.A: the server did not answer: terminating connection due to administrator command"
+    with Workspace(fresh_state) as workspace:
+        arm = make_arms(spec, workspace)["A"]
+        with monkeypatch.context() as patched:
+            patched.setattr(made, "check_data", lambda name, needs, session: _end(session))
+            with pytest.raises(StudyError, match=gone):
+                arm.check(Needs.of(spec))
+        with monkeypatch.context() as patched:
+            patched.setattr(made, "_prefill_wal", lambda target, data: _end(target.connect()))
+            with pytest.raises(ArmError, match=gone):
+                arm.prepare(PgbenchTables(1), _silent)
+        arm.prepare(PgbenchTables(1), _silent)
+        arm.close()
 
 
 def test_arms_that_differ_in_settings_alone_share_a_template(arms_of, workspace):

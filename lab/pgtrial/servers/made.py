@@ -222,15 +222,19 @@ class MadeArm:
         except (ArmError, TrialError, HostTrouble) as error:
             _heed_interrupt(error)
             raise StudyError(f"arms.{self.name}: {error}") from None
+        except psycopg.OperationalError as error:
+            raise StudyError(f"arms.{self.name}: {_gone(error)}") from None
 
     @contextmanager
     def _complaining(self) -> Iterator[None]:
-        """What goes wrong with the host stops the study, in a sentence that names the arm."""
+        """What goes wrong outside of trials stops the study, in a sentence that names the arm."""
         try:
             yield
         except HostTrouble as error:
             _heed_interrupt(error)
             raise ArmError(f"arms.{self.name}: {error}") from None
+        except psycopg.OperationalError as error:
+            raise ArmError(f"arms.{self.name}: {_gone(error)}") from None
 
     @contextmanager
     def _trial(self) -> Iterator[None]:
@@ -241,7 +245,7 @@ class MadeArm:
             _heed_interrupt(lost)
             raise TrialError(f"the server's host was lost in mid-trial: {lost}") from None
         except psycopg.OperationalError as error:
-            raise TrialError(f"the server did not answer: {one_line(error)}") from None
+            raise TrialError(_gone(error)) from None
 
     def _check_space(self, data: Data, templates: int = 1, copies: int = 1) -> None:
         room = self._site.room
@@ -347,6 +351,10 @@ def _heed_interrupt(error: BaseException) -> None:
         if isinstance(behind, KeyboardInterrupt):
             raise behind from None
         behind = behind.__context__
+
+
+def _gone(error: psycopg.OperationalError) -> str:
+    return f"the server did not answer: {one_line(error)}"
 
 
 def _silent(line: str) -> None:
