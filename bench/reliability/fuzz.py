@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from bench.reliability.kind import Attack, Campaign, Figure, Kind, Missing
 
@@ -26,6 +28,7 @@ _SAID_S = 60.0
 _RUNS = re.compile(r"stat::number_of_executed_units:\s+(\d+)")
 _PEAK = re.compile(r"stat::peak_rss_mb:\s+(\d+)")
 _COVERED = re.compile(r"cov: (\d+)")
+_TOLD = re.compile(rb"#\d+\t|stat::|.*(panicked|ERROR: libFuzzer)")
 
 
 def _run(campaign: Campaign) -> Iterator[Figure]:
@@ -57,23 +60,28 @@ def _fuzz(campaign: Campaign, name: str, program: Path) -> Figure:
     corpus, kept = campaign.scratch / "corpus" / name, _FOLDER / "artifacts" / name
     for folder in (corpus, kept):
         folder.mkdir(parents=True, exist_ok=True)
-    log = campaign.scratch / f"{name}.log"
     options = [f"-max_total_time={campaign.fuzz_s:.0f}", f"-timeout={_LONGEST_INPUT_S}", "-print_final_stats=1"]
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(
-            [program, *options, f"-artifact_prefix={kept}/", corpus], stderr=output, stdout=output
-        ) as fuzz,
-    ):
+    command = [program, *options, f"-artifact_prefix={kept}/", corpus]
+    lines: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as fuzz:
+        assert fuzz.stdout is not None
+        reader = threading.Thread(target=_keep_lines, args=(fuzz.stdout, lines))
+        reader.start()
         _watch(campaign, name, fuzz)
-    said = log.read_text(errors="replace")
+        reader.join()
+    said = "\n".join(lines)
     runs, peak = (int(found[-1]) if (found := pattern.findall(said)) else 0 for pattern in (_RUNS, _PEAK))
     covered = _COVERED.findall(said)
     if fuzz.returncode != 0:
-        why = next((line for line in said.splitlines() if "panicked" in line or "ERROR: libFuzzer" in line), "it died")
+        why = next((line for line in lines if "panicked" in line or "ERROR: libFuzzer" in line), "it died")
         attack.defect(f"{name}: {why.strip()}; the input is in {kept}")
     attack.count = runs
     return attack.figure(f"{covered[-1] if covered else 0} places of the code reached, {peak} MB of memory at most")
+
+
+def _keep_lines(output: IO[bytes], lines: list[str]) -> None:
+    """Keep what the fuzzer says, and why the target died; a target prints gigabytes of what servers tell."""
+    lines += [line.decode(errors="replace") for line in output if _TOLD.match(line)]
 
 
 def _watch(campaign: Campaign, name: str, fuzz: subprocess.Popen[bytes]) -> None:
