@@ -94,7 +94,4 @@ def test_order_entry_is_made_and_run_and_its_procedures_are_refused_where_there_
         assert "error: --procedures needs PostgreSQL 11 or later, and this server is " in called.stderr
     else:
         assert (called.status, called.stderr) == (0, "")
-    with database.connect() as connection:
-        # these planners expect one customer in condition 10, and join its three parts by nested loops: two minutes
-        connection.execute("ALTER DATABASE old SET enable_nestloop = off")
     assert order_entry.run(database, "check").status == 0
