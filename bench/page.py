@@ -103,9 +103,9 @@ BENCHMARKS = Page(
 SWAP = Page(
     "swap.md",
     "If you swap the program",
-    "Each pair of programs gets the same words, and nothing is named that has a default. So pgbench has one thread, and "
-    "ours as pgbench; sysbench has one for each client, and ours as sysbench too, up to 16. The CPU is that of the "
-    "client's process from start to end.",
+    "Each pair of programs gets the same words, and nothing is named that has a default. So pgbench has one "
+    "thread, and ours as pgbench; sysbench has one for each client, and ours as sysbench too, up to 16. The CPU is "
+    "that of the client's process from start to end.",
 )
 
 
