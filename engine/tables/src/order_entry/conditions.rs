@@ -134,7 +134,8 @@ pub const CONDITIONS: [Condition; 12] = [
 /// Begins the transaction of all conditions: they are about one moment, even while a load runs.
 pub fn begin(session: &mut Session) -> Result<(), ConnectionError> {
     session.query("begin isolation level repeatable read read only")?;
-    // those of PostgreSQL 10 and 13 expect one customer in condition 10, and join its parts by nested loops: for minutes
+    // the planners of PostgreSQL 10 and 13 expect one customer in condition 10, and join its parts by nested loops: for
+    // minutes
     session.query("set local enable_nestloop = off").map(drop)
 }
 

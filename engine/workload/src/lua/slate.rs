@@ -51,7 +51,7 @@ impl Default for Slate {
 }
 
 impl Slate {
-    /// What Lua is told of it.
+    /// Its address and its sizes, for Lua.
     pub fn described(&self) -> [(&'static str, usize); 3] {
         [("address", std::ptr::from_ref(self).expose_provenance()), ("text", TEXT), ("values", VALUES)]
     }

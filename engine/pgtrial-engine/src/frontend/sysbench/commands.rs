@@ -90,8 +90,7 @@ impl Context<'_> {
             _ => {
                 let part = plan::part(&self.settings)?;
                 let workload = test.workload(&self.settings, part.shard)?;
-                let mode = test.mode(&self.settings);
-                let clients = plan::command(&self.settings, part, target, workload, mode);
+                let clients = plan::command(&self.settings, part, target, workload, test.mode(&self.settings));
                 return Ok(self.run(&plan::load(&self.settings, clients)?, test));
             }
         }
@@ -116,8 +115,7 @@ impl Context<'_> {
                 let part = plan::part(&self.settings)?;
                 script.init()?;
                 let workload = script.workload(Role::Events)?;
-                let mode = self.mode_of_scripts();
-                let clients = plan::command(&self.settings, part, target, workload, mode);
+                let clients = plan::command(&self.settings, part, target, workload, self.mode_of_scripts());
                 Ok(self.run(&plan::load(&self.settings, clients)?, script))
             }
             _ => Err(unknown(command)),
@@ -189,8 +187,7 @@ impl Context<'_> {
             self.announce_threads();
         }
         let workload = script.workload(Role::Command(command.to_owned()))?;
-        let mode = self.mode_of_scripts();
-        let plan = plan::command(&self.settings, part, target, workload, mode);
+        let plan = plan::command(&self.settings, part, target, workload, self.mode_of_scripts());
         let never = AtomicBool::new(false);
         match drive::run(&plan, self.clock, &never, &mut Failures { log: &mut *self.log }) {
             Ok(_) => Ok(0),
