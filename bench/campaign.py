@@ -1,7 +1,8 @@
 """`python -m bench.campaign`: the figures of many self-tests in one file, a table of them, and the power curve.
 
 `add DIRECTORY...` takes the log-ratios of self-tests (`pgtrial selftest`) into bench/campaign.json, which is committed.
-The trials are not. `show` prints the table and writes docs/images/power.svg. Not part of `make bench`: it takes hours.
+The trials are not. `alike` runs a self-test without a planted difference, of many short blocks, and adds it. `show`
+prints the table and writes docs/images/power.svg. Not part of `make bench`: it takes hours.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +19,12 @@ from typing import Any
 
 import altair as alt
 import numpy as np
+from rich.console import Console
 
+from pgtrial.cli.place import find_or_create
+from pgtrial.cli.progress import shown
+from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.selftest import WORKLOADS, Wanted, study_of
 from pgtrial.model.records import Record
 from pgtrial.model.records.machine import Selftest
 from pgtrial.model.units import as_written, format_duration, percent
@@ -27,11 +34,13 @@ from pgtrial.statistics.claims import as_difference
 from pgtrial.statistics.precision import spread
 from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.state import selftest_in
+from pgtrial.store.state import selftest_in, write_selftest
 
 _FIGURES = Path(__file__).with_name("campaign.json")
 _PICTURE = Path(__file__).parents[1] / "docs" / "images" / "power.svg"
 _MARGIN = 0.01
+_DURATION_S = Wanted().duration_s
+"""Of a self-test that a user runs, seconds."""
 _ORDERS = 400
 _SIMULATED = 2000
 
@@ -42,6 +51,8 @@ class Recorded(Record):
     created: str
     workload: str
     slice_s: float | None
+    duration_s: float = _DURATION_S
+    """The measured part of a trial."""
     slower_by: float
     """Planted; 0: an arm that is like the baseline."""
     log_ratios: list[float]
@@ -49,8 +60,8 @@ class Recorded(Record):
     """Wall time of two arms in each block."""
 
 
-Kind = tuple[str, float | None, float]
-"""Workload, slice, planted share."""
+Kind = tuple[str, float | None, float, float]
+"""Workload, slice and measured part of a trial in seconds, planted share."""
 
 
 def main() -> None:
@@ -59,12 +70,19 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     add = commands.add_parser("add", help="take the blocks of self-tests into the figures")
     add.add_argument("directories", type=Path, nargs="+")
+    alike = commands.add_parser("alike", help="run a self-test of two servers that are alike, and add it")
+    alike.add_argument("--minutes", type=float, required=True)
+    alike.add_argument("--workload", choices=WORKLOADS, default=WORKLOADS[0])
+    alike.add_argument("--interleave", choices=("auto", "off"), default="auto")
     commands.add_parser("show", help="print the table, draw the picture")
     given = parser.parse_args()
-    known = _read()
+    found: list[Recorded] = []
     if given.command == "add":
-        for directory in given.directories:
-            known += _series(StudyDirectory.open(directory))
+        found = [each for directory in given.directories for each in _series(StudyDirectory.open(directory))]
+    elif given.command == "alike":
+        found = _run_alike(given.workload, given.interleave, 60 * given.minutes)
+    known = [*_read(), *found]
+    if found:
         lines = ",\n".join(each.model_dump_json() for each in known)
         _FIGURES.write_text(f"[\n{lines}\n]\n")
     for line in _table(known):
@@ -75,6 +93,19 @@ def main() -> None:
 
 def _read() -> list[Recorded]:
     return [Recorded.model_validate(each) for each in json.loads(_FIGURES.read_text())] if _FIGURES.exists() else []
+
+
+def _run_alike(workload: str, interleave: str, seconds: float) -> list[Recorded]:
+    """Blocks of two servers that are alike: as many as fit, since the rate of false verdicts wants many studies."""
+    wanted = Wanted(workload, planted=(), interleave=interleave, warmup_s=0.5, duration_s=2.0, budget_s=seconds)
+    selftest = Selftest(same="the same again", planted=[], calibrated_work=0, calibrated_slower_by=0.0)
+    with tempfile.TemporaryDirectory(prefix="pgtrial-campaign-") as folder:
+        spec = study_of(wanted, selftest, seconds)
+        study, _ = find_or_create(spec, Path(folder) / "study", anew=True)
+        write_selftest(study, selftest)
+        with shown(Console(stderr=True), as_json=False) as listener:
+            run_study(study, listener, spec=spec)
+        return list(_series(study))
 
 
 def _series(study: StudyDirectory) -> Iterator[Recorded]:
@@ -88,6 +119,7 @@ def _series(study: StudyDirectory) -> Iterator[Recorded]:
             created=plan.created,
             workload=plan.load_points[0].workload,
             slice_s=plan.interleaving.slice_s if plan.interleaving is not None else None,
+            duration_s=plan.duration_s,
             slower_by=slower_by,
             log_ratios=[round(value, 5) for value in blocks.log_ratios],
             seconds=[round(value, 2) for value in blocks.seconds],
@@ -102,14 +134,14 @@ def _arms(selftest: Selftest) -> Iterator[tuple[str, float]]:
 def _by_kind(known: Sequence[Recorded]) -> dict[Kind, list[Recorded]]:
     found: dict[Kind, list[Recorded]] = defaultdict(list)
     for each in known:
-        found[each.workload, each.slice_s, each.slower_by].append(each)
-    return dict(sorted(found.items(), key=lambda item: (item[0][0], item[0][1] is None, item[0][2])))
+        found[each.workload, each.slice_s, each.duration_s, each.slower_by].append(each)
+    return dict(sorted(found.items(), key=lambda item: (item[0][0], item[0][1] is None, *item[0][2:])))
 
 
 def _table(known: Sequence[Recorded]) -> Iterator[str]:
     yield "| load | planted | blocks | a block | standard deviation | difference | studies | verdicts | median time |"
     yield "|---|---|---|---|---|---|---|---|---|"
-    for (workload, slice_s, slower_by), kind in _by_kind(known).items():
+    for (workload, slice_s, duration_s, slower_by), kind in _by_kind(known).items():
         longest = PLANTED_BLOCKS if slower_by else SAME_BLOCKS
         studies = [run for each in kind for run in consecutive(Series(each.log_ratios, each.seconds), longest, _MARGIN)]
         logs = [value for each in kind for value in each.log_ratios]
@@ -120,7 +152,7 @@ def _table(known: Sequence[Recorded]) -> Iterator[str]:
             f" ({percent(told.low, sign=True)} to {percent(told.high, sign=True)})" if told.low and told.high else ""
         )
         cells = [
-            f"{workload}, {'in turns' if slice_s else 'one after the other'}",
+            f"{workload}, {format_duration(duration_s)} {'in turns' if slice_s else 'one after the other'}",
             as_written(slower_by) if slower_by else "nothing",
             str(len(logs)),
             f"{np.mean(seconds):.1f} s",
@@ -137,9 +169,9 @@ def _draw(known: Sequence[Recorded]) -> None:
     """The share of studies that found the difference by so many blocks: recorded blocks, and normal noise."""
     rows: list[dict[str, Any]] = []
     draw = np.random.default_rng(1)
-    for (workload, slice_s, slower_by), kind in _by_kind(known).items():
+    for (workload, slice_s, duration_s, slower_by), kind in _by_kind(known).items():
         logs = np.array([value for each in kind for value in each.log_ratios])
-        if slice_s is None or len(logs) < SAME_BLOCKS:
+        if slice_s is None or duration_s != _DURATION_S or len(logs) < SAME_BLOCKS:
             continue
         names = {"load": workload, "planted": f"{as_written(slower_by)} planted" if slower_by else "nothing planted"}
         longest = min(PLANTED_BLOCKS, len(logs))

@@ -15,7 +15,7 @@ from tests.flushes import BY_DD
 
 _PARENT = """
 import importlib, json, os, select, socket, sys, traceback
-import pgtrial.report.build
+import pgtrial.report.html, pgtrial.report.markdown
 from pgtrial import cli
 
 for module in {module for module, _ in cli.COMMANDS.values() if module is not None}:

@@ -247,7 +247,7 @@ def test_metrics_are_of_given_servers(tmp_path):
 def test_the_command_imports_what_is_missing_and_writes_the_report(study, capsys, monkeypatch):
     monkeypatch.setattr("pgtrial.cli.stored.import_metrics", partial(import_metrics, now=LATER))
     with monkeypatch.context() as patched:
-        patched.setattr("pgtrial.report.build.build_report", lambda study: None)
+        patched.setattr("pgtrial.cli.stored.build_report", lambda study: None)
         with pytest.raises(SystemExit, match="2"):
             main(["metrics", str(study.path)])
     assert "warning: arms.rds: CloudWatch has no values of db-1" in capsys.readouterr().err

@@ -20,6 +20,9 @@ from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import ArmError, PgtrialError, StudyError
 from pgtrial.model.study.frozen import has_secrets
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.report.brief import brief
+from pgtrial.report.build import build_report
+from pgtrial.report.terminal import in_short
 from pgtrial.store.directory import StudyDirectory
 
 
@@ -41,11 +44,6 @@ def start(spec: StudySpec, results: Path | None, *, anew: bool = False, as_json:
 
 def report(study: StudyDirectory) -> RenderableType:
     """Write the report of a study; returns what the terminal shows of it."""
-    # charts and templates of pages take a second to import, which the first trial need not wait for
-    from pgtrial.report.brief import brief  # noqa: PLC0415
-    from pgtrial.report.build import build_report  # noqa: PLC0415
-    from pgtrial.report.terminal import in_short  # noqa: PLC0415
-
     return in_short(brief(build_report(study), study.plan, study.path))
 
 

@@ -33,6 +33,7 @@ from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.machine import Certificate, Selftest
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, parse_duration, parse_share, percent
+from pgtrial.report.build import build_report
 from pgtrial.report.tables.certificate import caution, lines
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.state import selftest_in, write_certificate, write_selftest
@@ -130,9 +131,6 @@ def _conduct(study: StudyDirectory, spec: StudySpec, selftest: Selftest, *, as_j
     made: list[Certificate] = []
 
     def conclude(study: StudyDirectory) -> RenderableType:
-        # charts and templates of pages take a while to import, which the first trial need not wait for
-        from pgtrial.report.build import build_report  # noqa: PLC0415
-
         certificate = certify(study, selftest)
         write_certificate(study, certificate)
         made.append(certificate)

@@ -20,6 +20,7 @@ from pgtrial.conduct.provider_metrics import import_metrics, measured_arms
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.report.brief import brief
+from pgtrial.report.build import build_report, render
 from pgtrial.report.data import read_data
 from pgtrial.report.recompute import differences
 from pgtrial.report.terminal import in_full, in_short
@@ -66,9 +67,6 @@ def report_command(
     They are written into the study directory. Of a bundle one page is written, beside the bundle; it replaces no other
     file.
     """
-    # charts and templates of pages take a third of a second to import, which commands without a page do not need
-    from pgtrial.report.build import build_report, render  # noqa: PLC0415
-
     with open_study(study) as opened:
         if output is None and study.is_dir():
             build_report(opened)
@@ -164,8 +162,6 @@ def metrics_command(directory: Annotated[Path, typer.Argument(help="A study dire
     A run imports what is there when it ends; the last trials' metrics come some minutes later. The exit status is 2
     while any are missing.
     """
-    from pgtrial.report.build import build_report  # noqa: PLC0415
-
     study = StudyDirectory.open(directory)
     if not measured_arms(study):
         raise StudyError(

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 from pgtrial.model.records.results import StudyResult
-from pgtrial.report import html, markdown
-from pgtrial.report.data import read_data
+from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.published import beside
-from pgtrial.report.sections import sections
 from pgtrial.store.directory import StudyDirectory
 
+Form = Literal["md", "html"]
 
-def render(directory: StudyDirectory, form: Literal["md", "html"]) -> str:
+
+def render(directory: StudyDirectory, form: Form) -> str:
     """The report of a study as one text, Markdown or a page; writes nothing. Raises StoreError."""
-    data = read_data(directory)
-    return {"md": markdown.render, "html": html.render}[form](data, sections(data))
+    return _writers(read_data(directory))[form]()
 
 
 def build_report(directory: StudyDirectory) -> StudyResult:
@@ -24,10 +25,19 @@ def build_report(directory: StudyDirectory) -> StudyResult:
     The same files give the same report. Raises StoreError.
     """
     data = read_data(directory)
-    parts = sections(data)
+    writers = _writers(data)
     directory.write_file("verdict.json", data.result.model_dump_json(indent=1) + "\n")
     if (published := beside(data)) is not None:
         directory.write_file("published.json", published.model_dump_json(indent=1) + "\n")
-    directory.write_file("report.md", markdown.render(data, parts))
-    directory.write_file("report.html", html.render(data, parts))
+    directory.write_file("report.md", writers["md"]())
+    directory.write_file("report.html", writers["html"]())
     return data.result
+
+
+def _writers(data: StudyData) -> dict[Form, Callable[[], str]]:
+    # charts and templates of pages take a third of a second to import, which a first trial need not wait for
+    from pgtrial.report import html, markdown  # noqa: PLC0415
+    from pgtrial.report.sections import sections  # noqa: PLC0415
+
+    parts = sections(data)
+    return {"md": partial(markdown.render, data, parts), "html": partial(html.render, data, parts)}
