@@ -1,8 +1,8 @@
 """`python -m bench.campaign`: the figures of many self-tests in one file, a table of them, and the power curve.
 
 `add DIRECTORY...` takes the log-ratios of self-tests (`pgtrial selftest`) into bench/campaign.json, which is committed.
-The trials are not. `alike` runs a self-test without a planted difference, of many short blocks, and adds it. `show`
-prints the table and writes docs/images/power.svg. Not part of `make bench`: it takes hours.
+The trials are not. `run` makes a self-test of many short blocks, with or without planted differences, and adds it.
+`show` prints the table and writes docs/images/power.svg. Not part of `make bench`: it takes hours.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import json
 import math
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,11 +24,12 @@ from rich.console import Console
 
 from pgtrial.cli.place import find_or_create
 from pgtrial.cli.progress import shown
+from pgtrial.cli.selftest import calibrated
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.selftest import WORKLOADS, Wanted, study_of
 from pgtrial.model.records import Record
 from pgtrial.model.records.machine import Selftest
-from pgtrial.model.units import as_written, format_duration, percent
+from pgtrial.model.units import as_written, format_duration, parse_share, percent
 from pgtrial.statistics import p8
 from pgtrial.statistics.certificate import PLANTED_BLOCKS, SAME_BLOCKS, Series, consecutive, series
 from pgtrial.statistics.claims import as_difference
@@ -41,6 +43,7 @@ _PICTURE = Path(__file__).parents[1] / "docs" / "images" / "power.svg"
 _MARGIN = 0.01
 _DURATION_S = Wanted().duration_s
 """Of a self-test that a user runs, seconds."""
+_NOTHING_PLANTED = Selftest(same="the same again", planted=[], calibrated_work=0, calibrated_slower_by=0.0)
 _ORDERS = 400
 _SIMULATED = 2000
 
@@ -70,17 +73,18 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     add = commands.add_parser("add", help="take the blocks of self-tests into the figures")
     add.add_argument("directories", type=Path, nargs="+")
-    alike = commands.add_parser("alike", help="run a self-test of two servers that are alike, and add it")
-    alike.add_argument("--minutes", type=float, required=True)
-    alike.add_argument("--workload", choices=WORKLOADS, default=WORKLOADS[0])
-    alike.add_argument("--interleave", choices=("auto", "off"), default="auto")
+    short = commands.add_parser("run", help="run a self-test of short blocks, and add it")
+    short.add_argument("--minutes", type=float, required=True)
+    short.add_argument("--workload", choices=WORKLOADS, default=WORKLOADS[0])
+    short.add_argument("--interleave", choices=("auto", "off"), default="auto")
+    short.add_argument("--planted", type=parse_share, nargs="*", default=[], help="shares, such as 3%% 5%%")
     commands.add_parser("show", help="print the table, draw the picture")
     given = parser.parse_args()
     found: list[Recorded] = []
     if given.command == "add":
         found = [each for directory in given.directories for each in _series(StudyDirectory.open(directory))]
-    elif given.command == "alike":
-        found = _run_alike(given.workload, given.interleave, 60 * given.minutes)
+    elif given.command == "run":
+        found = _run_short(given.workload, given.interleave, given.planted, 60 * given.minutes)
     known = [*_read(), *found]
     if found:
         lines = ",\n".join(each.model_dump_json() for each in known)
@@ -95,12 +99,13 @@ def _read() -> list[Recorded]:
     return [Recorded.model_validate(each) for each in json.loads(_FIGURES.read_text())] if _FIGURES.exists() else []
 
 
-def _run_alike(workload: str, interleave: str, seconds: float) -> list[Recorded]:
-    """Blocks of two servers that are alike: as many as fit, since the rate of false verdicts wants many studies."""
-    wanted = Wanted(workload, planted=(), interleave=interleave, warmup_s=0.5, duration_s=2.0, budget_s=seconds)
-    selftest = Selftest(same="the same again", planted=[], calibrated_work=0, calibrated_slower_by=0.0)
+def _run_short(workload: str, interleave: str, planted: Sequence[float], seconds: float) -> list[Recorded]:
+    """As many blocks as fit, each of 0.5 s of warm-up and 2 s of measured part for each arm."""
+    began = time.monotonic()
+    wanted = Wanted(workload, None, planted, interleave=interleave, warmup_s=0.5, duration_s=2.0, budget_s=seconds)
+    selftest = calibrated(wanted, as_json=False) if planted else _NOTHING_PLANTED
     with tempfile.TemporaryDirectory(prefix="pgtrial-campaign-") as folder:
-        spec = study_of(wanted, selftest, seconds)
+        spec = study_of(wanted, selftest, seconds - (time.monotonic() - began))
         study, _ = find_or_create(spec, Path(folder) / "study", anew=True)
         write_selftest(study, selftest)
         with shown(Console(stderr=True), as_json=False) as listener:
