@@ -11,7 +11,6 @@ import argparse
 import json
 import math
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,30 +19,24 @@ from typing import Any
 
 import altair as alt
 import numpy as np
-from rich.console import Console
 
-from pgtrial.cli.place import find_or_create
-from pgtrial.cli.progress import shown
-from pgtrial.cli.selftest import calibrated
-from pgtrial.conduct.run_study import run_study
-from pgtrial.conduct.selftest import WORKLOADS, Wanted, study_of
+from pgtrial.cli.selftest import run
+from pgtrial.conduct.selftest import WORKLOADS, Wanted
+from pgtrial.model.errors import StudyError
 from pgtrial.model.records import Record
 from pgtrial.model.records.machine import Selftest
-from pgtrial.model.units import as_written, format_duration, parse_share, percent
+from pgtrial.model.units import as_written, format_duration, parse_duration, parse_share, percent
 from pgtrial.statistics import p8
 from pgtrial.statistics.certificate import PLANTED_BLOCKS, SAME_BLOCKS, Series, consecutive, series
 from pgtrial.statistics.claims import as_difference
 from pgtrial.statistics.precision import spread
 from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.state import selftest_in, write_selftest
+from pgtrial.store.state import selftest_in
 
 _FIGURES = Path(__file__).with_name("campaign.json")
 _PICTURE = Path(__file__).parents[1] / "docs" / "images" / "power.svg"
 _MARGIN = 0.01
-_DURATION_S = Wanted().duration_s
-"""Of a self-test that a user runs, seconds."""
-_NOTHING_PLANTED = Selftest(same="the same again", planted=[], calibrated_work=0, calibrated_slower_by=0.0)
 _ORDERS = 400
 _SIMULATED = 2000
 
@@ -54,7 +47,7 @@ class Recorded(Record):
     created: str
     workload: str
     slice_s: float | None
-    duration_s: float = _DURATION_S
+    duration_s: float
     """The measured part of a trial."""
     slower_by: float
     """Planted; 0: an arm that is like the baseline."""
@@ -74,7 +67,7 @@ def main() -> None:
     add = commands.add_parser("add", help="take the blocks of self-tests into the figures")
     add.add_argument("directories", type=Path, nargs="+")
     short = commands.add_parser("run", help="run a self-test of short blocks, and add it")
-    short.add_argument("--minutes", type=float, required=True)
+    short.add_argument("--budget", type=parse_duration, required=True, help="time for all of it, e.g. 2h")
     short.add_argument("--workload", choices=WORKLOADS, default=WORKLOADS[0])
     short.add_argument("--interleave", choices=("auto", "off"), default="auto")
     short.add_argument("--planted", type=parse_share, nargs="*", default=[], help="shares, such as 3%% 5%%")
@@ -84,7 +77,10 @@ def main() -> None:
     if given.command == "add":
         found = [each for directory in given.directories for each in _series(StudyDirectory.open(directory))]
     elif given.command == "run":
-        found = _run_short(given.workload, given.interleave, given.planted, 60 * given.minutes)
+        try:
+            found = _run_short(given.workload, given.interleave, given.planted, given.budget)
+        except StudyError as error:
+            parser.error(str(error))
     known = [*_read(), *found]
     if found:
         lines = ",\n".join(each.model_dump_json() for each in known)
@@ -99,18 +95,13 @@ def _read() -> list[Recorded]:
     return [Recorded.model_validate(each) for each in json.loads(_FIGURES.read_text())] if _FIGURES.exists() else []
 
 
-def _run_short(workload: str, interleave: str, planted: Sequence[float], seconds: float) -> list[Recorded]:
+def _run_short(workload: str, interleave: str, planted: Sequence[float], budget_s: float) -> list[Recorded]:
     """As many blocks as fit, each of 0.5 s of warm-up and 2 s of measured part for each arm."""
-    began = time.monotonic()
-    wanted = Wanted(workload, None, planted, interleave=interleave, warmup_s=0.5, duration_s=2.0, budget_s=seconds)
-    selftest = calibrated(wanted, as_json=False) if planted else _NOTHING_PLANTED
+    wanted = Wanted(workload, None, planted, interleave=interleave, warmup_s=0.5, duration_s=2.0, budget_s=budget_s)
     with tempfile.TemporaryDirectory(prefix="pgtrial-campaign-") as folder:
-        spec = study_of(wanted, selftest, seconds - (time.monotonic() - began))
-        study, _ = find_or_create(spec, Path(folder) / "study", anew=True)
-        write_selftest(study, selftest)
-        with shown(Console(stderr=True), as_json=False) as listener:
-            run_study(study, listener, spec=spec)
-        return list(_series(study))
+        study = Path(folder) / "study"
+        run(wanted, study, as_json=False)
+        return list(_series(StudyDirectory.open(study)))
 
 
 def _series(study: StudyDirectory) -> Iterator[Recorded]:
@@ -176,7 +167,7 @@ def _draw(known: Sequence[Recorded]) -> None:
     draw = np.random.default_rng(1)
     for (workload, slice_s, duration_s, slower_by), kind in _by_kind(known).items():
         logs = np.array([value for each in kind for value in each.log_ratios])
-        if slice_s is None or duration_s != _DURATION_S or len(logs) < SAME_BLOCKS:
+        if slice_s is None or duration_s != Wanted().duration_s or len(logs) < SAME_BLOCKS:
             continue
         names = {"load": workload, "planted": f"{as_written(slower_by)} planted" if slower_by else "nothing planted"}
         longest = min(PLANTED_BLOCKS, len(logs))
