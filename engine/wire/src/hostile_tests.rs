@@ -335,3 +335,40 @@ proptest! {
         }
     }
 }
+
+/// Reads until the client has said goodbye.
+fn hear_out(stream: &mut TcpStream) {
+    let (mut said, mut buffer) = (Vec::new(), [0; 256]);
+    while !said.ends_with(&[b'X', 0, 0, 0, 4]) {
+        let read = stream.read(&mut buffer).unwrap();
+        assert_ne!(read, 0, "the client left without a word");
+        said.extend_from_slice(&buffer[..read]);
+    }
+}
+
+#[test]
+fn a_session_has_ended_on_the_server_too() {
+    let (ended, ends) = channel();
+    let (port, _heard) = serve(move |stream| {
+        stream.write_all(&welcome()).unwrap();
+        hear_out(stream);
+        thread::sleep(Duration::from_millis(100));
+        stream.write_all(&message(b'S', b"a\0b\0")).unwrap();
+        ended.send(()).unwrap();
+    });
+    drop(open(port, "sslmode=disable").unwrap());
+    ends.try_recv().expect("the server has ended it");
+}
+
+#[test]
+fn a_server_that_does_not_end_a_session_is_left_alone_with_it() {
+    let (left, leaves) = channel::<()>();
+    let (port, heard) = serve(move |stream| {
+        stream.write_all(&welcome()).unwrap();
+        hear_out(stream);
+        leaves.recv().unwrap_err();
+    });
+    drop(open(port, "sslmode=disable").unwrap());
+    drop(left);
+    heard.recv().unwrap();
+}

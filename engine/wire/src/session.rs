@@ -17,6 +17,9 @@ use crate::target::Target;
 
 const TOKEN: Token = Token(0);
 
+/// How long the end of a session may take; a server that is busy with it goes on alone.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// One row of a result; NULL is `None`.
 pub type Row = Vec<Option<String>>;
 
@@ -191,9 +194,32 @@ fn wait(poll: &mut Poll, events: &mut Events, patience: Option<Duration>) -> io:
     }
 }
 
+/// The end of the session, for which it waits a moment: the server adds what the session did to its statistics before
+/// it closes the socket, and VACUUM would count rows twice that are added after it.
 impl Drop for Session {
     fn drop(&mut self) {
         self.connection.terminate();
+        let end = Instant::now() + FAREWELL;
+        while let Ok(flow) = self.connection.visit(&mut self.buffer, &mut Unheard) {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || (flow == Flow::Continue && wait(&mut self.poll, &mut self.events, Some(left)).is_err())
+            {
+                return;
+            }
+        }
+    }
+}
+
+/// Passes over all that a server says.
+struct Unheard;
+
+impl Visitor for Unheard {
+    fn wants(&self, _kind: u8) -> bool {
+        false
+    }
+
+    fn message(&mut self, _kind: u8, _body: &[u8]) -> Result<Flow, ConnectionError> {
+        Ok(Flow::Stop)
     }
 }
 
