@@ -1,5 +1,6 @@
 //! From options to what the event loop runs: the server, and the plan of a load or of a command.
 
+use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,9 +20,9 @@ use workload::Workload;
 use workload::seeds::Seeds;
 use workload::settings::Settings;
 
-/// As many clients have a thread each, more share them: the system shares the processors out by threads, and where these are
-/// scarce, a client that shares its thread gets less than one of sysbench's, which has one for each.
-const JOBS: usize = 16;
+/// As many clients have a thread each. The system shares the processors out by threads, and where these are scarce, few
+/// clients that share threads get less than those of sysbench, which has one for each.
+const ALONE: usize = 12;
 
 /// The server that the options name; what they leave open is libpq's: the password from `PGPASSWORD` or the password file.
 pub fn target(settings: &Settings) -> Result<Arc<Target>, SysbenchError> {
@@ -104,8 +105,8 @@ pub fn part_of_command(settings: &Settings, parallel: bool) -> Result<ClientShar
     if parallel { part(settings) } else { Ok(ClientShare::of_clients(shard(settings)?, 1)) }
 }
 
-/// The plan of a command, in which one client's end does not end the others. Unless `--jobs` says another number, each
-/// has a thread, up to 16 or as many as there are processors.
+/// The plan of a command, in which one client's end does not end the others. Without `--jobs` the number of threads is that
+/// of [`threads_for`].
 pub fn command(
     settings: &Settings,
     part: ClientShare,
@@ -113,12 +114,18 @@ pub fn command(
     workload: Arc<dyn Workload>,
     mode: QueryMode,
 ) -> Plan {
+    let clients = part.clients();
     let jobs = match usize::try_from(settings.int("jobs")) {
-        Ok(jobs @ 1..) => jobs,
-        _ => available_parallelism().map_or(JOBS, |processors| JOBS.max(processors.get())),
-    }
-    .min(part.clients());
+        Ok(jobs @ 1..) => jobs.min(clients),
+        _ => threads_for(clients, available_parallelism().map_or(1, NonZero::get)),
+    };
     Plan { mode, ..staged(settings, part, jobs, Some(target), workload) }
+}
+
+/// One for each client, or for more than [`ALONE`] two for each processor, but four at least: many clients keep few threads
+/// busy, which then change places less often.
+fn threads_for(clients: usize, processors: usize) -> usize {
+    if clients <= ALONE { clients } else { clients.min((2 * processors).max(4)) }
 }
 
 /// A plan without limits, of what clients do before the load.
@@ -209,10 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn each_client_has_a_thread_up_to_sixteen_or_as_many_as_processors() {
+    fn few_clients_have_a_thread_each_and_many_share_two_for_each_processor() {
         let jobs = |threads: i64, jobs: i64| loaded(&[("threads", threads), ("jobs", jobs)]).jobs;
         let processors = available_parallelism().unwrap().get();
-        assert_eq!([jobs(3, 0), jobs(100, 0), jobs(100, 5)], [3, processors.max(16), 5]);
+        assert_eq!([jobs(3, 0), jobs(100, 0), jobs(100, 5)], [3, threads_for(100, processors), 5]);
+        assert_eq!([1, 12, 13, 256].map(|clients| threads_for(clients, 2)), [1, 12, 4, 4]);
+        assert_eq!([12, 20, 256].map(|clients| threads_for(clients, 16)), [12, 20, 32]);
+        assert_eq!(threads_for(13, 1), 4);
     }
 
     #[test]

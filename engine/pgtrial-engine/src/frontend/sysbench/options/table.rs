@@ -152,7 +152,7 @@ pub const OPTIONS: &[SysbenchOption] = &[
             let is_known = ["1.0.20", "master"].contains(&version.as_str());
             is_known.then_some(()).ok_or_else(|| invalid_text("compat", &version))
         }),
-    option(Own, "jobs", Int, None, "number of operating system threads that carry the --threads; by default one for each, up to 16 or as many as there are CPUs",
+    option(Own, "jobs", Int, None, "number of operating system threads that carry the --threads; by default one for each of up to 12, for more two for each CPU, but at least four",
         |checks, option| checks.number(option, 1).map(drop)),
     option(Own, "jsonl", Text, None, "write what happens as JSON Lines to this file, or with '-' to standard output in place of the report", ANY),
     option(Own, "percentiles", List, None, "percentiles to report in addition to --percentile, such as 50,99,99.9",
