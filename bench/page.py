@@ -104,8 +104,9 @@ SWAP = Page(
     "swap.md",
     "If you swap the program",
     "Each pair of programs gets the same words, and nothing is named that has a default. So pgbench has one "
-    "thread, and ours as pgbench; sysbench has one for each client, and ours as sysbench too, up to 16. The CPU is "
-    "that of the client's process from start to end.",
+    "thread, and ours as pgbench; sysbench has one for each client, and ours as sysbench too, up to 12. The CPU is "
+    "that of the client's process from start to end. In a round the programs take turns of 250 ms at the server, "
+    "each at its own copy of the database, for so many seconds in all: what disturbs the machine disturbs both.",
 )
 
 
