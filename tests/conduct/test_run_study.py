@@ -16,9 +16,10 @@ from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.state import read_noise
-from pgtrial.store.tables import TIMELINE_SCHEMA
+from pgtrial.store.tables import SLICES_SCHEMA, TIMELINE_SCHEMA
 from tests.conduct.small import FAST, each_once, once, small_study
 from tests.conftest import require_engine
+from tests.statistics.slices import alternate, noisy_slices
 from tests.store.samples import completed_trial
 
 
@@ -176,6 +177,9 @@ def test_a_deleted_trial_alone_is_repeated(finished):
     run_study(study, events.append)
     assert [event.trial.index for event in events if isinstance(event, TrialEnds)] == [1]
     assert each_once(study)
+    # what tests beside this one change of the machine may be seen
+    changed = [change.key for facts in study.facts().values() for change in facts.changed]
+    assert not [key for key in changed if key.startswith(("server.", "settings.", "storage.", "client."))]
 
 
 def test_without_warm_up_the_checkpoint_comes_before_the_load(tmp_path):
@@ -311,6 +315,22 @@ def test_a_running_study_tells_what_it_can_find_and_keeps_its_noise_for_the_next
     assert 0 < ended.precision.difference < ended.precision.margin
     (kept,) = [each for each in read_noise(state_root / "noise.json") if each.created == study.plan.created]
     assert kept.blocks == 8
+
+
+def test_a_study_in_turns_that_has_ended_keeps_which_part_of_its_noise_comes_from_within_its_trials(
+    tmp_path, state_root
+):
+    load = {"interleave": "auto", "share_server": False, "duration": "2s"}
+    study = small_study(tmp_path / "s", blocks=8, load=load)
+    store_blocks(study, 7, {})
+    _, slices = alternate(study.plan, noisy_slices(started=0.0, in_slices=0.05))
+    for trial in study.trials():
+        rows = [row.model_dump() for row in slices[trial.index]]
+        pl.DataFrame(rows, schema=SLICES_SCHEMA).write_parquet(study.trial_path(trial) / "slices.parquet")
+    run_study(study, lambda event: None)
+    (kept,) = [each for each in read_noise(state_root / "noise.json") if each.created == study.plan.created]
+    assert 0 < kept.within < 0.05
+    assert kept.block_s > 2 * 2
 
 
 def test_a_record_of_noise_that_cannot_be_kept_is_told_once_and_stops_nothing(tmp_path, state_root):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
+
+import numpy as np
 
 from pgtrial.model.records.plan import Interleaving, Plan, PlannedTrial
 from pgtrial.model.records.trial import SliceRow, Trial
@@ -16,6 +19,8 @@ from .studies import START, make_plan, make_trial
 SLICE_S = 0.25
 WARMUP_ROUNDS = 2
 OWN_SLICES = 40
+TPS = 100_000.0
+"""So many that their rounding is no noise."""
 LOAD_S = timedelta(seconds=30)
 """Wall time of the trials that alternate, with their start and stop."""
 
@@ -52,6 +57,18 @@ def turns(plan: Plan) -> Iterator[list[Turn]]:
             participant = next(order)
             found.append(Turn(trials[participant], participant, slot, found[-1] if found else None))
         yield found
+
+
+def noisy_slices(started: float, in_slices: float, seed: int = 1) -> Callable[[Turn], float]:
+    """Servers that are faster or slower as they were started, and slices that differ, both by normal logarithms."""
+    random = np.random.default_rng(seed)
+    luck: dict[int, float] = {}
+
+    def tps(turn: Turn) -> float:
+        own = luck.setdefault(turn.planned.index, float(random.normal(0, started)))
+        return TPS * math.exp(own + random.normal(0, in_slices))
+
+    return tps
 
 
 Study = tuple[list[Trial], dict[int, list[SliceRow]]]

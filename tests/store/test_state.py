@@ -70,6 +70,14 @@ def test_trials_up_to_twice_as_long_are_alike():
     assert noise_under(HERE, [noise(duration_s=20.0)]) is not None
 
 
+def test_a_study_of_another_length_speaks_where_its_noise_is_known_in_parts_and_no_other_does():
+    longer = noise("longer", duration_s=90.0).model_copy(update={"within": 0.02, "block_s": 200.0})
+    assert noise_under(HERE, [longer]) == longer
+    alike = noise("alike", 8)
+    assert noise_under(HERE, [alike, longer]) == alike
+    assert noise_under(HERE, [noise("few", 5), longer]) == longer
+
+
 def test_trials_that_last_until_their_tasks_are_done_are_alike():
     until_done = HERE.model_copy(update={"duration_s": 0.0})
     assert noise_under(until_done, [noise(duration_s=0.0)]) is not None

@@ -6,6 +6,7 @@ import itertools
 import json as json_format
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +18,7 @@ from pgtrial.cli import study_options, warn
 from pgtrial.cli.place import plan_now
 from pgtrial.cli.study_options import Profile, Seed, read
 from pgtrial.conduct.interleaving import why_not
-from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, outlook
+from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, length_in_one_line, outlook
 from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate, warnings
 from pgtrial.evidence.audit.case import listed
 from pgtrial.loads.data.data import needed_mb
@@ -89,6 +90,7 @@ def _told_beforehand(expected: Outlook | None) -> dict[str, Any]:
         "precision": found.precision.model_dump() if found.precision is not None else None,
         "noise": found.noise.model_dump() if found.noise is not None else None,
         "blocks_for_margin": found.blocks_for_margin,
+        "length": asdict(found.length) if found.length is not None else None,
     }
 
 
@@ -179,6 +181,8 @@ def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator
     )
     if expected is not None:
         yield "precision", in_one_line(expected, spec, plan)
+        if (length := length_in_one_line(expected, plan)) is not None:
+            yield "length", length
     yield "seed", f"{plan.seed}{'' if spec.study.seed is not None else ' (drawn now; a run draws its own)'}"
 
 

@@ -16,7 +16,10 @@ from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.servers.workspace import shared_state
+from pgtrial.statistics.carry_over import Slices
+from pgtrial.statistics.lengths import Proposal, mean_block_s, proposal, spread_at, started_spread, within_spread
 from pgtrial.statistics.precision import blocks_for, measured_spread, precision
+from pgtrial.statistics.ratios import Grid
 from pgtrial.store.state import NOISE, keep_noise, noise_under, read_noise, state_root
 
 
@@ -28,6 +31,8 @@ class Outlook:
     precision: Precision | None = None
     blocks_for_margin: int | None = None
     """Blocks of the shortest plan that establishes the study's margin; None: unknown, or more than can be run."""
+    length: Proposal | None = None
+    """Trials with which the study takes clearly less time; None: unknown, or its own are as good."""
     note: str | None = None
     """Why the record of this machine's noise is ignored."""
 
@@ -43,18 +48,33 @@ def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
         return Outlook(note=str(error))
     if noise is None:
         return Outlook()
-    told = precision(plan.looks, claims, noise.spread)
-    return Outlook(noise, told, blocks_for(plan.margin, claims, noise.spread))
+    spread = spread_at(noise, plan.duration_s)
+    told = precision(plan.looks, claims, spread)
+    length = None
+    if plan.interleaving is not None:
+        length = proposal(noise, plan.duration_s, len(plan.load_points), plan.interleaving.slice_s)
+    return Outlook(noise, told, blocks_for(plan.margin, claims, spread), length)
 
 
-def keep(spec: StudySpec, plan: Plan, trials: Sequence[Trial]) -> None:
-    """Put the noise of a running study, once it is known, into the record of this machine. Raises StoreError."""
+def keep(spec: StudySpec, plan: Plan, trials: Sequence[Trial], slices: Slices | None = None) -> None:
+    """Put the noise of a study, once it is known, into the record of this machine. Raises StoreError.
+
+    With the `slices` of its trials, the part of the noise that comes from within them is kept too.
+    """
     measured = measured_spread(plan, trials)
     if measured is None:
         return
     spread, blocks = measured
+    grid = Grid(plan, trials)
+    within = within_spread(grid, slices) if slices else None
     noise = Noise(
-        study=plan.name, created=plan.created, conditions=_conditions(spec, plan), blocks=blocks, spread=spread
+        study=plan.name,
+        created=plan.created,
+        conditions=_conditions(spec, plan),
+        blocks=blocks,
+        spread=spread,
+        within=within,
+        block_s=mean_block_s(grid) if within is not None else None,
     )
     with shared_state() as root:
         keep_noise(root / NOISE, noise)
@@ -79,6 +99,18 @@ def in_one_line(found: Outlook, spec: StudySpec, plan: Plan) -> str:
         return f"not known{why}; the progress tells it from the fourth block on"
     within = f"{plural(plan.max_blocks, 'block')}, {format_duration(study_estimate(spec, plan))}"
     return f"{in_words(found.precision)} within {within}; from {_source(found.noise)}"
+
+
+def length_in_one_line(found: Outlook, plan: Plan) -> str | None:
+    """What trials of another length would gain; None: nothing, or it is not known."""
+    if found.noise is None or found.noise.within is None or found.length is None:
+        return None
+    share = percent(found.length.time_share)
+    started, within = percent(started_spread(found.noise)), percent(found.noise.within)
+    return (
+        f"duration = {found.length.duration_s} in place of {plan.duration_s:g} finds the same in {share} of the time: "
+        f"of the noise of a block, {started} comes with each start of the servers and {within} from within the trials"
+    )
 
 
 def cautions(found: Outlook | None, spec: StudySpec, plan: Plan) -> list[str]:

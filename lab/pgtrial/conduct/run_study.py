@@ -8,8 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-import psycopg
-
+from pgtrial.conduct.arm_facts import ArmFacts
 from pgtrial.conduct.interleaving import SlicesTooShort, sessions_of
 from pgtrial.conduct.leftovers import discard_unfinished
 from pgtrial.conduct.outlook import keep, precision_so_far
@@ -20,18 +19,13 @@ from pgtrial.conduct.selftest import take_certificate
 from pgtrial.conduct.statement_plans import missing_plans, take_plans
 from pgtrial.conduct.stopping import JudgeBlock, Stop, leaving, next_step, time_left
 from pgtrial.conduct.watch import ReadCanary, Watch
-from pgtrial.evidence.audit import audit
-from pgtrial.evidence.collect.collect import collect
 from pgtrial.evidence.observe.canary import CanaryProbes
 from pgtrial.loads.fleet import scratch
 from pgtrial.loads.fleet.fleet import load_maker
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.process import engine_path
-from pgtrial.loads.target import Target
 from pgtrial.machines.journal import HostJournal
-from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.errors import ArmError, StoreError, StudyError
-from pgtrial.model.records.facts import Facts
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.spec import StudySpec
@@ -41,7 +35,7 @@ from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import LeftOnHost, Workspace, clean
 from pgtrial.statistics.claims import decide
 from pgtrial.statistics.ratios import Grid
-from pgtrial.store.directory import StudyDirectory, committed_seconds
+from pgtrial.store.directory import StudyDirectory, committed_seconds, slices_of
 from pgtrial.store.replay_files import check_unchanged
 from pgtrial.store.running import forget_stop, stop_is_asked
 
@@ -173,21 +167,13 @@ def _run_trials(
 ) -> None:
     plan = study.plan
     trials = study.trials()
-    known = {(facts.arm, facts.deployment) for own in study.deployment_facts().values() for facts in own}
-    audited: set[tuple[str, int | None]] = set()
-
-    def collect_facts(arm: Arm, target: Target, place: int | None) -> None:
-        deployment = place if plan.deployments > 1 else None
-        if (arm.name, deployment) not in known and (facts := facts_of(arm, target, listener)) is not None:
-            study.write_facts(facts.model_copy(update={"deployment": deployment}))
-            known.add((arm.name, deployment))
-
+    facts = ArmFacts(study, spec, listener)
     listener(StudyBegins(study.path, len(plan.due), len(trials), plan.end, time_left(plan, trials)))
     not_kept: set[str] = set()
 
     def block_ends(block: int) -> None:
         listener(_block_ends(study, block))
-        _keep_noise(spec, plan, trials, not_kept, listener)
+        _keep_noise(study, spec, trials, not_kept, listener)
 
     while not isinstance(planned := _next_step(study, spec, trials), Stop):
         if isinstance(planned, JudgeBlock):
@@ -213,7 +199,7 @@ def _run_trials(
                 together,
                 arms,
                 listener,
-                while_served=collect_facts,
+                while_served=partial(facts.collect, planned.block),
                 engine_grace_s=engine_grace_s,
                 maker=maker,
                 changes=changes,
@@ -227,19 +213,25 @@ def _run_trials(
             listener(TrialEnds(trial))
         of_block = [each for each in plan.wanted if each.block == planned.block]
         _check_start(trials, {each.arm for each in of_block})
-        # the first trial on another deployment may add facts
-        if audited != known and {arm for arm, _ in known} >= set(plan.arms):
-            study.write_audit(audit(plan, study.facts(), spec, study.deployment_facts()))
-            audited = set(known)
+        facts.judge()
         ended = sum(stored.block == planned.block for stored in trials) == len(of_block)
         if ended and (watch is None or not watch.watches(planned.block)):
             block_ends(planned.block)
+    _keep_noise(study, spec, trials, not_kept, listener, ended=True)
 
 
-def _keep_noise(spec: StudySpec, plan: Plan, trials: list[Trial], not_kept: set[str], listener: Listener) -> None:
+def _keep_noise(
+    study: StudyDirectory,
+    spec: StudySpec,
+    trials: list[Trial],
+    not_kept: set[str],
+    listener: Listener,
+    *,
+    ended: bool = False,
+) -> None:
     """Keep the noise of this study for later plans. Each reason of a failure is reported once."""
     try:
-        keep(spec, plan, trials)
+        keep(spec, study.plan, trials, slices_of(study, trials) if ended else None)
     except StoreError as error:
         if str(error) not in not_kept:
             listener(Preparing(f"the noise of this study is not kept for later plans: {error}"))
@@ -258,23 +250,6 @@ def _check_start(trials: list[Trial], arms: set[str]) -> None:
     last = trials[-len(arms) :]
     if {trial.arm for trial in last if trial.never_started} == arms:
         raise ArmError(f"no arm's server starts any more: {last[-1].start_failures[-1]}")
-
-
-def facts_of(arm: Arm, target: Target, listener: Listener) -> Facts | None:
-    """The facts of an arm that is being served; None, with a notice, while its server or its host does not answer.
-
-    Facts can come with another trial; the one that has just ended must not be lost for them.
-    """
-    try:
-        return collect(arm.name, target, arm.data_directory, machine=arm.machine, measure=True)
-    except HostTrouble as error:
-        if arm.data_directory is not None:
-            raise
-        gone = f"its host is gone: {error}"
-    except psycopg.Error as error:
-        gone = f"its server did not answer: {' '.join(str(error).split())}"
-    listener(Preparing(f"{arm.name}: its facts are collected after another trial, for {gone}"))
-    return None
 
 
 def _next_step(study: StudyDirectory, spec: StudySpec, trials: list[Trial]) -> PlannedTrial | JudgeBlock | Stop:

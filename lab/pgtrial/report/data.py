@@ -22,7 +22,7 @@ from pgtrial.model.records.trial import SliceRow, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics.precision import Reached, reached
-from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.directory import StudyDirectory, slices_of
 from pgtrial.store.state import study_certificate
 from pgtrial.store.tables import committed_per_second
 from pgtrial.store.voids import read_interruptions
@@ -120,7 +120,7 @@ def read_measured(directory: StudyDirectory) -> StudyData:
     timelines = {trial.index: directory.timeline(trial) for trial in trials}
     seconds = {index: committed_per_second(frame) for index, frame in timelines.items()}
     facts = directory.facts()
-    slices = _slices(directory, trials)
+    slices = slices_of(directory, trials)
     audit = whole_audit(directory.audit(), directory.plan, facts, trials)
     return StudyData(
         spec=directory.spec,
@@ -146,16 +146,6 @@ def read_measured(directory: StudyDirectory) -> StudyData:
 def _by_trial(trials: list[Trial], read: Callable[[Trial], pl.DataFrame]) -> dict[int, pl.DataFrame]:
     """The frames that are not empty, by index of the trial."""
     return {trial.index: frame for trial in trials if not (frame := read(trial)).is_empty()}
-
-
-def _slices(directory: StudyDirectory, trials: list[Trial]) -> dict[int, list[SliceRow]]:
-    if directory.plan.interleaving is None:
-        return {}
-    frames = _by_trial(trials, directory.slices)
-    return {
-        index: [SliceRow.model_validate(row) for row in frame.sort("planned_begin_s").iter_rows(named=True)]
-        for index, frame in frames.items()
-    }
 
 
 def whole_seconds(trial: Trial, timeline: pl.DataFrame) -> list[tuple[int, int]]:

@@ -15,7 +15,7 @@ What an arm leaves behind for longer than a slice is not seen.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -119,8 +119,7 @@ def speeds_of(rows: Mapping[str, Sequence[SliceRow]], slice_s: float, *, paced: 
     `paced`: at a rate, so that response times differ and not the transactions.
     """
     arms = {_slot(row, slice_s): arm for arm, own in rows.items() for row in own}
-    log_speed = _log_of_response if paced else _log_speed
-    found = {arm: _speeds_of_runs(list(_runs(own, arms, slice_s)), log_speed) for arm, own in rows.items()}
+    found = {arm: _speeds_of_runs(list(_runs(own, arms, slice_s)), paced=paced) for arm, own in rows.items()}
     return {arm: speeds for arm, speeds in found.items() if speeds is not None}
 
 
@@ -147,30 +146,26 @@ def _runs(own: Sequence[SliceRow], arms: Mapping[int, str], slice_s: float) -> I
             yield _Run(before, rows)
 
 
-LogSpeed = Callable[[Sequence[_Run]], float | None]
-"""Logarithm of the speed of runs together; None without any transaction."""
+def _speeds_of_runs(runs: Sequence[_Run], *, paced: bool) -> Speeds | None:
+    def speed(of: Sequence[_Run]) -> float | None:
+        return log_speed([row for run in of for row in run.rows], paced=paced)
 
-
-def _speeds_of_runs(runs: Sequence[_Run], log_speed: LogSpeed) -> Speeds | None:
     ones = [run for run in runs if len(run.rows) == 1]
-    one, several, whole = map(log_speed, (ones, [run for run in runs if len(run.rows) > 1], runs))
+    one, several, whole = map(speed, (ones, [run for run in runs if len(run.rows) > 1], runs))
     if one is None or several is None or whole is None:
         return None
-    after = {other: log_speed([run for run in ones if run.after == other]) for other in {run.after for run in ones}}
-    known = {other: speed for other, speed in after.items() if speed is not None}
+    after = {other: speed([run for run in ones if run.after == other]) for other in {run.after for run in ones}}
+    known = {other: found for other, found in after.items() if found is not None}
     return Speeds(alone=2 * several - one, whole=whole, after=known)
 
 
-def _log_speed(runs: Sequence[_Run]) -> float | None:
-    """By the time of the clients."""
-    transactions = sum(row.transactions for run in runs for row in run.rows)
-    client_s = math.fsum(row.client_s for run in runs for row in run.rows)
-    return math.log(transactions / client_s) if transactions and client_s else None
+def log_speed(rows: Sequence[SliceRow], *, paced: bool) -> float | None:
+    """Logarithm of the speed of slices together, at a rate of their inverse response time; None without transactions.
 
-
-def _log_of_response(runs: Sequence[_Run]) -> float | None:
-    """By the sum of the response times."""
-    rows = [row for run in runs for row in run.rows if row.mean_us]
+    The speed is transactions by the time of the clients.
+    """
+    if paced:
+        rows = [row for row in rows if row.mean_us]
     transactions = sum(row.transactions for row in rows)
-    response_s = math.fsum(row.transactions * (row.mean_us or 0.0) / 1e6 for row in rows)
-    return math.log(transactions / response_s) if transactions else None
+    seconds = math.fsum(row.transactions * (row.mean_us or 0.0) / 1e6 if paced else row.client_s for row in rows)
+    return math.log(transactions / seconds) if transactions and seconds else None

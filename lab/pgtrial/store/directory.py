@@ -21,7 +21,7 @@ from pgtrial.model.records.disturbances import Canary
 from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.replay import StatementPlans
-from pgtrial.model.records.trial import Trial
+from pgtrial.model.records.trial import SliceRow, Trial
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.packs import MANIFEST
 from pgtrial.model.study.spec import StudySpec
@@ -359,6 +359,18 @@ def _read_scripts(folder: Path, plan: Plan) -> dict[str, str]:
                 f"{folder / name} is not the script that was planned; restore it from a copy, or run a study of its own"
             )
     return texts
+
+
+def slices_of(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[SliceRow]]:
+    """The slices of trials that alternated, in order of time, by index of the trial. Raises StoreError."""
+    if study.plan.interleaving is None:
+        return {}
+    frames = {trial.index: study.slices(trial) for trial in trials}
+    return {
+        index: [SliceRow.model_validate(row) for row in frame.sort("planned_begin_s").iter_rows(named=True)]
+        for index, frame in frames.items()
+        if not frame.is_empty()
+    }
 
 
 def committed_seconds(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[int]]:

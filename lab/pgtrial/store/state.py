@@ -107,7 +107,8 @@ _KEPT = 100
 """Studies; older ones are dropped."""
 _ENOUGH_BLOCKS = 8
 _LIKE = 2.0
-"""Trials at most so many times longer or shorter are alike: longer ones are less noisy, by how much is not known."""
+"""Trials at most so many times longer or shorter are alike. Longer ones are less noisy, by how much is known only where
+the noise was measured in its parts."""
 
 
 def read_noise(path: Path) -> list[Noise]:
@@ -129,15 +130,22 @@ def keep_noise(path: Path, noise: Noise) -> None:
 
 
 def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:
-    """The latest study under these conditions with eight blocks or more, else the one with the most blocks."""
-    alike = [each for each in reversed(studies) if _alike(each.conditions, conditions)]
-    return max(alike, key=lambda each: min(each.blocks, _ENOUGH_BLOCKS), default=None)
+    """The latest study under these conditions with eight blocks or more, else the one with the most blocks.
 
+    Studies with trials of another length, whose noise is known in its parts, speak only where no other has as many.
+    """
+    same = [
+        each
+        for each in reversed(studies)
+        if each.conditions.model_copy(update={"duration_s": conditions.duration_s}) == conditions
+    ]
 
-def _alike(there: Conditions, here: Conditions) -> bool:
-    same = there.model_copy(update={"duration_s": here.duration_s}) == here
-    shorter, longer = sorted((there.duration_s, here.duration_s))
-    return same and longer <= _LIKE * shorter
+    def is_alike(noise: Noise) -> bool:
+        shorter, longer = sorted((noise.conditions.duration_s, conditions.duration_s))
+        return longer <= _LIKE * shorter
+
+    known = [each for each in same if each.within is not None or is_alike(each)]
+    return max(known, key=lambda each: (min(each.blocks, _ENOUGH_BLOCKS), is_alike(each)), default=None)
 
 
 class _NewerRecord(StoreError):

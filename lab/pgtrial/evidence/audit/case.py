@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pgtrial.model.records.facts import Facts, Finding
+from pgtrial.model.records.facts import FactChange, Facts, Finding
 from pgtrial.model.records.plan import LoadPoint, Plan
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.spec import StudySpec
@@ -179,6 +179,22 @@ def compared(facts: Sequence[Facts]) -> Iterator[tuple[str, str]]:
             parts = ("settings", "defaults") if group == "settings" else (group,)
             names = {name for each in facts for part in parts for name in each.facts.get(part, {})}
             yield from ((group, name) for name in sorted(names))
+
+
+_NAMES = frozenset(f"storage.{of}{name}" for of in ("", "wal_") for name in ("source", "device", "mount_point"))
+"""Facts that are names, which say nothing about speed: a volume that the lab makes again has others."""
+
+
+def changes(known: Facts, now: Facts, block: int) -> list[FactChange]:
+    """What has become of an arm since its facts, before a block; what is unknown at one of the times is no change."""
+    latest = {change.key: change.now for change in known.changed}
+    found = []
+    for group, name in compared([known, now]):
+        key, value = f"{group}.{name}", known_value(now, group, name)
+        before = latest.get(key, known_value(known, group, name))
+        if before is not None and value is not None and before != value and key not in _NAMES:
+            found.append(FactChange(block=block, collected=now.collected, key=key, before=before, now=value))
+    return found
 
 
 def unlike(first: float | None, second: float | None, factor: float, by: float = 0.0) -> bool:

@@ -215,6 +215,23 @@ def unlike_deployments(case: Case) -> Iterator[Concern]:
                 )
 
 
+@rule("changed_in_between", "something had changed when the study went on")
+def changed_in_between(case: Case) -> Iterator[Concern]:
+    """One concern for each fact that changed between two runs of a study, with all arms that it changed in alike."""
+    found: dict[tuple[int, str, str, str], list[str]] = defaultdict(list)
+    for arm in case.arms:
+        changed = [change for facts in case.deployments.get(arm, [case.facts[arm]]) for change in facts.changed]
+        shown = [(change.block + 1, change.key, as_shown(change.before), as_shown(change.now)) for change in changed]
+        for change in dict.fromkeys(shown):  # deployments that changed alike are one arm
+            found[change].append(arm)
+    for (block, key, before, now), arms in found.items():
+        yield Concern(
+            arms,
+            f"When the study went on before block {block}, {key} of {listed(arms)} had changed from {before} to {now}.",
+            "For a verdict of one state alone run the study anew; as it is, the verdict is for both together.",
+        )
+
+
 def _by_value(deployments: Sequence[Facts], group: str, name: str) -> list[tuple[Any, list[int]]]:
     """Each known value with the deployments that have it, in the order of their numbers."""
     found: list[tuple[Any, list[int]]] = []

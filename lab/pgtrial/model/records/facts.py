@@ -9,6 +9,16 @@ from pydantic import Field
 from pgtrial.model.records import FORMAT, Record, added
 
 
+class FactChange(Record):
+    """A fact of an arm that was another one when its study went on."""
+
+    block: int = Field(description="The block before which it went on.")
+    collected: str
+    key: str = Field(description="Group and name: settings.work_mem.")
+    before: Any
+    now: Any
+
+
 class Facts(Record):
     """facts/ARM.json: what an arm is. Keys are dotted names grouped by room, values plain JSON."""
 
@@ -22,6 +32,7 @@ class Facts(Record):
         description="group -> name -> value; groups: hardware, cpu, memory, limits, os, storage, network, server, "
         "settings, defaults, sources, client, probes. An unknown value is null, never guessed."
     )
+    changed: list[FactChange] = added([], "What had changed whenever the study went on, the earliest first.")
 
 
 class Finding(Record):

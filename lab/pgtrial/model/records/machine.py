@@ -6,6 +6,7 @@ from pydantic import Field
 
 from pgtrial.model.records import Record, added
 from pgtrial.model.records.results import Estimate, Word
+from pgtrial.model.records.trial import Amount
 
 
 class Planted(Record):
@@ -127,6 +128,11 @@ class Noise(Record):
         description="Robust standard deviation of a block's log-ratio, the mean over the load points; of several "
         "comparisons the largest.",
     )
+    within: Amount | None = added(
+        None,
+        "Of it, what comes from the seconds of its trials; None: they do not alternate, or the study has not ended.",
+    )
+    block_s: Amount | None = added(None, "Mean wall time of a block, seconds; None together with `within`.")
 
 
 class NoiseRecord(Record):

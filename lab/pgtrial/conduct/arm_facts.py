@@ -1,0 +1,76 @@
+"""What the arms of a study are: collected with their first trial, again whenever the study goes on, and audited."""
+
+from __future__ import annotations
+
+import psycopg
+
+from pgtrial.conduct.progress import Listener, Preparing
+from pgtrial.evidence.audit import audit
+from pgtrial.evidence.audit.case import changes
+from pgtrial.evidence.collect.collect import collect
+from pgtrial.loads.target import Target
+from pgtrial.machines.machine import HostTrouble
+from pgtrial.model.records.facts import Facts
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.servers.arm import Arm
+from pgtrial.store.directory import StudyDirectory
+
+_Key = tuple[str, int | None]
+"""An arm, and which of its deployments if it has several."""
+
+
+class ArmFacts:
+    """The facts that a study has, and those that this run of it has still to collect."""
+
+    def __init__(self, study: StudyDirectory, spec: StudySpec, listener: Listener) -> None:
+        """`spec` is the study as the user gave it."""
+        self._study = study
+        self._spec = spec
+        self._listener = listener
+        stored = (facts for own in study.deployment_facts().values() for facts in own)
+        self._known: dict[_Key, Facts] = {(facts.arm, facts.deployment): facts for facts in stored}
+        self._collected: set[_Key] = set()
+        self._is_audited = False
+
+    def collect(self, block: int, arm: Arm, target: Target, place: int | None) -> None:
+        """The facts of an arm that is being served in a block, once in each run of the study.
+
+        What is known from before stays, with what has changed since.
+        """
+        key = arm.name, place if self._study.plan.deployments > 1 else None
+        known = self._known.get(key)
+        if key in self._collected or (facts := self._facts_of(arm, target, measure=known is None)) is None:
+            return
+        self._collected.add(key)
+        self._is_audited = False
+        if known is None:
+            facts = facts.model_copy(update={"deployment": key[1]})
+        elif changed := changes(known, facts, block):
+            facts = known.model_copy(update={"changed": [*known.changed, *changed]})
+        else:
+            return
+        self._study.write_facts(facts)
+        self._known[key] = facts
+
+    def judge(self) -> None:
+        """Store the audit when the facts of all arms are known, and again when one of them has been collected."""
+        plan = self._study.plan
+        if not self._is_audited and {arm for arm, _ in self._known} >= set(plan.arms):
+            self._study.write_audit(audit(plan, self._study.facts(), self._spec, self._study.deployment_facts()))
+            self._is_audited = True
+
+    def _facts_of(self, arm: Arm, target: Target, *, measure: bool) -> Facts | None:
+        """None, with a notice, while its server or its host does not answer.
+
+        Facts can come with another trial; the one that has just ended must not be lost for them.
+        """
+        try:
+            return collect(arm.name, target, arm.data_directory, machine=arm.machine, measure=measure)
+        except HostTrouble as error:
+            if arm.data_directory is not None:
+                raise
+            gone = f"its host is gone: {error}"
+        except psycopg.Error as error:
+            gone = f"its server did not answer: {' '.join(str(error).split())}"
+        self._listener(Preparing(f"{arm.name}: its facts are collected after another trial, for {gone}"))
+        return None

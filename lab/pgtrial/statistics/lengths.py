@@ -1,0 +1,127 @@
+"""How long trials should be: the two parts of a block's noise, and the length with which a study takes the least time.
+
+The log-ratio of a block varies by b^2 + w^2 / d. b comes with the started servers and is new in each block; w^2 / d is
+the mean over the d seconds that are measured of each arm. A block takes c + k d seconds: c for starts, warm-ups and
+stops, k d for the measured parts of k trials in turn. The blocks that a verdict takes grow with the variance, so its
+time with (b^2 + w^2 / d) (c + k d), which is least at d = (w / b) sqrt(c / k) (Kalibera and Jones 2013, Rigorous
+benchmarking in reasonable time, ISMM).
+
+w is measured where trials alternate: the log-ratios of the first and of the second half of the same trials differ by
+noise of variance 4 w^2 / d alone, as what belongs to the servers is in both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pgtrial.model.records.machine import FEWEST_BLOCKS, Noise
+from pgtrial.model.records.trial import SliceRow
+from pgtrial.statistics.carry_over import Slices, log_speed
+from pgtrial.statistics.precision import block_seconds, spread
+from pgtrial.statistics.ratios import Grid
+
+_LENGTHS_S = (2, 3, 5, 8, 10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 300, 450, 600)
+_MOST = 4.0
+"""So many times as long as the measured trials a proposed one may be; by then slower noise may have come in."""
+_LEAST_ROUNDS = 8
+"""Fewer slices of an arm in a trial are not known to average."""
+_WORTH = 0.8
+"""A proposal takes at most this share of the time."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Trials of another length, with which a study finds the same in less time."""
+
+    duration_s: int
+    time_share: float
+    """Of the time that the study takes with its own length."""
+
+
+def within_spread(grid: Grid, slices: Slices) -> float | None:
+    """Standard deviation of a block's log-ratio that comes from the seconds of its trials, w / sqrt(d).
+
+    The mean over the load points, as in the verdict; of several comparisons the largest. None while fewer than four
+    blocks are complete, and where trials do not alternate.
+    """
+    if grid.plan.interleaving is None or grid.units.unit != "block":
+        return None
+    known = [list(_shifts_within(grid, slices, arm)) for arm in grid.plan.arms if arm != grid.plan.baseline]
+    return max(map(spread, known)) / 2 if min(map(len, known)) >= FEWEST_BLOCKS else None
+
+
+def mean_block_s(grid: Grid) -> float:
+    """Wall time of a complete block, seconds."""
+    times = block_seconds(grid)
+    return math.fsum(times.values()) / len(times)
+
+
+def spread_at(noise: Noise, duration_s: float) -> float:
+    """Standard deviation of a block's log-ratio with trials of this length; as measured where its parts are unknown."""
+    if noise.within is None:
+        return noise.spread
+    return math.hypot(started_spread(noise), noise.within * math.sqrt(noise.conditions.duration_s / duration_s))
+
+
+def started_spread(noise: Noise) -> float:
+    """The part of a block's noise that comes with the started servers, b; for noise whose parts are known."""
+    return math.sqrt(max(0.0, noise.spread**2 - (noise.within or 0.0) ** 2))
+
+
+def proposal(noise: Noise, duration_s: float, load_points: int, slice_s: float) -> Proposal | None:
+    """The length that takes the least time, for a study of trials of `duration_s`; None: none is worth the change.
+
+    `noise` is that of a study under the same conditions but for the length.
+    """
+    if noise.within is None or noise.block_s is None:
+        return None
+    measured_s = noise.conditions.duration_s
+    trials = noise.conditions.arms * load_points
+    fixed_s = max(0.0, noise.block_s - trials * measured_s)
+
+    def time(length_s: float) -> float:
+        return spread_at(noise, length_s) ** 2 * (fixed_s + trials * length_s)
+
+    possible = [
+        length_s
+        for length_s in _LENGTHS_S
+        if _LEAST_ROUNDS * slice_s <= length_s <= _MOST * measured_s
+        and math.isclose(length_s / slice_s, round(length_s / slice_s))
+    ]
+    if not possible:
+        return None
+    best = min(possible, key=time)
+    share = time(best) / time(duration_s)
+    return Proposal(best, share) if share <= _WORTH else None
+
+
+def _shifts_within(grid: Grid, slices: Slices, arm: str) -> Iterator[float]:
+    """By block: how far the log-ratio of the second halves is from that of the first, the mean over the load points."""
+    points = range(len(grid.plan.load_points))
+    for block in grid.counted:
+        shifts = [_shift(grid, slices, block, point, arm) for point in points]
+        known = [shift for shift in shifts if shift is not None]
+        if len(known) == len(points):
+            yield math.fsum(known) / len(known)
+
+
+def _shift(grid: Grid, slices: Slices, block: int, point: int, arm: str) -> float | None:
+    changes = []
+    for each in (arm, grid.plan.baseline):
+        trial = grid.trial(block, point, each)
+        rows = slices.get(trial.index, ()) if trial is not None and grid.goodput(trial) else ()
+        change = _change(rows, paced=grid.plan.measure != "goodput")
+        if change is None:
+            return None
+        changes.append(change)
+    return changes[0] - changes[1]
+
+
+def _change(rows: Sequence[SliceRow], *, paced: bool) -> float | None:
+    """Of a trial's log speed from its first half to its second."""
+    measured = sorted((row for row in rows if row.phase == "measure"), key=lambda row: row.planned_begin_s)
+    middle = len(measured) // 2
+    first, second = (log_speed(half, paced=paced) for half in (measured[:middle], measured[len(measured) - middle :]))
+    return second - first if first is not None and second is not None else None

@@ -1,0 +1,127 @@
+"""The facts of a study's arms: of an arm whose host is gone, and of one that has changed when the study goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import psycopg
+import pytest
+
+from pgtrial.conduct import arm_facts
+from pgtrial.conduct.arm_facts import ArmFacts
+from pgtrial.conduct.progress import Preparing
+from pgtrial.machines.machine import HostLost
+from pgtrial.model.records.facts import Facts
+from tests.conduct.small import small_study
+
+TARGET = SimpleNamespace()
+BASE, OTHER = (SimpleNamespace(name=name, data_directory=Path("/data"), machine=None) for name in ("base", "no jit"))
+FACTS = {
+    "storage": {"source": "/dev/loop1", "wal_source": "/dev/loop2"},
+    "server": {"version": "18.5"},
+    "settings": {},
+    "defaults": {"work_mem": "4MB"},
+}
+
+
+@pytest.fixture
+def study(tmp_path):
+    return small_study(tmp_path / "s")
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """What is found of an arm, or why nothing is; with it whether probes were asked for."""
+    state = SimpleNamespace(facts=FACTS, error=None, measured=[])
+
+    def collect(arm, *_, measure, **__):
+        if state.error is not None:
+            raise state.error
+        state.measured.append(measure)
+        return Facts(arm=arm, collected="2026-11-20T14:12:00Z", facts=state.facts)
+
+    monkeypatch.setattr(arm_facts, "collect", collect)
+    return state
+
+
+def _run(study, block):
+    """One run of the study, from this block on."""
+    facts = ArmFacts(study, study.spec, lambda event: None)
+    for arm in (BASE, OTHER, BASE):
+        facts.collect(block, arm, TARGET, None)
+        facts.judge()
+    return [finding for finding in study.audit().findings if finding.rule == "changed_in_between"]
+
+
+def test_a_host_that_is_only_looked_at_is_waited_for_and_the_trial_is_kept(study, found):
+    found.error = HostLost("me@db1 is gone")
+    heard = []
+    arm = SimpleNamespace(name="base", data_directory=None, machine=None)
+    ArmFacts(study, study.spec, heard.append).collect(0, arm, TARGET, None)
+    told = "base: its facts are collected after another trial, for its host is gone: me@db1 is gone"
+    assert heard == [Preparing(told)]
+    assert study.facts() == {}
+
+
+def test_a_server_that_is_gone_when_its_trial_has_ended_loses_no_trial(study, found):
+    found.error = psycopg.OperationalError("connection failed:\nFATAL:  too many connections for role")
+    heard = []
+    facts = ArmFacts(study, study.spec, heard.append)
+    facts.collect(0, BASE, TARGET, None)
+    assert "its server did not answer: connection failed: FATAL: too many connections for role" in heard[0].text
+    found.error = None
+    facts.collect(1, BASE, TARGET, None)
+    assert list(study.facts()) == ["base"]
+
+
+def test_without_the_host_of_a_server_of_our_own_nothing_goes_on(study, found):
+    found.error = HostLost("me@db1 is gone")
+    with pytest.raises(HostLost):
+        ArmFacts(study, study.spec, lambda event: None).collect(0, BASE, TARGET, None)
+
+
+def test_each_run_of_a_study_looks_at_each_arm_once_and_measures_in_the_first_alone(study, found):
+    assert _run(study, 0) == []
+    assert found.measured == [True, True]
+    assert _run(study, 4) == []
+    assert found.measured == [True, True, False, False]
+    assert [facts.changed for facts in study.facts().values()] == [[], []]
+
+
+def test_what_has_changed_when_a_study_goes_on_is_kept_and_found(study, found):
+    _run(study, 0)
+    found.facts = {
+        "storage": {"source": "/dev/loop7", "wal_source": "/dev/loop8"},
+        "server": {"version": "18.6"},
+        "settings": {"work_mem": "8MB"},
+        "defaults": {},
+    }
+    told = "When the study went on before block 5, "
+    of_both = " of base and no jit had changed from "
+    assert [finding.message for finding in _run(study, 4)] == [
+        f"{told}server.version{of_both}18.5 to 18.6.",
+        f"{told}settings.work_mem{of_both}4MB to 8MB.",
+    ]
+    found.facts = {**found.facts, "server": {"version": None}, "settings": {"work_mem": "4MB"}}
+    assert [finding.message for finding in _run(study, 6)][2:] == [
+        f"When the study went on before block 7, settings.work_mem{of_both}8MB to 4MB."
+    ]
+    base = study.facts()["base"]
+    assert base.facts == FACTS, "those of the first trial"
+    assert [(change.block, change.key, change.before, change.now) for change in base.changed] == [
+        (4, "server.version", "18.5", "18.6"),
+        (4, "settings.work_mem", "4MB", "8MB"),
+        (6, "settings.work_mem", "8MB", "4MB"),
+    ]
+
+
+def test_a_change_that_one_arm_alone_met_names_that_arm(study, found):
+    _run(study, 0)
+    facts = ArmFacts(study, study.spec, lambda event: None)
+    facts.collect(4, BASE, TARGET, None)
+    found.facts = {**FACTS, "server": {"version": "18.6"}}
+    facts.collect(4, OTHER, TARGET, None)
+    facts.judge()
+    (finding,) = (each for each in study.audit().findings if each.rule == "changed_in_between")
+    assert (finding.arms, finding.severity) == (["no jit"], "warning")

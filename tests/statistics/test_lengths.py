@@ -1,0 +1,76 @@
+"""The two parts of a block's noise, and the length of trials that follows from them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pgtrial.model.records.machine import Conditions, Noise
+from pgtrial.statistics.lengths import Proposal, mean_block_s, proposal, within_spread
+from pgtrial.statistics.precision import measured_spread
+from pgtrial.statistics.ratios import Grid
+from tests.statistics.slices import LOAD_S, OWN_SLICES, SLICE_S, TPS, alternate, interleaved_plan, noisy_slices
+from tests.statistics.studies import POINT
+
+
+@pytest.mark.parametrize(("started", "in_slices"), [(0.03, 0.05), (0.005, 0.2), (0.02, 0.0)])
+def test_the_noise_within_trials_is_told_from_that_of_the_started_servers(started, in_slices):
+    plan = interleaved_plan(blocks=120)
+    trials, slices = alternate(plan, noisy_slices(started, in_slices))
+    grid = Grid(plan, trials)
+    within = within_spread(grid, slices)
+    assert within == pytest.approx(in_slices * math.sqrt(2 / OWN_SLICES), rel=0.2, abs=0.0005)
+    total, _ = measured_spread(plan, trials)
+    assert total == pytest.approx(math.hypot(math.sqrt(2) * started, within), rel=0.2)
+    assert mean_block_s(grid) == pytest.approx(LOAD_S.total_seconds())
+
+
+def test_of_several_load_points_the_mean_counts():
+    plan = interleaved_plan(blocks=120, points=[POINT.model_copy(update={"clients": each}) for each in range(1, 5)])
+    trials, slices = alternate(plan, noisy_slices(0.0, 0.2))
+    within = within_spread(Grid(plan, trials), slices)
+    assert within == pytest.approx(0.2 * math.sqrt(2 / OWN_SLICES / 4), rel=0.2)
+
+
+def test_an_arm_that_slows_down_within_each_trial_is_no_noise():
+    plan = interleaved_plan(blocks=12)
+    trials, slices = alternate(plan, lambda turn: TPS * (1 - 0.001 * turn.slot * (turn.planned.arm == "on")))
+    assert within_spread(Grid(plan, trials), slices) < 0.002
+
+
+def test_three_blocks_and_trials_one_after_the_other_tell_nothing():
+    plan = interleaved_plan(blocks=12)
+    trials, slices = alternate(plan, noisy_slices(0.01, 0.05))
+    assert within_spread(Grid(plan, trials[:6]), slices) is None
+    alone = plan.model_copy(update={"interleaving": None})
+    assert within_spread(Grid(alone, trials), slices) is None
+
+
+def noise(spread: float, within: float | None, *, duration_s: float = 30.0, block_s: float = 70.0) -> Noise:
+    conditions = Conditions(
+        lab_host="here", servers=[], load_points=["any"], arms=2, duration_s=duration_s, slice_s=SLICE_S
+    )
+    block = None if within is None else block_s
+    return Noise(study="s", created="", conditions=conditions, blocks=12, spread=spread, within=within, block_s=block)
+
+
+def test_where_the_started_servers_are_the_noise_short_trials_are_proposed():
+    # b = w / sqrt(30), c = 10, k = 2: the optimum is sqrt(30 * 5) = 12 s, that of a twentieth of w^2 is 2.7 s
+    even = proposal(noise(0.02 * math.sqrt(2), 0.02), 30, 1, SLICE_S)
+    assert even is None or even.duration_s in (10, 15)
+    mostly = proposal(noise(0.02 * math.sqrt(1.05), 0.02 * math.sqrt(0.05)), 30, 1, SLICE_S)
+    assert mostly == Proposal(3, pytest.approx((1 + 0.5) * 16 / (1.05 * 70), rel=0.01))
+
+
+def test_where_seconds_are_the_noise_longer_trials_are_proposed():
+    found = proposal(noise(0.05, 0.0495, duration_s=4, block_s=40), 4, 1, SLICE_S)
+    assert found is not None
+    assert found.duration_s == 15
+
+
+def test_what_is_as_good_or_not_known_is_not_proposed():
+    assert proposal(noise(0.03, None), 30, 1, SLICE_S) is None
+    assert proposal(noise(0.03, 0.02, duration_s=10, block_s=30), 10, 1, SLICE_S) is None
+    # slices of 7 s: no length in whole seconds is at most four times the measured one and has eight slices
+    assert proposal(noise(0.05, 0.0495, duration_s=7, block_s=40), 7, 1, 7.0) is None
