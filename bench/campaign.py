@@ -24,10 +24,10 @@ from pgtrial.cli.selftest import run
 from pgtrial.conduct.selftest import WORKLOADS, Wanted
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records import Record
-from pgtrial.model.records.machine import Selftest
+from pgtrial.model.records.machine import Selftest, StudyRun
 from pgtrial.model.units import as_written, format_duration, parse_duration, parse_share, percent
 from pgtrial.statistics import p8
-from pgtrial.statistics.certificate import PLANTED_BLOCKS, SAME_BLOCKS, Series, consecutive, series
+from pgtrial.statistics.certificate import SAME_BLOCKS, Series, consecutive, series
 from pgtrial.statistics.claims import as_difference
 from pgtrial.statistics.precision import spread
 from pgtrial.statistics.ratios import Grid
@@ -37,6 +37,10 @@ from pgtrial.store.state import selftest_in
 _FIGURES = Path(__file__).with_name("campaign.json")
 _PICTURE = Path(__file__).parents[1] / "docs" / "images" / "power.svg"
 _MARGIN = 0.01
+_SHORT_S = 2.0
+"""The measured part of each arm in a short block."""
+_DRAWN_BLOCKS = 60
+"""Of a study in the picture."""
 _ORDERS = 400
 _SIMULATED = 2000
 
@@ -81,7 +85,7 @@ def main() -> None:
             found = _run_short(given.workload, given.interleave, given.planted, given.budget)
         except StudyError as error:
             parser.error(str(error))
-    known = [*_read(), *found]
+    known = _once([*_read(), *found])
     if found:
         lines = ",\n".join(each.model_dump_json() for each in known)
         _FIGURES.write_text(f"[\n{lines}\n]\n")
@@ -95,9 +99,20 @@ def _read() -> list[Recorded]:
     return [Recorded.model_validate(each) for each in json.loads(_FIGURES.read_text())] if _FIGURES.exists() else []
 
 
+def _once(known: Sequence[Recorded]) -> list[Recorded]:
+    """Each arm of each self-test once; of one that was added twice the longer, which holds the other."""
+    longest: dict[tuple[str, Kind, float], Recorded] = {}
+    for each in known:
+        of = each.created, _kind(each), each.log_ratios[0]
+        longest[of] = max(longest.get(of, each), each, key=lambda one: len(one.log_ratios))
+    return list(longest.values())
+
+
 def _run_short(workload: str, interleave: str, planted: Sequence[float], budget_s: float) -> list[Recorded]:
     """As many blocks as fit, each of 0.5 s of warm-up and 2 s of measured part for each arm."""
-    wanted = Wanted(workload, None, planted, interleave=interleave, warmup_s=0.5, duration_s=2.0, budget_s=budget_s)
+    wanted = Wanted(
+        workload, None, planted, interleave=interleave, warmup_s=0.5, duration_s=_SHORT_S, budget_s=budget_s
+    )
     with tempfile.TemporaryDirectory(prefix="pgtrial-campaign-") as folder:
         study = Path(folder) / "study"
         run(wanted, study, as_json=False)
@@ -127,19 +142,39 @@ def _arms(selftest: Selftest) -> Iterator[tuple[str, float]]:
     yield from ((each.arm, each.slower_by) for each in selftest.planted)
 
 
+def _kind(of: Recorded) -> Kind:
+    return of.workload, of.slice_s, of.duration_s, of.slower_by
+
+
 def _by_kind(known: Sequence[Recorded]) -> dict[Kind, list[Recorded]]:
     found: dict[Kind, list[Recorded]] = defaultdict(list)
     for each in known:
-        found[each.workload, each.slice_s, each.duration_s, each.slower_by].append(each)
+        found[_kind(each)].append(each)
     return dict(sorted(found.items(), key=lambda item: (item[0][0], item[0][1] is None, *item[0][2:])))
+
+
+def _studies(of: Recorded) -> tuple[list[StudyRun], bool]:
+    """The studies that a self-test holds, and whether its end cut off another one before its time was over.
+
+    A study has 5 minutes to find a planted difference of 5% or more, and 12 for a smaller one.
+    """
+    blocks = Series(of.log_ratios, of.seconds)
+    if not of.slower_by:
+        return consecutive(blocks, SAME_BLOCKS, _MARGIN), False
+    most_s = 5 * 60 if of.slower_by >= 0.05 else 12 * 60
+    longest = max(p8.first_look(), int(most_s / blocks.block_s))
+    runs = consecutive(blocks, longest, _MARGIN)
+    cut_off = bool(runs) and runs[-1].verdict == "undecided" and runs[-1].blocks < longest
+    return runs[:-1] if cut_off else runs, cut_off
 
 
 def _table(known: Sequence[Recorded]) -> Iterator[str]:
     yield "| load | planted | blocks | a block | standard deviation | difference | studies | verdicts | median time |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for (workload, slice_s, duration_s, slower_by), kind in _by_kind(known).items():
-        longest = PLANTED_BLOCKS if slower_by else SAME_BLOCKS
-        studies = [run for each in kind for run in consecutive(Series(each.log_ratios, each.seconds), longest, _MARGIN)]
+        held = [_studies(each) for each in kind]
+        studies = [run for runs, _ in held for run in runs]
+        cut_off = sum(cut for _, cut in held)
         logs = [value for each in kind for value in each.log_ratios]
         seconds = [value for each in kind for value in each.seconds]
         decided = [run for run in studies if run.verdict in ("better", "worse")]
@@ -154,7 +189,7 @@ def _table(known: Sequence[Recorded]) -> Iterator[str]:
             f"{np.mean(seconds):.1f} s",
             percent(spread(logs)),
             f"{percent(told.value, sign=True)}{bounds}",
-            str(len(studies)),
+            f"{len(studies)}, {cut_off} cut off" if cut_off else str(len(studies)),
             f"{len(decided)} {'found' if slower_by else 'false'}",
             format_duration(median(run.seconds for run in decided)) if decided else "-",
         ]
@@ -162,15 +197,15 @@ def _table(known: Sequence[Recorded]) -> Iterator[str]:
 
 
 def _draw(known: Sequence[Recorded]) -> None:
-    """The share of studies that found the difference by so many blocks: recorded blocks, and normal noise."""
+    """The share of studies that found the difference by so many short blocks: recorded ones, and normal noise."""
     rows: list[dict[str, Any]] = []
     draw = np.random.default_rng(1)
     for (workload, slice_s, duration_s, slower_by), kind in _by_kind(known).items():
         logs = np.array([value for each in kind for value in each.log_ratios])
-        if slice_s is None or duration_s != Wanted().duration_s or len(logs) < SAME_BLOCKS:
+        if slice_s is None or duration_s != _SHORT_S or len(logs) < SAME_BLOCKS:
             continue
         names = {"load": workload, "planted": f"{as_written(slower_by)} planted" if slower_by else "nothing planted"}
-        longest = min(PLANTED_BLOCKS, len(logs))
+        longest = min(_DRAWN_BLOCKS, len(logs))
         recorded = _found(lambda logs=logs, n=longest: draw.choice(logs, n, replace=False), _ORDERS, longest)
         centre = math.log1p(-slower_by)
         sd = spread(logs.tolist())
