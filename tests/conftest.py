@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import gc
 import os
@@ -184,8 +185,28 @@ ANSWERS = pytest.StashKey[Counter[str]]()
 """How many answers of an original were recorded, and how many were asked for and why."""
 
 
+SHARED = pytest.StashKey[Path]()
+"""What the processes of a run share: the state root of each is in it, on one file system with the kept templates."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[ANSWERS] = Counter()
+    if hasattr(config, "workerinput"):
+        config.stash[SHARED] = Path(config.workerinput["shared"])
+
+
+def pytest_configure_node(node: WorkerController) -> None:
+    node.workerinput["shared"] = str(_shared(node.config))
+
+
+def _shared(config: pytest.Config) -> Path:
+    """Made when it is asked for first, for a run that only lists its tests needs none."""
+    if SHARED not in config.stash:
+        config.stash[SHARED] = shared = public_directory(_roomy())
+        for name in ("kept", "templates"):
+            (shared / name).mkdir()
+        config.add_cleanup(lambda: shutil.rmtree(shared, ignore_errors=True))
+    return config.stash[SHARED]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -261,14 +282,14 @@ def example() -> Iterator[Example]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def state_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def state_root(pytestconfig: pytest.Config) -> Iterator[Path]:
     """A state root of the tests' own, short enough for sockets and open to the servers' account. All processes of a run
-    share the script of the charts in it."""
-    path = public_directory(_roomy())
-    run = tmp_path_factory.getbasetemp()
-    kept = (run.parent if "PYTEST_XDIST_WORKER" in os.environ else run) / "kept"
-    kept.mkdir(exist_ok=True)
-    (path / "kept").symlink_to(kept)
+    share the script of the charts and the templates in it."""
+    shared = _shared(pytestconfig)
+    path = shared / os.environ.get("PYTEST_XDIST_WORKER", "alone")
+    path.mkdir()
+    for name in ("kept", "templates"):
+        (path / name).symlink_to(shared / name)
     before = os.environ.get("PGTRIAL_STATE")
     os.environ["PGTRIAL_STATE"] = str(path)
     yield path
@@ -381,10 +402,14 @@ def _new_cluster(workspace: Workspace, major: int, settings: dict[str, str]) -> 
 
 
 def _initialised(workspace: Workspace, server: ServerBinaries) -> Path:
-    """A cluster as initdb leaves it, made once a session."""
-    data = workspace.root / f"initialised-{server.major}"
-    if not data.exists():
-        create_cluster(workspace, server, data)
+    """A cluster as initdb leaves it, made once for all processes of the run."""
+    data = workspace.state.parent / f"initialised-{server.major}"
+    with data.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not data.exists():
+            staged = workspace.directory(data.name)
+            create_cluster(workspace, server, staged)
+            staged.rename(data)
     return data
 
 
