@@ -3,30 +3,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import itertools
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-_DURATION_UNITS = {
-    "ms": 0.001,
-    "s": 1.0,
-    "sec": 1.0,
-    "m": 60.0,
-    "min": 60.0,
-    "h": 3600.0,
-    "hours": 3600.0,
-    "d": 86400.0,
-}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+_DURATION_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0}
+_DURATION_UNITS |= {"h": 3600.0, "hours": 3600.0, "d": 86400.0}
 
 
 def as_list(value: Any) -> Any:
-    """A single value as a list of one."""
-    return value if isinstance(value, list) else [value]
+    """A single value as a list of one; None stays."""
+    return value if value is None or isinstance(value, list) else [value]
+
+
+def as_arguments(options: Mapping[str, object]) -> list[str]:
+    """The options of a command line, `--name=value`, without those whose value is None."""
+    return [f"--{name}={value}" for name, value in options.items() if value is not None]
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def variables(values: dict[str, str]) -> dict[str, str]:
+    """The values themselves. Raises ValueError where a key is not the name of a variable."""
+    for name in values:
+        if not _VARIABLE.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a variable; use letters, digits and _")
+    return values
 
 
 def _as_setting(value: Any) -> Any:
@@ -41,41 +51,35 @@ Setting = Annotated[str, BeforeValidator(_as_setting)]
 
 def parse_duration(value: object) -> float:
     """Seconds from a number (seconds) or a text such as `500ms`, `90s`, `1h 30min`. Raises ValueError."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"{value!r} is not a duration; write for example 10s, 5min or 1h")
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    text = value.strip().lower()
-    parts = _DURATION.findall(text)
-    if not parts or _DURATION.sub("", text).strip() or any(unit not in {*_DURATION_UNITS, ""} for _, unit in parts):
+    text = value.strip().lower() if isinstance(value, str) else ""
+    parts = _QUANTITY.findall(text)
+    if not parts or _QUANTITY.sub("", text).strip() or any(unit not in _DURATION_UNITS for _, unit in parts):
         raise ValueError(f"{value!r} is not a duration; write for example 10s, 5min or 1h")
-    return sum(float(number) * _DURATION_UNITS.get(unit, 1.0) for number, unit in parts)
+    return sum(float(number) * _DURATION_UNITS[unit] for number, unit in parts)
 
 
 def parse_share(value: object) -> float:
     """A fraction from a number (0.01) or a text with a percent sign (`1%`). Raises ValueError."""
-    if isinstance(value, str):
-        text = value.strip()
-        number, scale = (text[:-1], 0.01) if text.endswith("%") else (text, 1.0)
-        try:
-            return float(number) * scale
-        except ValueError:
-            raise ValueError(f"{value!r} is not a share; write for example 1% or 0.01") from None
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
+    if isinstance(value, str):
+        number = value.strip()
+        with contextlib.suppress(ValueError):
+            return float(number.removesuffix("%")) * (0.01 if number.endswith("%") else 1.0)
     raise ValueError(f"{value!r} is not a share; write for example 1% or 0.01")
 
 
 _SIZE_UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "tb": 1000**4}
 _SIZE_UNITS |= {"k": 1024, "kib": 1024, "m": 1024**2, "mib": 1024**2, "g": 1024**3, "gib": 1024**3, "t": 1024**4}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 
 
 def parse_size(value: object) -> int:
     """Bytes from a number or a text: `8GB`, or in powers of 1024 `512MiB` and `4G`. Raises ValueError."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    found = _SIZE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    found = _QUANTITY.fullmatch(value.strip().lower()) if isinstance(value, str) else None
     if found is None or found[2] not in _SIZE_UNITS:
         raise ValueError(f"{value!r} is not a size; write for example 8GB or 512MiB")
     return int(float(found[1]) * _SIZE_UNITS[found[2]])
@@ -175,11 +179,7 @@ def patience_s(chosen: str) -> float | None:
     return parse_duration(chosen.removeprefix("wait ")) if chosen.startswith("wait ") else None
 
 
-def _of_servers(value: Any) -> str:
-    return policy(value, ["fail"], "wait 60s")
-
-
-ServerLoss = Annotated[str, BeforeValidator(_of_servers)]
+ServerLoss = Annotated[str, BeforeValidator(partial(policy, others=["fail"], example="wait 60s"))]
 """`fail`, or `wait` and a duration."""
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from functools import partial
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -24,8 +25,8 @@ def _known_address(address: str) -> str:
     return address
 
 
-def _of_machines(value: Any) -> str:
-    return policy(value, ["continue", "stop"], "wait 2min")
+MachineLoss = Annotated[str, BeforeValidator(partial(policy, others=["continue", "stop"], example="wait 2min"))]
+"""`continue`, `stop`, or `wait` and a duration."""
 
 
 class FleetSection(Record):
@@ -43,7 +44,7 @@ class FleetSection(Record):
     pack: bool = Field(
         False, description="Whether one machine may run several engines, where there are fewer machines than asked for."
     )
-    on_machine_loss: Annotated[str, BeforeValidator(_of_machines)] = Field(
+    on_machine_loss: MachineLoss = Field(
         "continue",
         description="What becomes of a study when a machine is lost; the trial that it was at work on has failed. "
         "`continue`: the others share its part; `wait 2min`: for so long a replacement is waited for, then the study "

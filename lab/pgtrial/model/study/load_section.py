@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pgtrial.model.records import Record
-from pgtrial.model.study.order_entry import ORDER_ENTRY, refusal_of_order_entry
+from pgtrial.model.study.order_entry import MOST_WAREHOUSES, ORDER_ENTRY
 from pgtrial.model.study.packs import BUNDLED, PackSection
 from pgtrial.model.study.replay import NOT_FOR_REPLAYS, ReplaySection, is_replay
-from pgtrial.model.study.sysbench import SYSBENCH_TESTS, SysbenchSection, is_sysbench, refusal_of_sysbench
+from pgtrial.model.study.sysbench import SYSBENCH_TESTS, SysbenchSection, is_sysbench
 from pgtrial.model.study.tasks import APP_TASKS, NOT_FOR_TASKS, TasksSection
 from pgtrial.model.units import Seconds, ServerLoss, as_list, parse_duration
 
@@ -187,72 +188,74 @@ class LoadSection(Record):
     )
 
     @model_validator(mode="after")
-    def _limit_of_tries(self) -> LoadSection:
+    def _fits_together(self) -> LoadSection:
+        for objection in chain(self._objections(), self._objections_to_own_end()):
+            raise ValueError(objection)
+        return self
+
+    def _objections(self) -> Iterator[str]:
+        """What does not go together, a sentence each."""
         if self.latency_limit is not None and self.max_tries is None:
-            raise ValueError("latency_limit ends the tries of a transaction; set max_tries as well, 0 for no other end")
+            yield "latency_limit ends the tries of a transaction; set max_tries as well, 0 for no other end"
         if self.latency_limit is not None and self.rate:
-            raise ValueError(
+            yield (
                 "latency_limit at a rate would skip the latest transactions and flatter the response time; leave one "
                 "of the two out"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _what_sysbench_can(self) -> LoadSection:
         if any(map(is_sysbench, self.workload)):
-            refusal = refusal_of_sysbench(self.protocol, self.warmup, self.rate, tries=self.max_tries is not None)
-            if refusal is not None:
-                raise ValueError(refusal)
-            if self.on_server_loss != "fail":
-                raise ValueError(
-                    f'on_server_loss = "{self.on_server_loss}" is not for tests of sysbench, whose clients do not '
-                    'connect anew; write "fail", or give them a study of their own'
-                )
+            yield from self._objections_of_sysbench()
         elif self.sysbench != SysbenchSection():
-            raise ValueError("sysbench is for workloads that are tests of sysbench, and none of these is; remove it")
-        return self
+            yield "sysbench is for workloads that are tests of sysbench, and none of these is; remove it"
+        if ORDER_ENTRY in self.workload:
+            if max(self.scale) > MOST_WAREHOUSES:
+                yield f"scale is the number of warehouses of {ORDER_ENTRY}, at most {MOST_WAREHOUSES:,}"
+        elif self.check or self.procedures:
+            given = "check" if self.check else "procedures"
+            yield f"{given} is for the workload {ORDER_ENTRY}; set it, or remove {given}"
 
-    @model_validator(mode="after")
-    def _what_order_entry_can(self) -> LoadSection:
-        own = {"check": self.check, "procedures": self.procedures}
-        refusal = refusal_of_order_entry(self.workload, self.scale, own)
-        if refusal is not None:
-            raise ValueError(refusal)
-        return self
-
-    @model_validator(mode="after")
-    def _what_tasks_can(self) -> LoadSection:
-        if APP_TASKS not in self.workload:
-            if self.tasks != TasksSection():
-                raise ValueError(f"tasks is for the workload {APP_TASKS}; set it, or remove tasks")
-            return self
-        if len(self.workload) > 1:
-            raise ValueError(
-                f"{APP_TASKS} is judged by what its tasks took, and the others are not; give it a study of its own"
+    def _objections_of_sysbench(self) -> Iterator[str]:
+        if self.protocol == "extended":
+            yield 'tests of sysbench know the protocols prepared and simple; set protocol = "prepared"'
+        if self.warmup != int(self.warmup):
+            yield f"warmup is {self.warmup:g}s, and with tests of sysbench it has to be whole seconds"
+        if any(rate != int(rate) for rate in self.rate):
+            yield "tests of sysbench are started at whole numbers of transactions per second; round the rate"
+        if self.max_tries is not None:
+            yield (
+                "max_tries is for pgbench's workloads; tests of sysbench begin an event again by themselves: remove it"
             )
-        self._refuse(NOT_FOR_TASKS, APP_TASKS)
-        return self
-
-    @model_validator(mode="after")
-    def _what_replays_can(self) -> LoadSection:
-        if not self.replays:
-            if self.replay != ReplaySection():
-                raise ValueError("replay is for the workload replay:DIRECTORY; set it, or remove replay")
-            return self
-        if len(self.workload) > 1:
-            raise ValueError("a replay has data of its own and is judged by itself; give it a study of its own")
-        self._refuse(NOT_FOR_REPLAYS, "a replay")
-        if self.replay.data is None:
-            raise ValueError(
-                "a replay needs [load.replay] data: a dump (pg_dump) of the data as they were when the capture began"
+        if self.on_server_loss != "fail":
+            yield (
+                f'on_server_loss = "{self.on_server_loss}" is not for tests of sysbench, whose clients do not '
+                'connect anew; write "fail", or give them a study of their own'
             )
-        return self
 
-    def _refuse(self, keys: Mapping[str, str], workload: str) -> None:
-        """Raise ValueError for a key that says nothing of a workload. A frozen study has every default written out."""
+    def _objections_to_own_end(self) -> Iterator[str]:
+        if self.runs_tasks:
+            if len(self.workload) > 1:
+                yield (
+                    f"{APP_TASKS} is judged by what its tasks took, and the others are not; give it a study of its own"
+                )
+            yield from self._misplaced(NOT_FOR_TASKS, APP_TASKS)
+        elif self.tasks != TasksSection():
+            yield f"tasks is for the workload {APP_TASKS}; set it, or remove tasks"
+        if self.replays:
+            if len(self.workload) > 1:
+                yield "a replay has data of its own and is judged by itself; give it a study of its own"
+            yield from self._misplaced(NOT_FOR_REPLAYS, "a replay")
+            if self.replay.data is None:
+                yield (
+                    "a replay needs [load.replay] data: a dump (pg_dump) of the data as they were when the capture "
+                    "began"
+                )
+        elif self.replay != ReplaySection():
+            yield "replay is for the workload replay:DIRECTORY; set it, or remove replay"
+
+    def _misplaced(self, keys: Mapping[str, str], workload: str) -> Iterator[str]:
+        """Objections to keys that say nothing of a workload. A frozen study has every default written out."""
         for key, reason in keys.items():
             if getattr(self, key) != type(self).model_fields[key].get_default(call_default_factory=True):
-                raise ValueError(f"{key} is not for {workload}: {reason}; remove it")
+                yield f"{key} is not for {workload}: {reason}; remove it"
 
     @property
     def runs_tasks(self) -> bool:
@@ -265,9 +268,16 @@ class LoadSection(Record):
         return any(map(is_replay, self.workload))
 
     @property
+    def _own_end(self) -> TasksSection | ReplaySection | None:
+        """The section of a load that has an end of its own."""
+        if self.replays:
+            return self.replay
+        return self.tasks if self.runs_tasks else None
+
+    @property
     def has_own_end(self) -> bool:
         """Whether a trial ends when all of its load is done, and not after a time."""
-        return self.runs_tasks or self.replays
+        return self._own_end is not None
 
     @property
     def phases_s(self) -> tuple[float, float]:
@@ -277,13 +287,9 @@ class LoadSection(Record):
     @property
     def expected_s(self) -> float:
         """About how long the load takes, seconds."""
-        if self.replays:
-            return self.replay.expected_s
-        return self.tasks.expected_s if self.runs_tasks else self.warmup + self.duration
+        return self._own_end.expected_s if self._own_end is not None else sum(self.phases_s)
 
     @property
     def longest_s(self) -> float:
         """What the load may take at most, seconds, besides connecting and its last transactions."""
-        if self.replays:
-            return self.replay.longest_s
-        return self.tasks.longest_s if self.runs_tasks else self.warmup + self.duration
+        return self._own_end.longest_s if self._own_end is not None else sum(self.phases_s)

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records import Record
 from pgtrial.model.records.plan import PackLoad, Quality, Weight
-from pgtrial.model.units import Setting, nearest
+from pgtrial.model.units import Setting, nearest, variables
 
 MANIFEST = "pack.toml"
 SCHEMA, DATA, CHECK, MEASURE, HOLD = "schema.sql", "data.sql", "check.sql", "measure.sql", "hold.sql"
@@ -35,7 +35,6 @@ KEPT = (".toml", ".sql", *ROWS)
 """Endings of the files that make a pack. Others, such as a README, are not read."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,30}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OURS = ("scale", "mix", "client_id", "random_seed", "default_seed")
 """Variables that pgbench or the lab sets."""
 
@@ -45,16 +44,14 @@ _LISTS = ("scale", "clients")
 """Keys of `[load]` that hold lists."""
 
 
-def _variables(values: dict[str, str]) -> dict[str, str]:
+def _of_pack(values: dict[str, str]) -> dict[str, str]:
     for name in values:
-        if not _VARIABLE.fullmatch(name):
-            raise ValueError(f"{name!r} is not the name of a variable; use letters, digits and _")
         if name in _OURS:
             raise ValueError(f"{name} is set by pgtrial; choose another name")
     return values
 
 
-Variables = Annotated[dict[str, Setting], AfterValidator(_variables)]
+Variables = Annotated[dict[str, Setting], AfterValidator(variables), AfterValidator(_of_pack)]
 
 
 class PackSection(Record):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from pgtrial.model.records import Record
 from pgtrial.model.resources import table
 from pgtrial.model.study.storage import Storage
-from pgtrial.model.units import Bytes, Setting, as_list
+from pgtrial.model.units import Bytes, Setting, as_list, variables
 
 ENVIRONMENT = "env"
 """The dsn of the server that libpq finds by its environment variables alone."""
@@ -34,10 +34,6 @@ class ProviderMetrics(Record):
     region: str | None = Field(
         None, description="Its AWS region, `eu-west-1`; default: that of the AWS environment (AWS_REGION, profile)."
     )
-
-
-def _as_texts(value: Any) -> Any:
-    return None if value is None else as_list(value)
 
 
 def _login(text: str) -> str:
@@ -68,13 +64,6 @@ def _parameters(values: dict[str, str]) -> dict[str, str]:
     return values
 
 
-def _variables(values: dict[str, str]) -> dict[str, str]:
-    for name in values:
-        if not _VARIABLE.fullmatch(name):
-            raise ValueError(f"{name!r} is not the name of a variable; use letters, digits and _")
-    return values
-
-
 def _folder(text: str) -> str:
     if not text.startswith("/") or text.strip("/") == "" or not text.isprintable():
         raise ValueError(f"{text!r} is no folder; write it from / on, such as /var/db/pgtrial")
@@ -82,8 +71,6 @@ def _folder(text: str) -> str:
 
 
 _PARAMETER = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_%:@-]*([./][A-Za-z0-9_%:@-]+)+")
-
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class SetUp(Record):
@@ -94,7 +81,7 @@ class SetUp(Record):
         description='A [major version](versions.md) ("10" to "18") or a bin directory; default: "18". In '
         'an arm also "every": one arm for each server build that this machine has, named after it, the oldest first.',
     )
-    dsn: Annotated[list[str] | None, BeforeValidator(_as_texts), AfterValidator(_servers)] = Field(
+    dsn: Annotated[list[str] | None, BeforeValidator(as_list), AfterValidator(_servers)] = Field(
         None,
         min_length=1,
         description="A given server: connection string or URI without password, `service=NAME` of a service file, or "
@@ -139,10 +126,10 @@ class SetUp(Record):
     settings: dict[str, Setting] = Field(
         {}, description="postgresql.conf settings; an arm's are added to the server's."
     )
-    initdb: Annotated[list[str] | None, BeforeValidator(_as_texts)] = Field(
+    initdb: Annotated[list[str] | None, BeforeValidator(as_list)] = Field(
         None, description="Extra initdb options; an arm's replace the server's."
     )
-    setup_sql: Annotated[list[str], BeforeValidator(_as_texts)] = Field(
+    setup_sql: Annotated[list[str], BeforeValidator(as_list)] = Field(
         [],
         description="SQL run on a fresh copy before each trial's load, e.g. an index or a trigger; an arm's follows "
         "the server's. Not for given servers.",
@@ -173,7 +160,7 @@ class SetUp(Record):
         description="How an embedded server, one on this machine, is reached: by its private socket (default), or "
         "`tcp`: the loopback address, with a random password for each trial and SCRAM, as a server elsewhere would be.",
     )
-    environment: Annotated[dict[str, str], AfterValidator(_variables)] = Field(
+    environment: Annotated[dict[str, str], AfterValidator(variables)] = Field(
         {}, description="Environment variables of the server; an arm's are added to the server's."
     )
     reset: Literal["copy", "vacuum", "none"] | None = Field(

@@ -133,13 +133,7 @@ def _tasks(load: LoadSection) -> LoadPoint:
         clients=asked.connections,
         protocol=load.protocol,
         tasks=TaskLoad(
-            apps=asked.apps,
-            tasks=asked.tasks,
-            arrival=asked.arrival,
-            pool=asked.pool,
-            pool_timeout_s=asked.pool_timeout,
-            threads_in_table=asked.threads_in_table,
-            rows=asked.rows,
+            pool_timeout_s=asked.pool_timeout, **asked.model_dump(exclude={"pool_timeout", "pool_lifetime"})
         ),
     )
 

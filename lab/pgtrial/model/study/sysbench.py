@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from pgtrial.model.records import Record
-from pgtrial.model.units import Setting
+from pgtrial.model.units import Setting, as_arguments
 
 SYSBENCH_TESTS = (
     "oltp_read_only",
@@ -64,19 +63,6 @@ def prepares(option: str) -> bool:
     return plain(option) in _PREPARING or plain(option).startswith("rand_")
 
 
-def refusal_of_sysbench(protocol: str, warmup_s: float, rates: Sequence[float], *, tries: bool) -> str | None:
-    """What a load asks for that sysbench does not have, one sentence, or None."""
-    if protocol == "extended":
-        return 'tests of sysbench know the protocols prepared and simple; set protocol = "prepared"'
-    if warmup_s != int(warmup_s):
-        return f"warmup is {warmup_s:g}s, and with tests of sysbench it has to be whole seconds"
-    if any(rate != int(rate) for rate in rates):
-        return "tests of sysbench are started at whole numbers of transactions per second; round the rate"
-    if tries:
-        return "max_tries is for pgbench's workloads; tests of sysbench begin an event again by themselves: remove it"
-    return None
-
-
 def _passed_on(options: dict[str, str]) -> dict[str, str]:
     for option in options:
         if plain(option) in _OURS:
@@ -108,11 +94,7 @@ class SysbenchSection(Record):
     def arguments(self, test: str) -> list[str]:
         """The engine's options for one test: the size of the tables where it has one, then the others as they are."""
         tables, size = self.sizes(test)
-        sized = {"tables": tables, "table-size": size}
-        return [
-            *(f"--{name}={value}" for name, value in sized.items() if value is not None),
-            *(f"--{name}={value}" for name, value in self.options.items()),
-        ]
+        return as_arguments({"tables": tables, "table-size": size, **self.options})
 
     def sizes(self, test: str) -> tuple[int | None, int | None]:
         """Number of tables and rows of each; None where the test decides, or has no such thing."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
 from pgtrial.model.records import Record
-from pgtrial.model.units import Seconds
+from pgtrial.model.units import Seconds, as_arguments
 
 APP_TASKS = "app-tasks"
 """The workload's name."""
@@ -108,15 +108,7 @@ class TasksSection(Record):
         return 2 * self.arriving_s + self.pool_timeout + _LONGEST_SERVICE_S
 
     def arguments(self) -> list[str]:
-        """The engine's options."""
-        options = {
-            "apps": self.apps,
-            "tasks": self.tasks,
-            "arrival": self.arrival,
-            "pool": self.pool,
-            "pool-timeout": f"{self.pool_timeout:g}",
-            "threads-in-table": self.threads_in_table,
-            "rows": self.rows,
-        }
-        lifetime = [] if self.pool_lifetime is None else [f"--pool-lifetime={self.pool_lifetime:g}"]
-        return [*(f"--{name}={value}" for name, value in options.items()), *lifetime]
+        """The engine's options, which have the names of the keys."""
+        asked = {key.replace("_", "-"): value for key, value in self.model_dump().items()}
+        asked["pool-lifetime"] = asked.pop("pool-lifetime")  # the only one that may be left out comes last
+        return as_arguments({key: f"{value:g}" if isinstance(value, float) else value for key, value in asked.items()})
