@@ -30,15 +30,11 @@ _LAST_SHIFT = 56
 """The ninth byte of a number has eight bits of it, the others seven."""
 
 
-def _limits() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The lowest and the highest value of each range that has a count."""
-    index = np.arange(_COUNTS)
-    bucket = np.maximum((index >> _HALF_BITS) - 1, 0)
-    low = np.where(index < _HALF, index, (index & (_HALF - 1)) + _HALF) << bucket
-    return low, low + np.left_shift(1, bucket) - 1
-
-
-_LOW, _HIGH = _limits()
+_INDEX = np.arange(_COUNTS)
+_BUCKET = np.maximum((_INDEX >> _HALF_BITS) - 1, 0)
+_LOW = np.where(_INDEX < _HALF, _INDEX, (_INDEX & (_HALF - 1)) + _HALF) << _BUCKET
+_HIGH = _LOW + np.left_shift(1, _BUCKET) - 1
+"""The lowest and the highest value of each range that has a count."""
 
 
 class Latencies:

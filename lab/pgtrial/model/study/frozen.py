@@ -83,25 +83,17 @@ def _table(lines: list[str], path: list[str], values: Mapping[str, Any]) -> None
 
 
 def _key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) else _string(key)
+    return key if _BARE_KEY.fullmatch(key) else _value(key)
 
 
 def _value(value: Any) -> str:
     match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
+        case float():
             return repr(value)
-        case str():
-            return _string(value)
         case list():
             return f"[{', '.join(map(_value, value))}]"
         case dict():
             inner = ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items())
             return f"{{ {inner} }}" if inner else "{}"
-    raise TypeError(f"no TOML form for {type(value).__name__}")
-
-
-def _string(text: str) -> str:
-    # JSON's escapes are TOML's, save for DEL, which TOML forbids bare
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    # JSON's scalars are TOML's, save for DEL, which TOML forbids bare
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

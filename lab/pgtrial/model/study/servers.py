@@ -93,14 +93,13 @@ def server_of(shared: SetUp, own: SetUp) -> Server:
     common: dict[str, Any] = {
         "settings": {**shared.settings, **own.settings},
         "setup_sql": [*shared.setup_sql, *own.setup_sql],
-        "sudo": bool(first("sudo")),
     }
+    sudo = bool(first("sudo"))
     if own.dsn is not None or (shared.dsn is not None and own.postgres is None and own.ssh is None):
         # a host stands beside the dsn of its server, in the same table
         ssh = (own if own.dsn is not None else shared).ssh
         keys = {key: first(key) for key in ("dsn", "storage_limit", "metrics")}
-        return Given(**common, **keys, ssh=ssh, reset=first("reset") or "vacuum")
-    sudo = common.pop("sudo")
+        return Given(**common, **keys, ssh=ssh, sudo=sudo, reset=first("reset") or "vacuum")
     common |= {key: first(key) for key in ("storage", "huge_pages", "thp", "governor", "io_scheduler", "cpus")}
     common |= {
         "postgres": first("postgres") or "18",

@@ -150,10 +150,7 @@ def _replay(load: LoadSection) -> LoadPoint:
         replay=ReplayLoad(
             capture=capture,
             data=PurePosixPath(asked.data).name,
-            capture_sha256=asked.files.capture_sha256,
-            data_sha256=asked.files.data_sha256,
-            sessions=asked.files.sessions,
-            statements=asked.files.statements,
+            **asked.files.model_dump(include={"capture_sha256", "data_sha256", "sessions", "statements"}),
             speed=asked.factor,
             sample=asked.sample,
             copies=asked.copies,

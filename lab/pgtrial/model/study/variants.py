@@ -60,13 +60,10 @@ def with_profile(data: Mapping[str, Any], wanted: str | None, source: str) -> di
 
 
 def _merged(common: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
-    result = dict(common)
-    for key, value in overlay.items():
-        shared = result.get(key)
-        if isinstance(shared, Mapping) and isinstance(value, Mapping):
-            result[key] = _merged(shared, value)
-        else:
-            result[key] = value
+    result = {**common, **overlay}
+    for key in common.keys() & overlay.keys():
+        if isinstance(common[key], Mapping) and isinstance(overlay[key], Mapping):
+            result[key] = _merged(common[key], overlay[key])
     return result
 
 
