@@ -34,7 +34,8 @@ _INDEX = np.arange(_COUNTS)
 _BUCKET = np.maximum((_INDEX >> _HALF_BITS) - 1, 0)
 _LOW = np.where(_INDEX < _HALF, _INDEX, (_INDEX & (_HALF - 1)) + _HALF) << _BUCKET
 _HIGH = _LOW + np.left_shift(1, _BUCKET) - 1
-"""The lowest and the highest value of each range that has a count."""
+_MIDDLE = _LOW + ((_HIGH - _LOW + 1) >> 1)
+"""The lowest, the highest and the middle value of each range that has a count."""
 
 
 class Latencies:
@@ -73,12 +74,12 @@ class Latencies:
     @property
     def mean(self) -> float:
         """The middle of each range stands for its latencies; 0 of none."""
-        return float(self._counts.astype(float) @ self._middles) / self.total if self.total else 0.0
+        return float(self._counts.astype(float) @ _MIDDLE[self._ranges]) / self.total if self.total else 0.0
 
     @property
     def sd(self) -> float:
         """Standard deviation of the latencies, by n; 0 of none."""
-        squares = float(self._counts.astype(float) @ np.square(self._middles - self.mean))
+        squares = float(self._counts.astype(float) @ np.square(_MIDDLE[self._ranges] - self.mean))
         return math.sqrt(squares / self.total) if self.total else 0.0
 
     @property
@@ -114,10 +115,6 @@ class Latencies:
         header = _HEADER.pack(_INFLATED, len(numbers), 0, _DIGITS, _LOWEST_US, _HIGHEST_US, 1.0)
         deflated = zlib.compress(header + numbers)
         return base64.b64encode(_OUTER.pack(_DEFLATED, len(deflated)) + deflated).decode()
-
-    @property
-    def _middles(self) -> npt.NDArray[np.int64]:
-        return _LOW[self._ranges] + ((_HIGH - _LOW + 1)[self._ranges] >> 1)
 
 
 def _inflated(text: str) -> bytes:
