@@ -30,7 +30,11 @@ MachineLoss = Annotated[str, BeforeValidator(partial(policy, others=["continue",
 
 
 class FleetSection(Record):
-    """The machines that make the load, in place of the lab's own."""
+    """The machines that make the load, in place of the lab's own: [many machines](many-machines.md). Needs the extra
+    `pgtrial[ray]`. `--fleet ADDRESS`, `--machines N` and `--pack` of `pgtrial run`, `plan` and `compare` say the same.
+    Each machine has one engine, which makes its part of the clients and of the rate; all begin at one instant. Data of
+    servers elsewhere is loaded by them together as well.
+    """
 
     engine: Literal["ray"] = Field("ray", description="What holds the machines together: a Ray cluster.")
     address: Annotated[str, AfterValidator(_known_address)] = Field(

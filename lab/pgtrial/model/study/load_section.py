@@ -85,8 +85,9 @@ def _whole(seconds: float) -> float:
 
 
 class LoadSection(Record):
-    """What every arm has to serve. Lists are crossed with each other into load points."""
+    """What every arm has to serve."""
 
+    # lists are crossed with each other into load points
     workload: Annotated[list[str], BeforeValidator(as_list), AfterValidator(_distinct), AfterValidator(_known)] = Field(
         ["tpcb-like"],
         min_length=1,

@@ -55,7 +55,10 @@ Variables = Annotated[dict[str, Setting], AfterValidator(variables), AfterValida
 
 
 class PackSection(Record):
-    """`[load.pack]` of a study file: the same for all packs of the study."""
+    """For workloads that are [packs](packs.md), all of the study alike. Packs bring their own tables, at each `scale`
+    of the study; `fillfactor` and `foreign_keys` are not for them. Where all workloads are one pack, its defaults for
+    `scale`, `clients`, `protocol` and `max_tries` hold unless the study says another.
+    """
 
     variables: Variables = Field(
         {}, description="Values for variables of the packs, `{ batch = 50 }`; the others keep those of pack.toml."

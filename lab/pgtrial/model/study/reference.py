@@ -55,72 +55,20 @@ budget = "1h"
 ```
 """
 
-_SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
-    ("`[study]`", "What is asked.", StudySection),
-    ("`[load]`", "What every arm has to serve.", LoadSection),
-    (
-        "`[load.sysbench]`",
-        "For workloads that are tests of sysbench. Each is prepared once, like pgbench's tables, and tests that need "
-        "the same tables share them. They are load points of their own beside pgbench's: crossed with `clients` and "
-        "`rate`, not with `scale`; `fillfactor` and `foreign_keys` are not for them, and `warmup` is whole seconds. Of "
-        "a Lua script, the modules that lie beside it and that it requires by name are kept with it.",
-        SysbenchSection,
-    ),
-    (
-        "`[load.tasks]`",
-        'For `workload = "app-tasks"`: [tasks on pools of connections](tasks.md). A trial is one run of all tasks to '
-        "their end, and the verdict is about their mean response time; a task that failed counts with the time until "
-        "it did. There is no warm-up and no duration, and `scale`, `clients`, `rate`, `fillfactor`, `foreign_keys`, "
-        "`max_tries`, `latency_limit` and `on_server_loss` are not for it. Each server needs `max_connections` for "
-        "`apps` x `pool`.",
-        TasksSection,
-    ),
-    (
-        "`[load.pack]`",
-        "For workloads that are [packs](packs.md), all of the study alike. Packs bring their own tables, at each "
-        "`scale` of the study; `fillfactor` and `foreign_keys` are not for them. Where all workloads are one pack, "
-        "its defaults for `scale`, `clients`, `protocol` and `max_tries` hold unless the study says another.",
-        PackSection,
-    ),
-    (
-        "`[load.replay]`",
-        'For `workload = "replay:DIRECTORY"`: a [replay](replay.md#in-a-study). A trial is one replay of the whole '
-        "capture, or of a sample of its sessions, on a fresh copy of `data`. There is no warm-up and no duration, "
-        "trials do not alternate, and `scale`, `clients`, `rate`, `protocol`, `fillfactor`, `foreign_keys`, "
-        "`max_tries`, `latency_limit` and `on_server_loss` are not for it.",
-        ReplaySection,
-    ),
-    (
-        "`[server]` and `[arms.NAME]`",
-        "How a server comes to be. `[server]` says what all arms share; an arm overrides it key by key, and its "
-        "settings are added to the server's. Two arms that come out the same make an A/A study, a check of the "
-        "method: the program says so and runs it.",
-        SetUp,
-    ),
-    (
-        "`storage`",
-        "The volume of an arm's data, e.g. "
-        '`storage = { fs = "ext4", size = "8GB", mount = ["noatime"] }`. It is made for each trial, its options are '
-        "verified to be in force, and it is destroyed after it. `wal` is a table with the same keys.",
-        Storage,
-    ),
-    (
-        "`metrics`",
-        "What the provider of a given server knows of it, e.g. "
-        '`metrics = { cloudwatch = "my-db", region = "eu-west-1" }`. Needs the extra `pgtrial[aws]` and credentials of '
-        "AWS that may read metrics; without them the study runs, and `pgtrial metrics DIRECTORY` imports them later.",
-        ProviderMetrics,
-    ),
-    (
-        "`[fleet]`",
-        "The machines that make the load, in place of the lab's own: [many machines](many-machines.md). Needs the "
-        "extra `pgtrial[ray]`. `--fleet ADDRESS`, `--machines N` and `--pack` of `pgtrial run`, `plan` and `compare` "
-        "say the same. Each machine has one engine, which makes its part of the clients and of the rate; all begin at "
-        "one instant. Data of servers elsewhere is loaded by them together as well.",
-        FleetSection,
-    ),
-    ("`[verdict]`", "The rule, fixed before the first trial.", VerdictSection),
-)
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "`[study]`": StudySection,
+    "`[load]`": LoadSection,
+    "`[load.sysbench]`": SysbenchSection,
+    "`[load.tasks]`": TasksSection,
+    "`[load.pack]`": PackSection,
+    "`[load.replay]`": ReplaySection,
+    "`[server]` and `[arms.NAME]`": SetUp,
+    "`storage`": Storage,
+    "`metrics`": ProviderMetrics,
+    "`[fleet]`": FleetSection,
+    "`[verdict]`": VerdictSection,
+}
+"""By title; the text of a section is the docstring of its type."""
 
 _PROFILES = """
 ## `[profiles.NAME]`
@@ -148,7 +96,8 @@ duration = "4s"
 def markdown() -> str:
     """The whole page."""
     parts = [_INTRODUCTION]
-    for title, text, model in _SECTIONS:
+    for title, model in _SECTIONS.items():
+        text = " ".join((model.__doc__ or "").split())
         rows = [_row(name, field) for name, field in model.model_fields.items()]
         parts.append(
             "\n".join([f"\n## {title}", text, "", "| key | type | default | meaning |", "|---|---|---|---|", *rows])

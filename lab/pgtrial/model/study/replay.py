@@ -53,7 +53,11 @@ def _known_speed(speed: Any) -> Any:
 
 
 class ReplaySection(Record):
-    """`[load.replay]`: what is replayed on which data, and how fast."""
+    """For `workload = "replay:DIRECTORY"`: a [replay](replay.md#in-a-study). A trial is one replay of the whole
+    capture, or of a sample of its sessions, on a fresh copy of `data`. There is no warm-up and no duration, trials do
+    not alternate, and `scale`, `clients`, `rate`, `protocol`, `fillfactor`, `foreign_keys`, `max_tries`,
+    `latency_limit` and `on_server_loss` are not for it.
+    """
 
     data: str | None = Field(
         None,

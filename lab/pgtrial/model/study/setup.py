@@ -24,7 +24,10 @@ SESSION_SETTINGS = frozenset([*table("session_settings.toml", __package__)["name
 
 
 class ProviderMetrics(Record):
-    """What to import beside the lab's own observation."""
+    """What the provider of a given server knows of it, e.g.
+    `metrics = { cloudwatch = "my-db", region = "eu-west-1" }`. Needs the extra `pgtrial[aws]` and credentials of AWS
+    that may read metrics; without them the study runs, and `pgtrial metrics DIRECTORY` imports them later.
+    """
 
     cloudwatch: Annotated[list[Annotated[str, Field(min_length=1)]], BeforeValidator(as_list)] = Field(
         min_length=1,
@@ -74,7 +77,10 @@ _PARAMETER = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_%:@-]*([./][A-Za-z0-9_%:@-]+)+
 
 
 class SetUp(Record):
-    """How a server comes to be; `[server]` says what all arms share, an arm overrides key by key."""
+    """How a server comes to be. `[server]` says what all arms share; an arm overrides it key by key, and its settings
+    are added to the server's. Two arms that come out the same make an A/A study, a check of the method: the program
+    says so and runs it.
+    """
 
     postgres: Setting | None = Field(
         None,

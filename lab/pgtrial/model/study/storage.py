@@ -74,7 +74,10 @@ class Volume(Record):
 
 
 class Storage(Volume):
-    """The place of the data directory, and of the WAL if it has one of its own."""
+    """The volume of an arm's data, e.g. `storage = { fs = "ext4", size = "8GB", mount = ["noatime"] }`. It is made for
+    each trial, its options are verified to be in force, and it is destroyed after it. `wal` is a table with the same
+    keys.
+    """
 
     wal: Volume | None = Field(None, description="A volume of its own for the WAL, with the same keys.")
 

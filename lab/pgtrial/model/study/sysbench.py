@@ -77,7 +77,11 @@ def _passed_on(options: dict[str, str]) -> dict[str, str]:
 
 
 class SysbenchSection(Record):
-    """`[load.sysbench]`: the same for all workloads of the study that are tests of sysbench."""
+    """For workloads that are tests of sysbench. Each is prepared once, like pgbench's tables, and tests that need the
+    same tables share them. They are load points of their own beside pgbench's: crossed with `clients` and `rate`, not
+    with `scale`; `fillfactor` and `foreign_keys` are not for them, and `warmup` is whole seconds. Of a Lua script, the
+    modules that lie beside it and that it requires by name are kept with it.
+    """
 
     tables: int | None = Field(
         None, ge=1, le=100_000, description="Tables; default: the test's own, 1 for sysbench's tests."

@@ -56,8 +56,13 @@ def _known_arrival(arrival: str) -> str:
 
 
 class TasksSection(Record):
-    """`[load.tasks]`: the tasks, the pools and the table. The defaults are those of the published application."""
+    """For `workload = "app-tasks"`: [tasks on pools of connections](tasks.md). A trial is one run of all tasks to
+    their end, and the verdict is about their mean response time; a task that failed counts with the time until it did.
+    There is no warm-up and no duration, and `scale`, `clients`, `rate`, `fillfactor`, `foreign_keys`, `max_tries`,
+    `latency_limit` and `on_server_loss` are not for it. Each server needs `max_connections` for `apps` x `pool`.
+    """
 
+    # the defaults are those of the published application
     apps: int = Field(3, ge=1, le=10_000, description="Applications, each with tasks and a pool of its own.")
     tasks: int = Field(5000, ge=1, le=10_000_000, description="Tasks of each application.")
     arrival: Annotated[str, BeforeValidator(_as_arrival), AfterValidator(_known_arrival)] = Field(
