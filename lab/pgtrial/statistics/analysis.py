@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import median
 
@@ -14,7 +15,7 @@ from pgtrial.statistics import levels
 from pgtrial.statistics.canaries import disturbed
 from pgtrial.statistics.carry_over import Slices, carry_over, cell_speeds, shifts
 from pgtrial.statistics.changes import Changes, Seconds
-from pgtrial.statistics.claims import Subject, make_claim
+from pgtrial.statistics.claims import Subject, make_claim, subjects
 from pgtrial.statistics.costs import costs
 from pgtrial.statistics.criteria import criteria
 from pgtrial.statistics.precision import under_way_s
@@ -41,26 +42,24 @@ def analyse_study(
     interleaved trials nothing is known of carry-over. Trials may be missing: only complete blocks count.
     """
     grid = Grid(plan, trials)
-    others = [arm for arm in plan.arms if arm != plan.baseline]
-    points = range(len(plan.load_points))
-    primary_family = len(others)
-    secondary_family = len(points) if len(points) > 1 else primary_family
-    spoilt = spoilt_cells(grid)
-    unlike = quality_cells(grid)
+    overall, at_points = subjects(plan)
+    primary_family, secondary_family = overall[0].family, at_points[0].family
+    cells = [*spoilt_cells(grid), *quality_cells(grid)]
     block_s = _block_seconds(plan, grid)
     changes = Changes(grid, seconds)
     speeds = cell_speeds(grid, slices or {})
 
     def withheld(arm: str, point: int | None = None) -> bool:
         by_audit = audit is not None and any(withholds(finding, arm, plan.baseline) for finding in audit.findings)
-        by_quality = any(cell.withholds(plan.baseline, arm, point) for cell in unlike)
-        return by_audit or by_quality or any(cell.withholds(plan, arm, point) for cell in spoilt)
+        return by_audit or any(cell.withholds(plan, arm, point) for cell in cells)
 
-    def claim(arm: str, point: int | None, family: int) -> Claim:
-        return make_claim(grid, changes, Subject(arm, point, family), block_s, withheld=withheld(arm, point))
+    def claims(subjects: Sequence[Subject]) -> list[Claim]:
+        return [
+            make_claim(grid, changes, about, block_s, withheld=withheld(about.arm, about.point)) for about in subjects
+        ]
 
-    primary = [claim(arm, None, primary_family) for arm in others]
-    by_load_point = [claim(arm, point, secondary_family) for arm in others for point in points]
+    primary = claims(overall)
+    without_verdict = {arm for arm in plan.others if withheld(arm)}
     failures = [levels.failures(grid, arm) for arm in plan.arms]
     return StudyResult(
         name=plan.name,
@@ -78,8 +77,8 @@ def analyse_study(
         block_s=block_s,
         identical_arms=not any(plan.declared.values()),
         primary=primary,
-        by_load_point=by_load_point,
-        levels=[levels.level(grid, changes.cell(arm, point)) for point in points for arm in plan.arms],
+        by_load_point=claims(at_points),
+        levels=[levels.level(grid, changes.cell(arm, point)) for point in grid.points for arm in plan.arms],
         failures=failures,
         failures_lead=levels.leading_failures(grid, failures, primary_family),
         failed_trials=levels.failed_trials(grid),
@@ -102,8 +101,8 @@ def analyse_study(
         costs=costs(grid, primary, secondary_family),
         carry_over=carry_over(grid, speeds, secondary_family),
         carry_over_shifts=shifts(grid, speeds, primary_family, secondary_family),
-        criteria=criteria(grid, primary, {arm for arm in others if withheld(arm)}),
-        statements=statement_claims(grid, {arm for arm in others if withheld(arm)}),
+        criteria=criteria(grid, primary, without_verdict),
+        statements=statement_claims(grid, without_verdict),
         where=where_it_ran(plan, grid.trials, facts or {}),
     )
 
@@ -123,7 +122,7 @@ def _block_seconds(plan: Plan, grid: Grid) -> float:
         return plan.trial_estimate_s * arms * points
     if plan.interleaving is None:
         return median(under_way_s([trial]) for trial in grid.trials) * arms * points
-    together: dict[tuple[int, int], list[Trial]] = {}
+    together = defaultdict(list)
     for trial in grid.trials:
-        together.setdefault((trial.block, grid.point_of(trial)), []).append(trial)
+        together[trial.block, grid.point_of(trial)].append(trial)
     return median(map(under_way_s, together.values())) * points

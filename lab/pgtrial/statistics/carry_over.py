@@ -17,7 +17,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from functools import partial
+from itertools import groupby, permutations, product
 
 from pgtrial.model.records.results import CarryOver, CarryOverShift
 from pgtrial.model.records.trial import SliceRow
@@ -50,20 +51,15 @@ def carry_over(grid: Grid, speeds: CellSpeeds, family: int) -> list[CarryOver]:
     `family` is the number of claims per load point that share an error.
     """
     found = []
-    for point in range(len(grid.plan.load_points)):
-        for arm in grid.plan.arms:
-            for other in (each for each in grid.plan.arms if each != arm):
-                logs = {
-                    block: speed.after[other] - speed.alone
-                    for block in grid.counted
-                    if (speed := speeds.get((block, point, arm))) is not None and other in speed.after
-                }
-                if logs:
-                    values = grid.units.means(logs, grid.counted)
-                    blocks, difference = at_last_look(grid, values, family)
-                    found.append(
-                        CarryOver(arm=arm, preceding=other, load_point=point, blocks=blocks, difference=difference)
-                    )
+    for point, (arm, other) in product(grid.points, permutations(grid.plan.arms, 2)):
+        logs = {
+            block: speed.after[other] - speed.alone
+            for block in grid.counted
+            if (speed := speeds.get((block, point, arm))) is not None and other in speed.after
+        }
+        if logs:
+            blocks, difference = at_last_look(grid, logs, family)
+            found.append(CarryOver(arm=arm, preceding=other, load_point=point, blocks=blocks, difference=difference))
     return found
 
 
@@ -72,30 +68,22 @@ def shifts(grid: Grid, speeds: CellSpeeds, primary_family: int, family: int) -> 
 
     An equal loss of both arms leaves their ratio as it is; what moves it is the difference of the losses.
     """
-    plan = grid.plan
-    points = range(len(plan.load_points))
+    baseline, points = grid.plan.baseline, grid.points
     found = []
-    for point in [*points, *([None] if len(points) > 1 else [])]:
-        for arm in (each for each in plan.arms if each != plan.baseline):
-            over = points if point is None else [point]
-            logs = dict(_shift_of_blocks(grid, speeds, arm, over))
-            if logs:
-                values = grid.units.means(logs, grid.counted)
-                blocks, difference = at_last_look(grid, values, primary_family if point is None else family)
-                found.append(
-                    CarryOverShift(
-                        arm=arm, baseline=plan.baseline, load_point=point, blocks=blocks, difference=difference
-                    )
-                )
+    for point, arm in product([*points, *([None] if len(points) > 1 else [])], grid.plan.others):
+        over, claims = (points, primary_family) if point is None else ([point], family)
+        logs = grid.block_means(over, partial(_shift, speeds, arm, baseline))
+        if logs:
+            blocks, difference = at_last_look(grid, logs, claims)
+            found.append(
+                CarryOverShift(arm=arm, baseline=baseline, load_point=point, blocks=blocks, difference=difference)
+            )
     return found
 
 
-def _shift_of_blocks(grid: Grid, speeds: CellSpeeds, arm: str, points: Sequence[int]) -> Iterator[tuple[int, float]]:
-    for block in grid.counted:
-        pairs = [(speeds.get((block, p, arm)), speeds.get((block, p, grid.plan.baseline))) for p in points]
-        known = [(ours.whole - ours.alone) - (its.whole - its.alone) for ours, its in pairs if ours and its]
-        if len(known) == len(points):
-            yield block, math.fsum(known) / len(known)
+def _shift(speeds: CellSpeeds, arm: str, baseline: str, block: int, point: int) -> float | None:
+    ours, its = (speeds.get((block, point, each)) for each in (arm, baseline))
+    return (ours.whole - ours.alone) - (its.whole - its.alone) if ours and its else None
 
 
 def cell_speeds(grid: Grid, slices: Slices) -> CellSpeeds:
@@ -104,7 +92,7 @@ def cell_speeds(grid: Grid, slices: Slices) -> CellSpeeds:
         return {}
     found = {}
     for block in grid.counted:
-        for point in range(len(grid.plan.load_points)):
+        for point in grid.points:
             trials = [trial for arm in grid.plan.arms if (trial := grid.trial(block, point, arm)) is not None]
             rows = {trial.arm: slices.get(trial.index, ()) for trial in trials if grid.goodput(trial)}
             slice_s, paced = grid.plan.interleaving.slice_at(point), grid.plan.measure != "goodput"

@@ -22,8 +22,9 @@ from pgtrial.model.records.machine import Found, Planted, Reach, StudyRun
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
-from pgtrial.statistics.claims import as_difference, decide
-from pgtrial.statistics.precision import ALPHA, block_seconds, blocks_to_find, spread
+from pgtrial.statistics.claims import as_difference, counting, decide
+from pgtrial.statistics.deployments import ALPHA
+from pgtrial.statistics.precision import block_seconds, blocks_to_find, spread
 from pgtrial.statistics.ratios import Grid
 
 _DIFFERENCES = (0.01, 0.02, 0.03, 0.05, 0.1)
@@ -56,9 +57,8 @@ class Series:
 def series(grid: Grid, arm: str) -> Series:
     """The complete blocks of an arm and the baseline. All arms have an equal share of a block's time."""
     times, share = block_seconds(grid), 2 / len(grid.plan.arms)
-    known = [(each.block, each.log_ratio) for each in grid.ratios(arm, None) if each.counted]
-    pairs = [(value, share * times[block]) for block, value in known if value is not None]
-    return Series([value for value, _ in pairs], [time for _, time in pairs])
+    known = counting(grid.ratios(arm, None))
+    return Series([log for _, log in known], [share * times[block] for block, _ in known])
 
 
 def consecutive(of: Series, longest: int, margin: float) -> list[StudyRun]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.results import BlockRatio, Claim, Comparison, Estimate, LookReading, When
+from pgtrial.model.records.results import BlockRatio, Claim, Comparison, Estimate, LookReading, When, Word
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.changes import Changes, Seconds
@@ -35,15 +36,21 @@ class Subject:
     """The regime that it speaks of; None: whole trials."""
 
 
+def subjects(plan: Plan) -> tuple[list[Subject], list[Subject]]:
+    """What a study makes claims about: over all load points, the primary claims, and at each load point of each arm."""
+    arms, points = plan.others, range(len(plan.load_points))
+    sharing = len(points) if len(points) > 1 else len(arms)
+    return [Subject(arm, None, len(arms)) for arm in arms], [Subject(a, p, sharing) for a in arms for p in points]
+
+
 def decide(plan: Plan, trials: Sequence[Trial], seconds: Seconds | None = None) -> list[Comparison]:
     """Whether the primary claims are decided, as in the study's result, without computing anything else of it."""
     grid = Grid(plan, trials)
     changes = Changes(grid, seconds)
-    others = [arm for arm in plan.arms if arm != plan.baseline]
     return [
         Comparison(part.arm, part.regime, _is_decided(grid, part, ratios), _so_far(ratios))
-        for arm in others
-        for part, ratios in _series(grid, changes, Subject(arm, None, len(others)))
+        for about in subjects(plan)[0]
+        for part, ratios in _series(grid, changes, about)
     ]
 
 
@@ -51,15 +58,9 @@ def decided_arms(plan: Plan, trials: Sequence[Trial], seconds: Seconds | None = 
     """The arms of which every claim is decided: the primary one, and those of all load points."""
     grid = Grid(plan, trials)
     changes = Changes(grid, seconds)
-    others, points = [arm for arm in plan.arms if arm != plan.baseline], range(len(plan.load_points))
-    found = []
-    for arm in others:
-        about = [Subject(arm, None, len(others))]
-        about += [Subject(arm, point, len(points)) for point in points if len(points) > 1]
-        series = [each for subject in about for each in _series(grid, changes, subject)]
-        if all(_is_decided(grid, part, ratios) for part, ratios in series):
-            found.append(arm)
-    return found
+    series = [each for about in chain(*subjects(plan)) for each in _series(grid, changes, about)]
+    undecided = {part.arm for part, ratios in series if not _is_decided(grid, part, ratios)}
+    return [arm for arm in plan.others if arm not in undecided]
 
 
 def _is_decided(grid: Grid, about: Subject, ratios: list[BlockRatio]) -> bool:
@@ -86,10 +87,11 @@ def _series(grid: Grid, changes: Changes, about: Subject) -> list[tuple[Subject,
 
 
 def _decision(grid: Grid, about: Subject, ratios: list[BlockRatio]) -> p8.Decision:
-    return grid.units.decide([value for _, value in _valid(ratios)], grid.plan.margin, about.family)
+    return grid.units.decide([value for _, value in counting(ratios)], grid.plan.margin, about.family)
 
 
-def _valid(ratios: list[BlockRatio]) -> list[tuple[int, float]]:
+def counting(ratios: Sequence[BlockRatio]) -> list[tuple[int, float]]:
+    """The blocks that count and say something, each with its log-ratio."""
     return [(ratio.block, ratio.log_ratio) for ratio in ratios if ratio.counted and ratio.log_ratio is not None]
 
 
@@ -118,10 +120,11 @@ def _whole(about: Subject, parts: list[Claim]) -> Claim:
 def _claim(grid: Grid, about: Subject, ratios: list[BlockRatio], block_s: float, *, withheld: bool) -> Claim:
     plan, arm, point, family = grid.plan, about.arm, about.point, about.family
     units = grid.units
-    valid = _valid(ratios)
+    valid = counting(ratios)
     values = [value for _, value in valid]
     decision = _decision(grid, about, ratios)
     shown = decision.shown.interval if decision.shown else None
+    so_far = _so_far(ratios)
     used = valid[: decision.shown.look.blocks] if decision.shown else valid
     mean = t_interval([value for _, value in used]) if used else None
     more = _more_blocks(values, family, grid) if decision.verdict == "undecided" else None
@@ -142,7 +145,7 @@ def _claim(grid: Grid, about: Subject, ratios: list[BlockRatio], block_s: float,
         unstable=_unstable(shown, mean),
         odd_blocks=_odd_blocks(used),
         changing=decision.verdict != "undecided" and decision.contradicted,
-        running=_running(ratios),
+        running=so_far.value if so_far else None,
         fewest_blocks=units.fewest(family),
         more_blocks=more,
         more_s=more * units.blocks_each * block_s if more is not None else None,
@@ -164,19 +167,43 @@ def _claim(grid: Grid, about: Subject, ratios: list[BlockRatio], block_s: float,
     )
 
 
-def at_last_look(grid: Grid, values: Sequence[float], family: int) -> tuple[int, Estimate | None]:
-    """The units on which the last look at these log-ratios rests, and what it says; before the first all, and None."""
+@dataclass(frozen=True)
+class Outcome:
+    """What the rule says of values that a study has beside its claims."""
+
+    verdict: Word
+    within_margin: bool
+    difference: Estimate | None
+    blocks: int
+
+
+def outcome(
+    grid: Grid,
+    values: Mapping[int, float],
+    limits: p8.Limits,
+    family: int,
+    scale: Callable[[float], float] = math.expm1,
+) -> Outcome:
+    """Reads the values of blocks, log-ratios unless another `scale` is given, as those of a claim are read."""
+    of_units = grid.units.means(values, grid.counted)
+    found = grid.units.read(of_units, limits, family)
+    if found.shown is None:
+        return Outcome(found.verdict, within_margin=False, difference=None, blocks=len(of_units))
+    shown = found.shown.interval
+    return Outcome(found.verdict, shown.between(limits), as_difference(shown, scale), found.shown.look.blocks)
+
+
+def at_last_look(grid: Grid, logs: Mapping[int, float], family: int) -> tuple[int, Estimate | None]:
+    """The units on which the last look at these blocks' log-ratios rests, and what it says; before it all, and None."""
+    values = grid.units.means(logs, grid.counted)
     readings = grid.units.decide(values, grid.plan.margin, family).readings
     return (readings[-1].look.blocks, as_difference(readings[-1].interval)) if readings else (len(values), None)
 
 
-def as_difference(interval: p8.Interval) -> Estimate:
-    """An interval of log-ratios as relative differences; infinite bounds become None."""
-    return Estimate(low=_difference(interval.low), value=math.expm1(interval.estimate), high=_difference(interval.high))
-
-
-def _difference(log_ratio: float) -> float | None:
-    return math.expm1(log_ratio) if math.isfinite(log_ratio) else None
+def as_difference(interval: p8.Interval, scale: Callable[[float], float] = math.expm1) -> Estimate:
+    """An interval, of log-ratios unless another `scale` is given, as differences; infinite bounds become None."""
+    low, high = (scale(bound) if math.isfinite(bound) else None for bound in (interval.low, interval.high))
+    return Estimate(low=low, value=scale(interval.estimate), high=high)
 
 
 def _unstable(shown: p8.Interval | None, mean: p8.Interval | None) -> bool:
@@ -208,11 +235,6 @@ def _so_far(ratios: list[BlockRatio]) -> Estimate | None:
     """Over all blocks so far, with the interval of a study that had planned to end here."""
     values = [ratio.log_ratio for ratio in ratios if ratio.log_ratio is not None]
     return as_difference(p8.interval(values, ALPHA)) if values else None
-
-
-def _running(ratios: list[BlockRatio]) -> float | None:
-    so_far = _so_far(ratios)
-    return so_far.value if so_far is not None else None
 
 
 def _more_blocks(values: list[float], family: int, grid: Grid) -> int | None:

@@ -6,18 +6,19 @@ rule P8, each cost a family of its own. Costs explain the verdict; they are not 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
+from statistics import fmean
 
 import numpy as np
 
 from pgtrial.model.records.results import Claim, Cost
 from pgtrial.model.records.trial import Trial
-from pgtrial.statistics import p8
 from pgtrial.statistics.claims import at_last_look
 from pgtrial.statistics.levels import median_interval
-from pgtrial.statistics.ratios import Grid
+from pgtrial.statistics.p8 import WORST
+from pgtrial.statistics.ratios import Grid, log_ratio
 
 _ONE_EACH = frozenset({"tpcb-like", "simple-update", "select-only"})
 """Workloads of which one transaction is exactly one of the server's."""
@@ -39,18 +40,14 @@ def costs(grid: Grid, claims: Sequence[Claim], family: int) -> list[Cost]:
 
     `claims` are the study's primary claims; `family` is the number of claims per load point that share an error.
     """
-    points = range(len(grid.plan.load_points))
-    means: list[int | None] = [None] if len(points) > 1 else []
     found = []
     for kind in KINDS:
-        known = [point for point in points if _is_notable(grid, kind, point)]
-        for point in [*known, *(means if known else [])]:
-            for arm in grid.plan.arms:
-                over = known if point is None else [point]
-                cost = _cost(grid, kind, arm, point, over, family=len(claims) if point is None else family)
-                if cost is not None:
-                    found.append(cost)
-    return found
+        known = [point for point in grid.points if _is_notable(grid, kind, point)]
+        means = [None] if known and len(grid.points) > 1 else []
+        for point, arm in product([*known, *means], grid.plan.arms):
+            over, sharing = (known, len(claims)) if point is None else ([point], family)
+            found.append(_cost(grid, kind, arm, point, over, family=sharing))
+    return [cost for cost in found if cost is not None]
 
 
 def _is_notable(grid: Grid, kind: Kind, point: int) -> bool:
@@ -77,7 +74,7 @@ def _cost(grid: Grid, kind: Kind, arm: str, point: int | None, over: list[int], 
     if not values or (point is None and arm == grid.plan.baseline):
         return None
     low, high = median_interval(values) if point is not None else (None, None)
-    logs = _log_ratios(grid, kind, arm, over) if arm != grid.plan.baseline else []
+    logs = _log_ratios(grid, kind, arm, over) if arm != grid.plan.baseline else {}
     blocks, difference = at_last_look(grid, logs, family)
     return Cost(
         what=kind.name,
@@ -93,28 +90,22 @@ def _cost(grid: Grid, kind: Kind, arm: str, point: int | None, over: list[int], 
     )
 
 
-def _log_ratios(grid: Grid, kind: Kind, arm: str, points: list[int]) -> list[float]:
-    """Per complete unit ln(cost of the arm / cost of the baseline), the mean over its blocks and these load points.
+def _log_ratios(grid: Grid, kind: Kind, arm: str, points: list[int]) -> dict[int, float]:
+    """By complete block ln(cost of the arm / cost of the baseline), the mean over these load points.
 
     Where both have none a pair says nothing; where only one has none, as much as a failed trial does.
     """
-    found: dict[int, float] = {}
+    found = {}
     for block in grid.counted:
         logs = []
         for point in points:
             pair = [kind.of(t) for t in grid.pair(block, point, arm) if t is not None and grid.goodput(t)]
             known = [value for value in pair if value is not None]
-            if len(known) == 2 and any(known):
-                logs.append(_log_ratio(*known))
+            if len(known) == 2 and (log := log_ratio(*known)) is not None:
+                logs.append(max(-WORST, min(WORST, log)))
         if logs:
-            found[block] = math.fsum(logs) / len(logs)
-    return grid.units.means(found, grid.counted)
-
-
-def _log_ratio(ours: float, theirs: float) -> float:
-    if not ours or not theirs:
-        return p8.WORST if ours else -p8.WORST
-    return max(-p8.WORST, min(p8.WORST, math.log(ours / theirs)))
+            found[block] = fmean(logs)
+    return found
 
 
 def _by_engine(trial: Trial) -> float:

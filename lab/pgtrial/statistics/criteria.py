@@ -9,16 +9,17 @@ tasks: under the coin its sign is as random as a log-ratio's, and the rule P8 is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from pgtrial.model.records.results import Claim, Criterion, Estimate, Word
+from pgtrial.model.records.results import Claim, Criterion
 from pgtrial.model.records.trial import TaskSummary, Trial
 from pgtrial.statistics import p8
-from pgtrial.statistics.claims import as_difference
+from pgtrial.statistics.claims import Outcome, outcome
 from pgtrial.statistics.levels import NOTABLE_SHARE
 from pgtrial.statistics.ratios import Grid
 
@@ -72,7 +73,7 @@ def criteria(grid: Grid, primary: Sequence[Claim], withheld: Collection[str]) ->
 
 def _criterion(grid: Grid, kind: Kind, claim: Claim, *, withheld: bool) -> Criterion:
     primary = kind.name == MEAN
-    found = _of_claim(claim) if primary else _decide(grid, kind, claim.arm)
+    found: Claim | Outcome = claim if primary else _outcome(grid, kind, claim.arm)
     return Criterion(
         what=kind.name,
         unit=kind.unit,
@@ -103,24 +104,22 @@ def _of(kind: Kind, trial: Trial) -> float | None:
     return kind.of(trial.tasks) if trial.tasks is not None and trial.status == "completed" else None
 
 
-def _series(grid: Grid, kind: Kind, arm: str) -> Iterator[tuple[int, float]]:
-    """By counted block how much better the arm is: a log-ratio of times, or a difference of shares of all tasks.
+def _gain(grid: Grid, kind: Kind, arm: str, block: int, point: int) -> float | None:
+    """How much better the arm is in a block: a log-ratio of times, or a difference of shares of all tasks.
 
     A failed trial is the worst there is, a pair of them says nothing.
     """
-    for block in grid.counted:
-        pair = grid.pair(block, 0, arm)
-        ours, theirs = (_of(kind, trial) if trial is not None else None for trial in pair)
-        if ours is None and theirs is None:
-            continue
-        worst = p8.WORST if kind.unit == "s" else 1.0
-        if ours is None or theirs is None:
-            yield block, -worst if ours is None else worst
-        elif kind.unit == "s":
-            yield block, math.log(theirs / ours) if ours > 0 and theirs > 0 else 0.0
-        else:
-            gained = _share(ours, pair[0]) - _share(theirs, pair[1])
-            yield block, gained if kind.better == "more" else -gained
+    pair = grid.pair(block, point, arm)
+    ours, theirs = (_of(kind, trial) if trial is not None else None for trial in pair)
+    if ours is None and theirs is None:
+        return None
+    worst = p8.WORST if kind.unit == "s" else 1.0
+    if ours is None or theirs is None:
+        return -worst if ours is None else worst
+    if kind.unit == "s":
+        return math.log(theirs / ours) if ours > 0 and theirs > 0 else 0.0
+    gained = _share(ours, pair[0]) - _share(theirs, pair[1])
+    return gained if kind.better == "more" else -gained
 
 
 def _share(number: float, trial: Trial | None) -> float:
@@ -128,33 +127,10 @@ def _share(number: float, trial: Trial | None) -> float:
     return number / planned if planned else 0.0
 
 
-@dataclass(frozen=True)
-class _Decision:
-    verdict: Word
-    within_margin: bool
-    difference: Estimate | None
-    blocks: int
-
-
-def _of_claim(claim: Claim) -> _Decision:
-    return _Decision(claim.verdict, claim.within_margin, claim.difference, claim.blocks)
-
-
-def _decide(grid: Grid, kind: Kind, arm: str) -> _Decision:
-    """Decides as for claims, by the units of the study, with the criterion's own limits."""
+def _outcome(grid: Grid, kind: Kind, arm: str) -> Outcome:
+    """By the units of the study, with the criterion's own limits; of tasks the difference is a share of all tasks."""
     margin = NOTABLE_SHARE if kind.name == FAILURES else grid.plan.margin
-    limits = p8.ratio_limits(margin) if kind.unit == "s" else (-margin, margin)
-    values = grid.units.means(dict(_series(grid, kind, arm)), grid.counted)
-    found = grid.units.read(values, limits, SECONDARY)
-    if found.shown is None:
-        return _Decision(found.verdict, within_margin=False, difference=None, blocks=len(values))
-    shown = found.shown.interval
-    return _Decision(found.verdict, shown.between(limits), _estimate(shown, kind), found.shown.look.blocks)
-
-
-def _estimate(found: p8.Interval, kind: Kind) -> Estimate:
-    """A ratio as the relative difference of speeds; a difference as it is, a share of all tasks."""
+    gains = grid.block_means([0], partial(_gain, grid, kind, arm))
     if kind.unit == "s":
-        return as_difference(found)
-    low, high = (bound if math.isfinite(bound) else None for bound in (found.low, found.high))
-    return Estimate(low=low, value=found.estimate, high=high)
+        return outcome(grid, gains, p8.ratio_limits(margin), SECONDARY)
+    return outcome(grid, gains, (-margin, margin), SECONDARY, scale=float)

@@ -13,8 +13,10 @@ noise of variance 4 w^2 / d alone, as what belongs to the servers is in both.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from statistics import fmean
 
 from pgtrial.model.records.machine import FEWEST_BLOCKS, Noise
 from pgtrial.model.records.trial import SliceRow
@@ -48,14 +50,14 @@ def within_spread(grid: Grid, slices: Slices) -> float | None:
     """
     if grid.plan.interleaving is None or grid.units.unit != "block":
         return None
-    known = [list(_shifts_within(grid, slices, arm)) for arm in grid.plan.arms if arm != grid.plan.baseline]
+    shifts = [grid.block_means(grid.points, partial(_shift, grid, slices, arm)) for arm in grid.plan.others]
+    known = [list(of_blocks.values()) for of_blocks in shifts]
     return max(map(spread, known)) / 2 if min(map(len, known)) >= FEWEST_BLOCKS else None
 
 
 def mean_block_s(grid: Grid) -> float:
     """Wall time of a complete block, seconds."""
-    times = block_seconds(grid)
-    return math.fsum(times.values()) / len(times)
+    return fmean(block_seconds(grid).values())
 
 
 def spread_at(noise: Noise, duration_s: float) -> float:
@@ -97,17 +99,8 @@ def proposal(noise: Noise, duration_s: float, load_points: int, slice_s: float) 
     return Proposal(best, share) if share <= _WORTH else None
 
 
-def _shifts_within(grid: Grid, slices: Slices, arm: str) -> Iterator[float]:
-    """By block: how far the log-ratio of the second halves is from that of the first, the mean over the load points."""
-    points = range(len(grid.plan.load_points))
-    for block in grid.counted:
-        shifts = [_shift(grid, slices, block, point, arm) for point in points]
-        known = [shift for shift in shifts if shift is not None]
-        if len(known) == len(points):
-            yield math.fsum(known) / len(known)
-
-
-def _shift(grid: Grid, slices: Slices, block: int, point: int, arm: str) -> float | None:
+def _shift(grid: Grid, slices: Slices, arm: str, block: int, point: int) -> float | None:
+    """How far the log-ratio of the second halves is from that of the first."""
     changes = []
     for each in (arm, grid.plan.baseline):
         trial = grid.trial(block, point, each)

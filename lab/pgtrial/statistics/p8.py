@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, count, islice, takewhile
+from itertools import count, islice, takewhile
 from typing import Literal
 
 import numpy as np
@@ -117,11 +117,7 @@ class Decision:
 
 def open_ended_looks() -> Iterator[Look]:
     """All looks there can ever be: the frozen table, then half as many blocks again for half the error, without end."""
-    table = (Look(blocks, alpha) for blocks, alpha in zip(LOOKS, ALPHAS, strict=True))
-    return chain(table, _open_end())
-
-
-def _open_end() -> Iterator[Look]:
+    yield from map(Look, LOOKS, ALPHAS)
     blocks = LOOKS[-1]
     for step in count():
         blocks = math.ceil(blocks * _OPEN_END_GROWTH)

@@ -26,7 +26,8 @@ from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Claim, Estimate
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
-from pgtrial.statistics.claims import as_difference
+from pgtrial.statistics.claims import as_difference, counting
+from pgtrial.statistics.deployments import ALPHA
 from pgtrial.statistics.ratios import Grid
 
 POWER = 0.8
@@ -57,11 +58,7 @@ def measured_spread(plan: Plan, trials: Sequence[Trial]) -> tuple[float, int] | 
     grid = Grid(plan, trials)
     if grid.units.unit != "block":
         return None
-    known = []
-    for arm in plan.arms:
-        if arm != plan.baseline:
-            ratios = grid.ratios(arm, None)
-            known.append([each.log_ratio for each in ratios if each.counted and each.log_ratio is not None])
+    known = [[log for _, log in counting(grid.ratios(arm, None))] for arm in plan.others]
     fewest = min(map(len, known))
     return (max(map(spread, known)), fewest) if fewest >= FEWEST_BLOCKS else None
 
@@ -111,9 +108,6 @@ def _smallest(look: p8.Look, claims: int, sd: float, reserve: float) -> float:
     return (quantile + reserve) * sd / math.sqrt(look.blocks - 2)
 
 
-ALPHA = 0.05
-
-
 @dataclass(frozen=True)
 class Spent:
     """Time that all trials up to a block took, seconds."""
@@ -145,14 +139,14 @@ def reached(plan: Plan, trials: Sequence[Trial], claim: Claim) -> list[Reached]:
     """After each unit of a claim from which on an interval is bounded, in order."""
     grid = Grid(plan, trials)
     spent = _spent(grid)
-    counted = [ratio for ratio in claim.ratios if ratio.counted and ratio.log_ratio is not None]
-    logs = [ratio.log_ratio for ratio in counted if ratio.log_ratio is not None]
+    counted = counting(claim.ratios)
+    logs = [log for _, log in counted]
     looks = {look.blocks: look.difference for look in claim.looks}
     found = []
     for units in range(1, len(logs) + 1):
         difference = as_difference(p8.interval(logs[:units], ALPHA / claim.family))
         if difference.low is not None:
-            last = max(grid.units.blocks([ratio.block for ratio in counted[:units]]))
+            last = max(grid.units.blocks([unit for unit, _ in counted[:units]]))
             found.append(Reached(units, spent[last], difference, looks.get(units)))
     return found
 

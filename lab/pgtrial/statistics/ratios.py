@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import takewhile
+from statistics import fmean
 
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import BlockRatio
@@ -23,34 +25,28 @@ class Grid:
     def __init__(self, plan: Plan, trials: Iterable[Trial]):
         self.plan = plan
         self.units = Units(plan)
+        self.points = range(len(plan.load_points))
+        """The load points, by index."""
         self.trials = sorted(trials, key=lambda trial: trial.index)
         points = {point: index for index, point in enumerate(plan.load_points)}
         self._cells = {(t.block, points[t.load_point], t.arm): t for t in self.trials if t.load_point in points}
-        self._of: dict[tuple[str, int | None], list[Trial]] = {}
-        for stored_trial in self.trials:
-            for point in {None, points.get(stored_trial.load_point)}:
-                self._of.setdefault((stored_trial.arm, point), []).append(stored_trial)
-        planned: dict[int, int] = {}
-        for trial in plan.wanted:
-            planned[trial.block] = planned.get(trial.block, 0) + 1
-        stored: dict[int, int] = {}
-        for block, _, _ in self._cells:
-            stored[block] = stored.get(block, 0) + 1
+        self._of: defaultdict[tuple[str, int | None], list[Trial]] = defaultdict(list)
+        for trial in self.trials:
+            for point in {None, points.get(trial.load_point)}:
+                self._of[trial.arm, point].append(trial)
+        planned = Counter(each.block for each in plan.wanted)
+        stored = Counter(block for block, _, _ in self._cells)
         self.blocks = sorted(stored)
         # A look reads the first n blocks, so a gap ends the count: filling it later would change looks already read.
-        self.counted = list(takewhile(lambda block: stored.get(block) == planned[block], sorted(planned)))
-        self._orders: dict[tuple[int, int], list[str]] = {}
-        for trial in sorted(plan.wanted, key=lambda trial: trial.index):
-            self._orders.setdefault((trial.block, trial.load_point), []).append(trial.arm)
+        self.counted = list(takewhile(lambda block: stored[block] == planned[block], sorted(planned)))
+        self._orders: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
+        for each in sorted(plan.wanted, key=lambda each: each.index):
+            self._orders[each.block, each.load_point].append(each.arm)
 
     @cached_property
     def by_block(self) -> dict[int, list[Trial]]:
         """The trials of each complete block, in order."""
-        found: dict[int, list[Trial]] = {block: [] for block in self.counted}
-        for trial in self.trials:
-            if trial.block in found:
-                found[trial.block].append(trial)
-        return found
+        return {block: [trial for trial in self.trials if trial.block == block] for block in self.counted}
 
     @cached_property
     def looked_at(self) -> list[int]:
@@ -74,6 +70,15 @@ class Grid:
     def of(self, arm: str, point: int | None = None) -> list[Trial]:
         """An arm's trials, at one load point or at all, in the order of execution."""
         return list(self._of.get((arm, point), []))
+
+    def block_means(self, points: Sequence[int], value: Callable[[int, int], float | None]) -> dict[int, float]:
+        """By complete block the mean over load points of a value of a block and a load point, where all are known."""
+        found = {}
+        for block in self.counted:
+            known = [each for point in points if (each := value(block, point)) is not None]
+            if len(known) == len(points):
+                found[block] = fmean(known)
+        return found
 
     def goodput(self, trial: Trial) -> float:
         """Committed transactions per second, from the scheduled start to the scheduled end; 0 for a failed trial.
@@ -105,7 +110,7 @@ class Grid:
         Compares the speeds of whole trials unless given another `speed`; a block with an unknown one has no log-ratio.
         """
         speed = speed or self.speed
-        points = range(len(self.plan.load_points)) if point is None else [point]
+        points = self.points if point is None else [point]
         counted = set(self.counted)
         found = []
         for block in self.blocks:
@@ -115,13 +120,13 @@ class Grid:
                 continue
             speeds = [(speed(ours), speed(theirs)) for ours, theirs in present]
             known = [(ours, theirs) for ours, theirs in speeds if ours is not None and theirs is not None]
-            pairs_ratios = [_log_ratio(*pair) for pair in known] if len(known) == len(speeds) else []
+            pairs_ratios = [log_ratio(*pair) for pair in known] if len(known) == len(speeds) else []
             values = [value for value in pairs_ratios if value is not None]
             failed = {trial.arm for pair in present for trial in pair if not self.goodput(trial)}
             found.append(
                 BlockRatio(
                     block=block,
-                    log_ratio=math.fsum(values) / len(values) if values else None,
+                    log_ratio=fmean(values) if values else None,
                     counted=block in counted,
                     failed=[name for name in self.plan.arms if name in failed],
                     order=self._orders[block, points[0]] if len(points) == 1 else [],
@@ -130,8 +135,8 @@ class Grid:
         return found
 
 
-def _log_ratio(arm: float, baseline: float) -> float | None:
-    """The log-ratio of a pair's speeds; None if both committed nothing. A failure counts as a 1000-fold loss."""
+def log_ratio(arm: float, baseline: float) -> float | None:
+    """The log-ratio of a pair's speeds or costs; None if both are zero. One that is zero counts as 1000-fold less."""
     if not arm and not baseline:
         return None
     if not arm or not baseline:

@@ -9,8 +9,9 @@ had been named before.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
 from pgtrial.model.records.replay import TemplateResult
@@ -18,7 +19,7 @@ from pgtrial.model.records.results import StatementClaim
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.statistics import p8
-from pgtrial.statistics.claims import as_difference
+from pgtrial.statistics.claims import outcome
 from pgtrial.statistics.ratios import Grid
 
 FEWEST_STATEMENTS = 10
@@ -39,8 +40,7 @@ def statement_claims(grid: Grid, withheld: Collection[str]) -> list[StatementCla
     """
     if all(point.replay is None for point in grid.plan.load_points):
         return []
-    others = [arm for arm in grid.plan.arms if arm != grid.plan.baseline]
-    compared = [found for arm in others if (found := _comparison(grid, arm)) is not None]
+    compared = [found for arm in grid.plan.others if (found := _comparison(grid, arm)) is not None]
     return [
         each.claim(number, len(each.templates), withheld=each.arm in withheld)
         for each in compared
@@ -71,10 +71,8 @@ class _Comparison:
 
     def claim(self, number: int, claims: int, *, withheld: bool) -> StatementClaim:
         """The claim on a template, one of so many."""
-        units = self.grid.units
-        values = units.means(dict(self._series(number)), self.grid.counted)
-        found = units.decide(values, self.grid.plan.margin, claims)
-        shown = found.shown
+        logs = self.grid.block_means([0], partial(self._log_ratio, number))
+        found = outcome(self.grid, logs, p8.ratio_limits(self.grid.plan.margin), claims)
         by_arm = {arm: [trial[number] for trial in trials] for arm, trials in self.trials.items()}
         every = [each for own in by_arm.values() for each in own]
         return StatementClaim(
@@ -86,21 +84,19 @@ class _Comparison:
             share={arm: self.shares[arm][number] for arm in by_arm},
             mean_us={arm: median(_mean_us(each) or 0.0 for each in own) for arm, own in by_arm.items()},
             verdict="withheld" if withheld else found.verdict,
-            within_margin=shown is not None and shown.interval.within(self.grid.plan.margin),
-            difference=as_difference(shown.interval) if shown is not None else None,
+            within_margin=found.within_margin,
+            difference=found.difference,
             claims=claims,
-            blocks=shown.look.blocks if shown is not None else len(values),
+            blocks=found.blocks,
         )
 
-    def _series(self, number: int) -> Iterator[tuple[int, float]]:
-        """By counted block the log-ratio of speeds. A failed trial is the worst there is, two of them say nothing."""
-        for block in self.grid.counted:
-            pair = self.grid.pair(block, 0, self.arm)
-            ours, theirs = (_mean_us(_completed(trial).get(number)) for trial in pair)
-            if ours and theirs:
-                yield block, math.log(theirs / ours)
-            elif ours or theirs:
-                yield block, p8.WORST if ours else -p8.WORST
+    def _log_ratio(self, number: int, block: int, point: int) -> float | None:
+        """The log-ratio of speeds. A failed trial is the worst there is, two of them say nothing."""
+        pair = self.grid.pair(block, point, self.arm)
+        ours, theirs = (_mean_us(_completed(trial).get(number)) for trial in pair)
+        if not ours and not theirs:
+            return None
+        return math.log(theirs / ours) if ours and theirs else p8.WORST if ours else -p8.WORST
 
 
 def _comparison(grid: Grid, arm: str) -> _Comparison | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from itertools import product
 from statistics import median
-from typing import Literal
 
 from pgtrial.model.records.plan import Plan, Quality
 from pgtrial.model.records.trial import Trial
@@ -30,48 +32,46 @@ CLIENT_RULES = ("busy_client", "schedule_lag")
 
 
 @dataclass(frozen=True)
-class SpoiltCell:
-    """One arm at one load point where more trials are spoilt than is tolerated; `example` is the first one's reason."""
+class Cell:
+    """One arm at one load point whose trials forbid to compare it with the baseline there."""
 
     rule: str
     arm: str
     point: int
-    spoilt: int
-    trials: int
-    example: str
 
     def withholds(self, plan: Plan, arm: str, point: int | None) -> bool:
         """Whether there is no verdict on `arm` against the baseline, at a load point or (None) as the mean over all.
 
-        A spoilt cell speaks against its own load point only, and against the mean that holds it.
+        A cell speaks against its own load point only, and against the mean that holds it.
         """
         concerned = self.arm in (arm, plan.baseline) and point in (None, self.point)
         return concerned and not (self.rule in CLIENT_RULES and plan.allow_busy_client)
 
 
+@dataclass(frozen=True)
+class SpoiltCell(Cell):
+    """Where more trials are spoilt than is tolerated; `example` is the first one's reason."""
+
+    spoilt: int
+    trials: int
+    example: str
+
+
 def spoilt_cells(grid: Grid) -> list[SpoiltCell]:
     """Where trials are spoilt, in the order of the arms and load points; every stored trial counts."""
     found = []
-    for rule, reason_of in (("busy_client", _busy), ("schedule_lag", _late), ("rate_not_kept", _behind)):
-        for arm in grid.plan.arms:
-            for point in range(len(grid.plan.load_points)):
-                trials = grid.of(arm, point)
-                reasons = [reason for trial in trials if (reason := reason_of(trial)) is not None]
-                if len(reasons) > TOLERATED * len(trials):
-                    found.append(SpoiltCell(rule, arm, point, len(reasons), len(trials), reasons[0]))
+    for (rule, reason_of), arm, point in product(_RULES.items(), grid.plan.arms, grid.points):
+        trials = grid.of(arm, point)
+        reasons = [reason for trial in trials if (reason := reason_of(trial)) is not None]
+        if len(reasons) > TOLERATED * len(trials):
+            found.append(SpoiltCell(rule, arm, point, len(reasons), len(trials), reasons[0]))
     return found
 
 
-def _busy(trial: Trial) -> str | None:
-    """The engine's first warning about itself, except those about its schedule."""
+def _warning(trial: Trial, *, of_schedule: bool) -> str | None:
+    """The engine's first warning about itself: that it did not keep its schedule, or any other."""
     warnings = trial.client.warnings if trial.client else []
-    return next((each.message.rstrip(".") for each in warnings if each.kind != _LAG), None)
-
-
-def _late(trial: Trial) -> str | None:
-    """The engine's warning that it did not keep its schedule."""
-    warnings = trial.client.warnings if trial.client else []
-    return next((each.message.rstrip(".") for each in warnings if each.kind == _LAG), None)
+    return next((each.message.rstrip(".") for each in warnings if (each.kind == _LAG) == of_schedule), None)
 
 
 def _behind(trial: Trial) -> str | None:
@@ -86,26 +86,24 @@ def _behind(trial: Trial) -> str | None:
     return f"{served:,} of {asked:,.0f} transactions"
 
 
-_ROUNDING = 1e-9
+_RULES: dict[str, Callable[[Trial], str | None]] = {
+    "busy_client": partial(_warning, of_schedule=False),
+    "schedule_lag": partial(_warning, of_schedule=True),
+    "rate_not_kept": _behind,
+}
+"""What each rule has against a trial, or None."""
 
-Rule = Literal["unequal_quality", "quality_not_reached"]
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class QualityCell:
-    """An arm at a load point whose quality forbids to compare it with the baseline there."""
+class QualityCell(Cell):
+    """Where the quality is too low, or unlike the baseline's."""
 
-    rule: Rule
-    arm: str
-    point: int
     quality: Quality
     value: float
     """The median over its trials."""
     of_baseline: float
-
-    def withholds(self, baseline: str, arm: str, point: int | None) -> bool:
-        """Whether there is no verdict on `arm`, at a load point or (None) as the mean over all that holds this one."""
-        return self.arm in (arm, baseline) and point in (None, self.point)
 
 
 def quality_cells(grid: Grid) -> list[QualityCell]:
@@ -134,7 +132,7 @@ def quality_of(grid: Grid, arm: str, point: int) -> float | None:
     return median(known) if known else None
 
 
-def _rule(quality: Quality, value: float, base: float) -> Rule | None:
+def _rule(quality: Quality, value: float, base: float) -> str | None:
     if not quality.reaches(value):
         return "quality_not_reached"
     return "unequal_quality" if abs(value - base) > quality.tolerance + _ROUNDING else None

@@ -243,6 +243,11 @@ class Plan(Record):
     trials: list[PlannedTrial]
 
     @property
+    def others(self) -> list[str]:
+        """The arms that are compared with the baseline."""
+        return [arm for arm in self.arms if arm != self.baseline]
+
+    @property
     def shares_server(self) -> bool:
         """Whether all arms are sessions of one server."""
         return self.interleaving is not None and self.interleaving.shared_server
