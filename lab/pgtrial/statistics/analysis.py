@@ -24,6 +24,9 @@ from pgtrial.statistics.statements import statement_claims
 from pgtrial.statistics.where_it_ran import where_it_ran
 from pgtrial.statistics.withheld import quality_cells, spoilt_cells
 
+_AS_PLANNED = ("name", "pgtrial", "baseline", "arms", "load_points", "margin", "scope", "seed", "left", "deployments")
+"""Keys of a result that are those of its plan."""
+
 
 def analyse_study(
     plan: Plan,
@@ -53,23 +56,14 @@ def analyse_study(
         by_audit = audit is not None and any(withholds(finding, arm, plan.baseline) for finding in audit.findings)
         return by_audit or any(cell.withholds(plan, arm, point) for cell in cells)
 
-    def claims(subjects: Sequence[Subject]) -> list[Claim]:
-        return [
-            make_claim(grid, changes, about, block_s, withheld=withheld(about.arm, about.point)) for about in subjects
-        ]
+    def claims(of: Sequence[Subject]) -> list[Claim]:
+        return [make_claim(grid, changes, each, block_s, withheld=withheld(each.arm, each.point)) for each in of]
 
     primary = claims(overall)
     without_verdict = {arm for arm in plan.others if withheld(arm)}
     failures = [levels.failures(grid, arm) for arm in plan.arms]
     return StudyResult(
-        name=plan.name,
-        pgtrial=plan.pgtrial,
-        baseline=plan.baseline,
-        arms=plan.arms,
-        load_points=plan.load_points,
-        margin=plan.margin,
-        scope=plan.scope,
-        seed=plan.seed,
+        **{key: getattr(plan, key) for key in _AS_PLANNED},
         blocks_complete=len(grid.counted),
         blocks_planned=plan.max_blocks,
         trials_stored=len(grid.trials),
@@ -94,8 +88,6 @@ def analyse_study(
             )
             for look in grid.units.looks()
         ],
-        left=plan.left,
-        deployments=plan.deployments,
         voids=disturbed(canaries, "void"),
         noisy_blocks=disturbed(canaries, "noisy"),
         costs=costs(grid, primary, secondary_family),

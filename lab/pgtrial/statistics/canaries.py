@@ -129,20 +129,11 @@ def last_before_off(plan: Plan, canaries: Sequence[Canary]) -> Counter[str]:
 def uneven(counts: Mapping[str, int], arms: int) -> list[tuple[str, int, float]]:
     """Arms with more than their share, by an exact binomial test at 5%, one arm at a time."""
     total = sum(counts.values())
-    found = []
-    for arm, count in counts.items():
-        p = _binomial_p(count, total, 1 / arms)
-        if count > total / arms and p < _UNEVEN:
-            found.append((arm, count, p))
-    return found
+    found = [(arm, count, _binomial_p(count, total, 1 / arms)) for arm, count in counts.items()]
+    return [(arm, count, p) for arm, count, p in found if count > total / arms and p < _UNEVEN]
 
 
 def _binomial_p(hits: int, of: int, share: float) -> float:
     """Two-sided: the probability of all outcomes that are no likelier than this one."""
-    likely = [_probability(each, of, share) for each in range(of + 1)]
+    likely = [math.comb(of, each) * share**each * (1 - share) ** (of - each) for each in range(of + 1)]
     return min(1.0, math.fsum(p for p in likely if p <= likely[hits] * (1 + 1e-7)))
-
-
-def _probability(hits: int, of: int, share: float) -> float:
-    ways = math.lgamma(of + 1) - math.lgamma(hits + 1) - math.lgamma(of - hits + 1)
-    return math.exp(ways + hits * math.log(share) + (of - hits) * math.log1p(-share))

@@ -47,8 +47,7 @@ class Changes:
         self._grid = grid
         # the throughput at a given rate is steady by construction
         self.seconds = seconds if grid.plan.measure == "goodput" else None
-        known = self.seconds
-        found = {trial.index: _regime(trial, known) for trial in grid.trials} if known is not None else {}
+        found = {trial.index: _regime(trial, self.seconds or {}) for trial in grid.trials}
         self._regimes = {index: regime for index, regime in found.items() if regime is not None}
 
     def changes(self, trial: Trial) -> bool:
@@ -62,7 +61,7 @@ class Changes:
         Chosen at looks only: blocks after the last look change nothing until the next one.
         """
         if point is None:
-            return any(self.between(arm, p) for p in range(len(self._grid.plan.load_points)))
+            return any(self.between(arm, p) for p in self._grid.points)
         pairs = [self._grid.pair(block, point, arm) for block in self._grid.looked_at]
         complete = [(ours, theirs) for ours, theirs in pairs if ours is not None and theirs is not None]
         return _many(sum(self.changes(ours) or self.changes(theirs) for ours, theirs in complete), len(complete))
@@ -73,8 +72,7 @@ class Changes:
         Load points at which the regime does not change count with their whole trials. Empty after the change if more
         than the tolerated blocks have no level there, as of the last look.
         """
-        points = range(len(self._grid.plan.load_points)) if point is None else [point]
-        split = {point for point in points if self.between(arm, point)}
+        split = {p for p in (self._grid.points if point is None else [point]) if self.between(arm, p)}
 
         def speed(trial: Trial) -> float | None:
             if self._grid.point_of(trial) not in split or not self._grid.goodput(trial):
@@ -125,7 +123,7 @@ class Changes:
     def cells(self) -> list[CellRegimes]:
         """All arms at the load points where some trial did not keep one level."""
         plan = self._grid.plan
-        found = [[self.cell(arm, point) for arm in plan.arms] for point in range(len(plan.load_points))]
+        found = [[self.cell(arm, point) for arm in plan.arms] for point in self._grid.points]
         return [cell for cells in found if any(cell.not_flat for cell in cells) for cell in cells]
 
     def steadiness(self) -> list[Steadiness]:

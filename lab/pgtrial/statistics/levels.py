@@ -88,13 +88,11 @@ def spread(values: Sequence[float]) -> Spread | None:
 def failures(grid: Grid, arm: str) -> Failures:
     """An arm's failures over all its trials."""
     trials = grid.of(arm)
+    measured = [trial.measured for trial in trials if trial.measured]
     kinds: Counter[str] = Counter()
-    committed = 0
-    for trial in trials:
-        if trial.measured:
-            kinds.update(trial.measured.failures)
-            committed += trial.measured.transactions
-    failed = sum(kinds.values())
+    for phase in measured:
+        kinds.update(phase.failures)
+    committed, failed = sum(phase.transactions for phase in measured), kinds.total()
     return Failures(
         arm=arm,
         trials=len(trials),

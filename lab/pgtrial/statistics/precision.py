@@ -65,15 +65,11 @@ def measured_spread(plan: Plan, trials: Sequence[Trial]) -> tuple[float, int] | 
 
 def precision(planned: Sequence[int], claims: int, sd: float) -> Precision | None:
     """What the planned looks can tell about each of so many claims that share their error; None: nothing."""
-    reach = [
-        (_smallest(look, claims, sd, _FIND), _smallest(look, claims, sd, _ESTABLISH))
-        for look in p8.schedule(planned)
-        if look.alpha / claims >= 2.0 ** (1 - look.blocks)
-    ]
-    if not reach:
+    looks = [look for look in p8.schedule(planned) if look.alpha / claims >= 2.0 ** (1 - look.blocks)]
+    if not looks:
         return None
-    differences, margins = zip(*reach, strict=True)
-    return Precision(difference=math.expm1(min(differences)), margin=math.expm1(min(margins)), blocks=planned[-1])
+    found, established = (min(_smallest(look, claims, sd, part) for look in looks) for part in (_FIND, _ESTABLISH))
+    return Precision(difference=math.expm1(found), margin=math.expm1(established), blocks=planned[-1])
 
 
 def blocks_for(margin: float, claims: int, sd: float) -> int | None:

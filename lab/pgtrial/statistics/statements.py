@@ -96,7 +96,9 @@ class _Comparison:
         ours, theirs = (_mean_us(_completed(trial).get(number)) for trial in pair)
         if not ours and not theirs:
             return None
-        return math.log(theirs / ours) if ours and theirs else p8.WORST if ours else -p8.WORST
+        if not ours or not theirs:
+            return p8.WORST if ours else -p8.WORST
+        return math.log(theirs / ours)
 
 
 def _comparison(grid: Grid, arm: str) -> _Comparison | None:

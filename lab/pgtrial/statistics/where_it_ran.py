@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from statistics import fmean, median
 from typing import Any, Literal
 
@@ -34,6 +36,9 @@ def where_it_ran(plan: Plan, trials: Sequence[Trial], facts: Mapping[str, Facts]
     )
 
 
+_PROBES = ("bandwidth_mb_s", "clock_offset_us", "clock_offset_error_us")
+
+
 def _is_here(server: ServerPlace) -> bool:
     return server.by == THIS_MACHINE if server.with_lab is None else server.with_lab
 
@@ -54,17 +59,12 @@ def _server(plan: Plan, arm: str, trials: Sequence[Trial], facts: Facts | None) 
         looked_at=hosts[0].looked_at,
         system=_system(facts, "os"),
         with_lab=with_lab,
-        path=_fact(facts, "network", "path"),
-        interface=_fact(facts, "network", "interface"),
-        mtu=_fact(facts, "network", "mtu"),
-        tls=_fact(facts, "network", "tls"),
+        **{name: _fact(facts, "network", name) for name in ("path", "interface", "mtu", "tls")},
         trials=len(times),
         round_trip_us=median(times) if times else None,
         round_trip_lowest_us=min(times, default=None),
         round_trip_highest_us=max(times, default=None),
-        bandwidth_mb_s=_fact(facts, "probes", "bandwidth_mb_s"),
-        clock_offset_us=_fact(facts, "probes", "clock_offset_us"),
-        clock_offset_error_us=_fact(facts, "probes", "clock_offset_error_us"),
+        **{name: _fact(facts, "probes", name) for name in _PROBES},
     )
 
 
@@ -85,9 +85,23 @@ NOTICEABLE_US = 50.0
 
 def machine_ways(trials: Sequence[Trial], arms: Iterable[str]) -> list[MachineWay]:
     """One for each machine and arm of which round trips are known, by machines."""
-    machines = dict.fromkeys(share.machine for trial in trials for share in trial.machines)
-    arms = list(arms)
-    return [way for machine in machines for arm in arms if (way := _way(trials, machine, arm)) is not None]
+    times = defaultdict(list)
+    for trial in trials:
+        for share in trial.machines:
+            if share.round_trip_us is not None:
+                times[share.machine, trial.arm].append(share.round_trip_us)
+    return [
+        MachineWay(
+            machine=machine,
+            arm=arm,
+            trials=len(own),
+            round_trip_us=median(own),
+            round_trip_lowest_us=min(own),
+            round_trip_highest_us=max(own),
+        )
+        for machine, arm in product(_machines(trials), arms)
+        if (own := times[machine, arm])
+    ]
 
 
 def further_machines(ways: Sequence[MachineWay], arm: str) -> dict[str, float]:
@@ -108,28 +122,14 @@ def loads_round_trip(trial: Trial) -> float | None:
     return fmean(known) if known else None
 
 
-def _way(trials: Iterable[Trial], machine: str, arm: str) -> MachineWay | None:
-    times = [
-        share.round_trip_us
-        for trial in trials
-        for share in trial.machines
-        if trial.arm == arm and share.machine == machine and share.round_trip_us is not None
-    ]
-    if not times:
-        return None
-    return MachineWay(
-        machine=machine,
-        arm=arm,
-        trials=len(times),
-        round_trip_us=median(times),
-        round_trip_lowest_us=min(times),
-        round_trip_highest_us=max(times),
-    )
+def _machines(trials: Iterable[Trial]) -> list[str]:
+    """Of the fleet, in the order in which they first took part."""
+    return list(dict.fromkeys(share.machine for trial in trials for share in trial.machines))
 
 
 def machine_parts(trials: Sequence[Trial]) -> list[MachinePart]:
     """One for each machine of the fleet; empty for loads made by the lab's own machine."""
-    names = dict.fromkeys(share.machine for trial in trials for share in trial.machines)
+    names = _machines(trials)
     logs = {name: median(found) for name in names if (found := _relative_speeds(trials, name))}
     return [_part(name, trials, logs) for name in names]
 

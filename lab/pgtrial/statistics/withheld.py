@@ -113,9 +113,9 @@ def quality_cells(grid: Grid) -> list[QualityCell]:
         quality = None if load_point.pack is None else load_point.pack.quality
         if quality is None:
             continue
-        known = {arm: quality_of(grid, arm, point) for arm in grid.plan.arms}
         # an arm whose trials have all failed is judged by that
-        values = {arm: value for arm, value in known.items() if value is not None}
+        of_trials = {arm: [t.quality for t in grid.of(arm, point) if t.quality is not None] for arm in grid.plan.arms}
+        values = {arm: median(known) for arm, known in of_trials.items() if known}
         base = values.get(grid.plan.baseline)
         if base is None:
             continue
@@ -124,12 +124,6 @@ def quality_cells(grid: Grid) -> list[QualityCell]:
             if rule is not None:
                 found.append(QualityCell(rule, arm, point, quality, value, base))
     return found
-
-
-def quality_of(grid: Grid, arm: str, point: int) -> float | None:
-    """Median quality over the completed trials of an arm at a load point; None without any."""
-    known = [trial.quality for trial in grid.of(arm, point) if trial.quality is not None]
-    return median(known) if known else None
 
 
 def _rule(quality: Quality, value: float, base: float) -> str | None:

@@ -95,10 +95,9 @@ class LoadPoint(Record):
     @property
     def label(self) -> str:
         """For people: `tpcb-like, scale 20, 8 clients`, with a rate `tpcb-like, scale 20, 8 clients, 500/s`."""
-        if self.tasks is not None:
-            return f"{self.load}, {self.tasks.label}"
-        if self.replay is not None:
-            return f"{self.load}, {self.replay.label}"
+        to_its_end = self.tasks or self.replay
+        if to_its_end is not None:
+            return f"{self.load}, {to_its_end.label}"
         rate = f", {self.rate:,.10g}/s" if self.rate is not None else ""
         return f"{self.load}, {self.clients} client{'s' if self.clients != 1 else ''}{rate}"
 

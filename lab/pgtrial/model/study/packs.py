@@ -198,23 +198,15 @@ def pack_files(name: str, scripts: Mapping[str, str]) -> dict[str, str]:
     return {path.removeprefix(f"{name}/"): text for path, text in scripts.items() if path.startswith(f"{name}/")}
 
 
-def named_pack(workload: str, scripts: Mapping[str, str]) -> tuple[str, str | None] | None:
-    """Name and mix of the pack that a workload of a study with these scripts is; None: it is no pack.
+def pack_load(workload: str, scripts: Mapping[str, str], section: PackSection) -> PackLoad | None:
+    """What runs at the load points of a workload that is a pack; None: it is no pack. Raises StudyError.
 
     The workload is as a study holds it: `scripts/queue`, or with a mix `scripts/kv/A`.
     """
-    _, name, *mix = (*PurePosixPath(workload).parts, "", "")[:4]
+    _, name, named_mix, *_ = (*PurePosixPath(workload).parts, "", "", "")
+    mix = named_mix or None
     if f"{name}/{MANIFEST}" not in scripts:
         return None
-    return name, mix[0] or None
-
-
-def pack_load(workload: str, scripts: Mapping[str, str], section: PackSection) -> PackLoad | None:
-    """What runs at the load points of a workload that is a pack; None: it is no pack. Raises StudyError."""
-    named = named_pack(workload, scripts)
-    if named is None:
-        return None
-    name, mix = named
     pack = read_pack(name, pack_files(name, scripts))
     if mix not in pack.by_mix:
         known = [each for each in pack.by_mix if each is not None]
