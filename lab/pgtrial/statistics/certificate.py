@@ -13,7 +13,7 @@ The blocks are recorded once and read in three ways.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,14 +121,8 @@ def relabelled(grid: Grid, same: str) -> tuple[int, int]:
     )
     own = [trial for trial in grid.trials if trial.arm in alike]
     draw = np.random.Generator(np.random.Philox(plan.seed))
-    false = sum(_differs(pair, own, alike, swapped) for swapped in _orders(draw, plan.max_blocks))
-    return _ORDERS, false
-
-
-def _orders(draw: np.random.Generator, blocks: int) -> Iterator[set[int]]:
-    """The blocks in which the roles are swapped, of each order."""
-    for _ in range(_ORDERS):
-        yield set(np.flatnonzero(draw.integers(0, 2, blocks)).tolist())
+    swapped = (set(np.flatnonzero(draw.integers(0, 2, plan.max_blocks)).tolist()) for _ in range(_ORDERS))
+    return _ORDERS, sum(_differs(pair, own, alike, blocks) for blocks in swapped)
 
 
 def _differs(plan: Plan, trials: Sequence[Trial], alike: dict[str, str], swapped: set[int]) -> bool:

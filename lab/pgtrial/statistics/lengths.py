@@ -13,13 +13,12 @@ noise of variance 4 w^2 / d alone, as what belongs to the servers is in both.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 
 from pgtrial.model.records.machine import FEWEST_BLOCKS, Noise
-from pgtrial.model.records.trial import SliceRow
+from pgtrial.model.records.trial import Trial
 from pgtrial.statistics.carry_over import Slices, log_speed
 from pgtrial.statistics.precision import block_seconds, spread
 from pgtrial.statistics.ratios import Grid
@@ -101,20 +100,15 @@ def proposal(noise: Noise, duration_s: float, load_points: int, slice_s: float) 
 
 def _shift(grid: Grid, slices: Slices, arm: str, block: int, point: int) -> float | None:
     """How far the log-ratio of the second halves is from that of the first."""
-    changes = []
-    for each in (arm, grid.plan.baseline):
-        trial = grid.trial(block, point, each)
-        rows = slices.get(trial.index, ()) if trial is not None and grid.goodput(trial) else ()
-        change = _change(rows, paced=grid.plan.measure != "goodput")
-        if change is None:
-            return None
-        changes.append(change)
-    return changes[0] - changes[1]
+    ours, its = (_change(grid, slices, trial) for trial in grid.pair(block, point, arm))
+    return ours - its if ours is not None and its is not None else None
 
 
-def _change(rows: Sequence[SliceRow], *, paced: bool) -> float | None:
+def _change(grid: Grid, slices: Slices, trial: Trial | None) -> float | None:
     """Of a trial's log speed from its first half to its second."""
+    rows = slices.get(trial.index, ()) if trial is not None and grid.goodput(trial) else ()
     measured = sorted((row for row in rows if row.phase == "measure"), key=lambda row: row.planned_begin_s)
     middle = len(measured) // 2
-    first, second = (log_speed(half, paced=paced) for half in (measured[:middle], measured[len(measured) - middle :]))
+    halves = measured[:middle], measured[len(measured) - middle :]
+    first, second = (log_speed(half, paced=grid.plan.measure != "goodput") for half in halves)
     return second - first if first is not None and second is not None else None

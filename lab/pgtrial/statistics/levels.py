@@ -118,8 +118,8 @@ def _differ(grid: Grid, arm: str, family: int) -> bool:
     """P8 on ln((failed_arm + 0.5) / (failed_baseline + 0.5)) per block, with an error of its own."""
     if arm == grid.plan.baseline:
         return False
-    ours, theirs = ([_failed(grid, name, block) for block in grid.counted] for name in (arm, grid.plan.baseline))
-    logs = [math.log((a + 0.5) / (b + 0.5)) for a, b in zip(ours, theirs, strict=True)]
+    pairs = ((_failed(grid, arm, block), _failed(grid, grid.plan.baseline, block)) for block in grid.counted)
+    logs = [math.log((ours + 0.5) / (theirs + 0.5)) for ours, theirs in pairs]
     return any(
         reading.verdict in ("better", "worse")
         for reading in p8.decide(logs, grid.plan.margin, claims=family, planned=grid.plan.looks).readings

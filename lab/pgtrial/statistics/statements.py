@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
@@ -40,74 +39,58 @@ def statement_claims(grid: Grid, withheld: Collection[str]) -> list[StatementCla
     """
     if all(point.replay is None for point in grid.plan.load_points):
         return []
-    compared = [found for arm in grid.plan.others if (found := _comparison(grid, arm)) is not None]
-    return [
-        each.claim(number, len(each.templates), withheld=each.arm in withheld)
-        for each in compared
-        for number in each.templates
-    ]
+    return [claim for arm in grid.plan.others for claim in _claims(grid, arm, withheld=arm in withheld)]
 
 
-@dataclass(frozen=True)
-class _Comparison:
-    """An arm against the baseline."""
-
-    grid: Grid
-    arm: str
-    trials: Mapping[str, Sequence[_By]]
-    """By arm, the completed trials."""
-    shares: Mapping[str, Mapping[int, float]]
-    """By arm and template, the median share of the time, of those with enough statements in each trial."""
-
-    @property
-    def templates(self) -> list[int]:
-        """The templates that are compared, the largest share on one of the arms first."""
-        most = {
-            number: max(shares[number] for shares in self.shares.values())
-            for number in set.intersection(*map(set, self.shares.values()))
-        }
-        notable = [number for number in sorted(most) if most[number] >= LEAST_SHARE]
-        return sorted(notable, key=lambda number: -most[number])[:MOST_STATEMENTS]
-
-    def claim(self, number: int, claims: int, *, withheld: bool) -> StatementClaim:
-        """The claim on a template, one of so many."""
-        logs = self.grid.block_means([0], partial(self._log_ratio, number))
-        found = outcome(self.grid, logs, p8.ratio_limits(self.grid.plan.margin), claims)
-        by_arm = {arm: [trial[number] for trial in trials] for arm, trials in self.trials.items()}
-        every = [each for own in by_arm.values() for each in own]
-        return StatementClaim(
-            template=number,
-            text=every[0].text,
-            arm=self.arm,
-            baseline=self.grid.plan.baseline,
-            statements=round(median(each.statements for each in every)),
-            share={arm: self.shares[arm][number] for arm in by_arm},
-            mean_us={arm: median(_mean_us(each) or 0.0 for each in own) for arm, own in by_arm.items()},
-            verdict="withheld" if withheld else found.verdict,
-            within_margin=found.within_margin,
-            difference=found.difference,
-            claims=claims,
-            blocks=found.blocks,
-        )
-
-    def _log_ratio(self, number: int, block: int, point: int) -> float | None:
-        """The log-ratio of speeds. A failed trial is the worst there is, two of them say nothing."""
-        pair = self.grid.pair(block, point, self.arm)
-        ours, theirs = (_mean_us(_completed(trial).get(number)) for trial in pair)
-        if not ours and not theirs:
-            return None
-        if not ours or not theirs:
-            return p8.WORST if ours else -p8.WORST
-        return math.log(theirs / ours)
-
-
-def _comparison(grid: Grid, arm: str) -> _Comparison | None:
-    """None while one of the arms has no completed trial."""
-    of_arm = {each: [_completed(trial) for trial in grid.of(each)] for each in (arm, grid.plan.baseline)}
-    trials = {each: [found for found in own if found] for each, own in of_arm.items()}
+def _claims(grid: Grid, arm: str, *, withheld: bool) -> list[StatementClaim]:
+    """The claims of a comparison; none while one of the arms has no completed trial."""
+    arms, margin = (arm, grid.plan.baseline), grid.plan.margin
+    trials = {each: [results for trial in grid.of(each) if (results := _completed(trial))] for each in arms}
     if not all(trials.values()):
+        return []
+    shares = {each: _shares(own) for each, own in trials.items()}
+    templates = _compared(shares.values())
+    claims = []
+    for number in templates:
+        own = {each: [trial[number] for trial in trials[each]] for each in arms}
+        every = [result for of_arm in own.values() for result in of_arm]
+        logs = grid.block_means([0], partial(_log_ratio, grid, arm, number))
+        found = outcome(grid, logs, p8.ratio_limits(margin), len(templates))
+        claims.append(
+            StatementClaim(
+                template=number,
+                text=every[0].text,
+                arm=arm,
+                baseline=grid.plan.baseline,
+                statements=round(median(each.statements for each in every)),
+                share={each: shares[each][number] for each in arms},
+                mean_us={each: median(_mean_us(result) or 0.0 for result in own[each]) for each in arms},
+                verdict="withheld" if withheld else found.verdict,
+                within_margin=found.within_margin,
+                difference=found.difference,
+                claims=len(templates),
+                blocks=found.blocks,
+            )
+        )
+    return claims
+
+
+def _compared(shares: Collection[Mapping[int, float]]) -> list[int]:
+    """The templates that are compared, the largest share on one of the arms first."""
+    common = set.intersection(*map(set, shares))
+    most = {number: max(of_arm[number] for of_arm in shares) for number in sorted(common)}
+    notable = [number for number in most if most[number] >= LEAST_SHARE]
+    return sorted(notable, key=lambda number: -most[number])[:MOST_STATEMENTS]
+
+
+def _log_ratio(grid: Grid, arm: str, number: int, block: int, point: int) -> float | None:
+    """The log-ratio of speeds. A failed trial is the worst there is, two of them say nothing."""
+    ours, theirs = (_mean_us(_completed(trial).get(number)) for trial in grid.pair(block, point, arm))
+    if not ours and not theirs:
         return None
-    return _Comparison(grid, arm, trials, {each: _shares(own) for each, own in trials.items()})
+    if not ours or not theirs:
+        return p8.WORST if ours else -p8.WORST
+    return math.log(theirs / ours)
 
 
 def _completed(trial: Trial | None) -> _By:
@@ -118,6 +101,7 @@ def _completed(trial: Trial | None) -> _By:
 
 
 def _shares(trials: Sequence[_By]) -> dict[int, float]:
+    """By template the median share of the time, of those with enough statements in each trial."""
     enough = set.intersection(
         *({number for number, each in trial.items() if each.timed >= FEWEST_STATEMENTS} for trial in trials)
     )

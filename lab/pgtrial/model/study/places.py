@@ -34,14 +34,12 @@ class Shared:
 
 def shared_places(spec: StudySpec) -> list[Shared]:
     """What the study's arms take turns on, in the order of the arms; a list of places also where one arm has it."""
-    groups: dict[Hashable, list[str]] = defaultdict(list)
-    names: dict[Hashable, tuple[str, ...]] = {}
+    groups: dict[tuple[Hashable, tuple[str, ...]], list[str]] = defaultdict(list)
     for arm in spec.arms:
         server = spec.resolved(arm)
-        if isinstance(server, Made) and (key := _key(server)) is not None:
-            groups[key].append(arm)
-            names[key] = tuple(server.storage.on) if server.storage is not None else ()
-    return [Shared(tuple(arms), names[key]) for key, arms in groups.items() if names[key] or len(arms) > 1]
+        if isinstance(server, Made) and (common := _common(server)) is not None:
+            groups[common].append(arm)
+    return [Shared(tuple(arms), places) for (_, places), arms in groups.items() if places or len(arms) > 1]
 
 
 def listed_places(spec: StudySpec, *arms: str) -> tuple[str, ...]:
@@ -74,7 +72,7 @@ def _draw(shared: list[Shared], generator: np.random.Generator) -> Iterator[tupl
             yield group.arms[int(arm)], int(places[turn % group.count])
 
 
-def _key(server: Made) -> Hashable | None:
+def _common(server: Made) -> tuple[Hashable, tuple[str, ...]] | None:
     """What arms that take turns have in common: the list of places of their storage, or what their copies depend on.
 
     A kept copy is put back by vacuum; arms whose copies are of one kind can serve each other's.
@@ -82,7 +80,7 @@ def _key(server: Made) -> Hashable | None:
     host = (server.ssh, server.data) if isinstance(server, MadeBySsh) else ("", "")
     match server:
         case Made(storage=Storage(on=places)) if len(places) > 1:
-            return (host[0], tuple(places))
+            return host[0], tuple(places)
         case Made(reset="vacuum", postgres=postgres, initdb=initdb):
-            return ("copies", *host, postgres, *initdb)
+            return (*host, postgres, *initdb), ()
     return None

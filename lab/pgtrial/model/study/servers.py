@@ -83,38 +83,32 @@ class MadeBySsh(Made):
     sudo: bool
 
 
+_DEFAULTS = {"postgres": "18", "initdb": [], "connect": "socket", "data": "", "port": PORT, "sudo": False}
+
+
 def server_of(shared: SetUp, own: SetUp) -> Server:
     """The server of an arm: its own keys go before those that all arms share, or are added to them."""
 
-    def first(key: str) -> Any:
-        mine = getattr(own, key)
-        return mine if mine is not None else getattr(shared, key)
+    def value(key: str) -> Any:
+        mine, ours = getattr(own, key), getattr(shared, key)
+        match key:
+            case "settings" | "sysctl" | "environment":
+                return {**ours, **mine}
+            case "setup_sql":
+                return [*ours, *mine]
+            case "address":  # another host has another address
+                return mine or (ours if own.ssh is None else None)
+        first = mine if mine is not None else ours
+        return first or _DEFAULTS[key] if key in _DEFAULTS else first
 
-    common: dict[str, Any] = {
-        "settings": {**shared.settings, **own.settings},
-        "setup_sql": [*shared.setup_sql, *own.setup_sql],
-    }
-    sudo = bool(first("sudo"))
-    if own.dsn is not None or (shared.dsn is not None and own.postgres is None and own.ssh is None):
+    given = own.dsn is not None or (shared.dsn is not None and own.postgres is None and own.ssh is None)
+    kind = Given if given else MadeHere if value("ssh") is None else MadeBySsh
+    values = {field.name: value(field.name) for field in fields(kind)}
+    values["reset"] = values["reset"] or ("vacuum" if given else "copy")
+    if given:
         # a host stands beside the dsn of its server, in the same table
-        ssh = (own if own.dsn is not None else shared).ssh
-        keys = {key: first(key) for key in ("dsn", "storage_limit", "metrics")}
-        return Given(**common, **keys, ssh=ssh, sudo=sudo, reset=first("reset") or "vacuum")
-    common |= {key: first(key) for key in ("storage", "huge_pages", "thp", "governor", "io_scheduler", "cpus")}
-    common |= {
-        "postgres": first("postgres") or "18",
-        "initdb": first("initdb") or [],
-        "sysctl": {**shared.sysctl, **own.sysctl},
-        "environment": {**shared.environment, **own.environment},
-        "reset": first("reset") or "copy",
-    }
-    ssh = first("ssh")
-    if ssh is None:
-        return MadeHere(**common, connect=first("connect") or "socket")
-    # another host has another address
-    address = own.address or (shared.address if own.ssh is None else None)
-    data, port = first("data") or "", first("port") or PORT
-    return MadeBySsh(**common, ssh=ssh, data=data, address=address, port=port, sudo=sudo)
+        values["ssh"] = (own if own.dsn is not None else shared).ssh
+    return kind(**values)
 
 
 def _keys(kind: type[Server], *others: type[Server]) -> list[str]:
