@@ -70,18 +70,12 @@ def consecutive(of: Series, longest: int, margin: float) -> list[StudyRun]:
     at = 0
     while len(of.log_ratios) - at >= p8.first_look():
         planned = p8.looks(min(longest, len(of.log_ratios) - at))
-        blocks, verdict = _study(of.log_ratios[at:], planned, margin)
-        runs.append(StudyRun(blocks=blocks, seconds=math.fsum(of.seconds[at : at + blocks]), verdict=verdict))
-        at += blocks
+        readings = p8.decide(of.log_ratios[at : at + planned[-1]], margin, planned=planned).readings
+        last = next((reading for reading in readings if reading.verdict != "undecided"), readings[-1])
+        end = at + last.look.blocks
+        runs.append(StudyRun(blocks=end - at, seconds=math.fsum(of.seconds[at:end]), verdict=last.verdict))
+        at = end
     return runs
-
-
-def _study(log_ratios: Sequence[float], planned: Sequence[int], margin: float) -> tuple[int, p8.Verdict]:
-    """The blocks after which the study ends, and its verdict."""
-    readings = p8.decide(log_ratios[: planned[-1]], margin, planned=planned).readings
-    decided = (reading for reading in readings if reading.verdict != "undecided")
-    last = next(decided, readings[-1])
-    return last.look.blocks, last.verdict
 
 
 def found(of: Series, planted: Planted, margin: float) -> Found:

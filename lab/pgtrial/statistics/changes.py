@@ -97,17 +97,16 @@ class Changes:
 
     def cell(self, arm: str, point: int) -> CellRegimes:
         """One arm at one load point."""
-        trials = [trial for trial in self._grid.of(arm, point) if trial.index in self._regimes]
-        regimes = [self._regimes[trial.index] for trial in trials]
-        changed = [self._regimes[trial.index] for trial in trials if self.changes(trial)]
+        known = [(t, self._regimes[t.index]) for t in self._grid.of(arm, point) if t.index in self._regimes]
+        changed = [regime for trial, regime in known if self.changes(trial)]
         settled = [regime.segments[-1] for regime in changed if regime.settled]
         first = [regime.segments[0] for regime in changed]
         return CellRegimes(
             arm=arm,
             load_point=point,
-            trials=len(trials),
-            shapes=dict(Counter(regime.shape for regime in regimes).most_common()),
-            changes=_many(len(changed), len(trials)),
+            trials=len(known),
+            shapes=dict(Counter(regime.shape for _, regime in known).most_common()),
+            changes=_many(len(changed), len(known)),
             before=spread([segment.tps for segment in first]),
             after=spread([segment.tps for segment in settled]),
             changed_s=spread([segment.end_s for segment in first]),
@@ -115,7 +114,7 @@ class Changes:
             settled_s=spread([segment.start_s for segment in settled]),
             not_flat=[
                 TrialRegime(index=trial.index, block=trial.block, regime=regime)
-                for trial, regime in zip(trials, regimes, strict=True)
+                for trial, regime in known
                 if regime.shape != "flat"
             ],
         )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from statistics import fmean
 from typing import Literal
 
 import numpy as np
@@ -61,10 +62,9 @@ class Units:
         """Blocks of a unit."""
         self.planned = [look // self.blocks_each for look in plan.looks]
         """The planned looks, in units."""
-        self._of = {trial.block: trial.place or 0 if several else trial.block for trial in plan.trials}
         self._blocks: dict[int, list[int]] = {}
-        for block, unit in self._of.items():
-            self._blocks.setdefault(unit, []).append(block)
+        for block, place in {trial.block: trial.place or 0 for trial in plan.trials}.items():
+            self._blocks.setdefault(place if several else block, []).append(block)
 
     def blocks(self, units: Collection[int]) -> set[int]:
         """The blocks that these units are made of."""
@@ -77,32 +77,25 @@ class Units:
 
     def means(self, logs: Mapping[int, float], counted: Collection[int]) -> list[float]:
         """The mean of each complete unit from the log-ratios of blocks; one without any is left out."""
-        found = []
-        for unit in self.complete(counted):
-            values = [logs[block] for block in self._blocks[unit] if block in logs]
-            if values:
-                found.append(math.fsum(values) / len(values))
-        return found
+        of_units = ([logs[each] for each in self._blocks[unit] if each in logs] for unit in self.complete(counted))
+        return [fmean(values) for values in of_units if values]
 
     def pooled(self, ratios: Sequence[BlockRatio]) -> list[BlockRatio]:
         """The blocks' log-ratios as those of units; `block` is then the number of the unit. Incomplete: provisional."""
         if self.unit == "block":
             return list(ratios)
-        of_unit: dict[int, list[BlockRatio]] = {}
-        for ratio in ratios:
-            of_unit.setdefault(self._of[ratio.block], []).append(ratio)
-        complete = set(self.complete([ratio.block for ratio in ratios if ratio.counted]))
-        return [self._mean(unit, of_unit[unit], unit in complete) for unit in self._blocks if unit in of_unit]
-
-    def _mean(self, unit: int, ratios: list[BlockRatio], complete: bool) -> BlockRatio:
-        values = [ratio.log_ratio for ratio in ratios if ratio.log_ratio is not None]
-        return BlockRatio(
-            block=unit,
-            log_ratio=math.fsum(values) / len(values) if values else None,
-            counted=complete,
-            failed=list(dict.fromkeys(arm for ratio in ratios for arm in ratio.failed)),
-            order=[],
-        )
+        complete = self.complete([ratio.block for ratio in ratios if ratio.counted])
+        found = []
+        for unit, blocks in self._blocks.items():
+            own = [ratio for ratio in ratios if ratio.block in blocks]
+            values = [ratio.log_ratio for ratio in own if ratio.log_ratio is not None]
+            if own:
+                log_ratio = fmean(values) if values else None
+                failed = list(dict.fromkeys(arm for ratio in own for arm in ratio.failed))
+                found.append(
+                    BlockRatio(block=unit, log_ratio=log_ratio, counted=unit in complete, failed=failed, order=[])
+                )
+        return found
 
     def looks(self) -> list[p8.Look]:
         """The planned looks in units, with the error that each may spend on all claims of a family together."""

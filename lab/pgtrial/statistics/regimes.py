@@ -62,7 +62,12 @@ def detect(committed: Sequence[int] | npt.NDArray[np.int64]) -> Regime | None:
     bounds = _accepted(batches, _pelt(batches), shortest)
     shape, settled = _shape(batches, bounds, shortest)
     places = [0, *(_refined(seconds, bound * length, length) for bound in bounds[1:-1]), len(seconds)]
-    return Regime(shape=shape, settled=settled, segments=_segments(seconds, places))
+    totals = np.cumsum(seconds)
+    segments = [
+        Segment(start_s=start, end_s=end, tps=float(np.median(seconds[start:end])), committed=int(totals[end - 1]))
+        for start, end in pairwise(places)
+    ]
+    return Regime(shape=shape, settled=settled, segments=segments)
 
 
 def shortest_level(seconds: int) -> float:
@@ -194,11 +199,3 @@ def _refined(seconds: Floats, place: int, reach: int) -> int:
     gain = np.abs(logs[low:high] - after) - np.abs(logs[low:high] - before)
     candidates = range(max(place - reach, low + 1), min(place + reach, high - 1) + 1)
     return max(candidates, key=lambda at: (gain[: at - low].sum(), -abs(at - place)))
-
-
-def _segments(seconds: Floats, places: list[int]) -> list[Segment]:
-    totals = np.cumsum(seconds)
-    return [
-        Segment(start_s=start, end_s=end, tps=float(np.median(seconds[start:end])), committed=int(totals[end - 1]))
-        for start, end in pairwise(places)
-    ]

@@ -10,7 +10,7 @@ from pydantic import Field
 from pgtrial.model.records import FORMAT, Record, added
 from pgtrial.model.records.replay import ReplayLoad
 from pgtrial.model.records.where_it_ran import ServerHost
-from pgtrial.model.units import slug
+from pgtrial.model.units import plural, slug
 
 
 class TaskLoad(Record):
@@ -110,12 +110,9 @@ class LoadPoint(Record):
             return f"replay of {self.replay.capture}"
         if not self.sysbench:
             return f"{self.workload}, scale {self.scale}"
-        if self.tables is None and self.table_size is None:
-            return self.workload
-        tables = "" if self.tables is None else f"{self.tables:,} table{'s' if self.tables != 1 else ''}"
-        if self.table_size is None:
-            return f"{self.workload}, {tables}"
-        return f"{self.workload}, {f'{self.tables:,} x ' if self.tables else ''}{self.table_size:,} rows"
+        if self.table_size is not None:
+            return f"{self.workload}, {f'{self.tables:,} x ' if self.tables else ''}{self.table_size:,} rows"
+        return self.workload if self.tables is None else f"{self.workload}, {plural(self.tables, 'table')}"
 
     @property
     def slug(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from pgtrial.model.records import Record, added
+from pgtrial.model.units import plural
 
 
 class ReplayFiles(Record):
@@ -37,7 +38,7 @@ class ReplayLoad(Record):
         """For people: `412 sessions at 4 times the recorded speed`."""
         sampled = f"a sample of {self.sample:.3g} of " if self.sample < 1 else ""
         copied = f" x {self.copies}" if self.copies > 1 else ""
-        return f"{sampled}{self.sessions:,} session{'s' if self.sessions != 1 else ''}{copied} {self.pace}"
+        return f"{sampled}{plural(self.sessions, 'session')}{copied} {self.pace}"
 
     @property
     def pace(self) -> str:
