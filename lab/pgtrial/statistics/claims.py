@@ -21,6 +21,9 @@ from pgtrial.statistics.ratios import Grid
 _ODD = 3.5
 """Modified z-score of an odd block (Iglewicz and Hoaglin 1993, How to detect and handle outliers)."""
 
+Scale = Callable[[float], float]
+"""From what the rule reads, log-ratios mostly, to what is shown."""
+
 _REGIMES: tuple[When, ...] = ("before", "after")
 
 
@@ -178,11 +181,7 @@ class Outcome:
 
 
 def outcome(
-    grid: Grid,
-    values: Mapping[int, float],
-    limits: p8.Limits,
-    family: int,
-    scale: Callable[[float], float] = math.expm1,
+    grid: Grid, values: Mapping[int, float], limits: p8.Limits, family: int, scale: Scale = math.expm1
 ) -> Outcome:
     """Reads the values of blocks, log-ratios unless another `scale` is given, as those of a claim are read."""
     of_units = grid.units.means(values, grid.counted)
@@ -200,7 +199,7 @@ def at_last_look(grid: Grid, logs: Mapping[int, float], family: int) -> tuple[in
     return (readings[-1].look.blocks, as_difference(readings[-1].interval)) if readings else (len(values), None)
 
 
-def as_difference(interval: p8.Interval, scale: Callable[[float], float] = math.expm1) -> Estimate:
+def as_difference(interval: p8.Interval, scale: Scale = math.expm1) -> Estimate:
     """An interval, of log-ratios unless another `scale` is given, as differences; infinite bounds become None."""
     low, high = (scale(bound) if math.isfinite(bound) else None for bound in (interval.low, interval.high))
     return Estimate(low=low, value=scale(interval.estimate), high=high)

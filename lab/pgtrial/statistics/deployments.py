@@ -38,7 +38,7 @@ def is_fixed(plan: Plan) -> bool:
     return FEWEST <= plan.deployments < FEWEST_P8
 
 
-def t_interval(values: Sequence[float] | p8.Floats, alpha: float = ALPHA) -> p8.Interval:
+def t_interval(values: p8.Values, alpha: float = ALPHA) -> p8.Interval:
     """The mean of log-ratios with its two-sided t interval at level 1 - alpha; unbounded for a single one."""
     n, mean = len(values), math.fsum(values) / len(values)
     if n < 2:

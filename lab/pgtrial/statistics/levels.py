@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import bdtr
 
 from pgtrial.model.records.results import CellRegimes, FailedTrial, Failures, Level, Spread
@@ -18,7 +17,7 @@ _TO_SD = 1.4826
 """1 / the third quartile of the standard normal distribution."""
 
 
-def robust_sd(values: Sequence[float] | npt.NDArray[np.float64], centre: float) -> float:
+def robust_sd(values: p8.Values, centre: float) -> float:
     """Standard deviation of normal values around `centre`, from the median distance, robust against outliers."""
     return _TO_SD * float(np.median(np.abs(np.asarray(values) - centre)))
 

@@ -24,6 +24,9 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
 Floats = npt.NDArray[np.float64]
+Values = Sequence[float] | Floats
+Planned = Sequence[int] | None
+"""The planned looks, in blocks; None: those of the table, without end."""
 Verdict = Literal["better", "worse", "equivalent", "undecided"]
 Limits = tuple[float, float]
 """Between these, exclusive, a difference counts as equivalent; on the scale of the values, log-ratios or others."""
@@ -176,14 +179,14 @@ def rejection_threshold(blocks: int, alpha: float) -> int:
     return int(np.searchsorted(null_distribution(blocks), alpha / 2 + _ROUNDING, side="right")) - 1
 
 
-def walsh_averages(log_ratios: Sequence[float] | Floats) -> Floats:
+def walsh_averages(log_ratios: Values) -> Floats:
     """The means of all n(n+1)/2 pairs, each value with itself included, ascending (Walsh 1949)."""
     values = np.clip(np.asarray(log_ratios, dtype=np.float64), -WORST, WORST)
     first, second = np.triu_indices(len(values))
     return np.sort((values[first] + values[second]) / 2)
 
 
-def interval(log_ratios: Sequence[float] | Floats, alpha: float) -> Interval:
+def interval(log_ratios: Values, alpha: float) -> Interval:
     """Estimate and exact interval at level 1 - alpha: the (k+1)-th lowest and highest Walsh average, k the threshold.
 
     Infinite bounds when so few blocks cannot reach the level. Raises ValueError without any block or with a NaN.
@@ -198,20 +201,14 @@ def interval(log_ratios: Sequence[float] | Floats, alpha: float) -> Interval:
     return Interval(float(averages[threshold]), estimate, float(averages[-1 - threshold]))
 
 
-def decide(
-    log_ratios: Sequence[float] | Floats, margin: float, *, claims: int = 1, planned: Sequence[int] | None = None
-) -> Decision:
+def decide(log_ratios: Values, margin: float, *, claims: int = 1, planned: Planned = None) -> Decision:
     """Reads the claim at every planned look reached; `claims` is the number of claims that share each look's error."""
     looks_ahead = open_ended_looks() if planned is None else schedule(planned)
     return read(looks_ahead, np.asarray(log_ratios, dtype=np.float64), ratio_limits(margin), claims, interval)
 
 
 def read(
-    ahead: Iterable[Look],
-    values: Sequence[float] | Floats,
-    limits: Limits,
-    claims: int,
-    by: Callable[[Sequence[float] | Floats, float], Interval],
+    ahead: Iterable[Look], values: Values, limits: Limits, claims: int, by: Callable[[Values, float], Interval]
 ) -> Decision:
     """Reads a claim's values at every look reached; `by` gives the interval of some of them at level 1 - alpha."""
     readings = []
@@ -230,14 +227,12 @@ def can_decide(look: Look, claims: int) -> bool:
     return rejection_threshold(look.blocks, look.alpha / claims) >= 0
 
 
-def fewest_blocks(claims: int, planned: Sequence[int] | None = None) -> int:
+def fewest_blocks(claims: int, planned: Planned = None) -> int:
     """The first look, planned or later, at which any of `claims` that share the error can be decided at all."""
     return next(look.blocks for look in plan_and_beyond(planned) if can_decide(look, claims))
 
 
-def blocks_needed(
-    log_ratios: Sequence[float] | Floats, margin: float, *, claims: int = 1, planned: Sequence[int] | None = None
-) -> int | None:
+def blocks_needed(log_ratios: Values, margin: float, *, claims: int = 1, planned: Planned = None) -> int | None:
     """Blocks in total at which the present estimate and spread would decide; None if not within the frozen table.
 
     The forecast: the later look N with z(alpha_N / 2) s / sqrt(N) below the gap, where s is the spread that the present
@@ -288,9 +283,7 @@ class Present:
         return below(-half) + 1 - below(half) + within
 
 
-def present(
-    log_ratios: Sequence[float] | Floats, margin: float, *, claims: int = 1, planned: Sequence[int] | None = None
-) -> Present | None:
+def present(log_ratios: Values, margin: float, *, claims: int = 1, planned: Planned = None) -> Present | None:
     """The values at the last look reached, before the first one all; None for fewer than three."""
     if len(log_ratios) < 3:
         return None
@@ -304,12 +297,7 @@ def present(
 
 
 def chance_of_decision(
-    log_ratios: Sequence[float] | Floats,
-    margin: float,
-    blocks: int,
-    *,
-    claims: int = 1,
-    planned: Sequence[int] | None = None,
+    log_ratios: Values, margin: float, blocks: int, *, claims: int = 1, planned: Planned = None
 ) -> float | None:
     """Probability that the look after so many blocks decides, if the difference is as estimated; None if unknown."""
     now = present(log_ratios, margin, claims=claims, planned=planned)
@@ -319,7 +307,7 @@ def chance_of_decision(
     return now.chance(blocks, _quantile(look.alpha / claims))
 
 
-def _ahead(planned: Sequence[int] | None) -> list[Look]:
+def _ahead(planned: Planned) -> list[Look]:
     """The looks for which forecasts are made."""
     furthest = max((LOOKS[-1], *(planned or ())))
     return list(takewhile(lambda look: look.blocks <= furthest, plan_and_beyond(planned)))
@@ -329,7 +317,7 @@ def _quantile(alpha: float) -> float:
     return -float(ndtri(alpha / 2))
 
 
-def plan_and_beyond(planned: Sequence[int] | None) -> Iterator[Look]:
+def plan_and_beyond(planned: Planned) -> Iterator[Look]:
     """The planned looks, then those of the table that come later, without end, each with the next error still unspent.
 
     They follow from the plan alone. Whoever goes on with a study has seen its result; where its next look is must not

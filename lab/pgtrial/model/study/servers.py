@@ -102,7 +102,8 @@ def server_of(shared: SetUp, own: SetUp) -> Server:
         return first or _DEFAULTS[key] if key in _DEFAULTS else first
 
     given = own.dsn is not None or (shared.dsn is not None and own.postgres is None and own.ssh is None)
-    kind = Given if given else MadeHere if value("ssh") is None else MadeBySsh
+    made = MadeHere if value("ssh") is None else MadeBySsh
+    kind = Given if given else made
     values = {field.name: value(field.name) for field in fields(kind)}
     values["reset"] = values["reset"] or ("vacuum" if given else "copy")
     if given:

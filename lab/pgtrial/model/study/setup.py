@@ -40,13 +40,7 @@ class ProviderMetrics(Record):
 
 
 def _login(text: str) -> str:
-    user, at, host = text.rpartition("@")
-    if (
-        not host
-        or (at and not user)
-        or text.startswith("-")
-        or any(letter.isspace() or letter == "/" for letter in text)
-    ):
+    if not _LOGIN.fullmatch(text):
         raise ValueError(f"{text!r} is no login; write user@host, or a name of ~/.ssh/config (a port belongs there)")
     return text
 
@@ -72,6 +66,8 @@ def _folder(text: str) -> str:
         raise ValueError(f"{text!r} is no folder; write it from / on, such as /var/db/pgtrial")
     return text
 
+
+_LOGIN = re.compile(r"(?!-)([^\s/]+@)?[^\s/@]+")
 
 _PARAMETER = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_%:@-]*([./][A-Za-z0-9_%:@-]+)+")
 
