@@ -90,14 +90,12 @@ def cell_speeds(grid: Grid, slices: Slices) -> CellSpeeds:
     """The speeds of all trials that alternated, without failed ones and those that have no run of either length."""
     if grid.plan.interleaving is None:
         return {}
-    found = {}
-    for block in grid.counted:
-        for point in grid.points:
-            trials = [trial for arm in grid.plan.arms if (trial := grid.trial(block, point, arm)) is not None]
-            rows = {trial.arm: slices.get(trial.index, ()) for trial in trials if grid.goodput(trial)}
-            slice_s, paced = grid.plan.interleaving.slice_at(point), grid.plan.measure != "goodput"
-            for arm, speeds in speeds_of(rows, slice_s, paced=paced).items():
-                found[block, point, arm] = speeds
+    found: dict[tuple[int, int, str], Speeds] = {}
+    for block, point in product(grid.counted, grid.points):
+        trials = [trial for arm in grid.plan.arms if (trial := grid.trial(block, point, arm)) is not None]
+        rows = {trial.arm: slices.get(trial.index, ()) for trial in trials if grid.goodput(trial)}
+        slice_s, paced = grid.plan.interleaving.slice_at(point), grid.plan.measure != "goodput"
+        found |= {(block, point, arm): own for arm, own in speeds_of(rows, slice_s, paced=paced).items()}
     return found
 
 

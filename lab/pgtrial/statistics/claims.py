@@ -43,7 +43,8 @@ def subjects(plan: Plan) -> tuple[list[Subject], list[Subject]]:
     """What a study makes claims about: over all load points, the primary claims, and at each load point of each arm."""
     arms, points = plan.others, range(len(plan.load_points))
     sharing = len(points) if len(points) > 1 else len(arms)
-    return [Subject(arm, None, len(arms)) for arm in arms], [Subject(a, p, sharing) for a in arms for p in points]
+    at_points = [Subject(arm, point, sharing) for arm in arms for point in points]
+    return [Subject(arm, None, len(arms)) for arm in arms], at_points
 
 
 def decide(plan: Plan, trials: Sequence[Trial], seconds: Seconds | None = None) -> list[Comparison]:
@@ -67,7 +68,8 @@ def decided_arms(plan: Plan, trials: Sequence[Trial], seconds: Seconds | None = 
 
 
 def _is_decided(grid: Grid, about: Subject, ratios: list[BlockRatio]) -> bool:
-    return any(reading.verdict != "undecided" for reading in _decision(grid, about, ratios).readings)
+    values = [value for _, value in counting(ratios)]
+    return grid.units.decide(values, grid.plan.margin, about.family).verdict != "undecided"
 
 
 def make_claim(grid: Grid, changes: Changes, about: Subject, block_s: float, *, withheld: bool) -> Claim:
@@ -87,10 +89,6 @@ def _series(grid: Grid, changes: Changes, about: Subject) -> list[tuple[Subject,
         return [(about, grid.units.pooled(grid.ratios(about.arm, about.point)))]
     shared = len(known) * about.family
     return [(replace(about, family=shared, regime=when), grid.units.pooled(ratios)) for when, ratios in known.items()]
-
-
-def _decision(grid: Grid, about: Subject, ratios: list[BlockRatio]) -> p8.Decision:
-    return grid.units.decide([value for _, value in counting(ratios)], grid.plan.margin, about.family)
 
 
 def counting(ratios: Sequence[BlockRatio]) -> list[tuple[int, float]]:
@@ -125,7 +123,7 @@ def _claim(grid: Grid, about: Subject, ratios: list[BlockRatio], block_s: float,
     units = grid.units
     valid = counting(ratios)
     values = [value for _, value in valid]
-    decision = _decision(grid, about, ratios)
+    decision = units.decide(values, plan.margin, family)
     shown = decision.shown.interval if decision.shown else None
     so_far = _so_far(ratios)
     used = valid[: decision.shown.look.blocks] if decision.shown else valid

@@ -126,10 +126,8 @@ class Units:
         now = self._present(values, margin)
         if now is None:
             return None
-        for units in range(len(values) + 1, _FORECAST + 1):
-            if _quantile(ALPHA / claims, units - 1) * now.spread / math.sqrt(units) < now.gap:
-                return units
-        return None
+        later = range(len(values) + 1, _FORECAST + 1)
+        return next((n for n in later if _quantile(ALPHA / claims, n - 1) * now.spread / math.sqrt(n) < now.gap), None)
 
     def chance(self, values: Sequence[float], margin: float, claims: int, units: int) -> float | None:
         """Probability that so many units in total decide, if the difference is as estimated; None if unknown."""

@@ -136,8 +136,7 @@ def failed_trials(grid: Grid) -> list[FailedTrial]:
         if grid.goodput(trial):
             continue
         point = grid.point_of(trial)
-        others = [arm for arm in grid.plan.arms if arm != trial.arm]
-        opposite = others if trial.arm == grid.plan.baseline else [grid.plan.baseline]
+        opposite = grid.plan.others if trial.arm == grid.plan.baseline else [grid.plan.baseline]
         counterparts = [grid.trial(trial.block, point, arm) for arm in opposite]
         found.append(
             FailedTrial(

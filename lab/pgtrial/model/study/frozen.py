@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
 from typing import Any
 
 from psycopg import ProgrammingError
@@ -26,11 +25,9 @@ def freeze(spec: StudySpec) -> str:
     data = without_secrets(spec).model_dump(exclude_none=True)
     lines: list[str] = []
     for section, values in data.items():
-        if section == "arms":
-            for arm, own in values.items():
-                _table(lines, ["arms", arm], own)
-        else:
-            _table(lines, [section], values)
+        tables = {f"arms.{_key(arm)}": own for arm, own in values.items()} if section == "arms" else {section: values}
+        for name, keys in tables.items():
+            lines += ["", f"[{name}]", *(f"{_key(key)} = {_value(value)}" for key, value in keys.items())]
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
@@ -74,12 +71,6 @@ def _public(dsn: str, where: str) -> str:
         return dsn
     public = {key: value for key, value in parts.items() if key not in SECRETS}
     return make_conninfo("", **public)
-
-
-def _table(lines: list[str], path: list[str], values: Mapping[str, Any]) -> None:
-    lines += ["", f"[{'.'.join(map(_key, path))}]"]
-    for key, value in values.items():
-        lines.append(f"{_key(key)} = {_value(value)}")
 
 
 def _key(key: str) -> str:

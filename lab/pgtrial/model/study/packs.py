@@ -159,8 +159,7 @@ def _complaints(pack: Pack, files: Mapping[str, str]) -> Iterable[str]:
     for file in sorted(files):
         if file.endswith(".sql") and file not in (*_SPECIAL, *named):
             yield f"{file} is no script of a mix; name it in {MANIFEST} with its weight, or remove the file"
-    for file, key in ((MEASURE, pack.quality), (HOLD, pack.hold)):
-        name = "[quality]" if file == MEASURE else "hold"
+    for file, name, key in ((MEASURE, "[quality]", pack.quality), (HOLD, "hold", pack.hold)):
         if (file in files) != (key is not None):
             here, lacking = (file, f"{name} in {MANIFEST}") if file in files else (f"{name} in {MANIFEST}", file)
             yield f"it has {here} and no {lacking}; each needs the other"
