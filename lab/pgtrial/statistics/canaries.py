@@ -129,11 +129,11 @@ def last_before_off(plan: Plan, canaries: Sequence[Canary]) -> Counter[str]:
 def uneven(counts: Mapping[str, int], arms: int) -> list[tuple[str, int, float]]:
     """Arms with more than their share, by an exact binomial test at 5%, one arm at a time."""
     total = sum(counts.values())
-    found = [(arm, count, _binomial_p(count, total, 1 / arms)) for arm, count in counts.items()]
+    found = [(arm, count, _binomial_p(count, total, arms)) for arm, count in counts.items()]
     return [(arm, count, p) for arm, count, p in found if count > total / arms and p < _UNEVEN]
 
 
-def _binomial_p(hits: int, of: int, share: float) -> float:
-    """Two-sided: the probability of all outcomes that are no likelier than this one."""
-    likely = [math.comb(of, each) * share**each * (1 - share) ** (of - each) for each in range(of + 1)]
-    return min(1.0, math.fsum(p for p in likely if p <= likely[hits] * (1 + 1e-7)))
+def _binomial_p(hits: int, of: int, arms: int) -> float:
+    """Two-sided, in whole numbers: the share of all draws of an arm whose count is no likelier than this one."""
+    ways = [math.comb(of, count) * (arms - 1) ** (of - count) for count in range(of + 1)]
+    return float(sum(each for each in ways if each <= ways[hits]) / arms**of)
