@@ -24,7 +24,7 @@ from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.claims import as_difference, counting, decide
 from pgtrial.statistics.deployments import ALPHA
-from pgtrial.statistics.precision import block_seconds, blocks_to_find, spread
+from pgtrial.statistics.precision import block_seconds, blocks_for, spread
 from pgtrial.statistics.ratios import Grid
 
 _DIFFERENCES = (0.01, 0.02, 0.03, 0.05, 0.1)
@@ -89,7 +89,7 @@ def found(of: Series, planted: Planted, margin: float) -> Found:
 
 def reach(deviation: float, block_s: float) -> list[Reach]:
     """The blocks and the time in which differences are found; those that take more than can be run are left out."""
-    needed = {difference: blocks_to_find(difference, 1, deviation) for difference in _DIFFERENCES}
+    needed = {difference: blocks_for(math.inf, 1, deviation, difference=difference) for difference in _DIFFERENCES}
     return [
         Reach(difference=difference, blocks=blocks, seconds=blocks * block_s)
         for difference, blocks in needed.items()

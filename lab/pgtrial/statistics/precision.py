@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -72,26 +73,15 @@ def precision(planned: Sequence[int], claims: int, sd: float) -> Precision | Non
     return Precision(difference=math.expm1(found), margin=math.expm1(established), blocks=planned[-1])
 
 
-def blocks_for(margin: float, claims: int, sd: float) -> int | None:
-    """Blocks of the shortest plan that establishes the margin; None: more than ten million."""
-    return _shortest(claims, sd, lambda told: told.margin <= margin)
-
-
-def blocks_to_find(difference: float, claims: int, sd: float) -> int | None:
-    """Blocks of the shortest plan that finds the difference; None: more than ten million."""
-    return _shortest(claims, sd, lambda told: told.difference <= difference)
-
-
-def _shortest(claims: int, sd: float, enough: Callable[[Precision], bool]) -> int | None:
+def blocks_for(margin: float, claims: int, sd: float, *, difference: float = math.inf) -> int | None:
+    """Blocks of the shortest plan that establishes the margin and finds the difference; None: more than ten million."""
     shortest = first = p8.first_look(claims)
 
     def suffices(blocks: int) -> bool:
         told = precision(p8.looks(blocks, claims), claims, sd)
-        return told is not None and enough(told)
+        return told is not None and told.margin <= margin and told.difference <= difference
 
-    for look in p8.open_ended_looks():
-        if look.blocks > _MOST_BLOCKS:
-            return None
+    for look in takewhile(lambda look: look.blocks <= _MOST_BLOCKS, p8.open_ended_looks()):
         if look.blocks >= first and suffices(look.blocks):
             # between two looks of the table the number of looks, and so the error of the last, is the same
             return shortest + bisect_left(range(shortest, look.blocks), True, key=suffices)
