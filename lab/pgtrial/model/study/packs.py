@@ -202,7 +202,7 @@ def pack_load(workload: str, scripts: Mapping[str, str], section: PackSection) -
 
     The workload is as a study holds it: `scripts/queue`, or with a mix `scripts/kv/A`.
     """
-    _, name, named_mix, *_ = (*PurePosixPath(workload).parts, "", "", "")
+    _, name, named_mix = (*PurePosixPath(workload).parts, "", "", "")[:3]
     mix = named_mix or None
     if f"{name}/{MANIFEST}" not in scripts:
         return None

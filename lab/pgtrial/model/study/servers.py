@@ -133,7 +133,7 @@ def objection_to_table(own: SetUp) -> str | None:
         )
     if own.postgres == EVERY:
         return f'postgres = "{EVERY}" belongs into an arm of a study file, [arms.NAME]'
-    return _made_alone(own) if own.dsn is not None else None
+    return next(_made_alone(own), None) if own.dsn is not None else None
 
 
 def objection_to_arm(own: SetUp, server: Server) -> str | None:
@@ -149,8 +149,7 @@ def _objections(own: SetUp, server: Server) -> Iterator[str]:
         )
     match server:
         case Given():
-            if (wrong := _made_alone(own)) is not None:
-                yield wrong
+            yield from _made_alone(own)
             if server.metrics is not None and len(server.metrics.cloudwatch) != len(server.dsn):
                 yield (
                     f"metrics.cloudwatch names {len(server.metrics.cloudwatch)} instances and dsn {len(server.dsn)}; "
@@ -192,14 +191,14 @@ def _without_host(own: SetUp) -> Iterator[str]:
         yield f'has {alone}, which is for a server on another host; remove it, or add ssh = "user@host"'
 
 
-def _made_alone(own: SetUp) -> str | None:
+def _made_alone(own: SetUp) -> Iterator[str]:
     """What only a server that pgtrial makes can have; of a given one it would be ignored."""
-    asked = _present(own, _OF_MADE)
-    them = "them" if " and " in asked else "it"
-    return (asked or None) and (
-        f"has {asked}, and its server is a given one, of which pgtrial changes settings only; remove {them}, "
-        "or have pgtrial make the server (postgres and no dsn)"
-    )
+    if asked := _present(own, _OF_MADE):
+        them = "them" if " and " in asked else "it"
+        yield (
+            f"has {asked}, and its server is a given one, of which pgtrial changes settings only; remove {them}, "
+            "or have pgtrial make the server (postgres and no dsn)"
+        )
 
 
 def _present(own: SetUp, keys: Sequence[str]) -> str:
