@@ -22,15 +22,8 @@ def robust_sd(values: p8.Values, centre: float) -> float:
     return _TO_SD * float(np.median(np.abs(np.asarray(values) - centre)))
 
 
-LATENCIES = {
-    "mean": ("mean", 0.0),
-    "p50": ("p50", 0.5),
-    "p90": ("p90", 0.9),
-    "p95": ("p95", 0.95),
-    "p99": ("p99", 0.99),
-    "p99.9": ("p999", 0.999),
-}
-"""Shown name -> field of records.Latency and the share of transactions that are faster."""
+_LATENCIES = {"mean": 0.0, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+"""Shown name, without its point the field of records.Latency -> the share of transactions that are faster."""
 
 _ENOUGH_SLOWER = 100
 """A percentile is shown only if every trial has so many transactions beyond it."""
@@ -47,10 +40,10 @@ def level(grid: Grid, regimes: CellRegimes) -> Level:
     tps = sorted(grid.goodput(trial) for trial in delivering)
     low, high = median_interval(tps)
     latency: dict[str, Spread | None] = {}
-    for name, (field, faster) in LATENCIES.items():
+    for name, faster in _LATENCIES.items():
         known = [t.measured for t in delivering if t.measured and t.measured.latency_us]
         enough = all(phase.transactions * (1 - faster) >= _ENOUGH_SLOWER - 1e-6 for phase in known)
-        values = [float(getattr(phase.latency_us, field)) for phase in known]
+        values = [float(getattr(phase.latency_us, name.replace(".", ""))) for phase in known]
         latency[name] = spread(values) if enough else None
     return Level(
         arm=arm,
