@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from pgtrial.model.records import Record
 from pgtrial.model.records.replay import ReplayFiles
-from pgtrial.model.units import Share
+from pgtrial.model.units import Share, as_arguments
 
 REPLAY = "replay:"
 """With which the name of such a workload begins."""
@@ -107,9 +107,8 @@ class ReplaySection(Record):
     def arguments(self) -> list[str]:
         """The engine's options."""
         pace = ["--as-fast-as-possible"] if self.factor is None else [f"--speed={self.factor:.10g}"]
-        most = [] if self.max_connections is None else [f"--max-connections={self.max_connections}"]
-        hashed = ["--hash-results"] if self.hash_results else []
-        return [*pace, f"--sample={self.sample * 100:.10g}", f"--copies={self.copies}", *most, *hashed]
+        asked = {"sample": f"{self.sample * 100:.10g}", "copies": self.copies, "max-connections": self.max_connections}
+        return [*pace, *as_arguments(asked), *(["--hash-results"] if self.hash_results else [])]
 
 
 def is_replay(workload: str) -> bool:

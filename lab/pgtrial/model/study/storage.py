@@ -24,8 +24,7 @@ class Volume(Record):
         [], description="Further options of mkfs; for zfs properties of the pool: `ashift=12`."
     )
     mount: Annotated[list[str], BeforeValidator(as_list)] = Field(
-        [],
-        description="Mount options, each verified to be in force; for zfs properties: `recordsize=8K`.",
+        [], description="Mount options, each verified to be in force; for zfs properties: `recordsize=8K`."
     )
     on: Annotated[list[str], BeforeValidator(as_list)] = Field(
         ["loop"],
