@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pgtrial.model.records.facts import FactChange, Facts, Finding
 from pgtrial.model.records.plan import LoadPoint, Plan
@@ -22,6 +22,9 @@ _TOLERATED = 1 / 8
 
 _SHOWN = 80
 """Characters of a value in a message."""
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -71,10 +74,6 @@ class Difference:
         return f"{self.group}.{self.name}"
 
 
-Pair = tuple[Trial, Trial]
-"""Two trials of one block at one load point, both completed: the baseline's and an arm's."""
-
-
 @dataclass(frozen=True)
 class Case:
     """The facts of a study, and its stored trials where there are any."""
@@ -117,8 +116,8 @@ class Case:
             if arm in (None, trial.arm) and trial.status == "completed" and point in (None, trial.load_point)
         ]
 
-    def pairs(self, arm: str, point: LoadPoint) -> list[Pair]:
-        """The completed trials of an arm, each with the baseline's of the same block."""
+    def pairs(self, arm: str, point: LoadPoint) -> list[tuple[Trial, Trial]]:
+        """The completed trials of an arm, each behind the baseline's of the same block."""
         base = {trial.block: trial for trial in self.completed(self.baseline, point)}
         return [(base[own.block], own) for own in self.completed(arm, point) if own.block in base]
 
@@ -151,17 +150,12 @@ class Case:
         """Whether the study declares a difference in a key with one of the prefixes."""
         return any(key.startswith(prefixes) for key in self.plan.declared.get(arm, []))
 
-    def differences(self) -> list[Difference]:
+    def differences(self) -> Iterator[Difference]:
         """Every fact in which an arm differs from the baseline, declared or not, in the order of the groups."""
-        if self.baseline not in self.facts:
-            return []
-        return [found for arm in self.arms if arm != self.baseline for found in self._differing(arm)]
-
-    def _differing(self, arm: str) -> Iterable[Difference]:
-        for group, name in compared([self.facts[self.baseline], self.facts[arm]]):
-            base, own = self.both(arm, group, name)
-            if base is not None and own is not None and base != own:
-                yield Difference(arm, group, name, base, own)
+        for arm in self.arms if self.baseline in self.facts else ():
+            for group, name, (base, own) in compared([self.facts[self.baseline], self.facts[arm]]):
+                if base is not None and own is not None and base != own:
+                    yield Difference(arm, group, name, base, own)
 
 
 def known_value(facts: Facts, group: str, name: str) -> Any:
@@ -172,13 +166,13 @@ def known_value(facts: Facts, group: str, name: str) -> Any:
     return found.get(group, {}).get(name)
 
 
-def compared(facts: Sequence[Facts]) -> Iterator[tuple[str, str]]:
-    """Group and name of every fact that can distinguish servers, in the order of the groups."""
+def compared(facts: Sequence[Facts]) -> Iterator[tuple[str, str, list[Any]]]:
+    """Group, name and the values of every fact that can distinguish servers, in the order of the groups."""
     for group in facts[0].facts:
         if group not in _NOT_COMPARED:
             parts = ("settings", "defaults") if group == "settings" else (group,)
             names = {name for each in facts for part in parts for name in each.facts.get(part, {})}
-            yield from ((group, name) for name in sorted(names))
+            yield from ((group, name, [known_value(each, group, name) for each in facts]) for name in sorted(names))
 
 
 _NAMES = frozenset(f"storage.{of}{name}" for of in ("", "wal_") for name in ("source", "device", "mount_point"))
@@ -189,11 +183,19 @@ def changes(known: Facts, now: Facts, block: int) -> list[FactChange]:
     """What has become of an arm since its facts, before a block; what is unknown at one of the times is no change."""
     latest = {change.key: change.now for change in known.changed}
     found = []
-    for group, name in compared([known, now]):
-        key, value = f"{group}.{name}", known_value(now, group, name)
-        before = latest.get(key, known_value(known, group, name))
+    for group, name, (first, value) in compared([known, now]):
+        key = f"{group}.{name}"
+        before = latest.get(key, first)
         if before is not None and value is not None and before != value and key not in _NAMES:
             found.append(FactChange(block=block, collected=now.collected, key=key, before=before, now=value))
+    return found
+
+
+def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
+    """The values of each key, in the order in which keys and values first come."""
+    found: dict[_Key, list[_Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
     return found
 
 

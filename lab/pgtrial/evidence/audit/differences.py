@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+import json
+from collections.abc import Iterator, Sequence
 
 from pgtrial.evidence.audit import network
-from pgtrial.evidence.audit.case import Case, Concern, Difference, as_shown, compared, known_value, listed, rule
+from pgtrial.evidence.audit.case import Case, Concern, Difference, as_shown, compared, grouped, listed, rule
 from pgtrial.evidence.audit.hygiene import is_debugging
 from pgtrial.evidence.collect.server import KNOWN
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.study.places import listed_places
 
-_BY_INITDB = frozenset(
-    {
-        "data_checksums",
-        "wal_segment_size",
-        "encoding",
-        "locale_provider",
-        "collate",
-        "ctype",
-        "provider_locale",
-        "collation_version",
-    }
-)
-_BY_PAGES = frozenset({"huge_pages", "huge_page_size", "huge_pages_status", "shared_memory_size_in_huge_pages"})
 _LOCALE = ("encoding", "locale_provider", "collate", "ctype", "provider_locale")
+_PAGES = ("huge_pages", "huge_page_size", "huge_pages_status", "shared_memory_size_in_huge_pages")
+_FOLLOWING = {
+    "extensions": "server.setup_sql",
+    **dict.fromkeys(_PAGES, "memory.huge_pages"),
+    **dict.fromkeys(("data_checksums", "wal_segment_size", "collation_version", *_LOCALE), "server.initdb"),
+}
+"""Settings and facts of a server, each with the key that it follows from, besides those that all follow from."""
 _OTHER_RULES = frozenset({"data_checksums", "debug_assertions", "pending_restart", *_LOCALE})
 _WHOLE_SERVERS = ("server.dsn", "server.host")
 """Declared by arms whose servers are given, or on hosts of their own: then everything may differ."""
@@ -39,23 +32,6 @@ _SHOWN_BY = {
 _NETWORK_PATH = frozenset({"client.connection", *(f"network.{name}" for name in network.COMPARED)})
 
 
-_Key = TypeVar("_Key")
-
-
-def _grouped(
-    case: Case, key: Callable[[Difference], _Key], wanted: Callable[[Difference], bool]
-) -> Iterator[tuple[_Key, list[Difference]]]:
-    found: dict[_Key, list[Difference]] = defaultdict(list)
-    for difference in case.differences():
-        if wanted(difference):
-            found[key(difference)].append(difference)
-    yield from found.items()
-
-
-def _arm(difference: Difference) -> str:
-    return difference.arm
-
-
 def _keys(differences: Sequence[Difference]) -> str:
     return listed(difference.key for difference in differences)
 
@@ -63,11 +39,8 @@ def _keys(differences: Sequence[Difference]) -> str:
 @rule("undeclared_difference", "undeclared differences")
 def undeclared_differences(case: Case) -> Iterator[Concern]:
     """A difference that nobody declared and that follows from nothing declared; one concern for each fact."""
-
-    def wanted(difference: Difference) -> bool:
-        return _origin(case, difference) is None and not _has_own_rule(case, difference)
-
-    for key, found in _grouped(case, lambda difference: difference.key, wanted):
+    undeclared = (each for each in _without_own_rule(case) if _origin(case, each) is None)
+    for key, found in grouped((each.key, each) for each in undeclared).items():
         values = {case.baseline: found[0].baseline_value} | {one.arm: one.value for one in found}
         by_arm = listed(f"{as_shown(value)} in {arm}" for arm, value in values.items())
         yield Concern(
@@ -80,11 +53,9 @@ def undeclared_differences(case: Case) -> Iterator[Concern]:
 @rule("following_difference", "differences that follow from declared ones")
 def following_differences(case: Case) -> Iterator[Concern]:
     """Differences that follow from one that the study declares, one concern for each of those."""
-
-    def wanted(difference: Difference) -> bool:
-        return _origin(case, difference) not in (None, difference.key) and not _has_own_rule(case, difference)
-
-    for (arm, origin), found in _grouped(case, lambda each: (each.arm, _origin(case, each)), wanted):
+    origins = [(each, _origin(case, each)) for each in _without_own_rule(case)]
+    following = (((each.arm, origin), each) for each, origin in origins if origin not in (None, each.key))
+    for (arm, origin), found in grouped(following).items():
         yield Concern(
             [case.baseline, arm],
             f"From the declared {origin} of {arm} follow differences in {_keys(found)}.",
@@ -96,7 +67,8 @@ def following_differences(case: Case) -> Iterator[Concern]:
 @rule("swapped_places", "the arms take turns on unlike places")
 def swapped_places(case: Case) -> Iterator[Concern]:
     """What differs because the facts were collected in one trial of each arm, at the place that this trial drew."""
-    for arm, found in _grouped(case, _arm, lambda difference: _of_the_place(case, difference)):
+    swapped = ((each.arm, each) for each in case.differences() if _of_the_place(case, each))
+    for arm, found in grouped(swapped).items():
         yield Concern(
             [case.baseline, arm],
             f"{case.baseline} and {arm} take turns on {listed(listed_places(case.spec, arm))} by the "
@@ -123,12 +95,9 @@ def data_checksums(case: Case) -> Iterator[Concern]:
 @rule("locale", "locales differ")
 def locale(case: Case) -> Iterator[Concern]:
     """Collations differ in speed, and in the order of rows."""
-
-    def wanted(difference: Difference) -> bool:
-        undeclared = not case.declared(difference.arm, "server.initdb")
-        return undeclared and difference.group == "server" and difference.name in _LOCALE
-
-    for arm, found in _grouped(case, _arm, wanted):
+    of_locale = (each for each in case.differences() if each.group == "server" and each.name in _LOCALE)
+    undeclared = ((each.arm, each) for each in of_locale if not case.declared(each.arm, "server.initdb"))
+    for arm, found in grouped(undeclared).items():
         values = listed(f"{one.name} ({as_shown(one.baseline_value)} and {as_shown(one.value)})" for one in found)
         yield Concern(
             [case.baseline, arm],
@@ -140,9 +109,7 @@ def locale(case: Case) -> Iterator[Concern]:
 def _origin(case: Case, difference: Difference) -> str | None:
     """The declared key that a difference is or follows from, or None if it is undeclared."""
     arm = difference.arm
-    if case.declared(arm, difference.key):
-        return difference.key
-    for key in _possible_origins(case, difference):
+    for key in (difference.key, *_possible_origins(case, difference)):
         if case.declared(arm, key):
             return key
     parents = [key for key in _parents(case, difference) if case.declared(arm, key)]
@@ -157,18 +124,12 @@ def _parents(case: Case, difference: Difference) -> list[str]:
 
 
 def _possible_origins(case: Case, difference: Difference) -> list[str]:
-    if difference.group == "settings":
-        chosen = any(difference.name in case.spec.resolved(name).settings for name in (case.baseline, difference.arm))
+    name = difference.name
+    if difference.group in ("settings", "server"):
         # what the study sets is not the version's doing
-        by_pages = ["memory.huge_pages"] if difference.name in _BY_PAGES else []
-        return [] if chosen else [*by_pages, "server.version", *_WHOLE_SERVERS]
-    if difference.group == "server":
-        if difference.name == "extensions":
-            return ["server.setup_sql", "server.version", *_WHOLE_SERVERS]
-        if difference.name == "huge_pages_status":
-            return ["memory.huge_pages", "server.version", *_WHOLE_SERVERS]
-        by_initdb = ["server.initdb"] if difference.name in _BY_INITDB else []
-        return [*by_initdb, "server.version", *_WHOLE_SERVERS]
+        if any(name in case.spec.resolved(arm).settings for arm in (case.baseline, difference.arm)):
+            return []
+        return [*([_FOLLOWING[name]] if name in _FOLLOWING else []), "server.version", *_WHOLE_SERVERS]
     of_the_host = [key for key in case.plan.declared.get(difference.arm, []) if _shows_in(key, difference)]
     return [*of_the_host, *_WHOLE_SERVERS]
 
@@ -188,6 +149,10 @@ def _of_the_place(case: Case, difference: Difference) -> bool:
     return bool(swapped) and not case.declared(difference.arm, difference.key)
 
 
+def _without_own_rule(case: Case) -> Iterator[Difference]:
+    return (each for each in case.differences() if not _has_own_rule(case, each))
+
+
 def _has_own_rule(case: Case, difference: Difference) -> bool:
     values = (difference.baseline_value, difference.value)
     return (
@@ -203,13 +168,14 @@ def _has_own_rule(case: Case, difference: Difference) -> bool:
 def unlike_deployments(case: Case) -> Iterator[Concern]:
     """One concern for each fact in which an arm's deployments differ; unknown values are no difference."""
     for arm, deployments in case.deployments.items():
-        for group, name in compared(deployments):
-            by_value = _by_value(deployments, group, name)
-            if len(by_value) > 1:
-                values = listed(f"{as_shown(value)} in {_numbers(numbers)}" for value, numbers in by_value)
+        for group, name, values in compared(deployments):
+            known = [place for place, value in enumerate(values) if value is not None]
+            alike = grouped((json.dumps(values[place], sort_keys=True), place) for place in known).values()
+            if len(alike) > 1:
+                shown = listed(f"{as_shown(values[places[0]])} in {_numbers(deployments, places)}" for places in alike)
                 yield Concern(
                     [arm],
-                    f"The deployments of {arm} differ in {group}.{name}: {values} (numbered from 1).",
+                    f"The deployments of {arm} differ in {group}.{name}: {shown} (numbered from 1).",
                     "Order them alike, or give those that differ as arms of their own; as it is, the difference "
                     "is a part of what tells deployments apart.",
                 )
@@ -218,13 +184,14 @@ def unlike_deployments(case: Case) -> Iterator[Concern]:
 @rule("changed_in_between", "something had changed when the study went on")
 def changed_in_between(case: Case) -> Iterator[Concern]:
     """One concern for each fact that changed between two runs of a study, with all arms that it changed in alike."""
-    found: dict[tuple[int, str, str, str], list[str]] = defaultdict(list)
-    for arm in case.arms:
-        changed = [change for facts in case.deployments.get(arm, [case.facts[arm]]) for change in facts.changed]
-        shown = [(change.block + 1, change.key, as_shown(change.before), as_shown(change.now)) for change in changed]
-        for change in dict.fromkeys(shown):  # deployments that changed alike are one arm
-            found[change].append(arm)
-    for (block, key, before, now), arms in found.items():
+    found = [
+        ((change.block + 1, change.key, as_shown(change.before), as_shown(change.now)), arm)
+        for arm in case.arms
+        for facts in case.deployments.get(arm, [case.facts[arm]])
+        for change in facts.changed
+    ]
+    # deployments that changed alike are one arm
+    for (block, key, before, now), arms in grouped(dict.fromkeys(found)).items():
         yield Concern(
             arms,
             f"When the study went on before block {block}, {key} of {listed(arms)} had changed from {before} to {now}.",
@@ -232,19 +199,6 @@ def changed_in_between(case: Case) -> Iterator[Concern]:
         )
 
 
-def _by_value(deployments: Sequence[Facts], group: str, name: str) -> list[tuple[Any, list[int]]]:
-    """Each known value with the deployments that have it, in the order of their numbers."""
-    found: list[tuple[Any, list[int]]] = []
-    for facts in deployments:
-        value = known_value(facts, group, name)
-        if value is None:
-            continue
-        known = next((numbers for other, numbers in found if other == value), None)
-        if known is None:
-            found.append((value, known := []))
-        known.append(1 + (facts.deployment or 0))
-    return found
-
-
-def _numbers(numbers: Sequence[int]) -> str:
-    return f"deployment{'s' if len(numbers) > 1 else ''} {listed(map(str, numbers))}"
+def _numbers(deployments: Sequence[Facts], places: Sequence[int]) -> str:
+    numbers = [str(1 + (deployments[place].deployment or 0)) for place in places]
+    return f"deployment{'s' if len(numbers) > 1 else ''} {listed(numbers)}"

@@ -38,24 +38,20 @@ class _Aspect:
 
 def _aspects(case: Case, arm: str) -> dict[str, _Aspect]:
     """By key."""
-    found = [_switch(case, arm, "fsync"), _switch(case, arm, "full_page_writes"), _synchronous_commit(case, arm)]
+    found = [*_settings(case, arm)]
     apart = any(case.value(other, "storage", "wal_filesystem") for other in case.arms)
     for place in ("", "wal_") if apart else ("",):
         found += _volume(case, arm, place, "of the WAL" if place else "of the data directory")
     return {aspect.key: aspect for aspect in found}
 
 
-def _switch(case: Case, arm: str, name: str) -> _Aspect:
-    value = case.value(arm, "settings", name)
-    return _Aspect(f"settings.{name}", name, value, "" if value == "on" else value)
-
-
-def _synchronous_commit(case: Case, arm: str) -> _Aspect:
-    """Without standbys every value but off waits for the local flush; with them the waits differ."""
-    value = case.value(arm, "settings", "synchronous_commit")
+def _settings(case: Case, arm: str) -> Iterator[_Aspect]:
+    """Without standbys every synchronous_commit but off waits for the local flush; with them the waits differ."""
     standbys = case.value(arm, "settings", "synchronous_standby_names")
-    waits = value is not None and value != "off" and (not standbys or value == "on")
-    return _Aspect("settings.synchronous_commit", "synchronous_commit", value, "" if waits else value)
+    for name in ("fsync", "full_page_writes", "synchronous_commit"):
+        value = case.value(arm, "settings", name)
+        waits_locally = name == "synchronous_commit" and not standbys and value not in (None, "off")
+        yield _Aspect(f"settings.{name}", name, value, "" if value == "on" or waits_locally else value)
 
 
 def _volume(case: Case, arm: str, place: str, where: str) -> Iterator[_Aspect]:

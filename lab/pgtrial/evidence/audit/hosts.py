@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from pgtrial.evidence.audit.case import Case, Concern, is_frequent, listed, rule, unlike
 from pgtrial.model.records.trial import ClientUse, Trial
@@ -142,53 +141,43 @@ def _is_local(case: Case, arm: str) -> bool:
     return case.value(arm, "network", "path") in ("unix socket", "loopback")
 
 
-@dataclass(frozen=True)
-class _Noise:
-    limit: float
-    """Share of the CPU time, of stalls share of the time, above which a trial is noisy."""
-    words: str
-    cure: str
-
-
-_KINDS = {
-    "stolen": _Noise(
+_NOISE = {
+    "stolen": (
         0.01,
         "{share:.0%} of the CPU time was taken by the hypervisor for other machines",
         "Use a machine whose CPUs are not shared, or measure at a quieter time.",
     ),
     # below this limit lies the kernel's own work for server and load
-    "foreign": _Noise(
+    "foreign": (
         0.10,
         "{share:.0%} of the CPU time went to programs that are no part of the study",
         "Stop what else runs there (top tells what), or measure at a quieter time.",
     ),
     # all processes at once waited for memory, which a server with enough of it never does
-    "stalled": _Noise(
+    "stalled": (
         0.05,
         "for {share:.0%} of the time everything waited for memory",
         "Give the machine more memory, or the server and the data less of it.",
     ),
 }
+"""Of each kind of noise: the share of the CPU time, of stalls that of the time, above which a trial is noisy; what is
+found; the cure."""
 
 
 @rule("noisy_host", "other work used the host", over_trials=True)
 def noisy_host(case: Case) -> Iterator[Concern]:
     """One concern for each kind of noise. The random order spreads it over the arms; it widens the interval."""
-    for kind, noise in _KINDS.items():
-        known = {
-            arm: [share for trial in case.completed(arm) if (share := _shares(trial).get(kind)) is not None]
-            for arm in case.plan.arms
-        }
-        over = {
-            arm: noisy for arm, shares in known.items() if (noisy := [share for share in shares if share > noise.limit])
-        }
-        number, of = sum(map(len, over.values())), sum(map(len, known.values()))
-        if is_frequent(number, of):
+    for kind, (limit, words, cure) in _NOISE.items():
+        known = [(trial.arm, share) for trial in case.completed() if (share := _shares(trial).get(kind)) is not None]
+        noisy = [(arm, share) for arm, share in known if share > limit]
+        if is_frequent(len(noisy), len(known)):
+            arms = [arm for arm in case.plan.arms if arm in dict(noisy)]
+            most = max(share for _, share in noisy)
             yield Concern(
-                list(over),
-                f"The host was not quiet in {number} of {of} trials, of {listed(over)}: "
-                f"up to {noise.words.format(share=max(map(max, over.values())))}.",
-                noise.cure,
+                arms,
+                f"The host was not quiet in {len(noisy)} of {len(known)} trials, of {listed(arms)}: "
+                f"up to {words.format(share=most)}.",
+                cure,
             )
 
 

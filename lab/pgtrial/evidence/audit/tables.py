@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 
-from pgtrial.evidence.audit.case import Case, Concern, Pair, is_frequent, listed, rule, unlike
+from pgtrial.evidence.audit.case import Case, Concern, is_frequent, listed, rule, unlike
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.order_entry import ORDER_ENTRY
@@ -18,12 +18,11 @@ _LARGER_BYTES = 2**20
 _DEAD = 0.05
 """Share of dead rows before the load; autovacuum by default begins at 0.2."""
 
-_CACHES = {"shared_buffers": "shared_buffers", "memory": "the memory that the server may use"}
-_DECLARING = {
-    "shared_buffers": ("settings.shared_buffers",),
-    "memory": ("memory.", "limits.", "server.dsn", "server.host"),
+_CACHES = {
+    "shared_buffers": ("shared_buffers", ("settings.shared_buffers",)),
+    "memory": ("the memory that the server may use", ("memory.", "limits.", "server.dsn", "server.host")),
 }
-"""Keys that, declared, make the cache what is compared."""
+"""What each cache is called, and the keys that, declared, make it what is compared."""
 
 
 @rule("unequal_tables", "bloat differs", over_trials=True)
@@ -83,11 +82,11 @@ def _sizes(relations: Iterable[Mapping[str, Mapping[str, float]]]) -> list[float
 def data_larger_than_cache(case: Case) -> Iterator[Concern]:
     """One concern for each arm and cache, about the first load point where data fits in one arm only."""
     for arm in case.others:
-        for cache, name in _CACHES.items():
+        for cache, (name, declaring) in _CACHES.items():
             sizes = next(filter(None, (_against(case, arm, point, cache) for point in case.plan.load_points)), None)
             if sizes is None:
                 continue
-            chosen = case.declared_below(arm, *_DECLARING[cache])
+            chosen = case.declared_below(arm, *declaring)
             yield Concern(
                 [case.baseline, arm],
                 f"The data exceeds {name} in one arm only: {sizes}.",
@@ -148,16 +147,13 @@ def _dead(trial: Trial) -> float | None:
 _Counter = tuple[str, tuple[str, ...]]
 """View and names of counters that are added up."""
 
-_CHECKPOINTS: _Counter = ("checkpointer", ("num_timed", "num_requested"))
-_AUTOVACUUMS: _Counter = ("maintenance", ("autovacuums", "autoanalyzes"))
-
 
 @rule("unequal_checkpoints", "numbers of checkpoints differ", over_trials=True)
 def unequal_checkpoints(case: Case) -> Iterator[Concern]:
     """A checkpoint costs writes, and full pages in the WAL after it."""
     yield from _unequal(
         case,
-        _CHECKPOINTS,
+        ("checkpointer", ("num_timed", "num_requested")),
         "Checkpoints",
         ("settings.checkpoint", "settings.max_wal_size", "settings.min_wal_size"),
         "Raise max_wal_size and checkpoint_timeout in [server] until no checkpoint falls into the "
@@ -170,7 +166,7 @@ def unequal_autovacuum(case: Case) -> Iterator[Concern]:
     """Autovacuum that starts in one trial and not in the next is a difference that nobody made."""
     yield from _unequal(
         case,
-        _AUTOVACUUMS,
+        ("maintenance", ("autovacuums", "autoanalyzes")),
         "Autovacuum runs",
         ("settings.autovacuum",),
         'Set autovacuum = "off" in [server] for short trials, or measure for several of its rounds.',
@@ -180,33 +176,33 @@ def unequal_autovacuum(case: Case) -> Iterator[Concern]:
 def _unequal(case: Case, counter: _Counter, what: str, declaring: tuple[str, ...], cure: str) -> Iterator[Concern]:
     """For each arm, the load point with the most unequal pairs, where unequal pairs are frequent."""
     for arm in case.others:
-        found = [
-            (len(odd), len(pairs), point, odd)
-            for point, pairs, odd in _odd_pairs(case, arm, counter)
-            if is_frequent(len(odd), len(pairs))
-        ]
+        found = []
+        for point in case.plan.load_points:
+            known = _known_pairs(case, arm, point, counter)
+            odd = [(base, own) for base, own in known if base != own]
+            if is_frequent(len(odd), len(known)):
+                found.append((point, len(known), odd))
         if not found:
             continue
-        count, pairs, point, odd = max(found, key=lambda entry: entry[0] / entry[1])
-        base, own = (sum(_count(trial, counter) or 0 for trial in trials) for trials in zip(*odd, strict=True))
+        point, pairs, odd = max(found, key=lambda entry: len(entry[2]) / entry[1])
+        base, own = (sum(counts) for counts in zip(*odd, strict=True))
         more = f", and at {len(found) - 1} more" if len(found) > 1 else ""
         yield Concern(
             [case.baseline, arm],
-            f"{what} inside the measured part are unequal: in {count} of {pairs} blocks at {point.label}{more}; "
+            f"{what} inside the measured part are unequal: in {len(odd)} of {pairs} blocks at {point.label}{more}; "
             f"there {base:g} in {case.baseline} and {own:g} in {arm}.",
             cure,
             "info" if case.declared_below(arm, *declaring) else "warning",
         )
 
 
-def _odd_pairs(case: Case, arm: str, counter: _Counter) -> Iterator[tuple[LoadPoint, list[Pair], list[Pair]]]:
-    """Each load point with its pairs of which both counts are known, and those of them that are unequal."""
-    for point in case.plan.load_points:
-        known = [pair for pair in case.pairs(arm, point) if None not in (_count(trial, counter) for trial in pair)]
-        yield point, known, [pair for pair in known if len({_count(trial, counter) for trial in pair}) > 1]
+def _known_pairs(case: Case, arm: str, point: LoadPoint, counter: _Counter) -> list[tuple[float, float]]:
+    """Both counts of each pair of trials that has them."""
+    counts = [(_count(base, counter), _count(own, counter)) for base, own in case.pairs(arm, point)]
+    return [(base, own) for base, own in counts if base is not None and own is not None]
 
 
 def _count(trial: Trial, counter: _Counter) -> float | None:
     view, names = counter
-    counts = [trial.server_deltas.get(view, {}).get(name) for name in names]
-    return None if None in counts else sum(count for count in counts if count is not None)
+    counts = trial.server_deltas.get(view, {})
+    return sum(counts[name] for name in names) if counts.keys() >= {*names} else None
