@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pgtrial.evidence.collect.files import NAMES, Files, flag, number, parse_fields
+from pgtrial.evidence.collect.files import NAMES, Files, flag, number, parse_fields, scaled
 from pgtrial.evidence.collect.subject import Collector, Subject, collector
 
 Values = dict[str, str]
@@ -35,14 +35,13 @@ def hardware_of(kenv: Values) -> Group:
 
 def cpu_of(values: Values) -> Group:
     """Names as on Linux; absent ones are unknown."""
-    threads = values.get("machdep.hyperthreading_allowed")
     return {
         "model": values.get("machdep.cpu.brand_string") or values.get("hw.model"),
         "logical": number(values.get("hw.logicalcpu") or values.get("hw.ncpu")),
         "cores": number(values.get("hw.physicalcpu")),
         "performance_cores": number(values.get("hw.perflevel0.physicalcpu")),
         "efficiency_cores": number(values.get("hw.perflevel1.physicalcpu")),
-        "smt": None if threads is None else "on" if threads == "1" else "off",
+        "smt": _switched(values.get("machdep.hyperthreading_allowed"), "on", "off"),
         "numa_nodes": number(values.get("vm.ndomains")),
         "idle_limit": values.get("hw.acpi.cpu.cx_lowest"),
         "driver": values.get("dev.cpu.0.freq_driver"),
@@ -68,33 +67,24 @@ def system_of(name: str, values: Values) -> Group:
     """`name` as platform.system() says it."""
     product = values.get("kern.osproductversion")
     release = values.get("kern.osrelease")
+    guest = values.get("kern.vm_guest") or values.get("kern.vmm_guest")
     return {
         "system": name,
         "distribution": f"macOS {product}" if product else f"{name} {release}" if release else None,
         "kernel": release,
-        "virtualisation": _virtualisation(values),
-        "container": _container(values),
+        "virtualisation": guest or _switched(values.get("kern.hv_vmm_present"), "unnamed hypervisor", "none"),
+        "container": _switched(values.get("security.jail.jailed") or values.get("jail.jailed"), "jail", "none"),
         "clocksource": values.get("kern.timecounter.hardware") or values.get("kern.cputimer.name"),
         "scheduler": values.get("kern.sched.name"),
     }
 
 
-def _virtualisation(values: Values) -> str | None:
-    guest = values.get("kern.vm_guest") or values.get("kern.vmm_guest")
-    if guest is not None:
-        return guest
-    present = values.get("kern.hv_vmm_present")
-    return None if present is None else "unnamed hypervisor" if present == "1" else "none"
-
-
-def _container(values: Values) -> str | None:
-    jailed = values.get("security.jail.jailed") or values.get("jail.jailed")
-    return None if jailed is None else "jail" if jailed == "1" else "none"
+def _switched(switch: str | None, on: str, off: str) -> str | None:
+    return {None: None, "1": on}.get(switch, off)
 
 
 def _mb(text: str | None) -> int | None:
-    value = number(text)
-    return None if value is None else value // 2**20
+    return scaled(text, 2**20)
 
 
 def _sysctl(files: Files) -> Values:

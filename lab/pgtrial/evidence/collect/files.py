@@ -113,11 +113,10 @@ class MachineFiles(Files):
         self.local = machine is LOCAL
         self._machine = machine
         self._known: list[str] = []
-        self._directories: dict[Path, Path] = {}
-        """Those seen, and what they are without links."""
-        self._files: set[Path] = set()
-        self._texts: dict[Path, str] = {}
-        self._asked: set[Path] = set()
+        self._seen: dict[Path, Path | None] = {}
+        """What looks have shown; of a directory what it is without links, of a file None."""
+        self._texts: dict[Path, str | None] = {}
+        """Of files that were read; None of those that are not there."""
         self._resolved: dict[Path, Path] = {}
         """Files that were read, and paths that were resolved, without a look that had shown them."""
         self._first = list(patterns)
@@ -129,9 +128,8 @@ class MachineFiles(Files):
         scripts = [_TOOL.format(command=shlex.join(tool), number=place) for place, tool in enumerate(self._tools)]
         records = self._look(self._first, _UNAME + "".join(scripts))
         self._said |= {tool: records.get(str(place), "").strip() or None for place, tool in enumerate(self._tools)}
-        words = [line.strip() for line in records.get("uname", "").splitlines()]
-        told = dict(zip(("system", "release", "version", "machine", "processor"), words, strict=False))
-        return Uname(**told | ({"processor": ""} if told.get("processor") == "unknown" else {}))
+        lines = [line.strip() for line in records.get("uname", "").splitlines()]
+        return Uname(*("" if line == "unknown" else line for line in lines[:5]))
 
     def fetch(self, *patterns: str | Path) -> None:
         """Two round trips for all of them."""
@@ -141,15 +139,14 @@ class MachineFiles(Files):
     def read(self, path: str | Path) -> str | None:
         path = Path(path)
         self._look_first()
-        if path not in self._asked and not self._covered(path):
-            self._asked.add(path)
-            self._texts |= self._machine.read_many([path])
-        return self._texts.get(path, "").strip() or None
+        if path not in self._texts and not self._covered(path):
+            self._texts[path] = self._machine.read_many([path]).get(path)
+        return (self._texts.get(path) or "").strip() or None
 
     def exists(self, path: str | Path) -> bool:
         path = Path(path)
         self._look_first()
-        if path in self._directories or path in self._files or path in self._texts:
+        if path in self._seen or self._texts.get(path) is not None:
             return True
         return not self._covered(path) and self._machine.exists(path)
 
@@ -157,14 +154,15 @@ class MachineFiles(Files):
         self._look_first()
         if str(pattern) not in self._known:
             self.fetch(pattern)
-        return sorted(path for path in {*self._directories, *self._files} if path.match(str(pattern)))
+        return sorted(path for path in self._seen if path.match(str(pattern)))
 
     def resolve(self, path: str | Path) -> Path:
         path = Path(path)
         self._look_first()
-        if path in self._directories:
-            return self._directories[path]
-        if self._covered(path) and path not in self._files:
+        real = self._seen.get(path)
+        if real is not None:
+            return real
+        if self._covered(path) and path not in self._seen:
             return path
         if path not in self._resolved:
             self._resolved[path] = self._machine.resolve(path)
@@ -188,14 +186,10 @@ class MachineFiles(Files):
         done = self._machine.looked(["sh", "-c", script + _PATHS, "sh", *patterns])
         named = (record.partition("\n") for record in done.stdout.split(_RECORD)[1:])
         records = {name: text for name, _, text in named}
-        files = []
-        for line in records.get("paths", "").splitlines():
-            kind, path, real = line.split(_FIELD)
-            if kind == "d":
-                self._directories[Path(path)] = Path(real)
-            else:
-                files.append(Path(path))
-        self._files |= {*files}
+        lines = (line.split(_FIELD) for line in records.get("paths", "").splitlines())
+        seen = {Path(path): Path(real) if kind == "d" else None for kind, path, real in lines}
+        files = [path for path, real in seen.items() if real is None]
+        self._seen |= seen
         self._texts |= self._machine.read_many(files) if files else {}
         self._known += patterns
         return records
@@ -205,6 +199,12 @@ def number(text: str | None) -> int | None:
     """The whole number that a text starts with (`2048 kB`), or None."""
     found = re.match(r"-?\d+(?=\s|$)", text or "")
     return int(found[0]) if found else None
+
+
+def scaled(text: str | None, unit: int) -> int | None:
+    """The whole number that a text starts with in units of so many, or None."""
+    value = number(text)
+    return None if value is None else value // unit
 
 
 def flag(text: str | None) -> bool | None:
@@ -219,7 +219,7 @@ _READ: dict[str, Callable[[str | None], Any]] = {
     "chosen": lambda text: None if text is None else in_force(text),
     "positive": lambda text: None if number(text) is None else text != "0",
     # sizes in /sys are in units of 512 bytes, whatever the disk's sectors
-    "sectors": lambda text: None if number(text) is None else int(text or 0) // 2048,
+    "sectors": lambda text: scaled(text, 2048),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import psutil
 
-from pgtrial.evidence.collect.files import NAMES, Files, flag, number, read_facts
+from pgtrial.evidence.collect.files import NAMES, Files, flag, number, read_facts, scaled
 from pgtrial.evidence.collect.subject import Subject, collector
 
 _SYSTEM = Path("/sys/devices/system/cpu")
@@ -50,8 +50,8 @@ def cpu(subject: Subject) -> dict[str, Any]:
         "microcode": info.get("microcode"),
         "governor": governor(files, _SYSTEM),
         "preference": read(_SYSTEM / "cpu0/cpufreq/energy_performance_preference"),
-        "max_mhz": _megahertz(read(_SYSTEM / "cpu0/cpufreq/cpuinfo_max_freq")),
-        "limit_mhz": _megahertz(read(_SYSTEM / "cpu0/cpufreq/scaling_max_freq")),
+        "max_mhz": scaled(read(_SYSTEM / "cpu0/cpufreq/cpuinfo_max_freq"), 1000),
+        "limit_mhz": scaled(read(_SYSTEM / "cpu0/cpufreq/scaling_max_freq"), 1000),
         "driver": read(_SYSTEM / "cpu0/cpufreq/scaling_driver"),
         "boost": _boost(files),
         "idle_driver": read(_SYSTEM / "cpuidle/current_driver"),
@@ -84,17 +84,9 @@ def governor(files: Files, system: Path) -> str | None:
     return ", ".join(sorted(name for name in names if name is not None)) or None
 
 
-def _megahertz(kilohertz: str | None) -> int | None:
-    value = number(kilohertz)
-    return None if value is None else value // 1000
-
-
 def _boost(files: Files) -> bool | None:
-    no_turbo = files.read(_SYSTEM / "intel_pstate/no_turbo")
-    if no_turbo is not None:
-        return no_turbo == "0"
-    boost = files.read(_SYSTEM / "cpufreq/boost")
-    return None if boost is None else boost == "1"
+    no_turbo = flag(files.read(_SYSTEM / "intel_pstate/no_turbo"))
+    return flag(files.read(_SYSTEM / "cpufreq/boost")) if no_turbo is None else not no_turbo
 
 
 def _list(files: Files, path: Path) -> str | None:
@@ -126,12 +118,9 @@ def hardware(subject: Subject) -> dict[str, Any]:
 
 def linux_hardware(files: Files, sys: Path) -> dict[str, Any]:
     """The facts from a sysfs tree (the kernel's Documentation/ABI/testing/sysfs-firmware-dmi-entries, dmi-id)."""
-    found: dict[str, Any] = {
-        name: _filled(files.read(sys / "class/dmi/id" / file)) for name, file in NAMES["dmi"].items()
-    }
-    if found["product"] is None:
-        found["product"] = _filled(files.read(sys / _MODEL))
-    return {**found, "firmware": _firmware(files, sys)}
+    found = {name: _filled(files.read(sys / "class/dmi/id" / file)) for name, file in NAMES["dmi"].items()}
+    product = found["product"] or _filled(files.read(sys / _MODEL))
+    return found | {"product": product, "firmware": _firmware(files, sys)}
 
 
 def _firmware(files: Files, sys: Path) -> str | None:
@@ -175,8 +164,8 @@ def memory(subject: Subject) -> dict[str, Any]:
 
 def _mb(kilobytes: str | None, size: int | None) -> int | None:
     """From the kernel's line (`2048 kB`), else from a size in bytes."""
-    known = number(kilobytes)
-    return known // 2**10 if known is not None else size // 2**20 if size is not None else None
+    known = scaled(kilobytes, 2**10)
+    return size // 2**20 if known is None and size is not None else known
 
 
 def huge_page_pools(files: Files, directory: Path) -> dict[str, int | None] | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pgtrial.evidence.collect.files import Files
 from pgtrial.evidence.collect.subject import Subject, collector
@@ -14,13 +14,13 @@ UNLIMITED = "unlimited"
 _NO_LIMIT_V1 = 2**60
 """Version 1 writes "no limit" as the largest multiple of the page size, near 2^63."""
 
+_MEMORY = ("memory.max", "memory.high", "memory.limit_in_bytes")
+_CPUSET = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
 _THROTTLES_V1 = ("read_bps_device", "write_bps_device", "read_iops_device", "write_iops_device")
-_FILES = (
-    *("memory.max", "memory.high", "memory.limit_in_bytes", "memory.swap.max", "cpu.max", "cpu.cfs_*_us"),
-    *("cpuset.cpus", "cpuset.cpus.effective", "cpuset.effective_cpus", "io.max", "blkio.throttle.*_device"),
-)
+_IO = {"io.max": "", **{f"blkio.throttle.{name}": f"{name} " for name in _THROTTLES_V1}}
+"""Files, and what their lines are shown with in front."""
+_FILES = (*_MEMORY, "memory.swap.max", "cpu.max", "cpu.cfs_*_us", *_CPUSET, *_IO)
 _Limit = float | str | None
-_Value = TypeVar("_Value")
 
 
 @collector("limits", host=True)
@@ -41,10 +41,10 @@ def limits_of(files: Files, groups: str, root: Path) -> dict[str, Any]:
     places = _places(files, groups, root)
     read = files.read
     return {
-        "memory_mb": _least(places("memory"), lambda group: _memory(files, group)),
-        "swap_mb": _least(places("memory"), lambda group: _bytes(read(group / "memory.swap.max"))),
-        "cpus": _least(places("cpu"), lambda group: _cpus(files, group)),
-        "cpuset": _first(places("cpuset"), lambda group: _cpuset(files, group)),
+        "memory_mb": _least(_bytes(read(group / name)) for group in places("memory") for name in _MEMORY),
+        "swap_mb": _least(_bytes(read(group / "memory.swap.max")) for group in places("memory")),
+        "cpus": _least(_cpus(files, group) for group in places("cpu")),
+        "cpuset": next(filter(None, (read(group / name) for group in places("cpuset") for name in _CPUSET)), None),
         "io": _io(files, places("blkio")),
     }
 
@@ -80,11 +80,6 @@ def _places(files: Files, groups: str, root: Path) -> Callable[[str], list[Path]
     return places
 
 
-def _memory(files: Files, group: Path) -> _Limit:
-    limits = [_bytes(files.read(group / name)) for name in ("memory.max", "memory.high", "memory.limit_in_bytes")]
-    return _smallest(limits)
-
-
 def _bytes(text: str | None) -> _Limit:
     """MB."""
     if text is None:
@@ -103,16 +98,12 @@ def _cpus(files: Files, group: Path) -> _Limit:
     return UNLIMITED if quota in ("max", "-1") else round(int(quota) / int(period), 3)
 
 
-def _cpuset(files: Files, group: Path) -> str | None:
-    names = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
-    return next((found for name in names if (found := files.read(group / name)) is not None), None)
-
-
 def _io(files: Files, groups: list[Path]) -> list[str] | str | None:
     """The limits of the innermost group that has any."""
     known = None
     for group in groups:
-        lines = [*_lines(files, group / "io.max"), *_throttled(files, group)]
+        texts = {prefix: files.read(group / name) or "" for name, prefix in _IO.items()}
+        lines = [prefix + line for prefix, text in texts.items() for line in text.splitlines()]
         if lines:
             return lines
         if any(files.exists(group / name) for name in ("io.max", "blkio.throttle.read_bps_device")):
@@ -120,24 +111,6 @@ def _io(files: Files, groups: list[Path]) -> list[str] | str | None:
     return known
 
 
-def _throttled(files: Files, group: Path) -> Iterator[str]:
-    for name in _THROTTLES_V1:
-        for line in _lines(files, group / f"blkio.throttle.{name}"):
-            yield f"{name} {line}"
-
-
-def _lines(files: Files, path: Path) -> list[str]:
-    return (files.read(path) or "").splitlines()
-
-
-def _least(groups: list[Path], value: Callable[[Path], _Limit]) -> _Limit:
-    return _smallest([value(group) for group in groups])
-
-
-def _smallest(limits: list[_Limit]) -> _Limit:
-    numbers = [limit for limit in limits if isinstance(limit, int | float)]
-    return min(numbers) if numbers else UNLIMITED if UNLIMITED in limits else None
-
-
-def _first(groups: list[Path], value: Callable[[Path], _Value | None]) -> _Value | None:
-    return next((found for group in groups if (found := value(group)) is not None), None)
+def _least(limits: Iterable[_Limit]) -> _Limit:
+    known = [limit for limit in limits if limit is not None]
+    return min((limit for limit in known if not isinstance(limit, str)), default=UNLIMITED if known else None)

@@ -25,15 +25,14 @@ def bandwidth(subject: Subject) -> dict[str, Any]:
     """MB (a million bytes) a second from the server to the lab; nothing for a server on the lab's own machine."""
     if subject.here:
         return {}
-    rate = subject.measured(streamed_mb_s)
-    return {"bandwidth_mb_s": None if rate is None else round(rate, 1)}
+    return {"bandwidth_mb_s": subject.measured(streamed_mb_s)}
 
 
 def streamed_mb_s(connection: Session) -> float:
     """By a COPY of rows of 8 kB, which costs both sides some work and the way its encryption: a lower bound of what the
     network carries. Raises psycopg.Error."""
     rate = _stream(connection, _FIRST_MB)
-    return _stream(connection, min(_MOST_MB, max(_FIRST_MB, int(rate * _SECONDS))))
+    return round(_stream(connection, min(_MOST_MB, max(_FIRST_MB, int(rate * _SECONDS)))), 1)
 
 
 def _stream(connection: Session, megabytes: int) -> float:
@@ -56,12 +55,11 @@ def clock(subject: Subject) -> dict[str, Any]:
     """Of a server elsewhere, microseconds; `clock_offset_us` is positive where its clock is ahead of the lab's."""
     if subject.here:
         return {}
-    measured = subject.measured(clock_offset) or (None, None)
-    offset, error = (None if time_us is None else round(time_us) for time_us in measured)
+    offset, error = subject.measured(clock_offset) or (None, None)
     return {"clock_offset_us": offset, "clock_offset_error_us": error}
 
 
-def clock_offset(connection: Session) -> tuple[float, float]:
+def clock_offset(connection: Session) -> tuple[int, int]:
     """The offset and its largest error, microseconds, by the shortest of some round trips. Raises psycopg.Error.
 
     The host reads its clock between the request and its answer: against the middle of the two it is off by half the
@@ -76,7 +74,7 @@ def clock_offset(connection: Session) -> tuple[float, float]:
         if row is not None:
             tries.append((half * 1e6, (float(row[0]) - sent - half) * 1e6))
     error, offset = min(tries)
-    return offset, error
+    return round(offset), round(error)
 
 
 _ROUND_TRIPS = 50
@@ -88,10 +86,11 @@ def network(subject: Subject) -> dict[str, Any]:
     """Of the lab's own connection; the engine's goes the same way."""
     address = peer_address(subject.session)
     interface = None if address is None else _interface(address, subject.session.info.port)
+    stats = psutil.net_if_stats().get(interface or "")
     return {
         "path": _path(address, here=subject.here),
         "interface": interface,
-        "mtu": None if interface is None else _mtu(interface),
+        "mtu": None if stats is None else stats.mtu,
         "tls": _tls(subject),
     }
 
@@ -117,11 +116,6 @@ def _interface(address: str, port: int) -> str | None:
             return own.get(probe.getsockname()[0])
     except OSError:
         return None
-
-
-def _mtu(interface: str) -> int | None:
-    stats = psutil.net_if_stats().get(interface)
-    return stats.mtu if stats is not None else None
 
 
 def _tls(subject: Subject) -> str | None:

@@ -20,6 +20,8 @@ _TELLING = re.compile(
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 _CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 _RANDOMISATION = "/proc/sys/kernel/randomize_va_space"
+_HYPERVISORS = ("qemu", "kvm", "vmware", "virtualbox", "xen", "amazon ec2", "google", "microsoft", "hetzner")
+"""In the vendor's or the product's name of a virtual machine, in lower case."""
 _DETECT_VIRT = ("systemd-detect-virt", "--vm")
 _LIBC = ("getconf", "GNU_LIBC_VERSION")
 
@@ -38,13 +40,11 @@ def operating_system(subject: Subject) -> dict[str, Any]:
     """The kernel's version and the parameters that bear on speed."""
     files = subject.host
     return {
-        "system": files.uname.system or None,
-        "distribution": distribution(files),
-        "kernel": files.uname.release or None,
+        **_named(files),
         "kernel_build": files.uname.version or None,
         "parameters": _parameters(files),
         "libc": (" ".join(platform.libc_ver()).strip() or None) if files.local else files.output(*_LIBC),
-        "virtualisation": virtualisation(files),
+        "virtualisation": _virtualisation(files),
         "container": _container(files),
         "clocksource": files.read(_CLOCK),
         "preemption": _preemption(files),
@@ -52,7 +52,7 @@ def operating_system(subject: Subject) -> dict[str, Any]:
     }
 
 
-def virtualisation(files: Files) -> str | None:
+def _virtualisation(files: Files) -> str | None:
     """`none`, or the hypervisor by the best name that can be found."""
     said = files.output(*_DETECT_VIRT)  # fails, saying none, where there is none
     if said is not None:
@@ -60,25 +60,20 @@ def virtualisation(files: Files) -> str | None:
     hypervisor = files.read("/sys/hypervisor/type")
     if hypervisor is not None:
         return hypervisor
-    vendor = files.read("/sys/class/dmi/id/sys_vendor") or ""
-    product = files.read("/sys/class/dmi/id/product_name") or ""
-    for mark in ("QEMU", "KVM", "VMware", "VirtualBox", "Xen", "Amazon EC2", "Google", "Microsoft", "Hetzner"):
-        if mark.lower() in f"{vendor} {product}".lower():
-            return f"{vendor} {product}".strip()
+    name = " ".join(files.read(f"/sys/class/dmi/id/{part}") or "" for part in ("sys_vendor", "product_name")).strip()
+    if any(mark in name.lower() for mark in _HYPERVISORS):
+        return name
     flags = files.fields("/proc/cpuinfo").get("flags")
     if flags is None:
         return None
     return "unnamed hypervisor" if "hypervisor" in flags.split() else "none"
 
 
-def distribution(files: Files) -> str | None:
-    """The name of a Linux distribution with its version; None if unknown."""
+def _distribution(files: Files) -> str | None:
+    """PRETTY_NAME of os-release(5), which is Linux where there is none; None without that file."""
     text = next(filter(None, map(files.read, _OS_RELEASE)), None)
-    return None if text is None else pretty_name(text)
-
-
-def pretty_name(text: str) -> str:
-    """PRETTY_NAME of os-release(5), which is Linux where there is none."""
+    if text is None:
+        return None
     found = re.search(r"""^PRETTY_NAME=(["']?)(.*)\1\s*$""", text, flags=re.MULTILINE)
     return re.sub(r"""\\([\\$"'`])""", r"\1", found[2]) if found else "Linux"
 
@@ -113,9 +108,9 @@ def _preemption(files: Files) -> str | None:
 @collector("client")
 def lab_machine(subject: Subject) -> dict[str, Any]:
     """Its system: the same for all subjects."""
-    files = MachineFiles(LOCAL)
-    return {
-        "system": files.uname.system or None,
-        "distribution": distribution(files),
-        "kernel": files.uname.release or None,
-    }
+    return _named(MachineFiles(LOCAL))
+
+
+def _named(files: Files) -> dict[str, Any]:
+    uname = files.uname
+    return {"system": uname.system or None, "distribution": _distribution(files), "kernel": uname.release or None}

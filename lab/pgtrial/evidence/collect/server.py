@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Set
+from contextlib import suppress
 from typing import Any
 
 import psutil
@@ -34,10 +34,8 @@ SIGNS = [Signs(**each) for each in NAMES["signs"]]
 
 def provider_of(settings: Set[str], roles: Set[str], functions: Set[str]) -> str | None:
     """The provider whose signs are among the names of a server; None: none that is known."""
-    for signs in SIGNS:
-        if settings & signs.settings or roles & signs.roles or functions & signs.functions:
-            return signs.provider
-    return None
+    found = (each for each in SIGNS if settings & each.settings or roles & each.roles or functions & each.functions)
+    return next((signs.provider for signs in found), None)
 
 
 @collector("server", server=True)
@@ -138,13 +136,9 @@ def _client_cpus() -> int | None:
 
 
 def _engine_version() -> str | None:
-    try:
-        said = subprocess.run(
-            [engine_path(), "--version"], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.SubprocessError, PgtrialError):
-        return None
-    return next(iter(said.stdout.split("\n")), None) or None
+    with suppress(PgtrialError):
+        return LOCAL.tool([engine_path().absolute(), "--version"]).partition("\n")[0] or None
+    return None
 
 
 class Known(Record):

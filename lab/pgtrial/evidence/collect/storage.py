@@ -193,23 +193,19 @@ def stack_facts(files: Files, disk: Path | None, sys: Path, holder: Holder) -> d
 
 
 def _levels(files: Files, disk: Path, sys: Path, holder: Holder, depth: int) -> list[Path]:
-    if depth >= _DEEPEST:
-        return [disk]
-    below = [
-        level for part in _below(files, disk, sys, holder) for level in _levels(files, part, sys, holder, depth + 1)
-    ]
-    return [disk, *below]
+    parts = _below(files, disk, sys, holder) if depth < _DEEPEST else []
+    return [disk, *(level for part in parts for level in _levels(files, part, sys, holder, depth + 1))]
 
 
 def _below(files: Files, disk: Path, sys: Path, holder: Holder) -> list[Path]:
     """The disks on which a device lies; none for a disk itself."""
-    slaves = files.glob(disk / "slaves/*")
-    if slaves:
-        return [below for path in slaves if (below := _disk(files, sys, path)) is not None]
     backing = files.read(disk / "loop/backing_file")
-    number_below = holder(Path(backing)) if backing is not None else None
-    under = disk_of(files, sys, number_below, "") if number_below is not None else None
-    return [under] if under is not None else []
+    if backing is None:
+        below = [_disk(files, sys, path) for path in files.glob(disk / "slaves/*")]
+    else:
+        device = holder(Path(backing))
+        below = [] if device is None else [disk_of(files, sys, device, "")]
+    return [each for each in below if each is not None]
 
 
 def _named(files: Files, disk: Path) -> str:

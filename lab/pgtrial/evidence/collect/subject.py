@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from glob import escape
@@ -80,19 +81,13 @@ class Subject:
 
     def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]] | None:
         """All rows, or None if the server does not know or the role may not ask."""
-        if self.connection is None:
-            return None
-        try:
-            return self.connection.execute(query.encode(), parameters or None).fetchall()
-        except psycopg.Error:
-            return None
+        return self.measured(lambda session: session.execute(query.encode(), parameters or None).fetchall())
 
     def measured(self, probe: Callable[[Session], Measured]) -> Measured | None:
-        """What a probe finds by the connection, or None if the server refuses or is gone."""
-        try:
-            return probe(self.session)
-        except psycopg.Error:
-            return None
+        """What a probe finds by the connection, or None if there is no server, or it refuses or is gone."""
+        with suppress(psycopg.Error):
+            return None if self.connection is None else probe(self.connection)
+        return None
 
 
 @dataclass(frozen=True)
@@ -138,12 +133,8 @@ def runs_here(connection: Session, target: Target) -> bool:
     """
     if target.host.startswith(("/", "@")):
         return True
-    address = peer_address(connection)
-    return (
-        address is not None
-        and address in own_addresses()
-        and backend_process(connection.info.backend_pid, MachineFiles(LOCAL)) is not None
-    )
+    here = peer_address(connection) in own_addresses()
+    return here and backend_process(connection.info.backend_pid, MachineFiles(LOCAL)) is not None
 
 
 def is_this_machine(files: Files) -> bool:

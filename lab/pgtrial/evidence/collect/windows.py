@@ -22,6 +22,7 @@ from pgtrial.machines.windows import (
     whole,
 )
 from pgtrial.model.resources import filled, resource
+from pgtrial.model.units import as_list
 
 Group = dict[str, Any]
 
@@ -66,9 +67,7 @@ def cpu_of(reply: Reply) -> Group:
     cache = whole(first.get("L3CacheSize"))
     return {
         "model": _text(first.get("Name")),
-        "architecture": _named(first.get("Architecture") or 0, _WORDS["architectures"])
-        if "Architecture" in first
-        else None,
+        "architecture": _named(first.get("Architecture"), _WORDS["architectures"]),
         "sockets": len(sockets) or None,
         "cores": _sum(sockets, "NumberOfCores"),
         "logical": _sum(sockets, "NumberOfLogicalProcessors"),
@@ -124,14 +123,8 @@ def storage_of(reply: Reply, directory: Path) -> Group:
         "rotational": _WORDS["spins"].get(media or ""),
         "logical_block": whole(disk.get("LogicalSectorSize")),
         "physical_block": whole(disk.get("PhysicalSectorSize")),
-        "wal_link": _wal_link(reply.get("wal")),
+        "wal_link": next(filter(None, map(_text, as_list(reply.get("wal")))), None),
     }
-
-
-def _wal_link(targets: Any) -> str | None:
-    """Where pg_wal leads to, if it is a junction."""
-    found = [text for each in (targets if isinstance(targets, list) else [targets]) if (text := _text(each))]
-    return found[0] if found else None
 
 
 def _plan(reply: Any) -> str | None:
