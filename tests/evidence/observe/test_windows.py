@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from pgtrial.evidence.observe import windows
 from pgtrial.evidence.observe.host import HostSampler, read_host
 from pgtrial.evidence.observe.system import Snapshot
 from pgtrial.evidence.observe.windows import Windows
@@ -67,10 +69,11 @@ def test_the_disk_of_the_data_is_asked_for_by_its_letter_and_by_nothing_else():
     assert "LogicalDisk" not in host.scripts[1]
 
 
-def test_looks_take_a_hundredth_of_the_host_at_most():
+def test_looks_take_a_hundredth_of_the_host_at_most(monkeypatch):
     now = [100.0]
     host = Saying(TOLD)
-    looking = Windows(host, None, SESSION, lambda: now[0])
+    monkeypatch.setattr(windows, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    looking = Windows(host, None, SESSION)
     assert looking.look() != Snapshot()
     # a quarter of a second of two processors
     now[0] += 12.4
@@ -80,9 +83,10 @@ def test_looks_take_a_hundredth_of_the_host_at_most():
     assert len(host.scripts) == 2
 
 
-def test_the_time_of_a_process_that_has_ended_stays_counted():
+def test_the_time_of_a_process_that_has_ended_stays_counted(monkeypatch):
     again = without(816) | {"processes": [*without(816)["processes"], TOLD["processes"][2] | {"Created": 1}]}
-    looking = Windows(Saying(TOLD, without(816), again), None, SESSION, iter(range(0, 10**6, 1000)).__next__)
+    monkeypatch.setattr(windows, "time", SimpleNamespace(monotonic=iter(range(0, 10**6, 1000)).__next__))
+    looking = Windows(Saying(TOLD, without(816), again), None, SESSION)
     seconds = [looking.look().counters["processes"]["server_cpu_s"] for _ in range(3)]
     assert seconds == [pytest.approx(5.2), pytest.approx(5.2), pytest.approx(5.4)]
 

@@ -16,11 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import fmean, median
+from statistics import StatisticsError, fmean, median
 
 import psutil
 
-from pgtrial.evidence.observe import linux
+from pgtrial.evidence.observe.linux import LocalLinux
 from pgtrial.evidence.observe.system import whole_cpu
 from pgtrial.loads.engine import LoadRun
 from pgtrial.loads.process import begun
@@ -65,19 +65,16 @@ class CanaryProbes:
             select1_per_s=self._select1(),
             steal_share=_share(changes.get("cpu_steal_s"), changes.get("cpu_s")),
             pressure={
-                name: round(share, 5)
-                for name in ("cpu", "io", "memory", "memory_full")
-                if (share := _share(changes.get(name), waited)) is not None
+                name: round(share, 5) for name in _STALLS if (share := _share(changes.get(name), waited)) is not None
             },
         )
 
     def _flushes(self) -> float | None:
         # what a block leaves to be written back would make every canary after one slower than those of the reference
         os.sync()
-        try:
+        with suppress(OSError):
             return _flush_rate(self._directory)
-        except OSError:
-            return None
+        return None
 
     def _select1(self) -> float | None:
         """Client and null server take turns on one CPU, so that the scheduler's choice of two does not count."""
@@ -148,18 +145,16 @@ def _on_one_cpu() -> AbstractContextManager[None]:
 
 
 def _mean_mhz() -> float | None:
-    try:
-        mhz = [each.current for each in psutil.cpu_freq(percpu=True) or [] if each.current]
-    except (OSError, NotImplementedError, AttributeError):
-        return None
-    return round(fmean(mhz), 1) if mhz else None
+    with suppress(OSError, NotImplementedError, AttributeError, StatisticsError):
+        return round(fmean(each.current for each in psutil.cpu_freq(percpu=True) or [] if each.current), 1)
+    return None
 
 
 def _counters() -> dict[str, float]:
     """What grows since the system was started, in seconds; what is not known is not in it."""
-    texts = {path: linux.read(path) for path in linux.FILES}
-    found = {"elapsed_s": time.monotonic(), **whole_cpu(linux.cpu(texts["/proc/stat"], linux.TICKS_PER_S))}
-    stalls = linux.pressure(texts)
+    seen = LocalLinux(None).look().counters
+    found = {"elapsed_s": time.monotonic(), **whole_cpu(seen.get("cpu", {}))}
+    stalls = seen.get("pressure", {})
     return found | {name: stalls[kind] for name, kind in _STALLS.items() if kind in stalls}
 
 

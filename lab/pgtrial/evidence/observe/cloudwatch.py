@@ -7,7 +7,7 @@ User Guide. Nothing is read here of the server itself, and nothing is changed in
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -79,20 +79,16 @@ class CloudWatch:
         queries = [_query(self._instances[deployment], place, name, period) for place, name in enumerate(asked)]
         found = []
         try:
-            for result in self._results(queries, _floor(begin, period), end):
+            pages = self._client.get_paginator("get_metric_data").paginate(
+                MetricDataQueries=queries, StartTime=_floor(begin, period), EndTime=end, ScanBy="TimestampAscending"
+            )
+            for result in pages.search("MetricDataResults[]"):
                 name = asked[int(result["Id"][1:])]
                 for since, value in zip(result["Timestamps"], result["Values"], strict=True):
                     found.append(Value(since.astimezone(UTC), period, name, float(value)))
         except self._errors as error:
             raise self._refused(error) from None
         return sorted(found, key=lambda value: (value.since, asked.index(value.name)))
-
-    def _results(self, queries: list[dict[str, Any]], begin: datetime, end: datetime) -> Iterator[Any]:
-        pages = self._client.get_paginator("get_metric_data").paginate(
-            MetricDataQueries=queries, StartTime=begin, EndTime=end, ScanBy="TimestampAscending"
-        )
-        for page in pages:
-            yield from page["MetricDataResults"]
 
     def _refused(self, error: Exception) -> MetricsError:
         said = one_line(error).rstrip(".")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from pgtrial.evidence.collect.subject import shown_directory
-from pgtrial.evidence.observe.linux import LocalLinux, is_local_linux
+from pgtrial.evidence.observe.linux import LocalLinux
 from pgtrial.evidence.observe.shell import Shell
 from pgtrial.evidence.observe.system import Snapshot, System, whole_cpu
 from pgtrial.evidence.observe.views import Counters
@@ -34,7 +35,7 @@ class HostSampler:
             data_directory = shown_directory(session)
         process = None if session is None else session.info.backend_pid
         self.system: System
-        if is_local_linux(machine):
+        if machine is LOCAL and os.path.exists("/proc/stat"):
             self.system = LocalLinux(data_directory, process)
         elif isinstance(machine, WindowsHost):
             self.system = Windows(machine, data_directory, process)
@@ -82,7 +83,7 @@ def read_host(
     counters = found.counters
     if not alone:
         processes = counters.get("processes")
-        return {"host": {"elapsed_s": time.monotonic(), **processes}} if processes and machine is not None else {}
+        return {"host": {"elapsed_s": time.monotonic(), **processes}} if processes else {}
     cpu = whole_cpu(counters.get("cpu", {}))
     if not cpu:
         return {}

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping
 from glob import glob
 from pathlib import Path
 
-from pgtrial.evidence.observe.system import CPU_MODES, Snapshot, known
-from pgtrial.machines.machine import LOCAL
-from pgtrial.machines.windows import AnyMachine
+from pgtrial.evidence.observe.system import CPU_MODES, Snapshot, System, known
 
 TICKS_PER_S = float(os.sysconf("SC_CLK_TCK"))
 _PRESSURES = {name: f"/proc/pressure/{name}" for name in ("cpu", "memory", "io")}
@@ -17,15 +15,13 @@ FILES = ("/proc/stat", "/proc/meminfo", "/proc/net/dev", *_PRESSURES.values())
 """What is read of every host."""
 
 _MEMORY = {"MemAvailable": "available_bytes", "Cached": "cached_bytes", "Dirty": "dirty_bytes"}
-_SECTOR = 512
-"""Bytes of a sector in a block device's statistics, whatever the device's own (the kernel's block/stat.rst)."""
+_TRAFFIC = {"read_bytes": (2, 512), "reads": (0, 1), "written_bytes": (6, 512), "writes": (4, 1)}
+"""Places in a block device's statistics, and units: sectors are of 512 bytes, whatever the device's own (the kernel's
+block/stat.rst)."""
 
 
-class LocalLinux:
+class LocalLinux(System):
     """The Linux kernel under the lab itself. `session` is the process that serves the lab."""
-
-    limits_itself = False
-    counts_ended = True
 
     def __init__(self, data_directory: Path | None, session: int | None = None):
         self._data = data_directory
@@ -102,11 +98,6 @@ def read(path: str) -> str:
         return ""
 
 
-def is_local_linux(machine: AnyMachine) -> bool:
-    """Whether it is this machine, with a kernel that shows itself in /proc."""
-    return machine is LOCAL and os.path.exists("/proc/stat")
-
-
 def _process_files(parent: int) -> list[str]:
     """The files about a process and its children, or about all where the kernel lists no children."""
     listed = f"/proc/{parent}/task/{parent}/children"
@@ -172,13 +163,7 @@ def traffic(stat: str) -> dict[str, float]:
     words = stat.split()
     if len(words) < 7:
         return {}
-    reads, sectors_read, writes, sectors_written = (int(words[place]) for place in (0, 2, 4, 6))
-    return {
-        "read_bytes": float(sectors_read * _SECTOR),
-        "reads": float(reads),
-        "written_bytes": float(sectors_written * _SECTOR),
-        "writes": float(writes),
-    }
+    return {name: float(int(words[place]) * unit) for name, (place, unit) in _TRAFFIC.items()}
 
 
 def network(dev: str) -> dict[str, float]:

@@ -6,6 +6,7 @@ takes from the machine that it observes is measured, and kept below a share.
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import time
@@ -55,17 +56,6 @@ class Observation:
     cost: dict[str, float]
 
 
-@dataclass(frozen=True)
-class _Look:
-    """What one look took; server_cpu_s is None where nobody knows."""
-
-    moment: float
-    transactions: int
-    lab_cpu_s: float
-    statements_s: float
-    server_cpu_s: float | None
-
-
 class Sampler:
     """A context manager around the load; it connects before that, since connecting changes the environment a moment.
 
@@ -93,7 +83,8 @@ class Sampler:
         self._sessions: list[tuple[float, Doings]] = []
         self._readings: list[Reading] = []
         self._statements: dict[str, float] = {}
-        self._looks: list[_Look] = []
+        self._looks: list[tuple[float, dict[str, float]]] = []
+        """When each look began, and what it took, as in Observation.cost."""
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -137,7 +128,7 @@ class Sampler:
         )
         whole = [(None, "pg_stat_statements", name, value) for name, value in self._statements.items()]
         observed = pl.concat([rates, pl.DataFrame(whole, schema=OBSERVED_SCHEMA, orient="row")])
-        looks = [look for look in self._looks if 0 <= look.moment - since < duration_s]
+        looks = [spent for began, spent in self._looks if 0 <= began - since < duration_s]
         return Observation(waits, observed, list(self._notes), _cost(looks))
 
     def _run(self, session: Session) -> None:
@@ -162,8 +153,7 @@ class Sampler:
             self._note(f"not observed: {name}, which PostgreSQL has from {since} on")
         statements = views.statements()
         meter = _Meter(self._host)
-        number = 0
-        while True:
+        for number in itertools.count():
             began = time.monotonic()
             doings, hidden = read_waits(session)
             self._sessions.append((began, doings))
@@ -172,24 +162,21 @@ class Sampler:
             counted = number % COUNTERS_EVERY == 0
             if counted:
                 self._read_counters(views)
-            look = meter.look(began, 1 + counted)
-            self._looks.append(look)
-            number += 1
+            took = meter.look(began, 1 + counted)
+            self._looks.append((began, took))
             paced = self._host is not None and self._host.system.limits_itself
-            spent = look.lab_cpu_s + (0.0 if paced else look.server_cpu_s or 0.0)
+            spent = took["lab_cpu_s"] + (0.0 if paced else took.get("server_cpu_s", 0.0))
             pause = WAITS_EVERY_S * random.uniform(1 - _JITTER, 1 + _JITTER)
             if self._over.wait(max(pause - (time.monotonic() - began), spent / MOST_SHARE)):
                 break
         self._statements = statement_gains(statements, views.statements())
 
     def _read_counters(self, views: Views) -> None:
-        seen = views.read()
+        counters = views.read()
         moment = time.monotonic()
-        gauges = {source: values for source, values in seen.items() if source in GAUGES}
-        counters = {source: values for source, values in seen.items() if source not in GAUGES}
         host = self._look_at_host()
+        gauges = {source: counters.pop(source) for source in GAUGES & counters.keys()} | host.gauges
         counters |= host.counters
-        gauges |= host.gauges
         client = None if self._engine is None else client_cpu(self._engine)
         if client is not None and host.counters:
             counters["processes"] = {**host.counters.get("processes", {}), "client_cpu_s": client}
@@ -220,33 +207,22 @@ class _Meter:
 
     def __init__(self, host: HostSampler | None):
         self._host = host
-        self._lab = time.thread_time()
-        self._server = self._server_cpu()
+        self._taken = self._cpu()
 
-    def look(self, began: float, transactions: int) -> _Look:
-        """The costs since the last look."""
-        ended = time.monotonic()
-        lab, server = time.thread_time(), self._server_cpu()
-        spent = _Look(
-            moment=began,
-            transactions=transactions,
-            lab_cpu_s=lab - self._lab,
-            statements_s=ended - began - (lab - self._lab),
-            server_cpu_s=server - self._server if server is not None and self._server is not None else None,
-        )
-        self._lab, self._server = lab, server
-        return spent
+    def look(self, began: float, transactions: int) -> dict[str, float]:
+        """The costs since the last look, as in Observation.cost."""
+        ended, before, self._taken = time.monotonic(), self._taken, self._cpu()
+        spent = {name: taken - before[name] for name, taken in self._taken.items()}
+        statements_s = max(0.0, ended - began - spent["lab_cpu_s"])
+        counts = {"samples": 1.0, "transactions": float(transactions), "lab_cpu_s": 0.0, "statements_s": statements_s}
+        return counts | spent
 
-    def _server_cpu(self) -> float | None:
-        return self._host.cpu_taken_s() if self._host is not None else None
+    def _cpu(self) -> dict[str, float]:
+        """CPU seconds so far."""
+        server = {} if self._host is None else {"server_cpu_s": self._host.cpu_taken_s()}
+        return {"lab_cpu_s": time.thread_time(), **server}
 
 
-def _cost(looks: list[_Look]) -> dict[str, float]:
-    cost = {
-        "samples": float(len(looks)),
-        "transactions": float(sum(look.transactions for look in looks)),
-        "lab_cpu_s": sum(look.lab_cpu_s for look in looks),
-        "statements_s": sum(max(0.0, look.statements_s) for look in looks),
-    }
-    server = [look.server_cpu_s for look in looks if look.server_cpu_s is not None]
-    return cost | ({"server_cpu_s": sum(server)} if server else {})
+def _cost(looks: list[dict[str, float]]) -> dict[str, float]:
+    names = looks[0] if looks else ("samples", "transactions", "lab_cpu_s", "statements_s")
+    return {name: sum(look[name] for look in looks) for name in names}

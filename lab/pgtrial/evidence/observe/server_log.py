@@ -33,20 +33,17 @@ def last_lines(log: Path, begin: int = 0) -> list[str]:
 
 def telling_lines(text: str) -> list[str]:
     """The last lines of a log that say why a server ended; a PANIC is always among them."""
-    seen: dict[str, int] = {}
-    first: dict[str, str] = {}
+    said: dict[str, list[str]] = {}
     for line in text.splitlines():
         found = _SPOKEN.match(line)
         if found is None or (found["level"] == "LOG" and not _ENDS.search(found["words"])):
             continue
         words = f"{found['level']}: {found['words'].strip()}"[:_LONGEST]
-        alike = re.sub(r"\d+", "0", words)
-        seen[alike] = seen.get(alike, 0) + 1
-        first.setdefault(alike, f"{found['when'] or ''}{words}")
-    lines = [f"{line} ({seen[alike]} times)" if seen[alike] > 1 else line for alike, line in first.items()]
-    panics = [line for line in lines if "PANIC: " in line][:_MOST_LINES]
-    others = [line for line in lines if line not in panics]
-    kept = {*panics, *others[len(others) - min(len(others), _MOST_LINES - len(panics)) :]}
+        said.setdefault(re.sub(r"\d+", "0", words), []).append(f"{found['when'] or ''}{words}")
+    lines = [f"{alike[0]} ({len(alike)} times)" if len(alike) > 1 else alike[0] for alike in said.values()]
+    panics = [line for line in lines if "PANIC: " in line]
+    others = [line for line in lines if "PANIC: " not in line]
+    kept = [*panics, *reversed(others)][:_MOST_LINES]
     return [line for line in lines if line in kept]
 
 

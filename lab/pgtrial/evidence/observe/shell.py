@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from pgtrial.evidence.observe.linux import FILES, device_file, linux_snapshot, read
-from pgtrial.evidence.observe.system import Snapshot, known
+from pgtrial.evidence.observe.system import Snapshot, System, known
 from pgtrial.machines.machine import LOCAL, Machine
 from pgtrial.machines.posix import BOOT_ID
 from pgtrial.model.resources import filled, resource
@@ -30,11 +30,8 @@ _FREEBSD_MODES = ("user_s", "nice_s", "system_s", "irq_s", "idle_s")
 """The order of kern.cp_time (FreeBSD's sys/resource.h, CP_USER to CP_IDLE)."""
 
 
-class Shell:
+class Shell(System):
     """The system behind a Machine's shell. `session` is the process there that serves the lab."""
-
-    limits_itself = False
-    counts_ended = True
 
     def __init__(self, machine: Machine, data_directory: Path | None, session: int | None = None):
         self._machine = machine

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import polars as pl
 
@@ -36,15 +36,16 @@ class Snapshot:
     """The name of a system that cannot be looked at."""
 
 
-class System(Protocol):
+class System(abc.ABC):
     """How one operating system shows its numbers."""
 
-    limits_itself: bool
+    limits_itself = False
     """Whether it limits its own cost by returning nothing now and then; otherwise the caller looks more rarely."""
 
-    counts_ended: bool
+    counts_ended = True
     """Whether the CPU time of the server's processes includes all that ended before the first look."""
 
+    @abc.abstractmethod
     def look(self) -> Snapshot:
         """The numbers now. Raises HostTrouble."""
 

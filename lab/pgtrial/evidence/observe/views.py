@@ -17,6 +17,7 @@ from typing import Any
 
 import polars as pl
 import psycopg
+from psycopg.rows import dict_row
 
 from pgtrial.loads.target import Session, backend_type, value
 from pgtrial.model.records import Record
@@ -40,17 +41,10 @@ SAMPLED = [Source(**each) for each in _VIEWS["sampled"]]
 Counters = dict[str, dict[str, float]]
 """View -> counter -> value. Views: database, wal, checkpointer, bgwriter, io, maintenance."""
 
-_MOVED_COUNTERS = {
-    "checkpoints_timed",
-    "checkpoints_req",
-    "checkpoint_write_time",
-    "checkpoint_sync_time",
-    "buffers_checkpoint",
-}
-
 _TABLES = """SELECT CASE WHEN c.relname LIKE 'pgbench\\_%' THEN c.relname
-            ELSE regexp_replace(c.relname, '[0-9]+$', 'N') END,
-        sum(pg_table_size(c.oid)), sum(pg_indexes_size(c.oid)), sum(s.n_live_tup), sum(s.n_dead_tup)
+            ELSE regexp_replace(c.relname, '[0-9]+$', 'N') END AS name,
+        sum(pg_table_size(c.oid)) AS bytes_table, sum(pg_indexes_size(c.oid)) AS bytes_indexes,
+        sum(s.n_live_tup) AS live_tuples, sum(s.n_dead_tup) AS dead_tuples
     FROM pg_class c JOIN pg_stat_all_tables s ON s.relid = c.oid
     WHERE c.relkind IN ('r', 'p') AND pg_table_is_visible(c.oid) AND {relations}
     GROUP BY 1 ORDER BY 1"""
@@ -67,8 +61,8 @@ def read_counters(session: Session) -> Counters:
     for view in COUNTED:
         if view.since <= session.info.server_version // 10000 <= view.until:
             counters.setdefault(view.name, {}).update(_read(session, view.query))
-    for name in _MOVED_COUNTERS:
-        counters["bgwriter"].pop(name, None)
+    # before PostgreSQL 17 the view has the counters of the checkpointer too
+    counters["bgwriter"] = {name: count for name, count in counters["bgwriter"].items() if "checkpoint" not in name}
     return counters
 
 
@@ -108,20 +102,18 @@ def read_relations(session: Session, relations: str) -> Counters:
     `relations` is an SQL condition, of which pg_class is named `c`. Numbered tables are added up: `sbtestN`.
     """
     session.execute("SELECT pg_stat_clear_snapshot()")
-    names = ("bytes_table", "bytes_indexes", "live_tuples", "dead_tuples")
-    rows = session.execute(_TABLES.format(relations=relations).encode()).fetchall()
-    return {row[0]: {name: float(value) for name, value in zip(names, row[1:], strict=True)} for row in rows}
+    return {row["name"]: numbers(row) for row in _rows(session, _TABLES.format(relations=relations))}
 
 
 def _read(session: Session, query: str) -> dict[str, float]:
     try:
-        cursor = session.execute(query.encode())
+        return numbers(next(iter(_rows(session, query)), {}))
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
         return {}  # what a provider hides or does not have is unknown
-    row = cursor.fetchone()
-    if row is None or cursor.description is None:
-        return {}
-    return numbers(dict(zip((column.name for column in cursor.description), row, strict=True)))
+
+
+def _rows(session: Session, query: str) -> list[dict[str, Any]]:
+    return session.cursor(row_factory=dict_row).execute(query.encode()).fetchall()
 
 
 def numbers(row: Mapping[str, Any]) -> dict[str, float]:
@@ -142,7 +134,7 @@ _MOVED_SOURCES = frozenset({"pg_stat_checkpointer"})
 GAUGES = frozenset({"pg_locks"})
 """Sources that are a state, not a count since the start."""
 
-_STATEMENTS = """SELECT left(regexp_replace(query, '\\s+', ' ', 'g'), 100), {sums}
+_STATEMENTS = """SELECT left(regexp_replace(query, '\\s+', ' ', 'g'), 100) AS statement, {sums}
     FROM pg_stat_statements WHERE queryid IS NOT NULL
         AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
     GROUP BY 1"""
@@ -184,7 +176,6 @@ class Views:
             else:
                 readable.append(source.query)
         self._query = " UNION ALL ".join(f"({query})" for query in readable).encode()
-        self._of_statements: list[str] = []
         self._statements = self._statements_query()
 
     def read(self) -> Counters:
@@ -199,18 +190,16 @@ class Views:
         """Statement -> counter -> value of this database; none without pg_stat_statements. Raises psycopg.Error."""
         if self._statements is None:
             return {}
-        rows = self._session.execute(self._statements).fetchall()
-        return {row[0]: dict(zip(self._of_statements, map(float, row[1:]), strict=True)) for row in rows}
+        return {row["statement"]: numbers(row) for row in _rows(self._session, self._statements)}
 
-    def _statements_query(self) -> bytes | None:
+    def _statements_query(self) -> str | None:
         columns = {row[0] for row in self._session.execute(_COLUMNS).fetchall()}
         known = [(counter, name) for counter, names in _OF_STATEMENTS.items() for name in names if name in columns]
         if not known:
             return None
-        self._of_statements = [counter for counter, _ in known]
-        query = _STATEMENTS.format(sums=", ".join(f"sum({name})" for _, name in known)).encode()
+        query = _STATEMENTS.format(sums=", ".join(f"sum({name}) AS {counter}" for counter, name in known))
         try:
-            self._session.execute(query)
+            _rows(self._session, query)
         except psycopg.errors.ObjectNotInPrerequisiteState:  # made, but not among shared_preload_libraries
             return None
         except psycopg.errors.InsufficientPrivilege:
@@ -258,12 +247,10 @@ def mean_waits(samples: Sequence[tuple[float, Doings]]) -> pl.DataFrame:
 
     A second without a sample has no rows; in a second with samples, those that did not find a session count as 0.
     """
-    taken: Counter[int] = Counter()
-    sums: dict[tuple[int, Doing], int] = {}
+    taken = Counter(math.floor(moment) for moment, _ in samples)
+    sums: Counter[tuple[int, Doing]] = Counter()
     for moment, doings in samples:
-        second = math.floor(moment)
-        taken[second] += 1
         for doing, sessions in doings.items():
-            sums[second, doing] = sums.get((second, doing), 0) + sessions
+            sums[math.floor(moment), doing] += sessions
     rows = [(second, *doing, found / taken[second]) for (second, doing), found in sums.items()]
     return pl.DataFrame(rows, schema=WAITS_SCHEMA, orient="row").sort(list(WAITS_SCHEMA)[:-1])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-from pgtrial.evidence.observe.system import Snapshot, known
+from pgtrial.evidence.observe.system import Snapshot, System, known
 from pgtrial.machines.windows import (
     Reply,
     WindowsHost,
@@ -40,43 +39,38 @@ _CACHED = ("StandbyCacheNormalPriorityBytes", "StandbyCacheReserveBytes", "Stand
 """What Task Manager calls cached."""
 
 
-class Windows:
+class Windows(System):
     """The system of a host that answers to PowerShell. `session` is the process there that serves the lab."""
 
     limits_itself = True
     counts_ended = False
 
-    def __init__(
-        self,
-        host: WindowsHost,
-        data_directory: Path | None,
-        session: int | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ):
+    def __init__(self, host: WindowsHost, data_directory: Path | None, session: int | None = None):
         self._host = host
         self._session = session
-        self._clock = clock
         drive = drive_of(data_directory)
         disk = {} if drive is None else parts_in(filled(_DISK, drive=drive))
         self._script = reply_script(_PARTS | disk)
         self._next = float("-inf")
-        self._server = _Server(session)
+        self._last: dict[tuple[int, object], float] = {}
+        """CPU seconds of the server's processes, by number and beginning, since numbers are used again."""
+        self._ended_s = 0.0
 
     def look(self) -> Snapshot:
         """One round trip, or none and an empty snapshot while that would be too soon. Raises HostTrouble."""
-        if self._clock() < self._next:
+        if time.monotonic() < self._next:
             return Snapshot()
         values = parse_reply(self._host.powershell(self._script))
         # of PowerShell, without what Windows does for it elsewhere
         took_s = (number(values.get("own")) or 0.0) / _PER_S
-        self._next = self._clock() + took_s / (_MOST_OF_HOST * max(1, len(rows(values, "cpu"))))
+        self._next = time.monotonic() + took_s / (_MOST_OF_HOST * max(1, len(rows(values, "cpu"))))
         disk = part(values, "disk")
         carried = [
             count for each in rows(values, "network") if (count := number(each.get("BytesTotalPersec"))) is not None
         ]
         counters = {
             "cpu": _cpu(values),
-            "processes": self._server.cpu(values),
+            "processes": self._server_cpu(values),
             "device": {name: count for name, key in _TRAFFIC.items() if (count := number(disk.get(key))) is not None},
             "network": {"bytes": sum(carried)} if carried else {},
         }
@@ -87,17 +81,11 @@ class Windows:
             session_cpu_s=None if self._session is None else _own_s(values, self._session),
         )
 
+    def _server_cpu(self, values: Reply) -> dict[str, float]:
+        """server_cpu_s, with that of processes that have ended since the first look.
 
-class _Server:
-    """The CPU time of a server's processes, those included that have ended since the first look."""
-
-    def __init__(self, session: int | None):
-        self._session = session
-        self._last: dict[tuple[int, object], float] = {}
-        self._ended_s = 0.0
-
-    def cpu(self, values: Reply) -> dict[str, float]:
-        """server_cpu_s; nothing where the lab's session is not among the host's processes."""
+        Nothing where the lab's session is not among the host's processes.
+        """
         processes = rows(values, "processes")
         parents = {whole(each.get("ProcessId")): whole(each.get("ParentProcessId")) for each in processes}
         postmaster = parents.get(self._session)
@@ -108,7 +96,6 @@ class _Server:
             for each in processes
             if (own := whole(each.get("ProcessId"))) is not None and postmaster in (own, parents[own])
         }
-        # a process is known by its number and its beginning, for numbers are used again
         self._ended_s += sum(seconds for process, seconds in self._last.items() if process not in now)
         self._last = now
         return {"server_cpu_s": self._ended_s + sum(now.values())}
