@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pgtrial.evidence.audit.case import Case, Concern, is_frequent, listed, rule, unlike
+from pgtrial.evidence.audit.case import Case, Concern, grouped, is_frequent, listed, rule, unlike
 from pgtrial.model.records.trial import ClientUse, Trial
 from pgtrial.model.records.where_it_ran import MachineShare
 from pgtrial.model.study.servers import Given
@@ -105,11 +105,9 @@ def client_on_the_servers_host(case: Case) -> Iterator[Concern]:
 def fleet_on_the_servers_host(case: Case) -> Iterator[Concern]:
     """A machine of the fleet that serves an arm takes CPU time from that server."""
     machines = {share.machine: share for trial in case.trials for share in trial.machines}
-    shared = {
-        arm: found
-        for arm in case.plan.arms
-        if (found := [name for name, share in machines.items() if _is_host(case, arm, share)])
-    }
+    shared = grouped(
+        (arm, name) for arm in case.plan.arms for name, share in machines.items() if _is_host(case, arm, share)
+    )
     if not shared:
         return
     hosts = listed(f"{listed(found)} (of {arm})" for arm, found in shared.items())

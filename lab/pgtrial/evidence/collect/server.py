@@ -129,10 +129,9 @@ def _extensions(subject: Subject) -> list[str] | None:
 
 def _client_cpus() -> int | None:
     """How many CPUs the load may use."""
-    try:
+    with suppress(AttributeError, psutil.Error):  # macOS has no such thing
         return len(psutil.Process().cpu_affinity() or []) or None
-    except (AttributeError, psutil.Error):  # macOS has no such thing
-        return os.cpu_count()
+    return os.cpu_count()
 
 
 def _engine_version() -> str | None:

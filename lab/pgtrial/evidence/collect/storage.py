@@ -15,9 +15,9 @@ from pgtrial.evidence.collect.files import NAMES, Files, parse_fields, read_fact
 from pgtrial.evidence.collect.subject import Subject, collector
 from pgtrial.machines.volumes import Mounted, mount_of
 
-MOUNTINFO = "/proc/self/mountinfo"
+_MOUNTINFO = "/proc/self/mountinfo"
 _SYS = Path("/sys")
-BLOCK_FILES = (
+_BLOCK_FILES = (
     "/sys/dev/block/*",
     *(
         f"/sys/class/block/*{part}"
@@ -34,7 +34,7 @@ _EXT_MOMENTARY = ("needs_recovery", "orphan_present")
 Parameters = dict[str, str]
 
 
-@collector("storage", host=True, files=[MOUNTINFO, *BLOCK_FILES])
+@collector("storage", host=True, files=[_MOUNTINFO, *_BLOCK_FILES])
 def storage(subject: Subject) -> dict[str, Any]:
     """Of the data directory; with `wal_` in front when pg_wal is a link to another file system."""
     files, directory = subject.host, subject.data_directory
@@ -135,7 +135,7 @@ def _parse(text: str | None, parse: Callable[[str], Parameters]) -> Parameters |
 
 def volume_of(files: Files, path: Path) -> Mounted | None:
     """The mount that holds a path."""
-    return mount_of(files.resolve(path), files.read(MOUNTINFO) or files.output("mount") or "")
+    return mount_of(files.resolve(path), files.read(_MOUNTINFO) or files.output("mount") or "")
 
 
 _DEEPEST = 8

@@ -9,18 +9,7 @@ from typing import Any
 
 from pgtrial.evidence.collect.files import NAMES, POWERSHELL
 from pgtrial.evidence.collect.subject import Collector, Subject, collector
-from pgtrial.machines.windows import (
-    Reply,
-    drive_of,
-    number,
-    parse_reply,
-    part,
-    parts_in,
-    quoted,
-    reply_script,
-    rows,
-    whole,
-)
+from pgtrial.machines.windows import Reply, drive_of, parse_reply, part, parts_in, quoted, reply_script, rows, whole
 from pgtrial.model.resources import filled, resource
 from pgtrial.model.units import as_list
 
@@ -79,10 +68,10 @@ def cpu_of(reply: Reply) -> Group:
 
 def memory_of(reply: Reply) -> Group:
     """Memory that Windows may use, page files, modules. Who may lock large pages is not asked: it is unknown."""
-    size, modules = number(_of(reply, "system", "TotalPhysicalMemory")), rows(reply, "memory")
+    size, modules = whole(_of(reply, "system", "TotalPhysicalMemory")), rows(reply, "memory")
     speeds = {whole(each.get("ConfiguredClockSpeed") or each.get("Speed")) for each in modules}
     return {
-        "total_mb": None if size is None else int(size) // 2**20,
+        "total_mb": None if size is None else size // 2**20,
         "swap_mb": _sum(rows(reply, "pages"), "AllocatedBaseSize"),
         "page_file_automatic": _of(reply, "system", "AutomaticManagedPagefile"),
         "modules": len(modules) or None,
@@ -106,7 +95,7 @@ def system_of(reply: Reply) -> Group:
 def storage_of(reply: Reply, directory: Path) -> Group:
     """File system and disk of a directory with a drive letter; a network share has no disk here."""
     disk, drive = part(reply, "disk"), drive_of(directory)
-    size = number(disk.get("Size"))
+    size = whole(disk.get("Size"))
     media = _named(part(reply, "physical").get("MediaType"), _WORDS["media"])
     local = whole(_of(reply, "volume", "DriveType")) in (None, _LOCAL_DISK)
     disk_number = whole(disk.get("Number"))
@@ -118,7 +107,7 @@ def storage_of(reply: Reply, directory: Path) -> Group:
         "device": None if disk_number is None else f"disk {disk_number}",
         "device_model": _text(disk.get("FriendlyName")),
         "device_firmware": _text(disk.get("FirmwareVersion")),
-        "device_mb": None if size is None else int(size) // 2**20,
+        "device_mb": None if size is None else size // 2**20,
         "bus": _named(part(reply, "physical").get("BusType", disk.get("BusType")), _WORDS["buses"]),
         "rotational": _WORDS["spins"].get(media or ""),
         "logical_block": whole(disk.get("LogicalSectorSize")),

@@ -54,8 +54,8 @@ class CanaryProbes:
     def __call__(self) -> CanaryReading:
         """Take a canary now."""
         since, self._before = self._before, _counters()
-        waited = self._before.get("elapsed_s", 0.0) - since.get("elapsed_s", 0.0) if since else 0.0
         changes = {name: value - since[name] for name, value in self._before.items() if name in since}
+        shares = {name: _share(changes.get(name), changes.get("elapsed_s")) for name in _STALLS}
         cpu_per_s = _cpu_loop()
         return CanaryReading(
             taken=datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -64,9 +64,7 @@ class CanaryProbes:
             flushes_per_s=self._flushes(),
             select1_per_s=self._select1(),
             steal_share=_share(changes.get("cpu_steal_s"), changes.get("cpu_s")),
-            pressure={
-                name: round(share, 5) for name in _STALLS if (share := _share(changes.get(name), waited)) is not None
-            },
+            pressure={name: round(share, 5) for name, share in shares.items() if share is not None},
         )
 
     def _flushes(self) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from pgtrial.evidence.observe.system import Snapshot, System, known
@@ -34,6 +35,7 @@ _TRAFFIC = {
     "written_bytes": "DiskWriteBytesPersec",
     "writes": "DiskWritesPersec",
 }
+_TIMES = {"user_s": "User", "system_s": "Privileged", "idle_s": "Idle", "irq_s": "Interrupt", "softirq_s": "DPC"}
 _MODIFIED = "ModifiedPageListBytes"
 _CACHED = ("StandbyCacheNormalPriorityBytes", "StandbyCacheReserveBytes", "StandbyCacheCoreBytes", _MODIFIED)
 """What Task Manager calls cached."""
@@ -64,14 +66,13 @@ class Windows(System):
         # of PowerShell, without what Windows does for it elsewhere
         took_s = (number(values.get("own")) or 0.0) / _PER_S
         self._next = time.monotonic() + took_s / (_MOST_OF_HOST * max(1, len(rows(values, "cpu"))))
-        disk = part(values, "disk")
         carried = [
             count for each in rows(values, "network") if (count := number(each.get("BytesTotalPersec"))) is not None
         ]
         counters = {
             "cpu": _cpu(values),
             "processes": self._server_cpu(values),
-            "device": {name: count for name, key in _TRAFFIC.items() if (count := number(disk.get(key))) is not None},
+            "device": _numbers(part(values, "disk"), _TRAFFIC),
             "network": {"bytes": sum(carried)} if carried else {},
         }
         return Snapshot(
@@ -106,32 +107,25 @@ def _cpu(values: Reply) -> dict[str, float]:
 
     Interrupts and deferred procedure calls, which are in the privileged time, are counted apart as on Linux.
     """
-    whole_s = dict.fromkeys(("user_s", "system_s", "idle_s", "irq_s", "softirq_s"), 0.0)
-    processors = rows(values, "cpu")
-    for each in processors:
-        idle, user, privileged, irq, softirq = (
-            number(each.get(f"Percent{name}Time")) for name in ("Idle", "User", "Privileged", "Interrupt", "DPC")
-        )
-        if idle is None or user is None or privileged is None or irq is None or softirq is None:
-            return {}
-        system = max(0.0, privileged - irq - softirq)
-        for name, time_100ns in zip(whole_s, (user, system, idle, irq, softirq), strict=True):
-            whole_s[name] += time_100ns / _PER_S
-    if not processors:
+    names = {mode: f"Percent{name}Time" for mode, name in _TIMES.items()}
+    processors = [_numbers(each, names) for each in rows(values, "cpu")]
+    if not processors or any(len(times) < len(names) for times in processors):
         return {}
-    switches = number(part(values, "system").get("ContextSwitchesPersec"))
-    return whole_s | ({} if switches is None else {"context_switches": switches})
+    for times in processors:
+        times["system_s"] = max(0.0, times["system_s"] - times["irq_s"] - times["softirq_s"])
+    whole_s = {mode: sum(times[mode] for times in processors) / _PER_S for mode in names}
+    return whole_s | _numbers(part(values, "system"), {"context_switches": "ContextSwitchesPersec"})
 
 
 def _memory(values: Reply) -> dict[str, float]:
-    available, modified = number(values.get("AvailableBytes")), number(values.get(_MODIFIED))
-    cached = [number(values.get(name)) for name in _CACHED]
-    found = {
-        "available_bytes": available,
-        "dirty_bytes": modified,
-        "cached_bytes": None if None in cached else sum(each for each in cached if each is not None),
-    }
-    return {name: count for name, count in found.items() if count is not None}
+    found = _numbers(values, {"available_bytes": "AvailableBytes", "dirty_bytes": _MODIFIED})
+    cached = _numbers(values, {name: name for name in _CACHED})
+    return found | {"cached_bytes": sum(cached.values())} if len(cached) == len(_CACHED) else found
+
+
+def _numbers(reply: Reply, names: Mapping[str, str]) -> dict[str, float]:
+    """The known numbers of these keys, each by our name for it."""
+    return {name: count for name, key in names.items() if (count := number(reply.get(key))) is not None}
 
 
 def _own_s(values: Reply, session: int) -> float | None:
