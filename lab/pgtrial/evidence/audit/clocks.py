@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from pgtrial.evidence.audit.case import Case, Concern, is_frequent, listed, rule
-from pgtrial.model.records.where_it_ran import MachineShare
+from pgtrial.evidence.audit.case import Case, Concern, grouped, is_frequent, listed, rule
 
 _UNSURE_US = 5_000.0
 """Error of an offset above which machines do not count as starting together."""
@@ -44,48 +43,35 @@ def clock_of_the_servers_host(case: Case) -> Iterator[Concern]:
 
 
 @rule("clock_offset", "a clock is off", over_trials=True)
-def wrong_clocks_of_the_fleet(case: Case) -> Iterator[Concern]:
-    """The start of the load is corrected by a machine's offset; its logs are not."""
-    offsets: dict[str, float] = {}
-    for share in _shares(case):
-        offset = share.clock_offset_us
-        if offset is not None and abs(offset) > max(_WRONG_US, abs(offsets.get(share.machine, 0.0))):
-            offsets[share.machine] = offset
-    if offsets:
-        clocks = listed(f"{_ahead(offset)} on {machine}" for machine, offset in offsets.items())
+def clocks_of_the_fleet(case: Case) -> Iterator[Concern]:
+    """A machine starts its load by its own clock, corrected by its offset, whose error is an error of that instant.
+
+    Its logs are not corrected.
+    """
+    fleet = [trial.machines for trial in case.trials if trial.machines]
+    shares = [share for machines in fleet for share in machines]
+    wrong = grouped(
+        (share.machine, share.clock_offset_us) for share in shares if abs(share.clock_offset_us) > _WRONG_US
+    )
+    if wrong:
+        clocks = listed(f"{_ahead(max(offsets, key=abs))} on {machine}" for machine, offsets in wrong.items())
         yield Concern(
             case.plan.arms,
             f"In the fleet the clock is {clocks}: the start of its load was corrected by that, its logs are not, "
             "and certificates may seem to have expired there.",
             f"{_SYNCHRONISE} on all machines before the study.",
         )
-
-
-@rule("clock_offset", "a clock is off", over_trials=True)
-def unsure_clocks_of_the_fleet(case: Case) -> Iterator[Concern]:
-    """A machine starts its load by its own clock: the error of its offset is an error of that instant."""
-    fleet = [trial for trial in case.trials if trial.machines]
-    unsure = [share for share in _shares(case) if _is_unsure(share)]
-    trials = sum(any(map(_is_unsure, trial.machines)) for trial in fleet)
-    if is_frequent(trials, len(fleet)):
-        machines = listed(dict.fromkeys(share.machine for share in unsure))
-        most = max(share.offset_error_us or 0.0 for share in unsure)
+    errors = [max(share.offset_error_us for share in machines) for machines in fleet]
+    unsure = [error for error in errors if error > _UNSURE_US]
+    if is_frequent(len(unsure), len(fleet)):
+        names = listed(dict.fromkeys(share.machine for share in shares if share.offset_error_us > _UNSURE_US))
         yield Concern(
             case.plan.arms,
-            f"How far the clock of {machines} is off was known to {_milliseconds(most)} only, in {trials} of "
+            f"How far the clock of {names} is off was known to {_milliseconds(max(unsure))} only, in {len(unsure)} of "
             f"{len(fleet)} trials: that machine's load may have begun and ended so much before or after the others', "
             "and the seconds of a trial are mixed by as much.",
             f"{_SYNCHRONISE} on all machines, and use machines near to each other that do nothing else.",
         )
-
-
-def _shares(case: Case) -> Iterator[MachineShare]:
-    for trial in case.trials:
-        yield from trial.machines
-
-
-def _is_unsure(share: MachineShare) -> bool:
-    return (share.offset_error_us or 0.0) > _UNSURE_US
 
 
 def _ahead(offset_us: float) -> str:

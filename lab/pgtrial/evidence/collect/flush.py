@@ -76,10 +76,8 @@ def rates_of(flush_s: float, tool: str) -> Rates:
 
 def parse_pg_test_fsync(text: str) -> Rates | None:
     """The first line on fdatasync."""
-    found = _PG_TEST_FSYNC.search(text)
-    if found is None or float(found[1]) <= 0:
-        return None
-    return rates_of(1 / float(found[1]), "pg_test_fsync, fdatasync")
+    per_s = _positive(_PG_TEST_FSYNC, text)
+    return None if per_s is None else rates_of(1 / per_s, "pg_test_fsync, fdatasync")
 
 
 _ASK_PG_TEST_FSYNC = """
@@ -100,10 +98,14 @@ _COPIED = re.compile(r"copied, ([\d.e+-]+) s")
 
 def parse_dd(text: str, count: int) -> Rates | None:
     """GNU dd's last line: `163840 bytes (164 kB, 160 KiB) copied, 0.0123 s, 13.3 MB/s`."""
-    found = _COPIED.search(text)
-    if found is None or float(found[1]) <= 0:
-        return None
-    return rates_of(float(found[1]) / count, "dd, dsync")
+    taken_s = _positive(_COPIED, text)
+    return None if taken_s is None else rates_of(taken_s / count, "dd, dsync")
+
+
+def _positive(pattern: re.Pattern[str], text: str) -> float | None:
+    """The number that a pattern finds; None where it finds none, or zero."""
+    found = pattern.search(text)
+    return float(found[1]) or None if found else None
 
 
 def _by_pg_test_fsync(machine: Machine, file: Path, program: Path) -> Rates | None:

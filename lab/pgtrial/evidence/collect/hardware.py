@@ -16,22 +16,13 @@ _GOVERNORS = "cpu[0-9]*/cpufreq/scaling_governor"
 _SHARING = ("cpu[0-9]*/topology/core_cpus_list", "cpu[0-9]*/topology/thread_siblings_list")
 """Files that name the CPUs of a core: newer and older kernels'."""
 
-
-@collector(
-    "cpu",
-    host=True,
-    files=[
-        "/proc/cpuinfo",
-        _NODES,
-        *(
-            f"{_SYSTEM}/{name}"
-            for name in (
-                *("smt/control", "smt/active", "online", "isolated", "intel_pstate/no_turbo", "cpufreq/boost"),
-                *("cpuidle/current_driver", "cpu0/cpufreq/*", "vulnerabilities/*", _GOVERNORS, *_SHARING),
-            )
-        ),
-    ],
+_CPU_FILES = (
+    *("smt/control", "smt/active", "online", "isolated", "intel_pstate/no_turbo", "cpufreq/boost"),
+    *("cpuidle/current_driver", "cpu0/cpufreq/*", "vulnerabilities/*", _GOVERNORS, *_SHARING),
 )
+
+
+@collector("cpu", host=True, files=["/proc/cpuinfo", _NODES, *(f"{_SYSTEM}/{name}" for name in _CPU_FILES)])
 def cpu(subject: Subject) -> dict[str, Any]:
     """Facts that stay the same while a study runs; no momentary frequency."""
     files, read = subject.host, subject.host.read
@@ -101,16 +92,12 @@ def _mitigations(files: Files) -> dict[str, str] | None:
 
 
 _MODEL = "firmware/devicetree/base/model"
-_OTHERS = ("class/dmi/id", "firmware/efi", _MODEL)
+_HARDWARE_FILES = (*(f"class/dmi/id/{file}" for file in NAMES["dmi"].values()), "class/dmi/id", "firmware/efi", _MODEL)
 _EMPTY = frozenset({"to be filled by o.e.m.", "default string", "not specified", "system product name", "none", "n/a"})
 """What makers leave in fields that they did not fill."""
 
 
-@collector(
-    "hardware",
-    host=True,
-    files=[*(f"/sys/class/dmi/id/{file}" for file in NAMES["dmi"].values()), *(f"/sys/{path}" for path in _OTHERS)],
-)
+@collector("hardware", host=True, files=[f"/sys/{path}" for path in _HARDWARE_FILES])
 def hardware(subject: Subject) -> dict[str, Any]:
     """Unknown where the kernel shows no DMI, as in small virtual machines."""
     return linux_hardware(subject.host, Path("/sys"))
@@ -136,17 +123,10 @@ def _filled(text: str | None) -> str | None:
 
 _POOLS = Path("/sys/kernel/mm/hugepages")
 _POOL = "hugepages-*kB/nr_hugepages"
+_MEMORY_FILES = [path for table in NAMES["memory"].values() for path, _ in table.values()]
 
 
-@collector(
-    "memory",
-    host=True,
-    files=[
-        "/proc/meminfo",
-        f"{_POOLS}/{_POOL}",
-        *(path for table in NAMES["memory"].values() for path, _ in table.values()),
-    ],
-)
+@collector("memory", host=True, files=["/proc/meminfo", f"{_POOLS}/{_POOL}", *_MEMORY_FILES])
 def memory(subject: Subject) -> dict[str, Any]:
     """Sizes in MB, intervals in hundredths of a second; nothing that changes by the minute."""
     files = subject.host

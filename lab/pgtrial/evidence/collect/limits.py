@@ -56,9 +56,8 @@ def _places(files: Files, groups: str, root: Path) -> Callable[[str], list[Path]
     """
     paths: dict[str, str] = {}
     for line in groups.splitlines():
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        paths.update(dict.fromkeys(controllers.split(",") if controllers else [""], path))
+        _, controllers, path = line.split(":", 2)
+        paths |= dict.fromkeys(controllers.split(","), path)
 
     tops = {controller: root / controller for controller in paths if controller}
     ends = {top / paths[controller].lstrip("/") for controller, top in tops.items()}

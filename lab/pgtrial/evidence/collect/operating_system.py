@@ -22,20 +22,16 @@ _CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 _RANDOMISATION = "/proc/sys/kernel/randomize_va_space"
 _HYPERVISORS = ("qemu", "kvm", "vmware", "virtualbox", "xen", "amazon ec2", "google", "microsoft", "hetzner")
 """In the vendor's or the product's name of a virtual machine, in lower case."""
+_FILES = (
+    *(*_OS_RELEASE, _CLOCK, _RANDOMISATION, "/proc/cmdline", "/proc/cpuinfo", "/proc/1/cgroup"),
+    *("/sys/hypervisor/type", "/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"),
+    *("/.dockerenv", "/run/.containerenv", "/run/systemd/container"),
+)
 _DETECT_VIRT = ("systemd-detect-virt", "--vm")
 _LIBC = ("getconf", "GNU_LIBC_VERSION")
 
 
-@collector(
-    "os",
-    host=True,
-    files=[
-        *(*_OS_RELEASE, _CLOCK, _RANDOMISATION, "/proc/cmdline", "/proc/cpuinfo", "/proc/1/cgroup"),
-        *("/sys/hypervisor/type", "/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"),
-        *("/.dockerenv", "/run/.containerenv", "/run/systemd/container"),
-    ],
-    tools=[_DETECT_VIRT, _LIBC],
-)
+@collector("os", host=True, files=_FILES, tools=[_DETECT_VIRT, _LIBC])
 def operating_system(subject: Subject) -> dict[str, Any]:
     """The kernel's version and the parameters that bear on speed."""
     files = subject.host

@@ -17,24 +17,19 @@ from pgtrial.machines.volumes import Mounted, mount_of
 
 _MOUNTINFO = "/proc/self/mountinfo"
 _SYS = Path("/sys")
-_BLOCK_FILES = (
-    "/sys/dev/block/*",
-    *(
-        f"/sys/class/block/*{part}"
-        for part in (
-            *("", "/queue", "/dm", "/loop", "/slaves/*", "/size", "/device/model", "/device/firmware_rev"),
-            *("/device/rev", "/device/queue_depth", "/loop/backing_file", "/dm/uuid", "/md/level", "/md/raid_disks"),
-            *("/queue/rotational", "/queue/scheduler", "/queue/write_cache", "/queue/nr_requests"),
-            *("/queue/read_ahead_kb", "/queue/discard_max_bytes", "/queue/*_block_size"),
-        )
-    ),
+_OF_BLOCK_DEVICES = (
+    *("", "/queue", "/dm", "/loop", "/slaves/*", "/size", "/device/model", "/device/firmware_rev"),
+    *("/device/rev", "/device/queue_depth", "/loop/backing_file", "/dm/uuid", "/md/level", "/md/raid_disks"),
+    *("/queue/rotational", "/queue/scheduler", "/queue/write_cache", "/queue/nr_requests"),
+    *("/queue/read_ahead_kb", "/queue/discard_max_bytes", "/queue/*_block_size"),
 )
-"""What is read of a machine's block devices."""
+"""What is read of each block device."""
+_FILES = (_MOUNTINFO, "/sys/dev/block/*", *(f"/sys/class/block/*{file}" for file in _OF_BLOCK_DEVICES))
 _EXT_MOMENTARY = ("needs_recovery", "orphan_present")
 Parameters = dict[str, str]
 
 
-@collector("storage", host=True, files=[_MOUNTINFO, *_BLOCK_FILES])
+@collector("storage", host=True, files=_FILES)
 def storage(subject: Subject) -> dict[str, Any]:
     """Of the data directory; with `wal_` in front when pg_wal is a link to another file system."""
     files, directory = subject.host, subject.data_directory

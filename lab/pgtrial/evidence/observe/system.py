@@ -15,7 +15,7 @@ Values = dict[str, dict[str, float]]
 """Source -> name -> value."""
 
 CPU_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-_IDLE = ("idle", "iowait")
+_NOT_BUSY = ("idle", "iowait", "steal")
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,10 @@ def whole_cpu(modes: Mapping[str, float]) -> dict[str, float]:
     seconds = {mode: modes[f"{mode}_s"] for mode in CPU_MODES if f"{mode}_s" in modes}
     if not seconds:
         return {}
-    stolen = seconds.get("steal", 0.0)
-    whole = sum(seconds.values())
-    idle = sum(seconds.get(mode, 0.0) for mode in _IDLE)
-    found = {"cpu_s": whole, "cpu_busy_s": whole - idle - stolen}
-    if "steal" in seconds:
-        found["cpu_steal_s"] = stolen
-    if "context_switches" in modes:
-        found["context_switches"] = modes["context_switches"]
-    return found
+    busy = sum(time for mode, time in seconds.items() if mode not in _NOT_BUSY)
+    as_they_are = {"cpu_steal_s": "steal_s", "context_switches": "context_switches"}
+    found = {"cpu_s": sum(seconds.values()), "cpu_busy_s": busy}
+    return found | {name: modes[mode] for name, mode in as_they_are.items() if mode in modes}
 
 
 @dataclass(frozen=True)
