@@ -105,7 +105,7 @@ def parse_dd(text: str, count: int) -> Rates | None:
 def _positive(pattern: re.Pattern[str], text: str) -> float | None:
     """The number that a pattern finds; None where it finds none, or zero."""
     found = pattern.search(text)
-    return float(found[1]) or None if found else None
+    return (float(found[1]) or None) if found else None
 
 
 def _by_pg_test_fsync(machine: Machine, file: Path, program: Path) -> Rates | None:

@@ -120,7 +120,7 @@ def _cpu(values: Reply) -> dict[str, float]:
 def _memory(values: Reply) -> dict[str, float]:
     found = _numbers(values, {"available_bytes": "AvailableBytes", "dirty_bytes": _MODIFIED})
     cached = _numbers(values, {name: name for name in _CACHED})
-    return found | {"cached_bytes": sum(cached.values())} if len(cached) == len(_CACHED) else found
+    return found | ({"cached_bytes": sum(cached.values())} if len(cached) == len(_CACHED) else {})
 
 
 def _numbers(reply: Reply, names: Mapping[str, str]) -> dict[str, float]:
