@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import secrets
 import socket
 import threading
@@ -73,44 +72,27 @@ def serving(paths: Sequence[Path], port: int | None = None) -> Iterator[Serving]
 
 def _listening(port: int | None) -> list[socket.socket]:
     """Sockets at one port of the loopback addresses; IPv6 where there is any. Raises PgtrialError."""
-    if port is not None:
-        try:
-            return _bound(port)
-        except OSError as error:
-            raise PgtrialError(
-                f"port {port} cannot be used: {error.strerror or error}; name another with --port, or leave it out"
-            ) from error
     for _ in range(_TRIES):
         try:
-            return _bound(0)
+            return _bound(port or 0)
         except OSError as error:
+            reason = str(error.strerror).partition(" (while ")[0]  # Python adds the address
+            if port is not None:
+                raise PgtrialError(
+                    f"port {port} cannot be used: {reason}; name another with --port, or leave it out"
+                ) from error
             # free with IPv4, and taken with IPv6
             if error.errno != errno.EADDRINUSE:
-                raise PgtrialError(f"no port of {_V4} can be used: {error.strerror or error}") from error
+                raise PgtrialError(f"no port of {_V4} can be used: {reason}") from error
     raise PgtrialError(f"no port is free at {_V4} and {_V6}; name one with --port")
 
 
 def _bound(port: int) -> list[socket.socket]:
-    with ExitStack() as opened:
-        four = opened.enter_context(_socket(socket.AF_INET))
-        four.bind((_V4, port))
-        found = [four]
-        try:
-            six = opened.enter_context(_socket(socket.AF_INET6))
-            six.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            six.bind((_V6, four.getsockname()[1]))
-            found.append(six)
-        except OSError as error:
-            if error.errno not in _NO_V6:
-                raise
-        for each in found:
-            each.listen()
-        opened.pop_all()
-        return found
-
-
-def _socket(family: socket.AddressFamily) -> socket.socket:
-    made = socket.socket(family, socket.SOCK_STREAM)
-    if os.name == "posix":  # else the port of a server that has just ended is taken for a minute
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    return made
+    four = socket.create_server((_V4, port))
+    try:
+        return [four, socket.create_server((_V6, four.getsockname()[1]), family=socket.AF_INET6)]
+    except OSError as error:
+        if error.errno in _NO_V6:
+            return [four]
+        four.close()
+        raise
