@@ -25,12 +25,11 @@ from pgtrial.report.serve.catalogue import RUNNING, UNFINISHED, UNREADABLE, Cata
 from pgtrial.report.serve.gate import REPORT_POLICY
 from pgtrial.report.serve.live import Live
 from pgtrial.report.serve.pages import Pages
+from pgtrial.store.bundle import open_study
 from pgtrial.store.running import ask_to_stop
 
 _LOOK_S = 1.0
 """Between two looks at a running study: an engine writes a line a second."""
-
-_TYPES = {"css": "text/css", "js": "text/javascript"}
 
 
 class Site:
@@ -60,7 +59,7 @@ class Site:
                 Route(f"{study}/seconds.parquet", self.seconds),
                 Route("/static/{name}", self.static),
             ],
-            exception_handlers={HTTPException: self._refused, PgtrialError: self._failed, Exception: self._broken},
+            exception_handlers=dict.fromkeys((HTTPException, PgtrialError, Exception), self._wrong),
         )
         # its addresses would lack the token
         made.router.redirect_slashes = False
@@ -113,7 +112,7 @@ class Site:
     def trials(self, request: Request) -> Response:
         """A row for each trial, as CSV."""
         study = self._asked(request.path_params["key"])
-        with self._catalogue.opened(study) as opened:
+        with open_study(study.path) as opened:
             text = trial_frame(opened).write_csv()
         return _download(text.encode(), "text/csv", study, "trials.csv")
 
@@ -121,7 +120,7 @@ class Site:
         """A row for each second of each trial, as Parquet."""
         study = self._asked(request.path_params["key"])
         file = io.BytesIO()
-        with self._catalogue.opened(study) as opened:
+        with open_study(study.path) as opened:
             second_frame(opened).write_parquet(file)
         return _download(file.getvalue(), "application/vnd.apache.parquet", study, "seconds.parquet")
 
@@ -130,7 +129,7 @@ class Site:
         name = request.path_params["name"]
         if name not in _STATIC:
             raise HTTPException(404)
-        kind = _TYPES[name.rpartition(".")[2]]
+        kind = "text/css" if name.endswith(".css") else "text/javascript"
         return Response(_STATIC[name](), media_type=kind, headers={"Cache-Control": "private, max-age=86400"})
 
     # ---- a running study
@@ -175,41 +174,31 @@ class Site:
 
     # ---- what goes wrong
 
-    def _refused(self, request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        known = {404: "There is no such page here.", 405: "This address takes no such request."}
-        sentence = error.detail if error.detail.endswith(".") else known.get(error.status_code, f"{error.detail}.")
-        return HTMLResponse(self._pages.sentence(sentence), status_code=error.status_code)
-
-    def _failed(self, request: Request, error: Exception) -> Response:
-        return HTMLResponse(self._pages.sentence(f"{str(error).removesuffix('.')}."), status_code=409)
-
-    def _broken(self, request: Request, error: Exception) -> Response:
-        sentence = (
-            f"pgtrial could not make this page ({type(error).__name__}: {error}); the other pages are not affected."
-        )
-        return HTMLResponse(self._pages.sentence(sentence), status_code=500)
+    def _wrong(self, request: Request, error: Exception) -> Response:
+        match error:
+            case HTTPException(status_code=status, detail=detail):
+                known = {404: "There is no such page here.", 405: "This address takes no such request."}
+                sentence = detail if detail.endswith(".") else known.get(status, f"{detail}.")
+            case PgtrialError():
+                status, sentence = 409, f"{str(error).removesuffix('.')}."
+            case _:
+                status, trouble = 500, f"{type(error).__name__}: {error}"
+                sentence = f"pgtrial could not make this page ({trouble}); the other pages are not affected."
+        return HTMLResponse(self._pages.sentence(sentence), status_code=status)
 
 
 def _query(request: Request) -> tuple[Query, str | None]:
     """What the form of the list asks for, and one sentence on a date that is none."""
-    given = request.query_params
-    dates: dict[str, date | None] = {}
+    given = {name: request.query_params.get(name, "") for name in ("question", "arm", "since", "until", "verdict")}
+    dates: dict[str, date | None] = {"since": None, "until": None}
     refused = None
-    for name in ("since", "until"):
+    for name in dates:
         try:
-            dates[name] = date.fromisoformat(given[name]) if given.get(name) else None
+            dates[name] = date.fromisoformat(given[name]) if given[name] else None
         except ValueError:
-            dates[name] = None
             refused = f"{given[name]!r} is not a date, so it is not looked for; write for example 2026-11-23."
-    found = Query(
-        given.get("question", "").strip(),
-        given.get("arm", "").strip(),
-        dates["since"],
-        dates["until"],
-        given.get("verdict", ""),
-    )
-    return found, refused
+    words = given["question"].strip(), given["arm"].strip()
+    return Query(*words, dates["since"], dates["until"], given["verdict"]), refused
 
 
 def _download(content: bytes, kind: str, study: Glance, name: str) -> Response:

@@ -9,13 +9,11 @@ from __future__ import annotations
 import hashlib
 import stat
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import lru_cache
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
@@ -44,8 +42,6 @@ _NAME = "name study directories, bundles, or folders that hold them"
 
 _KEPT = 6
 """Studies whose data is kept in memory."""
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -96,31 +92,13 @@ class Query:
         )
 
 
-class _Newest(Generic[Value]):
-    """Values that were made of files, by path, as long as the files are as they were; the last used ones."""
-
-    def __init__(self, most: int | None = None):
-        self._most = most
-        self._known: OrderedDict[Path, tuple[Hashable, Value]] = OrderedDict()
-
-    def get(self, path: Path, stamp: Hashable, make: Callable[[], Value]) -> Value:
-        """The value, made anew if the stamp is another."""
-        known = self._known.get(path)
-        value = known[1] if known is not None and known[0] == stamp else make()
-        self._known[path] = (stamp, value)
-        self._known.move_to_end(path)
-        while self._most is not None and len(self._known) > self._most:
-            self._known.popitem(last=False)
-        return value
-
-
 class Catalogue:
     """The studies at some paths: directories and bundles of studies, and folders that hold such."""
 
     def __init__(self, paths: Sequence[Path]):
         self._paths = [path.absolute() for path in paths]
-        self._glances = _Newest[Glance]()
-        self._data = _Newest[StudyData](_KEPT)
+        self._glanced = lru_cache(maxsize=None)(_glance)
+        self._read = lru_cache(_KEPT)(_read)
         self._busy = threading.Lock()
         """One study is read at a time: the machine may be measuring."""
         self._by_key: dict[str, Path] = {}
@@ -142,11 +120,7 @@ class Catalogue:
     def data(self, study: Glance) -> StudyData:
         """A study's files and its result, computed from its trials. Raises StoreError."""
         with self._busy:
-            return self._data.get(study.path, _stamp(study.path), lambda: _read(study.path))
-
-    def opened(self, study: Glance) -> AbstractContextManager[StudyDirectory]:
-        """The study itself, a bundle unpacked for as long as it is open. Raises StoreError."""
-        return open_study(study.path)
+            return self._read(study.path, _stamp(study.path))
 
     def _found(self) -> list[Path]:
         paths = [path for given in self._paths for path in ([given] if _is_study(given) else _inside(given))]
@@ -154,7 +128,7 @@ class Catalogue:
         return list(dict.fromkeys(paths))
 
     def _glance(self, path: Path) -> Glance:
-        known = self._glances.get(path, _stamp(path), lambda: _glance(path))
+        known = self._glanced(path, _stamp(path))
         # a lab comes and goes without any other trace
         if known.words != [UNREADABLE] and is_running(path):
             return replace(known, words=[RUNNING], says=[" ".join(known.says)])
@@ -179,11 +153,11 @@ def _key(path: Path) -> str:
     return f"{slug(path.name)}-{hashlib.sha256(str(path).encode(errors='surrogateescape')).hexdigest()[:10]}"
 
 
-def _is_study(path: Path) -> bool:
-    """Whether it is a study's directory, though an unreadable or unfinished one, or a bundle."""
+def _is_study(path: Path, ending: str = "") -> bool:
+    """Whether it is a study's directory, though an unreadable or unfinished one, or a bundle whose name ends so."""
     try:
         if path.is_file():
-            return True
+            return path.name.endswith(ending)
         return any((path / name).exists() for name in (_STUDY, *_PARTS))
     except OSError:
         return True
@@ -192,16 +166,10 @@ def _is_study(path: Path) -> bool:
 def _inside(folder: Path) -> list[Path]:
     """The studies that a folder holds; none if there is no such folder."""
     try:
-        names = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+        paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except OSError:
         return []
-    return [path for path in names if (path.name.endswith(SUFFIX) or not _is_file(path)) and _is_study(path)]
-
-
-def _is_file(path: Path) -> bool:
-    with suppress(OSError):
-        return path.is_file()
-    return False
+    return [path for path in paths if _is_study(path, SUFFIX)]
 
 
 def _stamp(path: Path) -> Hashable:
@@ -217,18 +185,18 @@ def _time(path: Path) -> tuple[int, int] | None:
     return found.st_mtime_ns, found.st_size
 
 
-def _glance(path: Path) -> Glance:
+def _glance(path: Path, stamp: Hashable) -> Glance:
+    """A line of the list; `stamp` is that of the study, so that what is kept is of the files as they are."""
     try:
         with open_head(path) as study:
             return _seen(path, study)
-    except PgtrialError as error:
-        return _unreadable(path, str(error))
-    except OSError as error:
-        return _unreadable(path, f"{path} cannot be read: {error.strerror or error}")
+    except (PgtrialError, OSError) as error:
+        sentence = _unreadable(path, error) if isinstance(error, OSError) else str(error)
+        return Glance(_key(path), path, question="", arms=[], created="", words=[UNREADABLE], says=[sentence])
 
 
-def _unreadable(path: Path, sentence: str) -> Glance:
-    return Glance(_key(path), path, question="", arms=[], created="", words=[UNREADABLE], says=[sentence])
+def _unreadable(path: Path, error: OSError) -> str:
+    return f"{path} cannot be read: {error.strerror or error}"
 
 
 def _seen(path: Path, study: StudyDirectory) -> Glance:
@@ -256,9 +224,10 @@ def _stored_result(study: StudyDirectory) -> StudyResult | None:
         return None
 
 
-def _read(path: Path) -> StudyData:
+def _read(path: Path, stamp: Hashable) -> StudyData:
+    """The data of a study; `stamp` as of a glance."""
     try:
         with open_study(path) as study:
             return read_data(study)
     except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise StoreError(_unreadable(path, error)) from error
