@@ -14,7 +14,9 @@ from pgtrial.report.charts.seconds import seconds_axis, start_of_measuring
 from pgtrial.report.charts.server import provider_charts, wait_charts, work_charts
 from pgtrial.report.data import StudyData, whole_seconds
 
-_LATENCIES = {"mean_us": "mean", "p50_us": "median", "p95_us": "95%", "p99_us": "99%"}
+LATENCIES = {"mean_us": "mean", "p50_us": "median", "p95_us": "95%", "p99_us": "99%"}
+"""The latencies of a timeline, and their names."""
+
 _HEIGHT = 200
 
 
@@ -66,14 +68,14 @@ def _throughput(data: StudyData, trial: Trial) -> list[Figure]:
 
 def _latency(data: StudyData, trial: Trial) -> list[Figure]:
     seconds = seconds_of(data, trial)
-    known = [name for name in _LATENCIES if seconds[name].drop_nulls().len()]
+    known = [name for name in LATENCIES if seconds[name].drop_nulls().len()]
     if not known:
         return []
     long = seconds.select("s", *known).unpivot(index="s", on=known, variable_name="what", value_name="us").drop_nulls()
-    rows = [{"s": s, "what": _LATENCIES[what], "ms": float(f"{us / 1000:.4g}")} for s, what, us in long.iter_rows()]
+    rows = [{"s": s, "what": LATENCIES[what], "ms": float(f"{us / 1000:.4g}")} for s, what, us in long.iter_rows()]
     first, last = int(str(seconds["s"].min())), int(str(seconds["s"].max()))
     canvas = Canvas()
-    names = [_LATENCIES[name] for name in known]
+    names = [LATENCIES[name] for name in known]
     line = (
         canvas.chart(rows)
         .mark_line(strokeWidth=1.5, point=first == last)

@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 from jinja2 import Environment
 
-from pgtrial.model.records.results import Claim
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import percent, plural
 from pgtrial.report.brief import brief
-from pgtrial.report.charts.trial import seconds_of, trial_charts
+from pgtrial.report.charts.trial import LATENCIES, seconds_of, trial_charts
 from pgtrial.report.data import StudyData
 from pgtrial.report.html import cards, specs, templates
 from pgtrial.report.sections import Section, Topic
@@ -24,6 +24,7 @@ from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.beside import facts_beside, levels_beside
 from pgtrial.report.verdict import title
 from pgtrial.report.words import bounds_text, headline, in_regime
+from pgtrial.store.tables import WAITS_SCHEMA
 
 _SIZE = {
     "width": drawing.WIDTH,
@@ -44,7 +45,7 @@ class Pages:
     @cached_property
     def _templates(self) -> Environment:
         made = templates("serve/page", "page")
-        made.globals |= {"base": self._base}
+        made.globals |= {"base": self._base, "size": _SIZE, "spark": drawing.spark, "title": title}
         return made
 
     def _render(self, name: str, **values: Any) -> str:
@@ -69,12 +70,10 @@ class Pages:
 
     def study(self, study: Glance, data: StudyData | None, look: Look | None, others: Sequence[Glance]) -> str:
         """A study: its brief and its trials, or what it does now; `look`: of one that a lab runs or may run."""
-        short = brief(data.result, data.plan, None if study.is_bundle else study.path) if data is not None else None
         return self._render(
             "study",
             study=study,
-            claims=cards(data, short) if data is not None and short is not None else None,
-            brief=short.lines() if short is not None else [],
+            **(_brief(study, data) if data is not None else {"claims": None, "brief": []}),
             trials=data.trials if data is not None else [],
             others=[other for other in others if other.key != study.key and other.words != [UNREADABLE]],
             **(_live_values(look) if look is not None else {"look": None}),
@@ -89,14 +88,9 @@ class Pages:
         """Two studies side by side."""
         (one, of_one), (other, of_other) = studies
         names = (one.name, other.name if other.name != one.name else f"{other.name} (2)")
-        sides = [
-            {"study": study, "claims": cards(data, short), "brief": short.lines()}
-            for study, data in studies
-            for short in [brief(data.result, data.plan, None if study.is_bundle else study.path)]
-        ]
         return self._render(
             "compare",
-            sides=sides,
+            sides=[{"study": study, **_brief(study, data)} for study, data in studies],
             levels=levels_beside(of_one, of_other, names),
             facts=facts_beside(of_one, of_other, names),
         )
@@ -123,6 +117,12 @@ def refusal(sentence: str) -> str:
     return templates("serve/page").get_template("sentence.html.j2").render(sentence=sentence, base=None)
 
 
+def _brief(study: Glance, data: StudyData) -> dict[str, Any]:
+    """The verdict of each comparison, and what else is said in brief."""
+    short = brief(data.result, data.plan, None if study.is_bundle else study.path)
+    return {"claims": cards(data, short), "brief": short.lines()}
+
+
 def _verdicts(study: Glance) -> list[tuple[str, str]]:
     """Each word of a study with what is said to it, which may begin with that word."""
     pairs = zip(study.words, study.says, strict=True)
@@ -132,42 +132,34 @@ def _verdicts(study: Glance) -> list[tuple[str, str]]:
 def _live_values(look: Look) -> dict[str, Any]:
     plan = look.plan
     if plan is None:
-        return {"look": look, "estimates": [], "drawing": None, "findings": [], "size": _SIZE, "title": title}
+        return {"look": look, "estimates": [], "drawing": None, "findings": []}
     place = {arm: number % 6 + 1 for number, arm in enumerate(plan.arms)}
     units = plan.deployments if look.so_far and look.so_far[0].claim.unit == "deployment" else plan.end
     return {
         "look": look,
         "colour": place.__getitem__,
-        "spark": drawing.spark,
-        "estimates": [_estimate(each, look) for each in look.so_far if look.blocks],
+        "estimates": [_estimate(each, look, plan) for each in look.so_far if look.blocks],
         "drawing": drawing.narrowing(look.so_far, plan.arms, plan.margin, units),
         "findings": [finding for finding in look.findings if finding.severity != "info"],
-        "size": _SIZE,
-        "title": title,
     }
 
 
-def _estimate(each: SoFar, look: Look) -> tuple[str, str]:
+def _estimate(each: SoFar, look: Look, plan: Plan) -> tuple[str, str]:
     """What the complete blocks say of a comparison, and its evidence."""
-    claim, found, plan = each.claim, each.estimate, look.plan
-    if plan is not None and claim.verdict not in ("undecided", "withheld"):
+    claim, found = each.claim, each.estimate
+    if claim.verdict not in ("undecided", "withheld"):
         return headline(claim, plan), f"Decided after {plural(claim.blocks, claim.unit)}."
     blocks = f"after {plural(look.blocks, 'block')}"
     value = found.value if found is not None else claim.running
     if value is None:
         return f"{claim.arm} against {claim.baseline}: nothing is known {blocks}.", ""
-    text = f"{_faster(claim, value)} so far"
+    speed = "faster" if value >= 0 else "slower"
+    text = f"{claim.arm} is {percent(abs(value))} {speed} than {claim.baseline}{in_regime(claim)} so far"
     if found is None or found.low is None:
         return text, f"An interval needs more than {plural(look.blocks, 'block')}."
-    interval = bounds_text(found)
-    upcoming = next((look_at for look_at in plan.looks if look_at > look.blocks), None) if plan is not None else None
+    upcoming = next((look_at for look_at in plan.looks if look_at > look.blocks), None)
     next_look = f"; the next look at the verdict is after block {upcoming}" if upcoming is not None else ""
-    return text, f"95% interval {interval}, {blocks}{next_look}."
-
-
-def _faster(claim: Claim, value: float) -> str:
-    speed = "faster" if value >= 0 else "slower"
-    return f"{claim.arm} is {percent(abs(value))} {speed} than {claim.baseline}{in_regime(claim)}"
+    return text, f"95% interval {bounds_text(found)}, {blocks}{next_look}."
 
 
 def _about(trial: Trial) -> list[tuple[str, str]]:
@@ -196,26 +188,20 @@ def _seconds(data: StudyData, trial: Trial) -> Table[dict[str, Any]]:
             number("second", lambda row: row["s"]),
             number("transactions", lambda row: row["transactions"], ","),
             number("failures", lambda row: row["failures"], ","),
-            number("mean", ms("mean_us"), ".3f"),
-            number("median", ms("p50_us"), ".3f"),
-            number("95%", ms("p95_us"), ".3f"),
-            number("99%", ms("p99_us"), ".3f"),
+            *(number(head, ms(name), ".3f") for name, head in LATENCIES.items()),
         ],
     )
 
 
 def _waits(data: StudyData, trial: Trial) -> Table[dict[str, Any]]:
     """Mean active sessions over the measured part."""
-    waits = data.waits.get(trial.index)
-    rows: list[dict[str, Any]] = []
-    if waits is not None:
-        measured = waits.filter((pl.col("second") >= 0) & (pl.col("state") == "active"))
-        seconds = measured["second"].n_unique() or 1
-        named = measured.group_by("wait_event_type", "wait_event").agg(pl.col("sessions").sum() / seconds)
-        rows = named.sort("sessions", descending=True).to_dicts()
+    waits = data.waits.get(trial.index, pl.DataFrame(schema=WAITS_SCHEMA))
+    measured = waits.filter((pl.col("second") >= 0) & (pl.col("state") == "active"))
+    seconds = measured["second"].n_unique()
+    named = measured.group_by("wait_event_type", "wait_event").agg(pl.col("sessions").sum() / seconds)
     return Table(
         "Active sessions by what they waited for, mean over the measured part.",
-        rows,
+        named.sort("sessions", descending=True).to_dicts(),
         [
             Column("waits for", lambda row: _event(row["wait_event_type"], row["wait_event"])),
             number("sessions", lambda row: row["sessions"], ".2f"),
