@@ -20,9 +20,8 @@ from pgtrial.conduct.provider_metrics import import_metrics, measured_arms
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.report.brief import brief
-from pgtrial.report.build import build_report, render
+from pgtrial.report.build import build_report, differences, render
 from pgtrial.report.data import read_data
-from pgtrial.report.recompute import differences
 from pgtrial.report.terminal import in_full, in_short
 from pgtrial.store.bundle import SUFFIX, Manifest, check_parts, files_of, manifest_of, open_study, write_bundle
 from pgtrial.store.directory import StudyDirectory

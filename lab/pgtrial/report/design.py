@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
+from pgtrial.model.records.plan import Extension
 from pgtrial.model.study.sysbench import SysbenchSection
 from pgtrial.model.units import as_written, format_duration, plural
 from pgtrial.report.data import StudyData
@@ -15,29 +16,23 @@ _NO_CERTIFICATE = "none; `pgtrial selftest` makes one"
 def design(data: StudyData) -> list[tuple[str, str]]:
     """Pairs of a term and its description."""
     plan, load, result = data.plan, data.spec.load, data.result
-    profile = data.spec.study.profile
-    return [
-        *([("profile", profile)] if profile is not None else []),
+    packs = {point.pack.name: point.pack for point in plan.load_points if point.pack is not None}
+    blocks = f"{result.blocks_complete} complete of {plan.max_blocks} planned, {format_duration(result.block_s)} each"
+    terms: list[tuple[str, str | None]] = [
+        ("profile", data.spec.study.profile),
         ("baseline", plan.baseline),
         ("arms", ", ".join(plan.arms)),
         ("declared differences", "; ".join(f"{a}: {', '.join(k)}" for a, k in plan.declared.items() if k) or "none"),
         ("load", _load(data)),
-        *([("sysbench", _options(load.sysbench))] if any(point.sysbench for point in plan.load_points) else []),
-        *(
-            [("scripts", "; ".join(f"{name} (SHA-256 {code})" for name, code in plan.scripts.items()))]
-            if plan.scripts
-            else []
-        ),
-        *(("transaction", text) for text in _transactions(data)),
+        ("sysbench", _options(load.sysbench) if any(point.sysbench for point in plan.load_points) else None),
+        ("scripts", "; ".join(f"{name} (SHA-256 {code})" for name, code in plan.scripts.items())),
+        *(("transaction", f"{name}: {pack.transaction}") for name, pack in packs.items()),
         ("trial", _trial(data)),
-        *_slices(data),
-        *_round_trips(data),
-        (
-            "blocks",
-            f"{result.blocks_complete} complete of {plan.max_blocks} planned, {format_duration(result.block_s)} each",
-        ),
-        *([("gone on", _extensions(data))] if plan.extensions else []),
-        *([("deployments", _deployments(data))] if plan.deployments > 1 else []),
+        ("slices", _slices(data)),
+        _round_trips(data),
+        ("blocks", blocks),
+        ("gone on", "; ".join(_extension(step) for step in plan.extensions)),
+        ("deployments", _deployments(data) if plan.deployments > 1 else None),
         ("trials", f"{result.trials_stored} of {result.trials_planned}"),
         ("margin", as_written(plan.margin)),
         ("stopping", "at the first planned look that decides" if plan.stop_early else "after all planned blocks"),
@@ -46,6 +41,7 @@ def design(data: StudyData) -> list[tuple[str, str]]:
         ("certificate of this machine", dated(data.certificate) if data.certificate is not None else _NO_CERTIFICATE),
         ("planned", f"{plan.created.replace('T', ' ')} by pgtrial {plan.pgtrial}"),
     ]
+    return [(term, text) for term, text in terms if text]
 
 
 def _load(data: StudyData) -> str:
@@ -59,12 +55,6 @@ def _load(data: StudyData) -> str:
         f"the capture {replay.capture} (SHA-256 {replay.capture_sha256}) on the dump {replay.data} (SHA-256 "
         f"{replay.data_sha256}): {replay.label}{most}"
     )
-
-
-def _transactions(data: StudyData) -> list[str]:
-    """What a transaction of each pack is."""
-    packs = {point.pack.name: point.pack for point in data.plan.load_points if point.pack is not None}
-    return [f"{name}: {pack.transaction}" for name, pack in packs.items()]
 
 
 def _trial(data: StudyData) -> str:
@@ -81,27 +71,22 @@ def _trial(data: StudyData) -> str:
     )
 
 
-def _slices(data: StudyData) -> list[tuple[str, str]]:
+def _slices(data: StudyData) -> str:
     interleaving = data.plan.interleaving
     if interleaving is None:
-        return []
+        return ""
     servers = "; all arms are sessions of one server" if interleaving.shared_server else ""
     length = format_duration(interleaving.slice_s)
     longer = "".join(
         f"; {format_duration(slice_s)} at {data.labels[point]}, where transactions are longer"
         for point, slice_s in interleaving.longer.items()
     )
-    told = f"the trials of a block at a load point take turns, {length} each, in random order{longer}{servers}"
-    return [("slices", told)]
+    return f"the trials of a block at a load point take turns, {length} each, in random order{longer}{servers}"
 
 
-def _extensions(data: StudyData) -> str:
-    steps = (
-        f"after block {step.after} to block {step.end}, {step.created.replace('T', ' ')}, "
-        f"{'decided' if step.decided else 'undecided'} until then"
-        for step in data.plan.extensions
-    )
-    return "; ".join(steps)
+def _extension(step: Extension) -> str:
+    decided = "decided" if step.decided else "undecided"
+    return f"after block {step.after} to block {step.end}, {step.created.replace('T', ' ')}, {decided} until then"
 
 
 def _deployments(data: StudyData) -> str:
@@ -114,21 +99,13 @@ def _options(section: SysbenchSection) -> str:
     return ", ".join(f"{name} = {value}" for name, value in section.options.items()) or "no further options"
 
 
-def _round_trips(data: StudyData) -> list[tuple[str, str]]:
-    """Before the trials of each arm; nothing for studies that are older than this record."""
-    times = {
-        arm: [t.round_trip_us for t in data.trials if t.arm == arm and t.round_trip_us is not None]
-        for arm in data.plan.arms
-    }
-    texts = [
-        f"{arm} {median(all_of_arm):,.0f} us ({min(all_of_arm):,.0f} to {max(all_of_arm):,.0f})"
-        for arm, all_of_arm in times.items()
-        if all_of_arm
-    ]
-    words = f"before each trial, median (lowest to highest): {'; '.join(texts)}"
-    name = "round trip from the lab to the server" if _by_fleet(data) else "round trip to the server"
-    return [(name, words)] if texts else []
-
-
-def _by_fleet(data: StudyData) -> bool:
-    return any(trial.machines for trial in data.trials)
+def _round_trips(data: StudyData) -> tuple[str, str]:
+    """Before the trials of each arm; no description for studies that are older than this record."""
+    texts = []
+    for arm in data.plan.arms:
+        times = [t.round_trip_us for t in data.trials if t.arm == arm and t.round_trip_us is not None]
+        if times:
+            texts.append(f"{arm} {median(times):,.0f} us ({min(times):,.0f} to {max(times):,.0f})")
+    by_fleet = any(trial.machines for trial in data.trials)
+    term = "round trip from the lab to the server" if by_fleet else "round trip to the server"
+    return term, f"before each trial, median (lowest to highest): {'; '.join(texts)}" if texts else ""
