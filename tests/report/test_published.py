@@ -11,7 +11,7 @@ import pytest
 from pgtrial.model.published import published_names, read_published
 from pgtrial.model.records.facts import Audit
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.report.charts.tps import size_charts
+from pgtrial.report.charts.levels import size_charts
 from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.published import Beside, Contrast, beside, ratio_text
 from pgtrial.report.sections import draw

@@ -6,18 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pgtrial.report.charts.blocks import block_charts
 from pgtrial.report.charts.canaries import canary_chart
-from pgtrial.report.charts.costs import cost_charts
-from pgtrial.report.charts.latency import latency_charts
+from pgtrial.report.charts.differences import block_charts, cost_charts, forest
+from pgtrial.report.charts.levels import latency_charts, size_charts, tps_charts
 from pgtrial.report.charts.parts import Figure
 from pgtrial.report.charts.published import published_charts
-from pgtrial.report.charts.ratio import forest
 from pgtrial.report.charts.server import provider_charts, wait_charts, work_charts
 from pgtrial.report.charts.slices import slice_charts
 from pgtrial.report.charts.tasks import task_charts
 from pgtrial.report.charts.timeline import timelines
-from pgtrial.report.charts.tps import size_charts, tps_charts
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Table
 from pgtrial.report.tables import (

@@ -1,16 +1,30 @@
-"""Throughput as lines over a dimension of the load points, such as clients: median trials, and every trial."""
+"""Levels of the arms, median trials and single ones: throughput by clients or size of the database, and latencies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import altair as alt
 
+from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE, PgbenchTables
 from pgtrial.model.records.plan import LoadPoint
-from pgtrial.report.charts.parts import arm_colour, arm_dash, arm_shape
+from pgtrial.model.records.results import Spread
+from pgtrial.model.units import setting_bytes
+from pgtrial.report.charts.parts import Canvas, Figure, Rows, arm_colour, arm_dash, arm_shape
 from pgtrial.report.data import StudyData
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def cells(data: StudyData, key: Callable[[LoadPoint], Key]) -> dict[Key, list[int]]:
+    """The indexes of the load points by what they have in common."""
+    found: dict[Key, list[int]] = {}
+    for place, point in enumerate(data.plan.load_points):
+        found.setdefault(key(point), []).append(place)
+    return found
 
 
 @dataclass(frozen=True)
@@ -30,8 +44,10 @@ CLIENTS = Over("clients", lambda point: point.clients, lambda n: f"{n} client{'s
 
 @dataclass(frozen=True)
 class Readings:
-    """Rows for a chart: medians with their intervals, and single trials."""
+    """Rows for a chart over a dimension: medians with their intervals, and single trials."""
 
+    over: Over
+    arms: list[str]
     levels: list[dict[str, Any]]
     trials: list[dict[str, Any]]
 
@@ -76,7 +92,7 @@ def readings(data: StudyData, inside: list[int], over: Over) -> Readings:
         and points.index(t.load_point) in inside
         and (t.arm, t.load_point) not in changed
     ]
-    return Readings(levels, trials)
+    return Readings(over, data.plan.arms, levels, trials)
 
 
 def _where(point: LoadPoint, over: Over) -> dict[str, Any]:
@@ -84,8 +100,8 @@ def _where(point: LoadPoint, over: Over) -> dict[str, Any]:
     return {"place": place, "where": over.words(place)}
 
 
-TRIAL = ["arm:N", alt.Tooltip("where:N", title="at"), "block:Q", "trial:Q", alt.Tooltip("tps:Q", format=",.0f")]
-MEDIAN = [
+_TRIAL = ["arm:N", alt.Tooltip("where:N", title="at"), "block:Q", "trial:Q", alt.Tooltip("tps:Q", format=",.0f")]
+_MEDIAN = [
     "arm:N",
     alt.Tooltip("where:N", title="at"),
     "regime:N",
@@ -95,23 +111,172 @@ MEDIAN = [
 ]
 
 
-def lines(medians: alt.Chart, dots: alt.Chart, arms: list[str], over: Over, places: list[int]) -> list[alt.Chart]:
+def lines(canvas: Canvas, found: Readings, places: list[int]) -> list[alt.Chart]:
     """A line for each arm, the horizontal axis logarithmic with a tick at each of `places`."""
-    x, y = horizontal(over, places), alt.Y("tps:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s"))
-    base = medians.encode(x=x, color=arm_colour(arms))
+    x, colour = horizontal(found.over, places), arm_colour(found.arms)
+    y = alt.Y("tps:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s"))
+    base = canvas.chart(found.levels).encode(x=x, color=colour)
+    dots = canvas.chart(found.trials).mark_circle(size=18, opacity=0.35)
     return [
-        base.mark_line(strokeWidth=1.5).encode(y=y, strokeDash=arm_dash(arms), detail="regime:N"),
-        dots.mark_circle(size=18, opacity=0.35).encode(x=x, y=y, color=arm_colour(arms), tooltip=TRIAL),
+        base.mark_line(strokeWidth=1.5).encode(y=y, strokeDash=arm_dash(found.arms), detail="regime:N"),
+        dots.encode(x=x, y=y, color=colour, tooltip=_TRIAL),
         base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", title=None), y2="high:Q"),
-        base.mark_point(filled=True, size=90, opacity=1).encode(y=y, shape=arm_shape(arms), tooltip=MEDIAN),
+        base.mark_point(filled=True, size=90, opacity=1).encode(y=y, shape=arm_shape(found.arms), tooltip=_MEDIAN),
     ]
 
 
 def horizontal(over: Over, places: list[int]) -> alt.X:
-    """The logarithmic axis of `lines`."""
+    """The horizontal axis of `lines`."""
     return alt.X(
         "place:Q",
         title=over.title,
         scale=alt.Scale(type="log", base=2, nice=False, padding=24),
         axis=alt.Axis(values=places, labelExpr=over.label, grid=False, labelOverlap=True),
     )
+
+
+def tps_charts(data: StudyData) -> list[Figure]:
+    """The median trial of each arm, with its interval, and every trial behind it, over clients if there are several."""
+    figures = []
+    for (load, rate), inside in cells(data, lambda point: (point.load, point.rate)).items():
+        found = readings(data, inside, CLIENTS)
+        if not found.levels:
+            continue
+        canvas = Canvas()
+        several = len(found.places) > 1
+        layers = lines(canvas, found, found.places) if several else _side_by_side(canvas, found)
+        height = 260 if several else 40 + 48 * len(found.arms)
+        title = f"{load}{_at_rate(rate)}"
+        alt_text = f"Throughput in transactions per second, {title}: {found.in_words()}."
+        figures.append(canvas.figure(title, layers, height, alt_text, "tps"))
+    return figures
+
+
+def _at_rate(rate: float | None) -> str:
+    return f", {rate:,.10g}/s" if rate is not None else ""
+
+
+def _side_by_side(canvas: Canvas, found: Readings) -> list[alt.Chart]:
+    """A row per arm; not from zero, so that the spread of the trials can be seen."""
+    y = alt.Y("arm:N", title=None, sort=found.arms)
+    x = alt.X("tps:Q", title="tps", scale=alt.Scale(zero=False, padding=16), axis=alt.Axis(format=",~r"))
+    colour, shape = arm_colour(found.arms, legend=None), arm_shape(found.arms, legend=None)
+    base = canvas.chart(found.levels).encode(y=y, color=colour)
+    dots = canvas.chart(found.trials).mark_circle(size=36, opacity=0.4, yOffset=12)
+    whisker = base.mark_rule(strokeWidth=4, strokeCap="round", opacity=0.6)
+    return [
+        dots.encode(x=x, y=y, color=colour, tooltip=_TRIAL),
+        whisker.encode(x=alt.X("low:Q", title="tps"), x2="high:Q"),
+        base.mark_point(filled=True, size=130, opacity=1).encode(x=x, shape=shape, tooltip=_MEDIAN),
+    ]
+
+
+_LABEL = "datum.value >= 1000 ? format(datum.value / 1000, '.3~g') + ' GB' : datum.value + ' MB'"
+
+_NEAR = 3.0
+"""A cache that is so many times smaller or larger than the data is left out; the sizes would shrink to a point."""
+
+
+def size_charts(data: StudyData) -> list[Figure]:
+    """The median trial of each arm over the size, every trial behind it, and shared_buffers where all have the same.
+
+    No average stands for the line: where the data outgrows a cache, the mean of both sides is the speed of neither.
+    """
+    fillfactor = data.spec.load.fillfactor
+    over = Over(
+        f"database size ({MB_PER_SCALE} MB per scale unit)",
+        lambda point: PgbenchTables(point.scale, fillfactor).mb,
+        _words,
+        _LABEL,
+    )
+    by_size = cells(data, lambda point: (point.workload, point.clients, point.rate))
+    figures = []
+    for (workload, clients, rate), inside in by_size.items():
+        found = readings(data, inside, over)
+        if len(found.places) > 1:
+            title = f"{workload}, {CLIENTS.words(clients)}{_at_rate(rate)}, over database size"
+            figures.append(_over_size(data, title, found))
+    return figures
+
+
+def _over_size(data: StudyData, title: str, found: Readings) -> Figure:
+    canvas = Canvas()
+    layers: list[Any] = lines(canvas, found, found.places)
+    alt_text = f"Throughput in transactions per second, {title}: {found.in_words()}."
+    cache = _shared_buffers(data)
+    if cache is not None and found.places[0] / _NEAR <= cache["place"] <= found.places[-1] * _NEAR:
+        # the words stand on the side where there is more room
+        left = cache["place"] ** 2 < found.places[0] * found.places[-1]
+        aside: dict[str, Any] = {"align": "left", "dx": 5} if left else {"align": "right", "dx": -5}
+        mark = canvas.chart([cache]).encode(x=horizontal(found.over, found.places))
+        words = mark.mark_text(color="--soft", baseline="top", dy=2, fontSize=11, **aside)
+        layers = [
+            mark.mark_rule(color="--soft", strokeDash=[4, 4]),
+            words.encode(text="text:N", y={"value": 0}),
+            *layers,
+        ]
+        alt_text += f" All arms have {cache['text']}."
+    return canvas.figure(title, layers, 260, alt_text, "tps")
+
+
+def _words(megabytes: int) -> str:
+    return f"{megabytes / 1000:.3g} GB" if megabytes >= 1000 else f"{megabytes} MB"
+
+
+def _shared_buffers(data: StudyData) -> dict[str, Any] | None:
+    """The shared_buffers of all arms, in megabytes; None if one is unknown or the arms differ."""
+    sizes = {facts.facts.get("settings", {}).get("shared_buffers") for facts in data.facts.values()}
+    size = setting_bytes(sizes.pop()) if len(sizes) == 1 and len(data.facts) == len(data.plan.arms) else None
+    if size is None:
+        return None
+    gigabytes = size / 2**30
+    words = f"{gigabytes:.3g} GB" if gigabytes >= 1 else f"{size / 2**20:.3g} MB"
+    return {"place": size / 1e6, "text": f"shared_buffers {words}"}
+
+
+def latency_charts(data: StudyData) -> list[Figure]:
+    """Percentiles over a logarithmic scale of milliseconds: the median trial, and the spread of the trials."""
+    return [figure for point in range(len(data.labels)) if (figure := _latency(data, point)) is not None]
+
+
+def _latency(data: StudyData, point: int) -> Figure | None:
+    arms = data.plan.arms
+    rows = [
+        {"arm": level.arm, "percentile": name, **{which: value / 1000 for which, value in spread}}
+        for level in data.result.levels
+        if level.load_point == point
+        for name, spread in level.latency_us.items()
+        if spread is not None and name != "mean" and spread.lowest > 0
+    ]
+    if not rows:
+        return None
+    label = data.labels[point]
+    canvas = Canvas()
+    base = canvas.chart(rows).encode(
+        x=alt.X(
+            "percentile:N",
+            sort=["p50", "p90", "p95", "p99", "p99.9"],
+            title=None,
+            scale=alt.Scale(paddingInner=0.4),
+            axis=alt.Axis(labelAngle=0, grid=False),
+        ),
+        xOffset=alt.XOffset("arm:N", sort=arms, scale=alt.Scale(paddingInner=0.5, paddingOuter=1)),
+        color=arm_colour(arms),
+    )
+    y = alt.Y("median:Q", title=None, scale=alt.Scale(type="log"), axis=alt.Axis(format="~g", values=_ticks(rows)))
+    tooltip: list[Any] = ["arm:N", "percentile:N"]
+    tooltip += [alt.Tooltip(f"{which}:Q", format=".3~g", title=f"{which} trial, ms") for which in Spread.model_fields]
+    whisker = base.mark_rule(strokeWidth=2).encode(y=alt.Y("lowest:Q", title=None), y2="highest:Q")
+    line = base.mark_line(strokeWidth=1, opacity=0.5).encode(y=y, strokeDash=arm_dash(arms))
+    dot = base.mark_point(filled=True, size=80, opacity=1).encode(y=y, shape=arm_shape(arms), tooltip=tooltip)
+    summary = "; ".join(f"{row['arm']} {row['percentile']} {row['median']:.3g} ms" for row in rows)
+    alt_text = f"Latency percentiles, {label}: {summary}."
+    return canvas.figure(label, [line, whisker, dot], 240, alt_text, "ms")
+
+
+def _ticks(rows: Rows) -> list[float]:
+    """1, 2, 5, 10, 20, ... over the range; only powers of ten over a wide range."""
+    low = math.floor(math.log10(min(row["lowest"] for row in rows)))
+    high = math.ceil(math.log10(max(row["highest"] for row in rows)))
+    steps = (1, 2, 5) if high - low <= 3 else (1,)
+    return [step * 10.0**power for power in range(low, high + 1) for step in steps]

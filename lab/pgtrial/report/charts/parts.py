@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -57,6 +57,12 @@ class Canvas:
         self._datasets[name] = [dict(row) for row in rows]
         return Chart(alt.NamedData(name=name))
 
+    def whiskers(self, rows: Rows, x: Callable[[str], alt.X], y: alt.Y) -> Chart:
+        """The interval of each row that has one, as a bar from its `low` to its `high`."""
+        bounded = [row for row in rows if row["low"] is not None and row["high"] is not None]
+        bar = self.chart(bounded).mark_rule(strokeWidth=4, strokeCap="round", color="--accent", opacity=0.45)
+        return bar.encode(x=x("low:Q"), x2="high:Q", y=y)
+
     def figure(
         self, title: str, layers: Sequence[alt.Chart], height: int, text: str, unit: str = "", *, wide: bool = False
     ) -> Figure:
@@ -87,6 +93,13 @@ def arm_dash(names: list[str], field: str = "arm:N") -> alt.StrokeDash:
 
 def _repeated(names: list[str], values: Sequence[Any]) -> alt.Scale:
     return alt.Scale(domain=names, range=[values[place % len(values)] for place in range(len(names))])
+
+
+def row_axis(field: str, rows: Rows, **options: Any) -> alt.Y:
+    """A vertical axis with a place for each row, from top to bottom; `options` are those of the labels."""
+    names = list(dict.fromkeys(row[field.partition(":")[0]] for row in rows))
+    axis = alt.Axis(ticks=False, domain=False, **options)
+    return alt.Y(field, title=None, scale=alt.Scale(domain=names), axis=axis)
 
 
 def numbered(field: str, title: str, numbers: Sequence[int]) -> alt.X:

@@ -5,13 +5,14 @@ What is published is hollow and in a quiet colour, what was measured here is fil
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import altair as alt
 
 from pgtrial.model.published import Figure as PublishedFigure
-from pgtrial.report.charts.levels import CLIENTS, horizontal, lines, readings
-from pgtrial.report.charts.parts import Canvas, Figure
+from pgtrial.report.charts.levels import CLIENTS, Readings, cells, horizontal, lines, readings
+from pgtrial.report.charts.parts import Canvas, Figure, row_axis
 from pgtrial.report.data import StudyData
 from pgtrial.report.published import Contrast, beside, published_text, ratio_text
 
@@ -34,7 +35,7 @@ def published_charts(data: StudyData) -> list[Figure]:
     figures = [_ratios(found.contrasts)] if found.contrasts else []
     for published in found.published.figures:
         if published.over == "clients" and published.per_second is not None:
-            figures += _over_clients(data, published)
+            figures += _over_clients(data, published, published.per_second)
         elif published.over == "minute":
             figures.append(_over_minutes(published))
     return figures
@@ -46,41 +47,27 @@ def _ratios(contrasts: list[Contrast]) -> Figure:
     low, high = min(reach), max(reach)
     narrow = high / low < _NARROW
     pad = (high / low) ** 0.08
-    scale = alt.Scale(type="log", domain=[low / pad, high * pad], nice=False)
     ticks = alt.Undefined if narrow else [tick for tick in _TICKS if low / pad <= tick <= high * pad]
-    axis = alt.Axis(format=".3~f", labelExpr="datum.label && datum.label + 'x'", values=ticks, tickCount=5)
-    x = alt.X("value:Q", scale=scale, axis=axis, title="times as fast as the baseline")
-    y = alt.Y(
-        "row:N",
-        scale=alt.Scale(domain=[row["row"] for row in rows]),
-        title=None,
-        axis=alt.Axis(labelExpr=_LABEL, labelLimit=210, ticks=False, domain=False, labelPadding=10),
+    x = partial(
+        alt.X,
+        title="times as fast as the baseline",
+        scale=alt.Scale(type="log", domain=[low / pad, high * pad], nice=False),
+        axis=alt.Axis(format=".3~f", labelExpr="datum.label && datum.label + 'x'", values=ticks, tickCount=5),
     )
-    shape = alt.Shape(
-        "who:N",
-        title=None,
-        scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values())),
-        legend=alt.Legend(symbolFillColor="transparent"),
-    )
+    y = row_axis("row:N", rows, labelExpr=_LABEL, labelLimit=210, labelPadding=10)
+    shapes = alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values()))
+    shape = alt.Shape("who:N", title=None, scale=shapes, legend=alt.Legend(symbolFillColor="transparent"))
+    tooltip = ["who:N", alt.Tooltip("text:N", title="ratio"), alt.Tooltip("what:N", title="arms")]
+    encoded = {"x": x("value:Q"), "y": y, "shape": shape, "tooltip": tooltip}
     canvas = Canvas()
-    layers: list[Any] = [canvas.chart([{"one": 1}]).mark_rule(color="--soft").encode(x=alt.X("one:Q", scale=scale))]
-    bounded = [row for row in rows if row["low"] is not None and row["high"] is not None]
-    if bounded:
-        whisker = canvas.chart(bounded).mark_rule(strokeWidth=4, strokeCap="round", color="--accent", opacity=0.45)
-        layers.append(whisker.encode(x=alt.X("low:Q", scale=scale, axis=axis), x2="high:Q", y=y))
-    encoded = {
-        "x": x,
-        "y": y,
-        "shape": shape,
-        "tooltip": ["who:N", alt.Tooltip("text:N", title="ratio"), alt.Tooltip("what:N", title="arms")],
-    }
-    theirs = canvas.chart([row for row in rows if row["who"] == _THEIRS])
-    layers.append(theirs.mark_point(size=120, opacity=1, strokeWidth=2, color="--soft").encode(**encoded))
-    if ours := [row for row in rows if row["who"] == _OURS]:
-        layers.append(
-            canvas.chart(ours).mark_point(size=120, opacity=1, filled=True, color="--accent").encode(**encoded)
-        )
-    layers.append(canvas.chart(rows).mark_text(dy=-13, fontSize=11, color="--soft").encode(x=x, y=y, text="label:N"))
+    theirs, ours = (canvas.chart([row for row in rows if row["who"] == who]) for who in (_THEIRS, _OURS))
+    layers: list[Any] = [
+        canvas.chart([{"one": 1}]).mark_rule(color="--soft").encode(x=x("one:Q")),
+        canvas.whiskers(rows, x, y),
+        theirs.mark_point(size=120, opacity=1, strokeWidth=2, color="--soft").encode(**encoded),
+        ours.mark_point(size=120, opacity=1, filled=True, color="--accent").encode(**encoded),
+        canvas.chart(rows).mark_text(dy=-13, fontSize=11, color="--soft").encode(x=x("value:Q"), y=y, text="label:N"),
+    ]
     summary = "; ".join(f"{row['what']}: {row['who']} {row['text']}" for row in rows)
     alt_text = f"How many times as fast one arm is as another, published and in this study. {summary}."
     height = _ROW * len(rows) + 20
@@ -119,45 +106,41 @@ def _rows(contrasts: list[Contrast]) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _over_clients(data: StudyData, published: PublishedFigure) -> list[Figure]:
-    points = data.plan.load_points
-    cells = dict.fromkeys((p.scale, p.rate) for p in points if published.workload == p.workload)
-    figures = []
-    for scale, rate in cells:
-        inside = [i for i, p in enumerate(points) if (p.workload, p.scale, p.rate) == (published.workload, scale, rate)]
-        figures += _levels(data, published, f"{published.title}; here at scale {scale}", inside)
-    return figures
-
-
-def _levels(data: StudyData, published: PublishedFigure, title: str, inside: list[int]) -> list[Figure]:
-    found = readings(data, inside, CLIENTS)
-    if not found.levels or published.per_second is None:
-        return []
-    drawn: list[dict[str, Any]] = [
-        {"place": point.at, "tps": point.value * published.per_second, "series": series.name, "exact": series.exact}
+def _over_clients(data: StudyData, published: PublishedFigure, per_second: float) -> list[Figure]:
+    """A chart for each scale and rate of the figure's workload."""
+    theirs = [
+        {"place": point.at, "tps": point.value * per_second, "series": series.name, "exact": series.exact}
         for series in published.series
         for point in series.points
     ]
-    everywhere = [row for row in drawn if row["place"] is None]
-    somewhere = [row for row in drawn if row["place"] is not None]
+    figures = []
+    for (workload, scale, _), inside in cells(data, lambda point: (point.workload, point.scale, point.rate)).items():
+        found = readings(data, inside, CLIENTS)
+        if workload == published.workload and found.levels:
+            figures.append(_levels(f"{published.title}; here at scale {scale}", theirs, found))
+    return figures
+
+
+def _levels(title: str, theirs: list[dict[str, Any]], found: Readings) -> Figure:
+    everywhere = [row for row in theirs if row["place"] is None]
+    somewhere = [row for row in theirs if row["place"] is not None]
     places = sorted({*found.places, *(row["place"] for row in somewhere)})
     canvas = Canvas()
-    layers: list[Any] = lines(canvas.chart(found.levels), canvas.chart(found.trials), data.plan.arms, CLIENTS, places)
+    layers: list[Any] = lines(canvas, found, places)
     y = alt.Y("tps:Q", title=None)
     tooltip: list[Any] = ["series:N", alt.Tooltip("tps:Q", format=",.0f", title="published tps"), "exact:N"]
     if everywhere:
         level = canvas.chart(everywhere).encode(y=y, tooltip=tooltip)
+        words = level.mark_text(color="--soft", align="left", dy=-7, fontSize=11)
         layers.append(level.mark_rule(color="--soft", strokeDash=[5, 4], strokeWidth=1.5))
-        layers.append(
-            level.mark_text(color="--soft", align="left", dy=-7, fontSize=11).encode(x={"value": 4}, text="series:N")
-        )
+        layers.append(words.encode(x={"value": 4}, text="series:N"))
     if somewhere:
         point = canvas.chart(somewhere).encode(x=horizontal(CLIENTS, places), y=y, tooltip=tooltip)
         layers.append(point.mark_point(shape="diamond", size=110, strokeWidth=2, color="--soft", opacity=1))
         layers.append(point.mark_text(color="--soft", align="right", dx=-11, fontSize=11).encode(text="series:N"))
-    summary = "; ".join(f"{row['series']} {row['tps']:,.0f}" for row in drawn)
+    summary = "; ".join(f"{row['series']} {row['tps']:,.0f}" for row in theirs)
     alt_text = f"{title}, transactions per second. Published: {summary}. This study: {found.in_words()}."
-    return [canvas.figure(title, layers, 280, alt_text, "tps, two machines")]
+    return canvas.figure(title, layers, 280, alt_text, "tps, two machines")
 
 
 def _over_minutes(published: PublishedFigure) -> Figure:
@@ -172,14 +155,11 @@ def _over_minutes(published: PublishedFigure) -> Figure:
         y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s")),
         detail="series:N",
     )
-    tooltip: list[Any] = [
-        "series:N",
-        "minute:Q",
-        alt.Tooltip("value:Q", format=",.1f", title=f"published {published.unit}"),
-    ]
+    value = alt.Tooltip("value:Q", format=",.1f", title=f"published {published.unit}")
+    point = base.mark_point(shape="diamond", size=80, strokeWidth=2, color="--soft", opacity=1)
     layers = [
         base.mark_line(color="--soft", strokeWidth=1.5, strokeDash=[5, 4]),
-        base.mark_point(shape="diamond", size=80, strokeWidth=2, color="--soft", opacity=1).encode(tooltip=tooltip),
+        point.encode(tooltip=["series:N", "minute:Q", value]),
     ]
     summary = ", ".join(f"{row['value']:,.10g}" for row in rows)
     alt_text = f"{published.title}, {published.unit}, as published: {summary}. {published.note}"

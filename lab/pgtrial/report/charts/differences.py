@@ -1,0 +1,229 @@
+"""Differences to the baseline with their intervals: of speed against the margin, block by block, and of costs."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import altair as alt
+
+from pgtrial.model.records.results import BlockRatio, Claim, Cost
+from pgtrial.model.units import as_written, percent
+from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure, numbered, row_axis
+from pgtrial.report.data import StudyData
+from pgtrial.report.words import cost_text, in_regime, interval_text, is_wide
+from pgtrial.statistics.costs import clearly
+
+_ROW = 40
+_COST_ROW = 22
+"""Pixels."""
+
+_SHAPES = {
+    "better": "triangle-right",
+    "worse": "triangle-left",
+    "equivalent": "diamond",
+    "undecided": "circle",
+    "withheld": "cross",
+}
+_TICKS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100]
+
+
+def forest(data: StudyData) -> list[Figure]:
+    """One chart per arm against the baseline: the primary claim on top, then those of the load points."""
+    return [figure for claim in data.result.primary if (figure := _forest(data, claim)) is not None]
+
+
+def block_charts(data: StudyData) -> list[Figure]:
+    """One chart per arm against the baseline, with the blocks of one claim; the reader selects the claim.
+
+    A mark's shape shows which arm ran first.
+    """
+    return [figure for claim in data.result.primary if (figure := _blocks(data, claim)) is not None]
+
+
+def cost_charts(data: StudyData) -> list[Figure]:
+    """One chart for each arm but the baseline, the largest change first; of several load points the mean over them."""
+    arms = [arm for arm in data.plan.arms if arm != data.plan.baseline]
+    return [figure for arm in arms if (figure := _costs(data, arm)) is not None]
+
+
+def _forest(data: StudyData, primary: Claim) -> Figure | None:
+    several = len(data.labels) > 1
+    claims = [part for claim in [primary, *(data.result.claims(primary.arm) if several else [])] for part in claim.read]
+    rows = [row for claim in claims if (row := _row(data, claim)) is not None]
+    if not rows:
+        return None
+    margin = data.plan.margin
+    bounds = [value for row in rows for value in (row["low"], row["value"], row["high"]) if value is not None]
+    reach = max(abs(value) for value in [*bounds, margin * 1.6])
+    low, high = min(-0.15 * reach, *bounds), max(0.15 * reach, *bounds)
+    pad = 0.06 * (high - low)
+    title = f"{primary.arm} against {primary.baseline}"
+    speed = "goodput" if data.plan.measure == "goodput" else "speed by mean response time"
+    x = partial(
+        alt.X,
+        title=f"{speed} of {title}",
+        scale=alt.Scale(domain=[low - pad, high + pad], nice=False),
+        axis=alt.Axis(format="+.1~%" if reach < 0.05 else "+.0%", tickCount=6, labelExpr=ZERO_LABEL),
+    )
+    y = row_axis("label:N", rows, labelExpr="split(datum.label, '|')", labelLimit=190, labelPadding=10)
+    shape = alt.Shape("verdict:N", scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values())), legend=None)
+    tooltip = ["claim:N", alt.Tooltip("text:N", title="difference"), "verdict:N", "blocks:Q"]
+    canvas = Canvas()
+    band = canvas.chart([{"from": -margin, "to": margin}]).mark_rect(color="--band", opacity=1)
+    point = canvas.chart(rows).mark_point(filled=True, size=130, opacity=1, color="--accent")
+    words = canvas.chart(rows).mark_text(dy=-13, fontSize=11, color="--soft")
+    layers: list[Any] = [
+        band.encode(x=x("from:Q"), x2="to:Q"),
+        canvas.chart([{"zero": 0}]).mark_rule(color="--soft").encode(x="zero:Q"),
+        canvas.whiskers(rows, x, y),
+        point.encode(x=x("value:Q"), y=y, shape=shape, tooltip=tooltip),
+        words.encode(x=x("value:Q"), y=y, text="verdict:N"),
+    ]
+    shown = "; ".join(f"{row['claim']}: {row['text']}, {row['verdict']}" for row in rows)
+    alt_text = f"Difference of {title}, margin {as_written(margin)}. {shown}."
+    return canvas.figure(title, layers, _ROW * len(rows) + 20, alt_text, wide=True)
+
+
+def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:
+    """A claim as a row of the chart; before the first look the running estimate, without an interval."""
+    found = claim.difference
+    value = found.value if found else claim.running
+    if value is None:
+        return None
+    place = _load_point(data, claim) or f"all {len(data.labels)} load points, mean (primary)"
+    interval = f" ({interval_text(found, sign=True)})" if found and found.low is not None else ""
+    return {
+        "label": place.replace(", ", ",|", 1) + in_regime(claim).replace(", ", "|"),
+        "claim": _name(data, claim),
+        "value": value,
+        "low": found and found.low,
+        "high": found and found.high,
+        "verdict": claim.verdict,
+        "blocks": claim.blocks,
+        "text": f"{percent(value, sign=True)}{interval}",
+    }
+
+
+def _load_point(data: StudyData, claim: Claim) -> str | None:
+    """None: the claim is about the mean over several."""
+    return None if claim.load_point is None and len(data.labels) > 1 else data.labels[claim.load_point or 0]
+
+
+def _name(data: StudyData, claim: Claim) -> str:
+    return (_load_point(data, claim) or "mean over all load points") + in_regime(claim)
+
+
+def _blocks(data: StudyData, primary: Claim) -> Figure | None:
+    whole = [primary, *data.result.claims(primary.arm)]
+    claims = [part for claim in (whole if len(data.labels) > 1 else whole[1:]) for part in claim.read]
+    rows = [row for claim in claims for row in _ratios(data, claim)]
+    if not rows:
+        return None
+    names = list(dict.fromkeys(row["claim"] for row in rows))
+    select = alt.binding_select(options=names, name="Show ")
+    chosen = alt.param(name="claim", value=names[0], bind=select if len(claims) > 1 else alt.Undefined)
+    of_chosen = "datum.claim === claim"
+    y = alt.Y("value:Q", title=None, axis=alt.Axis(format="+.1~%", labelExpr=ZERO_LABEL), scale=alt.Scale(zero=True))
+    orders = list(dict.fromkeys(row["order"] for row in rows))
+    legend = alt.Legend(symbolFillColor="transparent", labelLimit=320)
+    canvas = Canvas()
+    dot = (
+        canvas.chart(rows)
+        .transform_filter(of_chosen)
+        .mark_point(size=90, opacity=1, color="--accent", fill="--accent")
+        .encode(
+            x=numbered("block:Q", primary.unit, sorted({row["block"] for row in rows})),
+            y=y,
+            shape=alt.Shape("order:N", title=None, sort=orders, legend=legend),
+            fillOpacity=alt.FillOpacity("fill:Q", scale=None, legend=None),
+            tooltip=["block:Q", alt.Tooltip("text:N", title="difference"), "order:N", "counted:N"],
+        )
+        .add_params(chosen)
+    )
+    zero = canvas.chart([{"zero": 0}]).mark_rule(color="--soft").encode(y="zero:Q")
+    intervals = [
+        {"claim": _name(data, claim), **dict(claim.difference)}
+        for claim in claims
+        if claim.difference is not None and claim.difference.low is not None
+    ]
+    base = canvas.chart(intervals).transform_filter(of_chosen)
+    band = base.mark_rect(color="--band", opacity=1).encode(y=alt.Y("low:Q", title=None), y2="high:Q")
+    estimate = base.mark_rule(color="--accent", opacity=0.55, strokeWidth=1.5).encode(y="value:Q")
+    shown = ", ".join(row["text"] for row in rows if row["claim"] == names[0])
+    title = f"{primary.arm} against {primary.baseline}"
+    alt_text = f"Difference of {title} {primary.unit} by {primary.unit}, {names[0]}: {shown}."
+    return canvas.figure(title, [band, zero, estimate, dot], 240, alt_text, "difference")
+
+
+def _ratios(data: StudyData, claim: Claim) -> list[dict[str, Any]]:
+    return [
+        {
+            "claim": _name(data, claim),
+            "block": ratio.block + 1,
+            "value": math.expm1(ratio.log_ratio),
+            "text": percent(math.expm1(ratio.log_ratio), sign=True),
+            "order": _order(data, claim, ratio),
+            "counted": "yes" if ratio.counted else "no",
+            "fill": float(ratio.counted),
+        }
+        for ratio in claim.ratios
+        if ratio.log_ratio is not None
+    ]
+
+
+def _order(data: StudyData, claim: Claim, ratio: BlockRatio) -> str:
+    pair = [arm for arm in ratio.order if arm in (claim.arm, claim.baseline)]
+    if claim.unit == "deployment":
+        return "mean over its blocks"
+    did = "ran" if data.plan.interleaving is None else "started"
+    return f"{pair[0]} {did} first" if pair else "order drawn at each load point"
+
+
+def _costs(data: StudyData, arm: str) -> Figure | None:
+    point = 0 if len(data.labels) == 1 else None
+    own = [cost for cost in data.result.costs if cost.arm == arm and cost.load_point == point]
+    rows = [row for cost in own if (row := _cost_row(cost, data.plan.margin)) is not None]
+    rows.sort(key=lambda row: -abs(math.log(row["value"])))
+    if not rows:
+        return None
+    low, high = min(row["low"] for row in rows), max(row["high"] for row in rows)
+    low, high = min(low, 0.9) / 1.05, max(high, 1.1) * 1.05
+    ticks = [tick for tick in _TICKS if low <= tick <= high]
+    x = partial(
+        alt.X,
+        title=f"cost of a transaction, {arm} / {data.plan.baseline}",
+        scale=alt.Scale(type="log", domain=[low, high], nice=False),
+        axis=alt.Axis(values=ticks, labelExpr="datum.value === 1 ? 'same' : 'x ' + datum.value"),
+    )
+    y = row_axis("what:N", rows, labelLimit=190)
+    colour = alt.Color("colour:N", scale=None)
+    tooltip = [alt.Tooltip("what:N", title="cost"), alt.Tooltip("text:N", title="difference"), "blocks:Q"]
+    canvas = Canvas()
+    estimate = canvas.chart(rows).mark_point(filled=True, size=90, opacity=1)
+    layers: list[Any] = [
+        canvas.chart([{"same": 1}]).mark_rule(color="--soft").encode(x=x("same:Q")),
+        canvas.whiskers(rows, x, y).encode(color=colour),
+        estimate.encode(x=x("value:Q"), y=y, color=colour, tooltip=tooltip),
+    ]
+    title = f"{arm} against {data.plan.baseline}"
+    words = "; ".join(f"{row['what']} {row['text']}" for row in rows)
+    alt_text = f"Costs of a transaction of {title}, largest change first: {words}."
+    return canvas.figure(title, layers, _COST_ROW * len(rows) + 30, alt_text, wide=True)
+
+
+def _cost_row(cost: Cost, margin: float) -> dict[str, Any] | None:
+    """A cost as a row of the chart; None where its difference is not known well enough to be drawn."""
+    found = cost.difference
+    if found is None or found.low is None or found.high is None or is_wide(found):
+        return None
+    return {
+        "what": cost.what,
+        "value": 1 + found.value,
+        "low": 1 + found.low,
+        "high": 1 + found.high,
+        "colour": "--accent" if clearly(cost, margin) else "--soft",
+        "text": cost_text(cost),
+        "blocks": cost.blocks,
+    }
