@@ -1,4 +1,4 @@
-"""What charts share: the figure, the making of its Vega-Lite specification, scales by arm."""
+"""What charts share: the figure, the making of its Vega-Lite specification, scales by arm, axes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import altair as alt
 
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [10, 4], [4, 2, 1, 2]]
+
+SECONDS = "second of the measured part"
+"""Title of the axis of seconds."""
 
 ZERO_LABEL = "datum.value === 0 ? '0' : datum.label"
 """Axis of signed differences: no sign before zero."""
@@ -110,3 +113,21 @@ def numbered(field: str, title: str, numbers: Sequence[int]) -> alt.X:
         axis=alt.Axis(grid=False, values=list(numbers), format="d", labelOverlap=True),
         scale=alt.Scale(domain=[numbers[0] - 0.5, numbers[-1] + 0.5], nice=False),
     )
+
+
+def seconds_axis(first: int, last: int) -> alt.X:
+    """The seconds, in a field `s`; the warm-up lies left of zero."""
+    return alt.X(
+        "s:Q",
+        title=SECONDS,
+        scale=alt.Scale(domain=[first, max(last, first + 1)], nice=False),
+        axis=alt.Axis(grid=False, tickMinStep=1),
+    )
+
+
+def start_of_measuring(canvas: Canvas, first: int, last: int) -> list[Any]:
+    """A rule at zero, if that is inside the chart."""
+    if not first < 0 < last:
+        return []
+    rule = canvas.chart([{"at": 0}]).mark_rule(color="--soft", strokeDash=[3, 3])
+    return [rule.encode(x=alt.X("at:Q", title=SECONDS))]

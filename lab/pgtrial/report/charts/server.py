@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
+import altair as alt
 import polars as pl
 
 from pgtrial.model.records.plan import LoadPoint
-from pgtrial.report.charts.parts import Canvas, Figure
-from pgtrial.report.charts.seconds import Line, bin_width, small_lines, stacked
+from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash, seconds_axis, start_of_measuring
 from pgtrial.report.data import StudyData
 from pgtrial.report.series import (
     CPU,
@@ -23,76 +26,36 @@ from pgtrial.report.series import (
     provider_unit,
 )
 
-_LEGEND_COLUMNS = 3
-"""The names of wait events are long, and two charts stand side by side."""
+_MOST_BINS = 60
+"""Bins of one chart, which keeps the page small."""
+
+_LINES_HEIGHT = 130
+
+Line = Sequence[tuple[int, float]]
+"""Second and value, in ascending order."""
 
 
 def wait_charts(data: StudyData) -> list[Figure]:
-    """The mean of an arm's trials; the warm-up lies left of zero."""
-    if not data.waits:
-        return []
+    """Active sessions, the mean of an arm's trials; the warm-up lies left of zero."""
     events = events_shown(data)
-    return [figure for point in data.plan.load_points for figure in _wait_charts_at(data, point, events)]
-
-
-def _wait_charts_at(data: StudyData, point: LoadPoint, events: list[str]) -> list[Figure]:
-    step = bin_width(data)
-    loads = {arm: active_sessions(data, point, arm, step) for arm in data.plan.arms}
-    loads = {arm: load for arm, load in loads.items() if not load.is_empty()}
-    totals = [load.group_by("second").agg(pl.col("sessions").sum())["sessions"].max() for load in loads.values()]
-    most = max((float(str(total)) for total in totals), default=0.0)
-    return [_wait_chart(arm, point, load, events, most) for arm, load in loads.items()]
-
-
-def _wait_chart(arm: str, point: LoadPoint, load: pl.DataFrame, events: list[str], most: float) -> Figure:
-    seconds = sorted(set(load["second"].to_list()))
-    parts: dict[str, list[float]] = {}
-    for event in events:
-        # OTHER is what has no name of its own
-        named = load.filter(~pl.col("event").is_in(events) if event == OTHER else pl.col("event") == event)
-        sums = dict(named.group_by("second").agg(pl.col("sessions").sum()).iter_rows())
-        if sums:
-            parts[event] = [round(sums.get(second, 0.0), 2) for second in seconds]
-    canvas = Canvas()
-    layers = stacked(canvas, seconds, parts, _colours(events), most, unit="active sessions", columns=_LEGEND_COLUMNS)
-    largest = sorted(parts, key=lambda event: -sum(parts[event]))[:3]
-    summary = ", ".join(f"{event} {sum(parts[event]) / len(seconds):.1f}" for event in largest)
-    title = f"{arm}: {point.label}"
-    text = f"Active sessions by wait event, {title}; on average {summary}."
-    return canvas.figure(title, layers, 180, text, "active sessions")
-
-
-def _colours(events: list[str]) -> dict[str, str]:
     names = {CPU: "--wait-cpu", OTHER: "--wait-other"}
-    return {event: names.get(event, f"--wait-{place}") for place, event in enumerate(events)}
-
-
-@dataclass(frozen=True)
-class _Quantity:
-    title: str
-    unit: str
-    source: str
-    name: str
-    factor: float
-    least: float
-    """Drawn where some arm reaches it."""
-
-
-_QUANTITIES = (
-    _Quantity("Device reads", "MB/s", "device", "read_bytes", MB, 0.1),
-    _Quantity("Device writes", "MB/s", "device", "written_bytes", MB, 0.1),
-    _Quantity("Memory to be written", "MB dirty", "memory", "dirty_bytes", MB, 10.0),
-    _Quantity("Some process waited for a CPU", "% of the time", "pressure", "cpu_some_s", 100.0, 5.0),
-    _Quantity("Some process waited for I/O", "% of the time", "pressure", "io_some_s", 100.0, 5.0),
-    _Quantity("Some process waited for memory", "% of the time", "pressure", "memory_some_s", 100.0, 1.0),
-)
+    colours = {event: names.get(event, f"--wait-{place}") for place, event in enumerate(events)}
+    # OTHER is what has no name of its own
+    part = pl.when(pl.col("event").is_in(events)).then(pl.col("event")).otherwise(pl.lit(OTHER))
+    step = _bin_width(data)
+    figures = []
+    for point in data.plan.load_points:
+        loads = {arm: active_sessions(data, point, arm, step) for arm in data.plan.arms}
+        parts = {arm: load.select("second", part=part, value="sessions") for arm, load in loads.items()}
+        figures += _stacks(_WAITS, point, parts, colours)
+    return figures
 
 
 def work_charts(data: StudyData) -> list[Figure]:
     """The mean of an arm's trials; none if the host was not observed."""
     if not data.observed:
         return []
-    step = bin_width(data)
+    step = _bin_width(data)
     return [
         figure
         for point in data.plan.load_points
@@ -100,51 +63,106 @@ def work_charts(data: StudyData) -> list[Figure]:
     ]
 
 
-def _quantities(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:
-    figures = []
-    for quantity in _QUANTITIES:
-        lines = {arm: _host_line(data, point, arm, quantity, step) for arm in data.plan.arms}
-        known = {arm: line for arm, line in lines.items() if line}
-        if any(value >= quantity.least for line in known.values() for _, value in line):
-            figures.append(small_lines(f"{quantity.title}: {point.label}", quantity.unit, data.plan.arms, known))
-    return figures
-
-
-def _host_line(data: StudyData, point: LoadPoint, arm: str, quantity: _Quantity, step: int) -> Line:
-    """The quantity in every bin in which its source was observed."""
-    seen = host_series(data, point, arm, quantity.source, step)
-    values = dict(seen.filter(pl.col("name") == quantity.name).select("second", "value").iter_rows())
-    return [(second, quantity.factor * values.get(second, 0.0)) for second in sorted(set(seen["second"]))]
-
-
 def _cpu(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:
-    """One stacked chart for each arm, on one scale."""
+    modes = {name: mode for mode, names in CPU_MODES.items() for name in names}
+    colours = {mode: f"--wait-{place + 1}" for place, mode in enumerate(CPU_MODES)}
+    part = pl.col("name").replace_strict(modes, default=None)
+    at_work = pl.when(part.is_not_null()).then(pl.col("value")).otherwise(0.0)
     seen = {arm: host_series(data, point, arm, "cpu", step) for arm in data.plan.arms}
-    modes = {arm: _by_mode(frame) for arm, frame in seen.items() if not frame.is_empty()}
-    most = max((max(map(sum, zip(*rows.values(), strict=True))) for _, rows in modes.values()), default=0.0)
-    return [_cpu_chart(arm, point, seconds, rows, most) for arm, (seconds, rows) in modes.items()]
+    parts = {arm: frame.select("second", part=part, value=at_work) for arm, frame in seen.items()}
+    return _stacks(_CPU, point, parts, colours)
 
 
-def _by_mode(frame: pl.DataFrame) -> tuple[list[int], dict[str, list[float]]]:
-    """The seconds, and for each mode CPUs at every one of them."""
-    seconds = sorted(set(frame["second"]))
-    rows = {}
-    for mode, names in CPU_MODES.items():
-        sums = frame.filter(pl.col("name").is_in(names)).group_by("second").agg(pl.col("value").sum())
-        values = dict(sums.iter_rows())
-        rows[mode] = [round(values.get(second, 0.0), 3) for second in seconds]
-    return seconds, rows
+@dataclass(frozen=True)
+class _Stack:
+    """How parts that add up are drawn."""
+
+    title: str
+    """What stands before the arm and the load point."""
+    text: str
+    unit: str
+    of_part: str
+    """The unit of one part."""
+    height: int
+    legend: alt.Legend
+    digits: str
+    """Of the means in the alternative text."""
+    told: int | None = None
+    """How many parts it names, the largest first; None: all in their order."""
 
 
-def _cpu_chart(arm: str, point: LoadPoint, seconds: list[int], modes: dict[str, list[float]], most: float) -> Figure:
-    parts = {mode: values for mode, values in modes.items() if any(values)}
-    colours = {mode: f"--wait-{place + 1}" for place, mode in enumerate(modes)}
+# the names of wait events are long, and two charts stand side by side
+_WAITS = _Stack(
+    "", "Active sessions by wait event", "active sessions", "active sessions", 180, alt.Legend(columns=3), ".1f", 3
+)
+_CPU = _Stack("CPU, ", "CPUs of the host by what they did", "CPUs at work", "CPUs", 130, alt.Legend(), ".2f")
+
+
+def _stacks(
+    look: _Stack, point: LoadPoint, arms: Mapping[str, pl.DataFrame], colours: Mapping[str, str]
+) -> list[Figure]:
+    """A chart for each arm that was observed, on one scale; of frames with the columns second, part and value.
+
+    The parts are stacked in the order of `colours`; others are not drawn.
+    """
+    known = {arm: frame for arm, frame in arms.items() if not frame.is_empty()}
+    totals = [frame.group_by("second").agg(pl.col("value").sum())["value"].max() for frame in known.values()]
+    most = max((float(str(total)) for total in totals), default=0.0)
+    return [_stack(look, f"{look.title}{arm}: {point.label}", known[arm], colours, most) for arm in known]
+
+
+def _stack(look: _Stack, title: str, frame: pl.DataFrame, colours: Mapping[str, str], most: float) -> Figure:
+    wide = frame.pivot("part", index="second", values="value", aggregate_function="sum").fill_null(0.0).sort("second")
+    seconds = wide["second"].to_list()
+    parts = {part: wide[part].round(3).to_list() for part in colours if part in wide.columns}
+    rows: list[dict[str, Any]] = [
+        {"part": part, "place": place, "s": seconds, "n": parts[part]}
+        for place, part in enumerate(colours)
+        if any(parts.get(part, []))
+    ]
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     canvas = Canvas()
-    layers = stacked(canvas, seconds, parts, colours, most, unit="CPUs")
-    summary = ", ".join(f"{mode} {sum(values) / len(seconds):.2f}" for mode, values in parts.items())
-    title = f"CPU, {arm}: {point.label}"
-    text = f"CPUs of the host by what they did, {title}; on average {summary}."
-    return canvas.figure(title, layers, 130, text, "CPUs at work")
+    area = (
+        canvas.chart(rows)
+        .transform_flatten(["s", "n"])
+        .mark_area(opacity=0.85, line=False)
+        .encode(
+            x=seconds_axis(seconds[0], seconds[-1]),
+            y=alt.Y("n:Q", title=None, stack="zero", scale=alt.Scale(domain=[0, most])),
+            color=alt.Color("part:N", title=None, sort=None, scale=scale, legend=look.legend),
+            order=alt.Order("place:Q"),
+            tooltip=["part:N", "s:Q", alt.Tooltip("n:Q", format=".2f", title=look.of_part)],
+        )
+    )
+    means = [(row["part"], sum(row["n"]) / len(seconds)) for row in rows]
+    if look.told is not None:
+        means = sorted(means, key=lambda each: -each[1])[: look.told]
+    summary = ", ".join(f"{part} {mean:{look.digits}}" for part, mean in means)
+    layers = [area, *start_of_measuring(canvas, seconds[0], seconds[-1])]
+    text = f"{look.text}, {title}; on average {summary}."
+    return canvas.figure(title, layers, look.height, text, look.unit)
+
+
+_QUANTITIES = (
+    ("Device reads", "MB/s", "device", "read_bytes", MB, 0.1),
+    ("Device writes", "MB/s", "device", "written_bytes", MB, 0.1),
+    ("Memory to be written", "MB dirty", "memory", "dirty_bytes", MB, 10.0),
+    ("Some process waited for a CPU", "% of the time", "pressure", "cpu_some_s", 100.0, 5.0),
+    ("Some process waited for I/O", "% of the time", "pressure", "io_some_s", 100.0, 5.0),
+    ("Some process waited for memory", "% of the time", "pressure", "memory_some_s", 100.0, 1.0),
+)
+"""Title, unit, source, name, the factor to the unit, and the value from which on it is drawn."""
+
+
+def _quantities(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:
+    """Each quantity in all bins in which its source was observed."""
+    figures = []
+    for title, unit, source, name, factor, least in _QUANTITIES:
+        value = pl.col("value").filter(pl.col("name") == name).sum() * factor
+        seen = {arm: host_series(data, point, arm, source, step) for arm in data.plan.arms}
+        lines = {arm: frame.group_by("second").agg(value).sort("second").rows() for arm, frame in seen.items()}
+        figures += _lines(f"{title}: {point.label}", unit, lines, least=least)
+    return figures
 
 
 _MOST_CHARTS = 16
@@ -156,8 +174,7 @@ def provider_charts(data: StudyData) -> list[Figure]:
     spans = [int(span) for frame in data.provider.values() for span in frame["span_s"].unique()]
     if not spans:
         return []
-    span = max(spans)
-    step = bin_width(data, span)
+    step = _bin_width(data, max(spans))
     points = data.plan.load_points
     shown = provider_metrics_of(data)[: max(2, _MOST_CHARTS // len(points))]
     figures = []
@@ -165,11 +182,7 @@ def provider_charts(data: StudyData) -> list[Figure]:
         series = {arm: provider_series(data, point, arm, step) for arm in data.plan.arms}
         for metric in shown:
             lines = {arm: _provider_line(frame, metric, step) for arm, frame in series.items()}
-            known = {arm: line for arm, line in lines.items() if line}
-            if known:
-                title = f"{metric}: {point.label}"
-                unit = provider_unit(metric)
-                figures.append(small_lines(title, unit, data.plan.arms, known, interpolate="step-after"))
+            figures += _lines(f"{metric}: {point.label}", provider_unit(metric), lines, interpolate="step-after")
     return figures
 
 
@@ -177,3 +190,45 @@ def _provider_line(series: pl.DataFrame, metric: str, step: int) -> Line:
     """The metric's values; the last one is repeated at the end of its time."""
     line = list(series.filter(pl.col("name") == metric).select("second", "value").iter_rows())
     return [*line, *((second + step, value) for second, value in line[-1:])]
+
+
+def _bin_width(data: StudyData, multiple_of: int = 1) -> int:
+    """Seconds of a bin of a study's charts over its seconds."""
+    if data.every_second:
+        return multiple_of
+    return multiple_of * math.ceil((data.plan.warmup_s + data.observed_s) / _MOST_BINS / multiple_of)
+
+
+def _lines(
+    title: str,
+    unit: str,
+    lines: Mapping[str, Line],
+    *,
+    least: float = -math.inf,
+    interpolate: Literal["linear", "step-after"] = "linear",
+) -> list[Figure]:
+    """One figure, or none where no arm reaches `least`. Arms without a line are left out, others keep their colours."""
+    if not any(value >= least for line in lines.values() for _, value in line):
+        return []
+    known = {arm: line for arm, line in lines.items() if line}
+    rows: list[dict[str, Any]] = [
+        {"arm": arm, "s": [second for second, _ in line], "v": [float(f"{value:.4g}") for _, value in line]}
+        for arm, line in known.items()
+    ]
+    first, last = min(row["s"][0] for row in rows), max(row["s"][-1] for row in rows)
+    canvas = Canvas()
+    drawn = (
+        canvas.chart(rows)
+        .transform_flatten(["s", "v"])
+        .mark_line(strokeWidth=2, interpolate=interpolate)
+        .encode(
+            x=seconds_axis(first, last),
+            y=alt.Y("v:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s", tickCount=4)),
+            color=arm_colour(list(lines)),
+            strokeDash=arm_dash(list(lines)),
+            tooltip=["arm:N", "s:Q", alt.Tooltip("v:Q", format=",.4~g", title=unit)],
+        )
+    )
+    summary = ", ".join(f"{arm} {sum(v for _, v in line) / len(line):.4g}" for arm, line in known.items())
+    text = f"{title}, {unit}, by second; on average {summary}."
+    return [canvas.figure(title, [drawn, *start_of_measuring(canvas, first, last)], _LINES_HEIGHT, text, unit)]

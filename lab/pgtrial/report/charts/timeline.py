@@ -7,8 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash
-from pgtrial.report.charts.seconds import SECONDS, seconds_axis
+from pgtrial.report.charts.parts import SECONDS, Canvas, Figure, arm_colour, arm_dash, seconds_axis
 from pgtrial.report.data import StudyData, whole_seconds
 
 _MOST_POINTS = 150

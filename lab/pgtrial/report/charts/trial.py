@@ -9,8 +9,7 @@ import altair as alt
 import polars as pl
 
 from pgtrial.model.records.trial import Trial
-from pgtrial.report.charts.parts import Canvas, Figure
-from pgtrial.report.charts.seconds import seconds_axis, start_of_measuring
+from pgtrial.report.charts.parts import Canvas, Figure, seconds_axis, start_of_measuring
 from pgtrial.report.charts.server import provider_charts, wait_charts, work_charts
 from pgtrial.report.data import StudyData, whole_seconds
 
