@@ -35,16 +35,14 @@ def canary_chart(data: StudyData) -> list[Figure]:
                "taken:N"]  # fmt: skip
     canvas = Canvas()
     base = canvas.chart(rows).encode(x=numbered("canary:Q", "canary", numbers), y=y, color=arm_colour(names, "probe:N"))
-    layers: list[Any] = [canvas.chart([{"zero": 0}]).mark_rule(color="--soft").encode(y="zero:Q")]
-    if marked:
-        spans = canvas.chart(marked)
-        layers.insert(0, spans.mark_rect(color="--band", opacity=1).encode(x=alt.X("from:Q"), x2="to:Q"))
-        layers.append(
-            spans.transform_calculate(middle="(datum.from + datum.to) / 2")
-            .mark_text(color="--soft", fontSize=11, baseline="bottom", dy=-2)
-            .encode(x=alt.X("middle:Q"), y=alt.value(0), text="label:N")
-        )
-    layers += [
+    spans = canvas.chart(marked)
+    words = spans.transform_calculate(middle="(datum.from + datum.to) / 2")
+    layers: list[Any] = [
+        spans.mark_rect(color="--band", opacity=1).encode(x="from:Q", x2="to:Q"),
+        canvas.chart([{"zero": 0}]).mark_rule(color="--soft").encode(y="zero:Q"),
+        words.mark_text(color="--soft", fontSize=11, baseline="bottom", dy=-2).encode(
+            x="middle:Q", y=alt.value(0), text="label:N"
+        ),
         base.mark_line(strokeWidth=1.5, opacity=0.6).encode(strokeDash=arm_dash(names, "probe:N")),
         base.mark_point(filled=True, size=60, opacity=1).encode(shape=arm_shape(names, "probe:N"), tooltip=tooltip),
     ]

@@ -8,7 +8,6 @@ from typing import Any
 import altair as alt
 
 from pgtrial.model.latencies import Latencies
-from pgtrial.model.records.trial import TaskTimes
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash
 from pgtrial.report.data import StudyData
 
@@ -17,6 +16,9 @@ _STEP = 0.005
 
 _LIMITS_S = (0.1, 1.0, 10.0)
 """Nielsen's limits of response times."""
+
+_PARTS = {"in the queue": "queue_us", "on the server": "service_us"}
+"""Where the time of a task goes, and the field of its times."""
 
 
 def task_charts(data: StudyData) -> list[Figure]:
@@ -75,30 +77,24 @@ def _half(curve: list[tuple[float, float]]) -> str:
 
 def _parts(data: StudyData) -> Figure | None:
     """The mean over an arm's trials, so that the parts add up to the mean response time of completed tasks."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for arm in data.plan.arms:
         tasks = [trial.tasks for trial in data.trials if trial.arm == arm and trial.tasks is not None]
-        for place, (name, times) in enumerate(
-            (("in the queue", [t.queue_us for t in tasks]), ("on the server", [t.service_us for t in tasks]))
-        ):
-            if (mean := _mean_s(times)) is not None:
-                rows.append({"arm": arm, "part": name, "s": mean, "place": place})
+        for place, (name, field) in enumerate(_PARTS.items()):
+            known = [times.mean / 1e6 for task in tasks if (times := getattr(task, field)) is not None]
+            if known:
+                rows.append({"arm": arm, "part": name, "s": sum(known) / len(known), "place": place})
     if not rows:
         return None
     canvas = Canvas()
-    colour = alt.Color(
-        "part:N",
-        title=None,
-        sort=None,
-        scale=alt.Scale(domain=["in the queue", "on the server"], range=["--wait-other", "--wait-cpu"]),
-    )
+    scale = alt.Scale(domain=list(_PARTS), range=["--wait-other", "--wait-cpu"])
     bars = (
         canvas.chart(rows)
         .mark_bar(height=22)
         .encode(
             x=alt.X("s:Q", title="mean time of completed tasks, s", stack="zero", axis=alt.Axis(format="~g")),
             y=alt.Y("arm:N", title=None, sort=data.plan.arms),
-            color=colour,
+            color=alt.Color("part:N", title=None, sort=None, scale=scale),
             order=alt.Order("place:Q"),
             tooltip=["arm:N", "part:N", alt.Tooltip("s:Q", format=".3~g")],
         )
@@ -106,8 +102,3 @@ def _parts(data: StudyData) -> Figure | None:
     summary = "; ".join(f"{row['arm']} {row['s']:.3g} s {row['part']}" for row in rows)
     text = f"Mean time of completed tasks by where it went: {summary}."
     return canvas.figure("Queue and server", [bars], 40 + 48 * len(data.plan.arms), text, "s")
-
-
-def _mean_s(times: list[TaskTimes | None]) -> float | None:
-    known = [time.mean / 1e6 for time in times if time is not None]
-    return sum(known) / len(known) if known else None

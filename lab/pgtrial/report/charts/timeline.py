@@ -31,49 +31,35 @@ def _figure(data: StudyData, point: int) -> Figure | None:
     if not rows:
         return None
     blocks = sorted({row["block"] for row in rows})
-    block = alt.param(
-        name="block",
-        value=None,
-        bind=alt.binding_select(
-            options=[None, *blocks], labels=["all blocks", *(f"block {b}" for b in blocks)], name="Show "
-        ),
-    )
+    labels = ["all blocks", *(f"block {b}" for b in blocks)]
+    select = alt.binding_select(options=[None, *blocks], labels=labels, name="Show ")
+    block = alt.param(name="block", value=None, bind=select)
     first, last = min(row["s"][0] for row in rows), max(row["s"][-1] for row in rows)
     x = seconds_axis(first, last)
     y = alt.Y("tps:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s"))
     canvas = Canvas()
-    base = (
-        canvas.chart(rows).transform_flatten(["s", "tps"]).transform_filter("block === null || datum.block === block")
-    )
+    warmup = canvas.chart([{"from": min(first, 0), "to": 0}]).mark_rect(color="--band", opacity=0.7)
+    base = canvas.chart(rows).transform_flatten(["s", "tps"])
+    base = base.transform_filter("block === null || datum.block === block")
+    levels = _levels(data, point)
+    shown = canvas.chart(levels).transform_filter("block === datum.block")
+    colour = arm_colour(arms)
     tooltip = ["arm:N", "block:Q", "trial:Q", "s:Q", alt.Tooltip("tps:Q", format=",.0f")]
-    layers: list[Any] = []
-    if first < 0:
-        warmup = canvas.chart([{"from": first, "to": 0}]).mark_rect(color="--band", opacity=0.7)
-        layers.append(warmup.encode(x=alt.X("from:Q", title=SECONDS), x2="to:Q"))
-    layers.append(
+    layers: list[Any] = [
+        warmup.encode(x=alt.X("from:Q", title=SECONDS), x2="to:Q"),
         base.mark_line(strokeWidth=1, opacity=0.35)
-        .encode(x=x, y=y, color=arm_colour(arms), detail="trial:N", tooltip=tooltip)
-        .add_params(block)
-    )
-    layers.append(
+        .encode(x=x, y=y, color=colour, detail="trial:N", tooltip=tooltip)
+        .add_params(block),
         base.transform_aggregate(tps="median(tps)", groupby=["arm", "s"])
         .mark_line(strokeWidth=2.5)
-        .encode(x=x, y=y, color=arm_colour(arms), strokeDash=arm_dash(arms))
-    )
-    levels = _levels(data, point)
-    if levels:
-        shown = canvas.chart(levels).transform_filter("block === datum.block")
-        layers.append(
-            shown.mark_rule(strokeWidth=3, opacity=0.9, clip=True).encode(
-                x=alt.X("from:Q", title=None), x2="to:Q", y="tps:Q", color=arm_colour(arms), tooltip=_LEVEL
-            )
-        )
-        changes = shown.transform_filter("datum.changed")
-        layers.append(
-            changes.mark_rule(strokeWidth=1.5, strokeDash=[2, 3]).encode(
-                x=alt.X("to:Q", title=None), color=arm_colour(arms), tooltip=_LEVEL
-            )
-        )
+        .encode(x=x, y=y, color=colour, strokeDash=arm_dash(arms)),
+        shown.mark_rule(strokeWidth=3, opacity=0.9, clip=True).encode(
+            x=alt.X("from:Q", title=None), x2="to:Q", y="tps:Q", color=colour, tooltip=_LEVEL
+        ),
+        shown.transform_filter("datum.changed")
+        .mark_rule(strokeWidth=1.5, strokeDash=[2, 3])
+        .encode(x=alt.X("to:Q", title=None), color=colour, tooltip=_LEVEL),
+    ]
     alt_text = (
         f"tps by second of {len(rows)} trials, {load_point.label}, from second {first} (warm-up) to {last}; "
         "the same numbers are in each trial's timeline.parquet."
@@ -106,10 +92,10 @@ def _levels(data: StudyData, point: int) -> list[dict[str, Any]]:
                 end = data.measured_s
                 rows.append(_level(cell.arm, None, cell.settled_s.median, end, cell.after.median, changed=False))
         for trial in cell.not_flat:
+            parts = trial.regime.segments
             rows += [
-                _level(cell.arm, trial.block + 1, part.start_s, part.end_s, part.tps, changed=last is not part)
-                for last in trial.regime.segments[-1:]
-                for part in trial.regime.segments
+                _level(cell.arm, trial.block + 1, part.start_s, part.end_s, part.tps, changed=part is not parts[-1])
+                for part in parts
             ]
     return rows
 

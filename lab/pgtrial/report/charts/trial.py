@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 import altair as alt
@@ -50,13 +51,12 @@ def _throughput(data: StudyData, trial: Trial) -> list[Figure]:
         strokeWidth=2, color="--accent", point=len(rows) == 1
     )
     y = alt.Y("tps:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s"))
+    marks = canvas.chart(failed).mark_rule(color="--bad", strokeWidth=2, opacity=0.5)
     layers: list[Any] = [
         line.encode(x=x, y=y, tooltip=["s:Q", alt.Tooltip("tps:Q", format=",.0f")]),
         *start_of_measuring(canvas, first, last),
+        marks.encode(x=x, tooltip=["s:Q", "failures:Q"]),
     ]
-    if failed:
-        marks = canvas.chart(failed).mark_rule(color="--bad", strokeWidth=2, opacity=0.5)
-        layers.append(marks.encode(x=x, tooltip=["s:Q", "failures:Q"]))
     measured = [committed for second, committed in rows if second >= 0]
     text = f"Committed transactions by second, from second {first} to {last}"
     if measured:
@@ -85,12 +85,8 @@ def _latency(data: StudyData, trial: Trial) -> list[Figure]:
             tooltip=["what:N", "s:Q", alt.Tooltip("ms:Q", format=",.3~f")],
         )
     )
-    summary = ", ".join(f"{name} {_mean(rows, name):.3g} ms" for name in names)
+    means = {name: fmean(row["ms"] for row in rows if row["what"] == name) for name in names}
+    summary = ", ".join(f"{name} {mean:.3g} ms" for name, mean in means.items())
     text = f"Latency by second, logarithmic scale; on average over the seconds {summary}."
     layers: list[Any] = [line, *start_of_measuring(canvas, first, last)]
     return [canvas.figure("Latency", layers, _HEIGHT, text, "ms", wide=True)]
-
-
-def _mean(rows: list[dict[str, Any]], name: str) -> float:
-    values = [row["ms"] for row in rows if row["what"] == name]
-    return float(sum(values) / len(values))
