@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from typing import Any
 
@@ -29,22 +29,19 @@ _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", 
 def render(data: StudyData, parts: Sequence[Section]) -> str:
     """The whole page."""
     short = brief(data.result, data.plan)
-    return (
-        templates("page")
-        .get_template("report.html.j2")
-        .render(
-            data=data,
-            result=data.result,
-            claims=cards(data, short),
-            brief=short.lines(),
-            title=title,
-            sections=parts,
-            design=design(data),
-            styles=_inline("report.css"),
-            scripts=_inline("report.js"),
-            vega=vega(),
-            specs=specs(parts),
-        )
+    page = templates("page").get_template("report.html.j2")
+    return page.render(
+        data=data,
+        result=data.result,
+        claims=cards(data, short),
+        brief=short.lines(),
+        title=title,
+        sections=parts,
+        design=design(data),
+        styles=_inline("report.css"),
+        scripts=_inline("report.js"),
+        vega=vega(),
+        specs=specs(parts),
     )
 
 
@@ -128,12 +125,9 @@ def _inline(name: str) -> Markup:
 @cache
 def vega() -> Markup:
     """Vega, Vega-Lite and Vega-Embed in one script; to make it takes longer than the rest of most reports."""
-    bundle = kept(f"vega-{version('vl-convert-python')}.js", _bundled_vega)
+    make = partial(vl_convert.javascript_bundle, "window.vegaEmbed = vegaEmbed;")
+    bundle = kept(f"vega-{version('vl-convert-python')}.js", make)
     return Markup(bundle.replace("</script", "<\\/script"))
-
-
-def _bundled_vega() -> str:
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def specs(parts: Sequence[Section]) -> Markup:

@@ -85,8 +85,7 @@ _TOPICS = (
         "statements",
         "Statements",
         "What became of the statements of the replay, by template: statements that differ in their values alone.",
-        (),
-        [statements.statement_tables, statements.plan_tables],
+        tables=[statements.statement_tables, statements.plan_tables],
         folded=False,
     ),
     Topic(
@@ -94,8 +93,7 @@ _TOPICS = (
         "Regimes",
         "Trials whose speed went from one level to another while it was measured. An average across such a change is "
         "the speed of nothing, so the time before it (the burst) and after it (the sustained level) are read apart.",
-        (),
-        [results.regime_table],
+        tables=[results.regime_table],
         folded=False,
     ),
     Topic(
@@ -174,16 +172,14 @@ _TOPICS = (
         "Where it ran",
         "Which machine did what, and how the load came to the servers. The way is a part of what a client sees: it is "
         "fair only where it is the same for all arms.",
-        (),
-        [where.where_tables],
+        tables=[where.where_tables],
         folded=False,
     ),
     Topic(
         "facts",
         "What was compared",
         "Facts collected inside each running arm.",
-        (),
-        [where.facts_tables],
+        tables=[where.facts_tables],
         folded=False,
     ),
     Topic(
@@ -191,32 +187,17 @@ _TOPICS = (
         "What this machine can tell",
         "From the self-test of this machine: how long it takes to find a difference, how many studies of two arms that "
         "are alike got a verdict, and how many studies found a difference that was planted.",
-        (),
-        [certificate.certificate_tables],
+        tables=[certificate.certificate_tables],
     ),
-    Topic(
-        "failures",
-        "Failures",
-        "",
-        (),
-        [trials.failure_tables],
-        folded=False,
-    ),
+    Topic("failures", "Failures", "", tables=[trials.failure_tables], folded=False),
     Topic(
         "method",
         "How it was measured",
         "",
-        (),
-        [results.look_table, results.steadiness_table, trials.client_table, trials.phase_table],
+        tables=[results.look_table, results.steadiness_table, trials.client_table, trials.phase_table],
         folded=False,
     ),
-    Topic(
-        "trials",
-        "All trials",
-        "",
-        (),
-        [trials.trial_table, results.regime_trial_table],
-    ),
+    Topic("trials", "All trials", "", tables=[trials.trial_table, results.regime_trial_table]),
 )
 
 
