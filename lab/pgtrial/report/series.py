@@ -127,10 +127,9 @@ def measured_load(data: StudyData, point: LoadPoint, arm: str) -> dict[str, floa
 def events_shown(data: StudyData) -> list[str]:
     """CPU and the largest wait events over the whole study, in the order in which they are shown."""
     sums: dict[str, float] = {}
-    for point in data.plan.load_points:
-        for arm in data.plan.arms:
-            for event, sessions in (measured_load(data, point, arm) or {}).items():
-                sums[event] = sums.get(event, 0.0) + sessions
+    for point, arm in data.cells:
+        for event, sessions in (measured_load(data, point, arm) or {}).items():
+            sums[event] = sums.get(event, 0.0) + sessions
     sums.pop(CPU, None)
     largest = sorted(sums, key=lambda event: (-sums[event], event))[:SHOWN]
     return [CPU, *largest, *([OTHER] if len(sums) > SHOWN else [])]

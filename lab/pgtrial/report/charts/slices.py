@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import altair as alt
@@ -52,11 +53,7 @@ def _slices(data: StudyData, point: LoadPoint) -> Figure | None:
     shown = [row for _, row in all_of_block[:_MOST_SLICES]]
     borders = sorted({round(at, 4) for row in shown for at in (row.planned_begin_s, row.planned_end_s)})
     x_scale = alt.Scale(domain=[borders[0], max(borders[-1], *(row["end"] for row in rows))], nice=False, zero=False)
-    title = "seconds since the start of the load"
-
-    def x(field: str) -> alt.X:
-        return alt.X(field, title=title, scale=x_scale, axis=alt.Axis(grid=False))
-
+    x = partial(alt.X, title="seconds since the start of the load", scale=x_scale, axis=alt.Axis(grid=False))
     y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s"))
     tooltip = ["arm:N", "round:Q", "planned:N", alt.Tooltip("begin:Q", format=".3f", title="really from"),
                alt.Tooltip("end:Q", format=".3f", title="to"),
