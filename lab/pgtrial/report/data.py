@@ -18,7 +18,7 @@ from pgtrial.model.records.machine import Certificate
 from pgtrial.model.records.plan import LoadPoint, Plan
 from pgtrial.model.records.replay import StatementPlans
 from pgtrial.model.records.results import Claim, StudyResult
-from pgtrial.model.records.trial import SliceRow, Trial
+from pgtrial.model.records.trial import Phase, SliceRow, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics.precision import Reached, reached
@@ -148,14 +148,19 @@ def _by_trial(trials: list[Trial], read: Callable[[Trial], pl.DataFrame]) -> dic
     return {trial.index: frame for trial in trials if not (frame := read(trial)).is_empty()}
 
 
+def seconds_of(trial: Trial, timeline: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the timeline with `s`: the second of the measured part; the warm-up lies before it."""
+    begin = pl.when(pl.col("phase") == "warmup").then(-_whole(trial.warmup)).otherwise(0)
+    return timeline.with_columns(s=pl.col("second") + begin).sort("s")
+
+
 def whole_seconds(trial: Trial, timeline: pl.DataFrame) -> list[tuple[int, int]]:
     """(second, committed) of all whole seconds; the measured part starts at 0, the warm-up lies before it."""
-    rows: list[tuple[int, int]] = []
-    for name, phase in (("warmup", trial.warmup), ("measure", trial.measured)):
-        if phase is None:
-            continue
-        whole = math.floor(phase.duration_s + 0.01)
-        start = -whole if name == "warmup" else 0
-        part = timeline.filter((pl.col("phase") == name) & (pl.col("second") < whole)).sort("second")
-        rows += [(start + int(s), int(n)) for s, n in zip(part["second"], part["transactions"], strict=True)]
-    return rows
+    lengths = {"warmup": _whole(trial.warmup), "measure": _whole(trial.measured)}
+    whole = pl.col("second") < pl.col("phase").replace_strict(lengths, return_dtype=pl.Int64)
+    return list(seconds_of(trial, timeline).filter(whole).select("s", "transactions").iter_rows())
+
+
+def _whole(phase: Phase | None) -> int:
+    """Whole seconds of a phase."""
+    return math.floor(phase.duration_s + 0.01) if phase is not None else 0

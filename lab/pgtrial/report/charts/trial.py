@@ -12,7 +12,7 @@ import polars as pl
 from pgtrial.model.records.trial import Trial
 from pgtrial.report.charts.parts import Canvas, Figure, seconds_axis, start_of_measuring
 from pgtrial.report.charts.server import provider_charts, wait_charts, work_charts
-from pgtrial.report.data import StudyData, whole_seconds
+from pgtrial.report.data import StudyData, seconds_of, whole_seconds
 
 LATENCIES = {"mean_us": "mean", "p50_us": "median", "p95_us": "95%", "p99_us": "99%"}
 """The latencies of a timeline, and their names."""
@@ -32,19 +32,13 @@ def trial_charts(data: StudyData, trial: Trial) -> list[Figure]:
     ]
 
 
-def seconds_of(data: StudyData, trial: Trial) -> pl.DataFrame:
-    """The rows of the trial's timeline, with `s`: the second, which is negative in the warm-up."""
-    first = min((second for second, _ in whole_seconds(trial, data.timelines[trial.index])), default=0)
-    shift = pl.when(pl.col("phase") == "warmup").then(min(first, 0)).otherwise(0)
-    return data.timelines[trial.index].with_columns(s=pl.col("second") + shift).sort("s")
-
-
 def _throughput(data: StudyData, trial: Trial) -> list[Figure]:
-    rows = whole_seconds(trial, data.timelines[trial.index])
+    timeline = data.timelines[trial.index]
+    rows = whole_seconds(trial, timeline)
     if not rows:
         return []
     first, last = rows[0][0], rows[-1][0]
-    failed = seconds_of(data, trial).filter(pl.col("failures") > 0).select("s", "failures").to_dicts()
+    failed = seconds_of(trial, timeline).filter(pl.col("failures") > 0).select("s", "failures").to_dicts()
     canvas = Canvas()
     x = seconds_axis(first, last)
     line = canvas.chart([{"s": second, "tps": committed} for second, committed in rows]).mark_line(
@@ -66,7 +60,7 @@ def _throughput(data: StudyData, trial: Trial) -> list[Figure]:
 
 
 def _latency(data: StudyData, trial: Trial) -> list[Figure]:
-    seconds = seconds_of(data, trial)
+    seconds = seconds_of(trial, data.timelines[trial.index])
     known = [name for name in LATENCIES if seconds[name].drop_nulls().len()]
     if not known:
         return []

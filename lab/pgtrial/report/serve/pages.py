@@ -13,8 +13,8 @@ from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import percent, plural
 from pgtrial.report.brief import brief
-from pgtrial.report.charts.trial import LATENCIES, seconds_of, trial_charts
-from pgtrial.report.data import StudyData
+from pgtrial.report.charts.trial import LATENCIES, trial_charts
+from pgtrial.report.data import StudyData, seconds_of
 from pgtrial.report.html import cards, specs, templates
 from pgtrial.report.sections import Section, Topic
 from pgtrial.report.serve import drawing
@@ -183,7 +183,7 @@ def _seconds(data: StudyData, trial: Trial) -> Table[dict[str, Any]]:
 
     return Table(
         "Seconds of the trial, negative in the warm-up: committed and failed transactions, latency in milliseconds.",
-        seconds_of(data, trial).to_dicts(),
+        seconds_of(trial, data.timelines[trial.index]).to_dicts(),
         [
             number("second", lambda row: row["s"]),
             number("transactions", lambda row: row["transactions"], ","),
