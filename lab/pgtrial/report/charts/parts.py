@@ -63,7 +63,7 @@ class Canvas:
     def whiskers(self, rows: Rows, x: Callable[[str], alt.X], y: alt.Y) -> Chart:
         """The interval of each row that has one, as a bar from its `low` to its `high`."""
         bounded = [row for row in rows if row["low"] is not None and row["high"] is not None]
-        bar = self.chart(bounded).mark_rule(strokeWidth=4, strokeCap="round", color="--accent", opacity=0.45)
+        bar: Chart = self.chart(bounded).mark_rule(strokeWidth=4, strokeCap="round", color="--accent", opacity=0.45)
         return bar.encode(x=x("low:Q"), x2="high:Q", y=y)
 
     def figure(
