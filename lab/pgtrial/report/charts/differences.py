@@ -77,7 +77,7 @@ def _forest(data: StudyData, primary: Claim) -> Figure | None:
     layers: list[Any] = [
         band.encode(x=x("from:Q"), x2="to:Q"),
         canvas.chart([{"zero": 0}]).mark_rule(color="--soft").encode(x="zero:Q"),
-        canvas.whiskers(rows, x, y),
+        *canvas.whiskers(rows, x, y),
         point.encode(x=x("value:Q"), y=y, shape=shape, tooltip=tooltip),
         words.encode(x=x("value:Q"), y=y, text="verdict:N"),
     ]
@@ -148,13 +148,16 @@ def _blocks(data: StudyData, primary: Claim) -> Figure | None:
         for claim in claims
         if claim.difference is not None and claim.difference.low is not None
     ]
-    base = canvas.chart(intervals).transform_filter(of_chosen)
-    band = base.mark_rect(color="--band", opacity=1).encode(y=alt.Y("low:Q", title=None), y2="high:Q")
-    estimate = base.mark_rule(color="--accent", opacity=0.55, strokeWidth=1.5).encode(y="value:Q")
+    layers: list[Any] = [zero]
+    if intervals:
+        base = canvas.chart(intervals).transform_filter(of_chosen)
+        band = base.mark_rect(color="--band", opacity=1).encode(y=alt.Y("low:Q", title=None), y2="high:Q")
+        estimate = base.mark_rule(color="--accent", opacity=0.55, strokeWidth=1.5).encode(y="value:Q")
+        layers = [band, zero, estimate]
     shown = ", ".join(row["text"] for row in rows if row["claim"] == names[0])
     title = f"{primary.arm} against {primary.baseline}"
     alt_text = f"Difference of {title} {primary.unit} by {primary.unit}, {names[0]}: {shown}."
-    return canvas.figure(title, [band, zero, estimate, dot], 240, alt_text, "difference")
+    return canvas.figure(title, [*layers, dot], 240, alt_text, "difference")
 
 
 def _ratios(data: StudyData, claim: Claim) -> list[dict[str, Any]]:
@@ -204,7 +207,7 @@ def _costs(data: StudyData, arm: str) -> Figure | None:
     estimate = canvas.chart(rows).mark_point(filled=True, size=90, opacity=1)
     layers: list[Any] = [
         canvas.chart([{"same": 1}]).mark_rule(color="--soft").encode(x=x("same:Q")),
-        canvas.whiskers(rows, x, y).encode(color=colour),
+        *canvas.whiskers(rows, x, y, color=colour),
         estimate.encode(x=x("value:Q"), y=y, color=colour, tooltip=tooltip),
     ]
     title = f"{arm} against {data.plan.baseline}"

@@ -60,11 +60,11 @@ class Canvas:
         self._datasets[name] = [dict(row) for row in rows]
         return Chart(alt.NamedData(name=name))
 
-    def whiskers(self, rows: Rows, x: Callable[[str], alt.X], y: alt.Y) -> Chart:
-        """The interval of each row that has one, as a bar from its `low` to its `high`."""
+    def whiskers(self, rows: Rows, x: Callable[[str], alt.X], y: alt.Y, **channels: Any) -> list[Chart]:
+        """The interval of each row that has one, as a bar from its `low` to its `high`; no layer where none has."""
         bounded = [row for row in rows if row["low"] is not None and row["high"] is not None]
-        bar: Chart = self.chart(bounded).mark_rule(strokeWidth=4, strokeCap="round", color="--accent", opacity=0.45)
-        return bar.encode(x=x("low:Q"), x2="high:Q", y=y)
+        bar = self.chart(bounded).mark_rule(strokeWidth=4, strokeCap="round", color="--accent", opacity=0.45)
+        return [bar.encode(x=x("low:Q"), x2="high:Q", y=y, **channels)] if bounded else []
 
     def figure(
         self, title: str, layers: Sequence[alt.Chart], height: int, text: str, unit: str = "", *, wide: bool = False

@@ -63,7 +63,7 @@ def _ratios(contrasts: list[Contrast]) -> Figure:
     theirs, ours = (canvas.chart([row for row in rows if row["who"] == who]) for who in (_THEIRS, _OURS))
     layers: list[Any] = [
         canvas.chart([{"one": 1}]).mark_rule(color="--soft").encode(x=x("one:Q")),
-        canvas.whiskers(rows, x, y),
+        *canvas.whiskers(rows, x, y),
         theirs.mark_point(size=120, opacity=1, strokeWidth=2, color="--soft").encode(**encoded),
         ours.mark_point(size=120, opacity=1, filled=True, color="--accent").encode(**encoded),
         canvas.chart(rows).mark_text(dy=-13, fontSize=11, color="--soft").encode(x=x("value:Q"), y=y, text="label:N"),

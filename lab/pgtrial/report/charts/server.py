@@ -85,17 +85,17 @@ class _Stack:
     """The unit of one part."""
     height: int
     legend: alt.Legend
-    digits: str
-    """Of the means in the alternative text."""
+    places: int
+    """Decimals of the values; means in the alternative text have one less."""
     told: int | None = None
     """How many parts it names, the largest first; None: all in their order."""
 
 
 # the names of wait events are long, and two charts stand side by side
 _WAITS = _Stack(
-    "", "Active sessions by wait event", "active sessions", "active sessions", 180, alt.Legend(columns=3), ".1f", 3
+    "", "Active sessions by wait event", "active sessions", "active sessions", 180, alt.Legend(columns=3), 2, 3
 )
-_CPU = _Stack("CPU, ", "CPUs of the host by what they did", "CPUs at work", "CPUs", 130, alt.Legend(), ".2f")
+_CPU = _Stack("CPU, ", "CPUs of the host by what they did", "CPUs at work", "CPUs", 130, alt.Legend(), 3)
 
 
 def _stacks(
@@ -114,7 +114,7 @@ def _stacks(
 def _stack(look: _Stack, title: str, frame: pl.DataFrame, colours: Mapping[str, str], most: float) -> Figure:
     wide = frame.pivot("part", index="second", values="value", aggregate_function="sum").fill_null(0.0).sort("second")
     seconds = wide["second"].to_list()
-    parts = {part: wide[part].round(3).to_list() for part in colours if part in wide.columns}
+    parts = {part: [round(value, look.places) for value in wide[part]] for part in colours if part in wide.columns}
     rows: list[dict[str, Any]] = [
         {"part": part, "place": place, "s": seconds, "n": parts[part]}
         for place, part in enumerate(colours)
@@ -137,7 +137,7 @@ def _stack(look: _Stack, title: str, frame: pl.DataFrame, colours: Mapping[str, 
     means = [(row["part"], sum(row["n"]) / len(seconds)) for row in rows]
     if look.told is not None:
         means = sorted(means, key=lambda each: -each[1])[: look.told]
-    summary = ", ".join(f"{part} {mean:{look.digits}}" for part, mean in means)
+    summary = ", ".join(f"{part} {mean:.{look.places - 1}f}" for part, mean in means)
     layers = [area, *start_of_measuring(canvas, seconds[0], seconds[-1])]
     text = f"{look.text}, {title}; on average {summary}."
     return canvas.figure(title, layers, look.height, text, look.unit)

@@ -38,11 +38,9 @@ def _figure(data: StudyData, point: int) -> Figure | None:
     x = seconds_axis(first, last)
     y = alt.Y("tps:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s"))
     canvas = Canvas()
-    warmup = canvas.chart([{"from": min(first, 0), "to": 0}]).mark_rect(color="--band", opacity=0.7)
+    warmup = canvas.chart([{"from": first, "to": 0}] if first < 0 else []).mark_rect(color="--band", opacity=0.7)
     base = canvas.chart(rows).transform_flatten(["s", "tps"])
     base = base.transform_filter("block === null || datum.block === block")
-    levels = _levels(data, point)
-    shown = canvas.chart(levels).transform_filter("block === datum.block")
     colour = arm_colour(arms)
     tooltip = ["arm:N", "block:Q", "trial:Q", "s:Q", alt.Tooltip("tps:Q", format=",.0f")]
     layers: list[Any] = [
@@ -53,13 +51,14 @@ def _figure(data: StudyData, point: int) -> Figure | None:
         base.transform_aggregate(tps="median(tps)", groupby=["arm", "s"])
         .mark_line(strokeWidth=2.5)
         .encode(x=x, y=y, color=colour, strokeDash=arm_dash(arms)),
-        shown.mark_rule(strokeWidth=3, opacity=0.9, clip=True).encode(
-            x=alt.X("from:Q", title=None), x2="to:Q", y="tps:Q", color=colour, tooltip=_LEVEL
-        ),
-        shown.transform_filter("datum.changed")
-        .mark_rule(strokeWidth=1.5, strokeDash=[2, 3])
-        .encode(x=alt.X("to:Q", title=None), color=colour, tooltip=_LEVEL),
     ]
+    levels = _levels(data, point)
+    if levels:
+        shown = canvas.chart(levels).transform_filter("block === datum.block").encode(color=colour, tooltip=_LEVEL)
+        level = shown.mark_rule(strokeWidth=3, opacity=0.9, clip=True)
+        change = shown.transform_filter("datum.changed").mark_rule(strokeWidth=1.5, strokeDash=[2, 3])
+        layers.append(level.encode(x=alt.X("from:Q", title=None), x2="to:Q", y="tps:Q"))
+        layers.append(change.encode(x=alt.X("to:Q", title=None)))
     alt_text = (
         f"tps by second of {len(rows)} trials, {load_point.label}, from second {first} (warm-up) to {last}; "
         "the same numbers are in each trial's timeline.parquet."
