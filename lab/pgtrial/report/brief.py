@@ -19,9 +19,9 @@ from pgtrial.report.words import (
     headline,
     interval_name,
     measured_text,
-    moves,
+    moving,
+    signed,
     times_as_long,
-    transactions,
     where,
 )
 from pgtrial.statistics.analysis import withholds
@@ -84,8 +84,8 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
     if own is not None and own.trials and own.failed_trials == own.trials:
         return Headline(claim.verdict, f"{claim.arm} failed in all {plural(own.trials, 'trial')}", [])
     lines = [Line(part.regime or "interval", _difference(part, plan)) for part in claim.read]
-    if by_load := result.claims(claim.arm) if len(plan.load_points) > 1 else []:
-        counts = Counter(each.verdict for each in by_load)
+    if len(plan.load_points) > 1:
+        counts = Counter(each.verdict for each in result.claims(claim.arm))
         lines.append(Line("by load", ", ".join(f"{word} at {number}" for word, number in counts.most_common())))
     lines += [Line("slower", told)] if (told := _statements(result, claim)) else []
     return Headline(claim.verdict, headline(claim, plan), lines)
@@ -93,10 +93,10 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
 
 def _statements(result: StudyResult, claim: Claim) -> str:
     """`1 of 6 statements: SELECT id, item … (26 times as long)`; empty without a replay, or before a look."""
-    own = [(each, each.difference) for each in result.statements if each.arm == claim.arm]
-    if not any(found is not None for _, found in own):
+    own = [each for each in result.statements if each.arm == claim.arm]
+    if all(each.difference is None for each in own):
         return ""
-    slower = [(found, each.text) for each, found in own if found is not None and each.is_slower]
+    slower = [(each.difference, each.text) for each in own if each.is_slower and each.difference is not None]
     slower.sort(key=lambda told: (told[0].value, told[1]))
     named = [f"{shortened(text, _LENGTH)} ({times_as_long(found)})" for found, text in slower[:_NAMED]]
     named += [f"{len(slower) - _NAMED} more"] if len(slower) > _NAMED else []
@@ -116,16 +116,11 @@ def _difference(claim: Claim, plan: Plan) -> str:
     """`+96 to +168% (95% sequential interval), margin 1%`; where the headline has no number it comes first."""
     found = claim.difference
     if found is None:
-        so_far = f"{percent(claim.running, sign=True)} so far; " if claim.running is not None else ""
+        so_far = f"{signed(claim.running)} so far; " if claim.running is not None else ""
         return f"{so_far}a verdict needs at least {plural(claim.fewest_blocks, claim.unit)}"
-    bounds = [value for value in (found.low, found.value, found.high) if value is not None]
-    said = (
-        ""
-        if not claim.regime and claim.verdict in ("better", "worse")
-        else percent(found.value, decimals_for(bounds), sign=True)
-    )
-    interval = bounds_text(found)
-    return f"{said}{', ' if said else ''}{interval} ({interval_name(plan)}), margin {as_written(plan.margin)}"
+    in_headline = not claim.regime and claim.verdict in ("better", "worse")
+    value = "" if in_headline else f"{signed(found.value, decimals_for(found.known))}, "
+    return f"{value}{bounds_text(found)} ({interval_name(plan)}), margin {as_written(plan.margin)}"
 
 
 def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
@@ -141,8 +136,8 @@ def _failures(result: StudyResult, plan: Plan) -> str:
     ]
     if not failed:
         return "none"
-    rest = ", the other arms none" if len(plan.arms) - len(failed) > 0 else ""
-    return ", ".join(failures_text(each, transactions(plan)) for each in failed) + rest
+    rest = ", the other arms none" if len(plan.arms) > len(failed) else ""
+    return ", ".join(failures_text(each, plan) for each in failed) + rest
 
 
 def _watched(result: StudyResult) -> list[str]:
@@ -151,7 +146,7 @@ def _watched(result: StudyResult) -> list[str]:
     for part in (part for claim in result.primary for part in claim.read):
         found += ["the effect changes during the study"] if part.changing else []
         found += [f"rare odd {part.unit}s pull the mean"] if part.unstable else []
-    found += [f"{each.arm} {moves(each)}" for each in result.steadiness if each.state in ("rising", "falling")]
+    found += moving(result.steadiness)
     for finding in result.findings:
         if finding.severity == "warning":
             of = f" ({finding.arms[0]})" if len(finding.arms) == 1 else ""

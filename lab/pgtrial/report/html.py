@@ -79,7 +79,7 @@ def card(data: StudyData, claim: Claim, sentence: str, headline: Headline) -> di
         else percent(value, decimals_for(_numbers(claim)), sign=True)
         if value is not None
         else "–",
-        "interval": words.interval_text(difference, sign=True) if difference else "",
+        "interval": words.interval_text(difference) if difference else "",
         "sentence": sentence,
         "strip": _strip(claim, data.plan.margin) if bounded else None,
     }

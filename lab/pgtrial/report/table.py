@@ -35,6 +35,20 @@ _NOT_WRAPPED = 16
 """Characters of a column's widest cell up to which the terminal never wraps it."""
 
 
+Form = str | Callable[[Any], str]
+"""How a value is written: a format specification such as `,.1f`, or a function from the value to text."""
+
+
+def written(value: Any, form: Form) -> str:
+    """The value as text."""
+    return format(value, form) if isinstance(form, str) else form(value)
+
+
+def range_text(low: float | None, high: float | None, form: Form = ",.0f") -> str | None:
+    """`1,070 to 1,250`; None where an end is unknown."""
+    return f"{written(low, form)} to {written(high, form)}" if low is not None and high is not None else None
+
+
 @dataclass(frozen=True)
 class Column(Generic[Row]):
     """A column: its head, the value that it takes from a row, and how the value is written."""
@@ -42,8 +56,7 @@ class Column(Generic[Row]):
     head: str
     value: Callable[[Row], Any]
     """None: unknown, written as a dash."""
-    form: str | Callable[[Any], str] = ""
-    """A format specification such as `,.1f`, or a function from the value to text."""
+    form: Form = ""
     right: bool = False
     """Whether the column is aligned to the right, as numbers are."""
     verdict: Callable[[Row], Word | None] | None = None
@@ -54,15 +67,13 @@ class Column(Generic[Row]):
     def text(self, row: Row) -> str:
         """The cell of a row."""
         value = self.value(row)
-        if value is None:
-            return NONE
-        return format(value, self.form) if isinstance(self.form, str) else self.form(value)
+        return NONE if value is None else written(value, self.form)
 
 
 def number(
     head: str,
     value: Callable[[Row], Any],
-    form: str | Callable[[Any], str] = "",
+    form: Form = "",
     *,
     verdict: Callable[[Row], Word | None] | None = None,
 ) -> Column[Row]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 from pgtrial.evidence.audit import GRAVITY, TITLES
 from pgtrial.model.records.disturbances import Canary, Interruption
 from pgtrial.model.records.facts import Audit, Facts, Finding
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.results import Claim, Cost, StudyResult
+from pgtrial.model.records.results import Claim, StudyResult
 from pgtrial.model.records.trial import Trial
-from pgtrial.model.units import percent, plural
-from pgtrial.report.words import cost_text, in_regime, interval_text, sentence
+from pgtrial.model.units import plural
+from pgtrial.report.words import cost_text, in_regime, interval_text, sentence, signed, transaction
 from pgtrial.statistics.analysis import analyse_study, withholds
 from pgtrial.statistics.canaries import disturbed, last_before_off, most_voids, uneven
 from pgtrial.statistics.carry_over import Slices
@@ -36,11 +37,8 @@ def verdict_of(
 ) -> StudyResult:
     """The result of `analyse_study`, with findings, sentences and notes."""
     result = analyse_study(plan, trials, audit, seconds, canaries, facts=facts, slices=slices)
-    audited = audit.findings if audit else []
-    grid = Grid(plan, trials)
-    spoilt = _spoilt_findings(spoilt_cells(grid), plan)
-    told = [*audited, *spoilt, *_quality_findings(quality_cells(grid), plan), *_carry_over_findings(result)]
-    findings = sorted(told, key=lambda finding: GRAVITY.index(finding.severity))
+    findings = [*(audit.findings if audit else []), *_findings(Grid(plan, trials)), *_carry_over_findings(result)]
+    findings.sort(key=lambda finding: GRAVITY.index(finding.severity))
     reasons = {
         claim.arm: [f"{each.message} {each.cure}" for each in findings if withholds(each, claim.arm, plan.baseline)]
         for claim in result.primary
@@ -50,7 +48,6 @@ def verdict_of(
             "sentences": [sentence(claim, plan, result, withheld=reasons[claim.arm]) for claim in result.primary],
             "notes": [
                 *_notes(result),
-                *_left_notes(result),
                 *earlier_notes(plan),
                 *interruption_notes(plan, interruptions),
                 *_start_notes(plan, trials),
@@ -59,7 +56,7 @@ def verdict_of(
             "interruptions": list(interruptions),
             "withheld": list(dict.fromkeys(reason for of_arm in reasons.values() for reason in of_arm)),
             "findings": findings,
-            "moved": _moved_with(result),
+            "moved": list(_moved_with(result)),
         }
     )
 
@@ -95,126 +92,105 @@ def title(finding: Finding) -> str:
     return _TITLES.get(finding.rule, finding.rule.replace("_", " "))
 
 
-def _spoilt_findings(cells: list[SpoiltCell], plan: Plan) -> list[Finding]:
-    """One finding for each rule, which withholds the comparisons of its arms, unless the study allows it.
+def _findings(grid: Grid) -> Iterator[Finding]:
+    """One finding for each rule that trials break, and for each arm whose quality forbids to compare it."""
+    for _, spoilt in groupby(spoilt_cells(grid), key=lambda cell: cell.rule):
+        yield _spoilt_finding(list(spoilt), grid.plan)
+    by_arm: dict[tuple[str, str], list[QualityCell]] = {}
+    for cell in quality_cells(grid):
+        by_arm.setdefault((cell.rule, cell.arm), []).append(cell)
+    for cells in by_arm.values():
+        yield _quality_finding(cells, grid.plan)
+
+
+def _spoilt_finding(cells: list[SpoiltCell], plan: Plan) -> Finding:
+    """It withholds the comparisons of the arms, unless the study allows it; `cells` are all of one rule.
 
     Where the baseline is spoilt the finding is about it alone, since then every comparison is.
     """
-    found = []
-    for rule in dict.fromkeys(cell.rule for cell in cells):
-        own = [cell for cell in cells if cell.rule == rule]
-        arms = list(dict.fromkeys(cell.arm for cell in own))
-        allowed = rule in CLIENT_RULES and plan.allow_busy_client
-        found.append(
-            Finding(
-                rule=rule,
-                severity="warning" if allowed else "withhold",
-                arms=[plan.baseline] if plan.baseline in arms else arms,
-                message=_MESSAGES[rule].format(
-                    arms=" and ".join(arms), where=_where(own, plan), example=own[0].example
-                ),
-                cure=_CLIENT_ALLOWED if allowed else _CURES[rule],
-            )
-        )
-    return found
-
-
-def _quality_findings(cells: list[QualityCell], plan: Plan) -> list[Finding]:
-    """One finding for each rule and arm, about its first load point; it withholds the comparisons of the arm."""
-    found = []
-    for rule, arm in dict.fromkeys((cell.rule, cell.arm) for cell in cells):
-        own = [cell for cell in cells if (cell.rule, cell.arm) == (rule, arm)]
-        first = own[0]
-        place = plan.load_points[first.point].label
-        more = f", and at {plural(len(own) - 1, 'more load point')}" if len(own) > 1 else ""
-        name, least = first.quality.name, "least" if first.quality.better == "more" else "most"
-        if rule == "unequal_quality":
-            message = (
-                f"The answers are not equally good: {first.quality.text(first.value)} of {arm} against "
-                f"{first.of_baseline:.4g} of {plan.baseline} ({place}{more}), further apart than the tolerance of "
-                f"{first.quality.tolerance:g}."
-            )
-            cure = f"Tune the arms until their {name} is equal, or set [load.pack] tolerance; then compare their speed."
-        else:
-            message = (
-                f"{first.quality.text(first.value)} of {arm} ({place}{more}) is not the {first.quality.at_least:g} "
-                f"that the study asks for at {least}."
-            )
-            cure = f"Tune the arm until it reaches that {name}, or change [load.pack] at_least."
-        found.append(Finding(rule=rule, severity="withhold", arms=[arm], message=message, cure=cure))
-    return found
-
-
-def _where(cells: list[SpoiltCell], plan: Plan) -> str:
-    """The first load point with the number of spoilt trials there, and how many more there are."""
-    first = cells[0]
+    first, arms = cells[0], list(dict.fromkeys(cell.arm for cell in cells))
+    allowed = first.rule in CLIENT_RULES and plan.allow_busy_client
     more = len({cell.point for cell in cells}) - 1
     place = f"{first.spoilt} of {plural(first.trials, 'trial')} of {first.arm} at {plan.load_points[first.point].label}"
-    return f"{place}, and others at {plural(more, 'more load point')}" if more else place
+    place += f", and others at {plural(more, 'more load point')}" if more else ""
+    return Finding(
+        rule=first.rule,
+        severity="warning" if allowed else "withhold",
+        arms=[plan.baseline] if plan.baseline in arms else arms,
+        message=_MESSAGES[first.rule].format(arms=" and ".join(arms), where=place, example=first.example),
+        cure=_CLIENT_ALLOWED if allowed else _CURES[first.rule],
+    )
 
 
-def _carry_over_findings(result: StudyResult) -> list[Finding]:
+def _quality_finding(cells: list[QualityCell], plan: Plan) -> Finding:
+    """It withholds the comparisons of an arm, and names the first of its load points; `cells` are all of one rule."""
+    first, quality = cells[0], cells[0].quality
+    arm, name, least = first.arm, quality.name, "least" if quality.better == "more" else "most"
+    place = plan.load_points[first.point].label
+    place += f", and at {plural(len(cells) - 1, 'more load point')}" if len(cells) > 1 else ""
+    if first.rule == "unequal_quality":
+        message = (
+            f"The answers are not equally good: {quality.text(first.value)} of {arm} against {first.of_baseline:.4g} "
+            f"of {plan.baseline} ({place}), further apart than the tolerance of {quality.tolerance:g}."
+        )
+        cure = f"Tune the arms until their {name} is equal, or set [load.pack] tolerance; then compare their speed."
+    else:
+        message = f"{quality.text(first.value)} of {arm} ({place}) is not the {quality.at_least:g} that the study asks "
+        message += f"for at {least}."
+        cure = f"Tune the arm until it reaches that {name}, or change [load.pack] at_least."
+    return Finding(rule=first.rule, severity="withhold", arms=[arm], message=message, cure=cure)
+
+
+def _carry_over_findings(result: StudyResult) -> Iterator[Finding]:
     """One warning for each comparison that carry-over moves by more than the margin, as far as is established."""
-    found = []
     for shift in result.carry_over_shifts:
         moved = shift.difference
         if moved is None or moved.low is None or moved.high is None or abs(moved.value) <= result.margin:
             continue
         if moved.low > 0 or moved.high < 0:
             place = "the mean" if shift.load_point is None else result.load_points[shift.load_point].label
-            found.append(
-                Finding(
-                    rule="carry_over",
-                    severity="warning",
-                    arms=[shift.arm],
-                    message=f"What slices leave behind for the next one moves {shift.arm} against {shift.baseline} by "
-                    f"{percent(moved.value, sign=True)} ({place}, 95% interval {interval_text(moved, sign=True)}): the "
-                    "arms do not lose the same to each other.",
-                    cure='Run the study without slices ([load] interleave = "off"), or with longer ones.',
-                )
+            yield Finding(
+                rule="carry_over",
+                severity="warning",
+                arms=[shift.arm],
+                message=f"What slices leave behind for the next one moves {shift.arm} against {shift.baseline} by "
+                f"{signed(moved.value)} ({place}, 95% interval {interval_text(moved)}): the arms do not "
+                "lose the same to each other.",
+                cure='Run the study without slices ([load] interleave = "off"), or with longer ones.',
             )
-    return found
 
 
-def _notes(result: StudyResult) -> list[str]:
-    notes = []
+def _notes(result: StudyResult) -> Iterator[str]:
     if result.identical_arms:
-        notes.append("The study declares no difference between its arms: this is an A/A study, a check of the method.")
+        yield "The study declares no difference between its arms: this is an A/A study, a check of the method."
     for claim in result.primary:
         for part in claim.read:
-            notes += _claim_notes(part)
+            yield from _claim_notes(part)
         own = result.claims(claim.arm)
         tally = Counter(entry.verdict for entry in own)
         if len(set(tally) & {"better", "worse", "equivalent"}) > 1:
             counts = ", ".join(f"{word} at {number}" for word, number in tally.most_common())
-            notes.append(
+            yield (
                 f"The load points differ, {claim.arm} against {claim.baseline}: {counts} of {len(own)}; "
                 "read them one by one, the mean alone would mislead."
             )
-    return notes
+    for arm, blocks in result.left.items():
+        yield (
+            f"{arm} left after {plural(blocks, 'block')}, for all its claims were decided: its verdict, interval and "
+            "figures rest on these blocks, and the other claims share the errors of the looks as if it had stayed."
+        )
 
 
-def _start_notes(plan: Plan, trials: Sequence[Trial]) -> list[str]:
+def _start_notes(plan: Plan, trials: Sequence[Trial]) -> Iterator[str]:
     """One sentence for each arm whose server did not always start at the first attempt."""
-    notes = []
     for arm in plan.arms:
         own = [trial for trial in trials if trial.arm == arm and trial.start_failures]
         failed = sum(trial.never_started for trial in own)
         if own:
-            notes.append(
+            yield (
                 f"The server of {arm} did not start at the first attempt in {plural(len(own), 'trial')}; the second "
                 f"attempt failed as well in {failed} of them. The server's words: {own[-1].start_failures[-1]}."
             )
-    return notes
-
-
-def _left_notes(result: StudyResult) -> list[str]:
-    """One sentence for each arm that has left."""
-    return [
-        f"{arm} left after {plural(blocks, 'block')}, for all its claims were decided: its verdict, interval and "
-        "figures rest on these blocks, and the other claims share the errors of the looks as if it had stayed."
-        for arm, blocks in result.left.items()
-    ]
 
 
 def earlier_notes(plan: Plan) -> list[str]:
@@ -246,62 +222,47 @@ def interruption_notes(plan: Plan, interruptions: Sequence[Interruption]) -> lis
     return notes
 
 
-def _claim_notes(claim: Claim) -> list[str]:
-    notes = []
+def _claim_notes(claim: Claim) -> Iterator[str]:
     pair = f"{claim.arm} against {claim.baseline}{in_regime(claim)}"
     if claim.unstable and claim.mean and claim.difference:
         numbers = ", ".join(str(block + 1) for block in claim.odd_blocks)
         odd = f" ({claim.unit}s {numbers})" if numbers else ""
-        totals = f"; in total, {percent(claim.totals, sign=True)} transactions" if claim.totals is not None else ""
-        notes.append(
+        totals = f"; in total, {signed(claim.totals)} transactions" if claim.totals is not None else ""
+        yield (
             f"The arms differ in stability, {pair}: rare odd {claim.unit}s{odd} pull the mean to "
-            f"{percent(claim.mean.value, sign=True)} while the typical {claim.unit} has "
-            f"{percent(claim.difference.value, sign=True)}{totals}."
+            f"{signed(claim.mean.value)} while the typical {claim.unit} has "
+            f"{signed(claim.difference.value)}{totals}."
         )
     if claim.changing:
-        notes.append(
+        yield (
             f"The effect changes during the study, {pair}: the verdict of {claim.blocks} {claim.unit}s is not "
             f"carried by all {claim.looks[-1].blocks}; look at the {claim.unit}s one by one."
         )
     provisional = sum(not ratio.counted or ratio.log_ratio is None for ratio in claim.ratios)
     late = len(claim.ratios) - provisional - claim.blocks
     if claim.looks and late > 0:
-        notes.append(
+        yield (
             f"{plural(late, claim.unit)} after the last planned look, {pair}: shown as provisional, not part of "
             f"the interval of {claim.blocks} {claim.unit}s."
         )
-    return notes
 
 
-def _moved_with(result: StudyResult) -> list[str]:
+def _moved_with(result: StudyResult) -> Iterator[str]:
     """For each decided difference, one sentence on the costs that differ clearly, those that fit it first."""
-    sentences = []
-    what = "statement" if any(point.replay is not None for point in result.load_points) else "transaction"
+    what = transaction(result.load_points)
     single = all(cost.load_point is not None for cost in result.costs)
-    costs = [
-        each
-        for each in result.costs
-        if (each.load_point is None or single) and clearly(each, result.margin) and cost_text(each)
-    ]
+    clear = [each for each in result.costs if (each.load_point is None or single) and clearly(each, result.margin)]
+    costs = [(each, each.difference.value, text) for each in clear if each.difference and (text := cost_text(each))]
+    costs.sort(key=lambda found: -abs(math.log1p(max(found[1], -0.9999))))
     for claim in result.primary:
-        own = [cost for cost in costs if cost.arm == claim.arm]
+        own = [(value < 0, f"{cost.what} {text}") for cost, value, text in costs if cost.arm == claim.arm]
         if claim.verdict not in ("better", "worse") or not own:
             continue
-        fits = [cost for cost in own if (_value(cost) < 0) == (claim.verdict == "better")]
-        against = [cost for cost in own if cost not in fits]
-        parts = [f"with the effect moved {_list(fits)}"] if fits else ["no cost that is known moved with the effect"]
-        parts += [f"against it {_list(against)}"] if against else []
-        sentences.append(f"Per {what}, {claim.arm} against {claim.baseline}: {'; '.join(parts)}.")
-    return sentences
-
-
-def _value(cost: Cost) -> float:
-    return cost.difference.value if cost.difference else 0.0
-
-
-def _list(found: Sequence[Cost]) -> str:
-    largest = sorted(found, key=lambda cost: -abs(math.log1p(max(_value(cost), -0.9999))))
-    return ", ".join(f"{cost.what} {cost_text(cost)}" for cost in largest)
+        fits = ", ".join(text for is_less, text in own if is_less == (claim.verdict == "better"))
+        against = ", ".join(text for is_less, text in own if is_less != (claim.verdict == "better"))
+        parts = [f"with the effect moved {fits}" if fits else "no cost that is known moved with the effect"]
+        parts += [f"against it {against}"] if against else []
+        yield f"Per {what}, {claim.arm} against {claim.baseline}: {'; '.join(parts)}."
 
 
 def disturbance_notes(plan: Plan, canaries: Sequence[Canary]) -> list[str]:
@@ -324,9 +285,7 @@ def disturbance_notes(plan: Plan, canaries: Sequence[Canary]) -> list[str]:
             f"The canary was off {count} of {last.total()} times just after a trial of {arm} (p = {p:.2g}): what "
             f"{arm} leaves behind may disturb what follows it."
         )
-    failed = Counter[str]()
-    for each in voids:
-        failed.update(each.failed)
+    failed = sum((Counter(each.failed) for each in voids), Counter[str]())
     for arm, count, p in uneven(failed, len(plan.arms)):
         notes.append(
             f"Of {plural(failed.total(), 'failed trial')} in voided blocks {count} are of {arm} (p = {p:.2g}): voiding "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pgtrial.model.records.plan import Plan
+from functools import partial
+
+from pgtrial.model.records.plan import LoadPoint, Plan
 from pgtrial.model.records.results import CellRegimes, Claim, Cost, Estimate, Failures, Steadiness, StudyResult
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
 from pgtrial.statistics.deployments import is_fixed
@@ -19,6 +21,8 @@ _TOLD_WITHIN = 10.0
 _TELLING_MARGIN = 0.5
 """An established margin above this share is not mentioned: it is of no use."""
 
+signed = partial(percent, sign=True)
+
 
 def is_wide(difference: Estimate) -> bool:
     """Whether the bounds are further apart than a factor of ten: `-4.4% (-99.9..+99900%)` says nothing."""
@@ -26,18 +30,18 @@ def is_wide(difference: Estimate) -> bool:
     return low is not None and high is not None and 1 + high > _TOLD_WITHIN * (1 + low)
 
 
-def interval_text(difference: Estimate, *, sign: bool = False) -> str:
-    """`35..48%`, `-0.3..1.9%`, or that nothing is bounded yet."""
+def interval_text(difference: Estimate, *, sign: bool = True) -> str:
+    """`+35..+48%`, without `sign` `35..48%` and `-0.3..1.9%`, or that nothing is bounded yet."""
     if difference.low is None or difference.high is None:
         return "not bounded yet"
-    places = decimals_for([difference.low, difference.value, difference.high])
+    places = decimals_for(difference.known)
     low, high = (f"{bound * 100:{'+' if sign else ''}.{places}f}" for bound in (difference.low, difference.high))
     return f"{_no_minus_zero(low)}..{_no_minus_zero(high)}%"
 
 
 def bounds_text(difference: Estimate) -> str:
     """`+35 to +48%`: a difference's interval in running text."""
-    return interval_text(difference, sign=True).replace("..", " to ")
+    return interval_text(difference).replace("..", " to ")
 
 
 def _no_minus_zero(text: str) -> str:
@@ -51,12 +55,10 @@ def interval_name(plan: Plan) -> str:
 
 def where(claim: Claim, plan: Plan) -> str:
     """What a claim is about: a load point, or the mean over all of them."""
-    regime = in_regime(claim)
-    if claim.load_point is not None:
-        return plan.load_points[claim.load_point].label + regime
-    if len(plan.load_points) == 1:
-        return plan.load_points[0].label + regime
-    return f"mean over {len(plan.load_points)} load points{regime}"
+    points = plan.load_points
+    if claim.load_point is None and len(points) > 1:
+        return f"mean over {len(points)} load points{in_regime(claim)}"
+    return points[claim.load_point or 0].label + in_regime(claim)
 
 
 def in_regime(claim: Claim) -> str:
@@ -64,41 +66,39 @@ def in_regime(claim: Claim) -> str:
     return f", {claim.regime} the change" if claim.regime else ""
 
 
+def estimate_text(claim: Claim, running: str) -> str | None:
+    """`+41%`; before the first look the estimate until then, followed by `running`: `+41% so far`."""
+    if claim.difference is not None:
+        return signed(claim.difference.value)
+    return f"{signed(claim.running)} {running}" if claim.running is not None else None
+
+
 def headline(claim: Claim, plan: Plan) -> str:
     """The verdict without its evidence: `off is 41% faster than on`."""
-    arm, baseline, found = claim.arm, claim.baseline, claim.difference
-    if claim.verdict == "withheld":
-        return f"No verdict on {arm} against {baseline}"
-    if claim.parts:
-        return _headline_by_regime(claim, plan)
-    if claim.verdict == "undecided" or found is None:
-        return f"Undecided after {plural(claim.blocks, claim.unit)}: {arm} against {baseline}"
+    arm, baseline, found, margin = claim.arm, claim.baseline, claim.difference, as_written(plan.margin)
+    pair = f"{arm} against {baseline}"
+    twice = " before and after a change of regime" if claim.parts else ""
+    if claim.verdict == "withheld" or len(claim.parts) == 1:
+        beyond = "" if claim.verdict == "withheld" else " beyond a change of regime"
+        return f"No verdict{beyond} on {pair}"
+    if claim.verdict == "undecided" and claim.parts:
+        return f"Two verdicts, for the regime changes: {pair}"
+    if claim.verdict == "undecided":
+        return f"Undecided after {plural(claim.blocks, claim.unit)}: {pair}"
     if claim.verdict == "equivalent":
-        return f"No difference larger than {as_written(plan.margin)} between {arm} and {baseline}"
-    places = decimals_for([value for value in (found.low, found.value, found.high) if value is not None])
+        return f"No difference larger than {margin} between {arm} and {baseline}{twice}"
     speed = "faster" if claim.verdict == "better" else "slower"
-    less = f", by less than the margin of {as_written(plan.margin)}," if claim.within_margin else ""
-    return f"{arm} is {percent(abs(found.value), places)} {speed}{less} than {baseline}"
-
-
-def _headline_by_regime(claim: Claim, plan: Plan) -> str:
-    arm, baseline = claim.arm, claim.baseline
-    if len(claim.parts) == 1:
-        return f"No verdict beyond a change of regime on {arm} against {baseline}"
-    if claim.verdict == "equivalent":
-        margin = as_written(plan.margin)
-        return f"No difference larger than {margin} between {arm} and {baseline} before and after a change of regime"
-    if claim.verdict in ("better", "worse"):
-        speed = "faster" if claim.verdict == "better" else "slower"
-        return f"{arm} is {speed} than {baseline} before and after a change of regime"
-    return f"Two verdicts, for the regime changes: {arm} against {baseline}"
+    if found is None:
+        return f"{arm} is {speed} than {baseline}{twice}"
+    less = f", by less than the margin of {margin}," if claim.within_margin else ""
+    return f"{arm} is {percent(abs(found.value), decimals_for(found.known))} {speed}{less} than {baseline}"
 
 
 def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[str]) -> str:
     """The whole verdict sentence of a primary claim; `withheld` are the reasons for which there is no verdict."""
     pair = (claim.arm, claim.baseline)
     counts = sorted((each for each in result.failures if each.arm in pair), key=lambda each: pair.index(each.arm))
-    failed = ", ".join(failures_text(each, transactions(plan)) for each in counts)
+    failed = ", ".join(failures_text(each, plan) for each in counts)
     lead = f"Failures of {failed}. " if set(pair) & set(result.failures_lead) else ""
     tail = "" if lead else f"; failures {failed}"
     if claim.verdict == "withheld":
@@ -107,41 +107,40 @@ def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[st
     if claim.parts:
         parts[0] += f": {by_regime(claim, plan, result.regimes)}"
     elif claim.difference is not None:
-        value = (
-            f"{percent(claim.difference.value, sign=True)}, " if claim.verdict in ("equivalent", "undecided") else ""
-        )
-        parts.append(f"{value}{interval_name(plan)} {interval_text(claim.difference)}")
-    parts += [f"{measured_text(claim, plan)}", f"margin {as_written(plan.margin)}", f"scope: {plan.scope}"]
+        parts.append(_figures(claim.difference, claim, plan))
+    parts += [measured_text(claim, plan), f"margin {as_written(plan.margin)}", f"scope: {plan.scope}"]
     evidence = ", ".join(parts)
     if claim.verdict == "undecided" and not claim.parts:
         evidence += f"; {outlook(claim, plan)}"
-    mean = f"; mean ratio {percent(claim.mean.value, sign=True)}" if claim.mean else ""
+    mean = f"; mean ratio {signed(claim.mean.value)}" if claim.mean else ""
     steady = [each for each in result.steadiness if each.arm in pair]
     cells = [cell for cell in result.regimes if cell.arm in pair]
     return f"{lead}{evidence}{tail}{mean}; regime: {regime(steady, cells, plan)}."
+
+
+def _figures(difference: Estimate, claim: Claim, plan: Plan) -> str:
+    """The interval of a claim, after the estimate where the claim's headline does not have it."""
+    value = f"{signed(difference.value)}, " if claim.verdict in ("equivalent", "undecided") else ""
+    return f"{value}{interval_name(plan)} {interval_text(difference, sign=False)}"
 
 
 def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
     """The claims by regime: `before the change off is 12% faster than on (...); after it ...`."""
     pair = [cell for cell in regimes if cell.changes and cell.arm in (claim.arm, claim.baseline)]
     falls = any("collapse" in cell.shapes or "slow-down" in cell.shapes for cell in pair)
-    before, after = (
-        ("before the change (burst)", "after it (sustained)") if falls else ("before the change", "after it")
-    )
+    burst, sustained = (" (burst)", " (sustained)") if falls else ("", "")
+    before, after = f"before the change{burst}", f"after it{sustained}"
     parts = []
     for part in claim.parts:
         place = before if part.regime == "before" else after
         if part.difference is None:
             parts.append(f"{place} undecided; {outlook(part, plan)}")
             continue
-        figures = f"{interval_name(plan)} {interval_text(part.difference)}"
-        if part.verdict in ("equivalent", "undecided"):
-            figures = f"{percent(part.difference.value, sign=True)}, {figures}"
         said = headline(part, plan)
         if part.verdict in ("equivalent", "undecided"):
             said = said[0].lower() + said[1:]
         more = f"; {outlook(part, plan)}" if part.verdict == "undecided" else ""
-        parts.append(f"{place} {said} ({figures}{more})")
+        parts.append(f"{place} {said} ({_figures(part.difference, part, plan)}{more})")
     if len(claim.parts) == 1:
         parts.append(f"{after} nothing is known, for {_unsettled(claim, plan, regimes)}")
     return "; ".join(parts)
@@ -164,10 +163,8 @@ def measured_text(claim: Claim, plan: Plan) -> str:
     With deployments as units `6 deployments of each arm with 4 blocks of 2 x 6s each`.
     """
     points = len(plan.load_points)
-    duration = _length(plan)
-    each = (
-        f"{len(plan.arms)} arms x {points} load points x {duration}" if points > 1 else f"{len(plan.arms)} x {duration}"
-    )
+    trials = f"{len(plan.arms)} arms x {points} load points" if points > 1 else f"{len(plan.arms)}"
+    each = f"{trials} x {_length(plan)}"
     if claim.unit == "deployment":
         blocks = plural(plan.max_blocks // plan.deployments, "block")
         return f"{plural(claim.blocks, 'deployment')} of each arm with {blocks} of {each} each"
@@ -193,46 +190,39 @@ def outlook(claim: Claim, plan: Plan) -> str:
     """What an undecided claim needs for a decision, with the command where all planned blocks are complete; and the
     margin that it has established.
     """
+    parts = []
     if claim.blocks < claim.fewest_blocks:
-        start = f"a verdict on {plural(claim.family, 'claim')} needs at least {claim.fewest_blocks} {claim.unit}s"
+        parts.append(f"a verdict on {plural(claim.family, 'claim')} needs at least {claim.fewest_blocks} {claim.unit}s")
     elif claim.more_blocks is None:
-        start = f"at the present spread even {_NOT_EVEN[claim.unit]} {claim.unit}s would not decide; "
-        start += "longer trials, less noise or a wider margin help"
-    else:
-        start = ""
+        parts.append(f"at the present spread even {_NOT_EVEN[claim.unit]} {claim.unit}s would not decide")
+        parts.append("longer trials, less noise or a wider margin help")
     if claim.more_blocks is not None:
-        duration = f" ({_about(claim.more_s)})" if claim.more_s else ""
-        more = (
-            f"about {claim.more_blocks} more {claim.unit}{'s' if claim.more_blocks != 1 else ''}{duration} would decide"
-        )
-        more += " if the difference is as estimated"
+        more = f"about {plural(claim.more_blocks, f'more {claim.unit}')}"
+        if claim.more_s:
+            more += f" ({format_duration(60 * round(claim.more_s / 60) if claim.more_s >= 600 else claim.more_s)})"
+        more += " would decide if the difference is as estimated"
         if claim.more_chance is not None:
             more += f", with a probability of {percent(claim.more_chance, 0)}"
         if claim.unit == "block" and sum(ratio.counted for ratio in claim.ratios) == plan.end:
             more += f" (pgtrial run DIRECTORY --blocks {claim.more_blocks})"
-        start = f"{start}; {more}" if start else more
+        parts.append(more)
     if claim.established_margin is not None and claim.established_margin < _TELLING_MARGIN:
-        start += f"; with 0 more only a margin of {percent(claim.established_margin)} is established"
-    return start
+        parts.append(f"with 0 more only a margin of {percent(claim.established_margin)} is established")
+    return "; ".join(parts)
 
 
-def _about(seconds: float) -> str:
-    return format_duration(60 * round(seconds / 60) if seconds >= 600 else seconds)
+def transaction(points: list[LoadPoint]) -> str:
+    """`transaction`, or of a replay `statement`."""
+    return "statement" if any(point.replay is not None for point in points) else "transaction"
 
 
-def transactions(plan: Plan) -> str:
-    """What the load consists of: `transaction`, `statement` of a replay, or `task`."""
-    if any(point.replay is not None for point in plan.load_points):
-        return "statement"
-    return "task" if plan.measure == "mean response time of tasks" else "transaction"
-
-
-def failures_text(counts: Failures, what: str = "transaction") -> str:
+def failures_text(counts: Failures, plan: Plan) -> str:
     """`off: 0`, `off: 12 of 3,400 transactions (0.35%)`, `off: 2 of 8 trials`."""
     parts = []
     if counts.failed_trials:
         parts.append(f"{counts.failed_trials} of {plural(counts.trials, 'trial')}")
     if counts.failed_transactions:
+        what = "task" if plan.measure == "mean response time of tasks" else transaction(plan.load_points)
         total = counts.failed_transactions + counts.transactions
         parts.append(f"{counts.failed_transactions:,} of {total:,} {what}s ({percent(counts.share)})")
     if counts.aborted_clients:
@@ -243,17 +233,24 @@ def failures_text(counts: Failures, what: str = "transaction") -> str:
 def regime(steady: list[Steadiness], cells: list[CellRegimes], plan: Plan) -> str:
     """Whether the arms kept one level, had settled on it, and if not, what the verdict is about."""
     changing = [cell for cell in cells if cell.changes]
-    cyclic = list(dict.fromkeys(cell.arm for cell in cells if 2 * cell.shapes.get("cyclic", 0) > cell.trials))
-    parts = [_trend(steady, plan)] if not changing or _moving(steady) else []
-    if cyclic:
-        parts.insert(0, f"cyclic ({' and '.join(cyclic)}: levels come and go within a trial)")
+    cyclic = dict.fromkeys(cell.arm for cell in cells if 2 * cell.shapes.get("cyclic", 0) > cell.trials)
+    parts = []
     if changing:
-        parts.insert(0, f"changes ({'; '.join(_change(arm, changing, plan) for arm in _arms(changing))})")
+        arms = dict.fromkeys(cell.arm for cell in changing)
+        parts.append(f"changes ({'; '.join(_change(arm, changing, plan) for arm in arms)})")
+    if cyclic:
+        parts.append(f"cyclic ({' and '.join(cyclic)}: levels come and go within a trial)")
+    if trends := moving(steady):
+        parts.append(
+            f"not at steady state ({' and '.join(trends)}); this speaks of the first "
+            f"{format_duration(plan.duration_s)} after a warm-up of {format_duration(plan.warmup_s)}, a longer warm-up "
+            "is advised"
+        )
+    elif not changing and any(entry.state == "unknown" for entry in steady):
+        parts.append("not checked (too few blocks or seconds)")
+    elif not changing:
+        parts.append("steady" if steady else "not checked")
     return ", ".join(parts)
-
-
-def _arms(cells: list[CellRegimes]) -> list[str]:
-    return list(dict.fromkeys(cell.arm for cell in cells))
 
 
 def _change(arm: str, changing: list[CellRegimes], plan: Plan) -> str:
@@ -274,27 +271,11 @@ def _change(arm: str, changing: list[CellRegimes], plan: Plan) -> str:
     return f"{text}, and at {plural(len(others), 'more load point')}" if others else text
 
 
-def _moving(steady: list[Steadiness]) -> list[Steadiness]:
-    return [entry for entry in steady if entry.state in ("rising", "falling")]
-
-
-def _trend(steady: list[Steadiness], plan: Plan) -> str:
-    moving = _moving(steady)
-    if moving:
-        what = " and ".join(f"{entry.arm} {moves(entry)}" for entry in moving)
-        return (
-            f"not at steady state ({what}); this speaks of the first {format_duration(plan.duration_s)} after "
-            f"a warm-up of {format_duration(plan.warmup_s)}, a longer warm-up is advised"
-        )
-    if not steady or any(entry.state == "unknown" for entry in steady):
-        return "not checked (too few blocks or seconds)" if steady else "not checked"
-    return "steady"
-
-
-def moves(entry: Steadiness) -> str:
-    """`rises 4.1% within a trial`."""
-    verb = "rises" if entry.state == "rising" else "falls"
-    return f"{verb} {percent(abs(entry.trend or 0.0))} within a trial"
+def moving(steady: list[Steadiness]) -> list[str]:
+    """`off rises 4.1% within a trial` for each arm with a trend."""
+    verbs = {"rising": "rises", "falling": "falls"}
+    known = [(entry, verbs[entry.state]) for entry in steady if entry.state in verbs]
+    return [f"{entry.arm} {verb} {percent(abs(entry.trend or 0.0))} within a trial" for entry, verb in known]
 
 
 def cost_text(cost: Cost) -> str:
@@ -308,4 +289,4 @@ def cost_text(cost: Cost) -> str:
         return "to next to none"
     if is_wide(found):
         return ""
-    return f"{percent(found.value, sign=True)} ({interval_text(found, sign=True)})"
+    return f"{signed(found.value)} ({interval_text(found)})"

@@ -28,6 +28,11 @@ class Estimate(Record):
     value: float
     high: float | None
 
+    @property
+    def known(self) -> list[float]:
+        """The estimate and its bounds, as far as the data bound it."""
+        return [value for value in (self.low, self.value, self.high) if value is not None]
+
 
 class BlockRatio(Record):
     """One block's part in a claim."""

@@ -93,7 +93,7 @@ def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:
     if value is None:
         return None
     place = _load_point(data, claim) or f"all {len(data.labels)} load points, mean (primary)"
-    interval = f" ({interval_text(found, sign=True)})" if found and found.low is not None else ""
+    interval = f" ({interval_text(found)})" if found and found.low is not None else ""
     return {
         "label": place.replace(", ", ",|", 1) + in_regime(claim).replace(", ", "|"),
         "claim": _name(data, claim),

@@ -12,7 +12,7 @@ from pgtrial.model.records.machine import Certificate, Found, Reach, StudyRun
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Table, by_place
-from pgtrial.report.words import interval_text
+from pgtrial.report.words import interval_text, signed
 
 _FALSE_SHARE = 0.05
 """Of A/A studies at most this share may get a verdict."""
@@ -65,6 +65,13 @@ def certificate_tables(data: StudyData) -> list[Table[Any]]:
     if (certificate := data.certificate) is None:
         return []
     folded = certificate.created != data.plan.created
+
+    def of_studies(caption: str, studies: Sequence[StudyRun]) -> Table[Any]:
+        rows = [
+            (number, run.blocks, format_duration(run.seconds), run.verdict) for number, run in enumerate(studies, 1)
+        ]
+        return Table(caption, rows, by_place("study", "blocks", "time", "verdict", right=(0, 1, 2)), folded=folded)
+
     return [
         Table(
             f"Time to find a difference with a power of 80%: {_conditions(certificate)}.",
@@ -72,21 +79,14 @@ def certificate_tables(data: StudyData) -> list[Table[Any]]:
             by_place("difference", "blocks", "time", right=(0, 1, 2)),
             folded=folded,
         ),
-        Table(
+        of_studies(
             f"Two arms that are alike: {_same(certificate)}. With the roles of the two drawn anew, "
             f"{certificate.relabelled_false} of {certificate.relabelled:,} orders gave one; at most "
             f"{as_written(_FALSE_SHARE)} may.",
-            _rows(certificate.same),
-            by_place("study", "blocks", "time", "verdict", right=(0, 1, 2)),
-            folded=folded,
+            certificate.same,
         ),
         *(
-            Table(
-                f"One arm made slower; {_hits(each)}. All blocks say {_measured(each)}.",
-                _rows(each.studies),
-                by_place("study", "blocks", "time", "verdict", right=(0, 1, 2)),
-                folded=folded,
-            )
+            of_studies(f"One arm made slower; {_hits(each)}. All blocks say {_measured(each)}.", each.studies)
             for each in certificate.planted
         ),
     ]
@@ -95,13 +95,6 @@ def certificate_tables(data: StudyData) -> list[Table[Any]]:
 def _times_to_find(reaches: Sequence[Reach]) -> list[str]:
     """`5% in 2min 20s` of each, the largest difference first."""
     return [f"{as_written(each.difference)} in {format_duration(each.seconds)}" for each in reversed(reaches)]
-
-
-def _rows(studies: Sequence[StudyRun]) -> list[tuple[Any, ...]]:
-    return [
-        (number, study.blocks, format_duration(study.seconds), study.verdict)
-        for number, study in enumerate(studies, start=1)
-    ]
 
 
 def _same(certificate: Certificate) -> str:
@@ -121,7 +114,7 @@ def _times(hits: Sequence[StudyRun]) -> str:
 
 
 def _measured(found: Found) -> str:
-    return f"{percent(found.difference.value, sign=True)} (95% interval {interval_text(found.difference, sign=True)})"
+    return f"{signed(found.difference.value)} (95% interval {interval_text(found.difference)})"
 
 
 def _conditions(certificate: Certificate) -> str:

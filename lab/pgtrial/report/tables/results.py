@@ -14,17 +14,16 @@ from pgtrial.model.records.results import (
     Level,
     PlannedLook,
     Spread,
+    StatementClaim,
     Steadiness,
 )
 from pgtrial.model.records.trial import TrialRegime
-from pgtrial.model.units import percent, plural
+from pgtrial.model.units import plural
 from pgtrial.report.data import StudyData
-from pgtrial.report.table import Column, Table, number
-from pgtrial.report.words import interval_name, interval_text, where
+from pgtrial.report.table import Column, Table, number, range_text
+from pgtrial.report.words import estimate_text, interval_name, interval_text, signed, where
 from pgtrial.statistics import p8
 from pgtrial.statistics.deployments import is_fixed
-
-signed = partial(percent, sign=True)
 
 
 def ratio_table(data: StudyData) -> Table[Claim]:
@@ -56,9 +55,9 @@ def ratio_table(data: StudyData) -> Table[Claim]:
         [
             Column("arms", lambda claim: f"{claim.arm} / {claim.baseline}"),
             Column("load point", lambda claim: where(claim, data.plan) + (" (primary)" if is_mean(claim) else "")),
-            number("difference", lambda claim: claim.difference.value if claim.difference else _running(claim), _text),
-            number("95% interval", lambda claim: claim.difference, partial(interval_text, sign=True)),
-            Column("verdict", _verdict),
+            number("difference", lambda claim: estimate_text(claim, "(running)")),
+            number("95% interval", lambda claim: claim.difference, interval_text),
+            Column("verdict", verdict_text),
             number("mean (95% t)", lambda claim: claim.mean, _mean),
             number("in total", lambda claim: claim.totals, signed),
             number(f"{unit}s", lambda claim: claim.blocks),
@@ -78,29 +77,17 @@ _COMPARED: dict[Measure, str] = {
 }
 
 
-def _verdict(claim: Claim) -> str:
+def verdict_text(claim: Claim | StatementClaim) -> str:
+    """`better, within the margin`."""
     return claim.verdict + (", within the margin" if claim.within_margin and claim.verdict != "equivalent" else "")
 
 
-def _running(claim: Claim) -> str | None:
-    return f"{signed(claim.running)} (running)" if claim.running is not None else None
-
-
-def _text(value: float | str) -> str:
-    return value if isinstance(value, str) else signed(value)
-
-
 def _mean(mean: Estimate) -> str:
-    return signed(mean.value) + (f" ({interval_text(mean, sign=True)})" if mean.low is not None else "")
+    return signed(mean.value) + (f" ({interval_text(mean)})" if mean.low is not None else "")
 
 
 def level_table(data: StudyData) -> Table[Level]:
     """tps of each arm at each load point."""
-
-    def interval(level: Level) -> str | None:
-        known = level.tps is not None and level.tps_low is not None and level.tps_high is not None
-        return f"{level.tps_low:,.0f} to {level.tps_high:,.0f}" if known else None
-
     return Table(
         "Throughput of each arm: the median trial with a distribution-free interval of at least 95%. It describes an "
         "arm; arms are compared within blocks, so overlapping intervals here say nothing.",
@@ -109,10 +96,8 @@ def level_table(data: StudyData) -> Table[Level]:
             Column("load point", lambda level: data.labels[level.load_point]),
             Column("arm", lambda level: level.arm),
             number("median tps", median_tps),
-            number("95% interval", interval),
-            number(
-                "lowest to highest", lambda level: level.tps, lambda tps: f"{tps.lowest:,.0f} to {tps.highest:,.0f}"
-            ),
+            number("95% interval", lambda level: range_text(level.tps_low, level.tps_high)),
+            number("lowest to highest", lambda level: level.tps, lambda tps: range_text(tps.lowest, tps.highest)),
             *_quality(data),
             number("trials", lambda level: level.trials),
             number("failed", lambda level: level.failed_trials),
@@ -123,22 +108,12 @@ def level_table(data: StudyData) -> Table[Level]:
 def _quality(data: StudyData) -> list[Column[Level]]:
     """A column for each quality that packs of the study measure."""
     packs = [point.pack for point in data.plan.load_points]
-    names = dict.fromkeys(pack.quality.name for pack in packs if pack is not None and pack.quality is not None)
+    names = [pack.quality.name if pack and pack.quality else None for pack in packs]
 
-    def of(name: str) -> Callable[[Level], Spread | None]:
-        def find(level: Level) -> Spread | None:
-            pack = packs[level.load_point]
-            return level.quality if pack and pack.quality and pack.quality.name == name else None
+    def of(name: str, level: Level) -> Spread | None:
+        return level.quality if names[level.load_point] == name else None
 
-        return find
-
-    return [number(name, of(name), _quality_text) for name in names]
-
-
-def _quality_text(spread: Spread) -> str:
-    if spread.lowest == spread.highest:
-        return f"{spread.median:.4g}"
-    return f"{spread.median:.4g} ({spread.lowest:.4g} to {spread.highest:.4g})"
+    return [number(name, partial(of, name), partial(_spread, form=".4g")) for name in dict.fromkeys(names) if name]
 
 
 def median_tps(level: Level) -> str | None:
@@ -188,13 +163,17 @@ def _latency(name: str) -> Callable[[Level], Spread | None]:
 
 
 def _spread_ms(spread: Spread) -> str:
-    return f"{milliseconds(spread.median)} ({milliseconds(spread.lowest)} to {milliseconds(spread.highest)})"
+    return f"{milliseconds(spread.median)} ({range_text(spread.lowest, spread.highest, milliseconds)})"
 
 
 def milliseconds(microseconds: float) -> str:
     """Three significant digits, or whole milliseconds."""
-    value = microseconds / 1000
-    places = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
+    return digits(microseconds / 1000)
+
+
+def digits(value: float, most: int = 3) -> str:
+    """Three significant digits, or all before the point; below one so many decimals."""
+    places = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else most
     return f"{value:,.{places}f}"
 
 
@@ -221,10 +200,11 @@ def regime_table(data: StudyData) -> Table[CellRegimes]:
     )
 
 
-def _spread(spread: Spread) -> str:
+def _spread(spread: Spread, form: str = ",.0f") -> str:
+    middle = format(spread.median, form)
     if spread.lowest == spread.highest:
-        return f"{spread.median:,.0f}"
-    return f"{spread.median:,.0f} ({spread.lowest:,.0f} to {spread.highest:,.0f})"
+        return middle
+    return f"{middle} ({range_text(spread.lowest, spread.highest, form)})"
 
 
 def regime_trial_table(data: StudyData) -> Table[tuple[CellRegimes, TrialRegime]]:
@@ -251,14 +231,13 @@ def regime_trial_table(data: StudyData) -> Table[tuple[CellRegimes, TrialRegime]
 
 def block_table(data: StudyData) -> Table[tuple[Claim, BlockRatio]]:
     """The unit of analysis: every block's log-ratios, with the order that the coin drew."""
-    claims = [part for claim in data.result.by_load_point for part in claim.read]
-    ratios = [(claim, ratio) for claim in claims for ratio in claim.ratios]
+    ratios = [(claim, ratio) for whole in data.result.by_load_point for claim in whole.read for ratio in claim.ratios]
     compared = (
         "goodput / goodput of the baseline"
         if data.plan.measure == "goodput"
         else "mean response time of the baseline / mean response time"
     )
-    unit = claims[0].unit
+    unit = data.result.primary[0].unit
     return Table(
         f"Each block's ln({compared}), and the order of the arms as drawn before the study."
         if unit == "block"

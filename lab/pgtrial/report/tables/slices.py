@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from pgtrial.model.records.plan import LoadPoint
-from pgtrial.model.records.results import CarryOver, CarryOverShift, Claim, Estimate
+from pgtrial.model.records.results import CarryOver, CarryOverShift, Claim
 from pgtrial.model.records.trial import SliceRow, Trial
 from pgtrial.model.units import format_duration, percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, number
-from pgtrial.report.tables.results import signed
-from pgtrial.report.words import in_regime, interval_text
+from pgtrial.report.words import in_regime, interval_text, signed
 from pgtrial.statistics.precision import Reached, half_width
 
 
@@ -54,16 +53,12 @@ def _precision_table(data: StudyData) -> Table[tuple[Claim, Reached]]:
             number("after", lambda row: row[1].spent.wall_s, format_duration),
             number("measured", lambda row: row[1].spent.measured, ".0%"),
             number("difference", lambda row: row[1].difference.value, signed),
-            number("95% interval", lambda row: interval_text(row[1].difference, sign=True)),
+            number("95% interval", lambda row: interval_text(row[1].difference)),
             number("half-width", lambda row: half_width(row[1].difference), percent),
-            number("sequential interval", lambda row: _interval(row[1].at_look)),
+            number("sequential interval", lambda row: row[1].at_look, interval_text),
         ],
         lambda row: row[1].at_look is not None,
     )
-
-
-def _interval(difference: Estimate | None) -> str | None:
-    return interval_text(difference, sign=True) if difference is not None else None
 
 
 def _carry_over_table(data: StudyData) -> Table[CarryOver]:
@@ -76,7 +71,7 @@ def _carry_over_table(data: StudyData) -> Table[CarryOver]:
             Column("after", lambda row: row.preceding),
             number("blocks", lambda row: row.blocks),
             number("difference", lambda row: row.difference and row.difference.value, signed),
-            number("95% interval", lambda row: _interval(row.difference)),
+            number("95% interval", lambda row: row.difference, interval_text),
         ],
     )
 
@@ -90,7 +85,7 @@ def _shift_table(data: StudyData) -> Table[CarryOverShift]:
             Column("arms", lambda row: f"{row.arm} / {row.baseline}"),
             number("blocks", lambda row: row.blocks),
             number("shift", lambda row: row.difference and row.difference.value, signed),
-            number("95% interval", lambda row: _interval(row.difference)),
+            number("95% interval", lambda row: row.difference, interval_text),
         ],
     )
 

@@ -11,7 +11,8 @@ from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.model.units import as_written, percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import NONE, Column, Table, by_place, number
-from pgtrial.report.words import interval_text, times_as_long
+from pgtrial.report.tables.results import verdict_text
+from pgtrial.report.words import interval_text, signed, times_as_long
 from pgtrial.statistics.statements import FEWEST_STATEMENTS, LEAST_SHARE
 
 _INDENT = "\N{NO-BREAK SPACE}"
@@ -42,8 +43,8 @@ def _statements(data: StudyData, arm: str) -> Table[StatementClaim]:
             number("statements", lambda claim: claim.statements, ","),
             *(_time(each) for each in (baseline, arm)),
             *(_share(each) for each in (baseline, arm)),
-            number("difference", lambda claim: claim.difference, lambda found: percent(found.value, sign=True)),
-            number("95% interval", lambda claim: claim.difference, lambda found: interval_text(found, sign=True)),
+            number("difference", lambda claim: claim.difference, lambda found: signed(found.value)),
+            number("95% interval", lambda claim: claim.difference, interval_text),
             Column("verdict", _verdict, verdict=lambda claim: claim.verdict),
             *(_rows(data, each) for each in (baseline, arm)),
             *(_errors(data, each) for each in (baseline, arm)),
@@ -63,7 +64,7 @@ def _share(arm: str) -> Column[StatementClaim]:
 def _verdict(claim: StatementClaim) -> str:
     if claim.is_slower and claim.difference is not None:
         return f"worse: {times_as_long(claim.difference)}"
-    return claim.verdict + (", within the margin" if claim.within_margin and claim.verdict != "equivalent" else "")
+    return verdict_text(claim)
 
 
 def _rows(data: StudyData, arm: str) -> Column[StatementClaim]:
@@ -92,10 +93,11 @@ def plan_tables(data: StudyData) -> list[Table[Sequence[str]]]:
     known = {(each.arm, each.template): each for each in data.statement_plans.plans}
     tables = []
     for claim in data.result.statements:
-        pair = [known.get((arm, claim.template)) for arm in (claim.baseline, claim.arm)]
-        if not claim.is_slower or None in pair or not any(each.plan for each in pair if each is not None):
+        keys = [(arm, claim.template) for arm in (claim.baseline, claim.arm)]
+        pair = [known[key] for key in keys if key in known]
+        if not claim.is_slower or len(pair) < 2 or not any(each.plan for each in pair):
             continue
-        lines = [[_indented(line) for line in each.plan] or [each.refusal or NONE] for each in pair if each is not None]
+        lines = [[_indented(line) for line in each.plan] or [each.refusal or NONE] for each in pair]
         tables.append(
             Table(
                 f"Plans of template {claim.template}: {claim.text}, for one recorded statement, by EXPLAIN on a fresh "
