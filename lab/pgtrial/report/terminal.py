@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from pgtrial.model.records.results import StudyResult, Word
+from pgtrial.model.records.plan import measure_of
+from pgtrial.model.records.results import Claim, Criterion, StudyResult, Word
+from pgtrial.model.records.where_it_ran import MachinePart, WhereItRan
 from pgtrial.report.brief import Brief, Line
-from pgtrial.report.table import VERDICT_STYLES, for_terminal
-from pgtrial.report.tables.summary import comparison_table, criterion_table, fleet_table
+from pgtrial.report.table import VERDICT_STYLES, Column, Table, for_terminal, number
+from pgtrial.report.tables.results import median_tps
+from pgtrial.report.tables.tasks import criterion_value
+from pgtrial.report.words import estimate_text, interval_text
 
 _MOST_MACHINES = 12
 _LABEL = 9
@@ -38,7 +43,7 @@ def _headline(verdict: Word, text: str) -> Text:
 
 
 def _grid(lines: Sequence[Line]) -> Padding:
-    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid = RichTable.grid(padding=(0, 2, 0, 0))
     grid.add_column(width=_LABEL, no_wrap=True, style="dim")
     grid.add_column()
     for line in lines:
@@ -57,11 +62,112 @@ def in_full(result: StudyResult) -> RenderableType:
         parts.append(_headline(claim.verdict, sentence))
     parts += [Text(sentence) for sentence in result.moved]
     parts += [Text(f"note: {note}") for note in result.notes]
-    parts += ["", for_terminal(comparison_table(result))]
+    parts += ["", for_terminal(_comparisons(result))]
     if result.criteria:
-        parts += ["", for_terminal(criterion_table(result))]
+        parts += ["", for_terminal(_criteria(result))]
     if result.where is not None and result.where.machines:
-        parts += ["", for_terminal(fleet_table(result.where, _MOST_MACHINES))]
+        parts += ["", for_terminal(_fleet(result.where))]
         if (more := len(result.where.machines) - _MOST_MACHINES) > 0:
             parts.append(f"and {more} more machines, see the report")
     return Group(*parts)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """An arm at a load point, a regime of it, or the mean over the load points."""
+
+    place: str
+    arm: str
+    measured: str | None = ""
+    claim: Claim | None = None
+    """None for the baseline."""
+
+    @property
+    def verdict(self) -> Word | None:
+        return self.claim.verdict if self.claim else None
+
+    @property
+    def difference(self) -> str | None:
+        """Empty where the parts have it."""
+        return estimate_text(self.claim, "so far") if self.claim and not self.claim.parts else ""
+
+    @property
+    def interval(self) -> str:
+        return interval_text(self.claim.difference) if self.claim and self.claim.difference else ""
+
+
+def _comparisons(result: StudyResult) -> Table[_Row]:
+    """One line per load point and arm, so that any number of arms fits the width."""
+    by_goodput = measure_of(result.load_points) == "goodput"
+    return Table(
+        "",
+        list(_rows(result, by_goodput=by_goodput)),
+        [
+            Column("load point", lambda row: row.place),
+            Column("arm", lambda row: row.arm),
+            number("tps" if by_goodput else "mean ms", lambda row: row.measured),
+            number(f"/ {result.baseline}", lambda row: row.difference, verdict=lambda row: row.verdict),
+            number("95% interval", lambda row: row.interval, verdict=lambda row: row.verdict),
+            Column("verdict", lambda row: row.verdict or "", verdict=lambda row: row.verdict),
+        ],
+    )
+
+
+def _rows(result: StudyResult, *, by_goodput: bool) -> Iterator[_Row]:
+    levels = {(level.load_point, level.arm): level for level in result.levels}
+    claims = {(claim.load_point, claim.arm): claim for claim in result.by_load_point}
+    # the mean over tasks counts the failed ones too, which a level does not
+    means = {arm: value for row in result.criteria if row.primary for arm, value in row.values.items()}
+    for place, point in enumerate(result.load_points):
+        for arm in result.arms:
+            level = levels.get((place, arm))
+            if by_goodput:
+                measured = median_tps(level) if level else None
+            else:
+                latency = level.latency_us["mean"] if level else None
+                mean_s = means.get(arm, latency.median / 1e6 if latency else None)
+                measured = f"{mean_s * 1000:,.3f}" if mean_s is not None else None
+            label = point.label if arm == result.arms[0] else ""
+            yield from _with_parts(_Row(label, arm, measured, claims.get((place, arm))))
+    for claim in result.primary if len(result.load_points) > 1 else ():
+        yield from _with_parts(_Row("mean (primary)" if claim is result.primary[0] else "", claim.arm, claim=claim))
+
+
+def _with_parts(row: _Row) -> Iterator[_Row]:
+    """A row, and one for each regime where it changes."""
+    yield row
+    for part in row.claim.parts if row.claim else ():
+        yield _Row("", f"- {part.regime} the change", claim=part)
+
+
+def _criteria(result: StudyResult) -> Table[Criterion]:
+    """The criteria of each comparison; the report has their intervals."""
+    return Table(
+        "",
+        result.criteria,
+        [
+            Column("criterion", lambda row: row.what),
+            number("baseline", lambda row: f"{row.baseline}: {criterion_value(row, row.baseline)}"),
+            number("arm", lambda row: f"{row.arm}: {criterion_value(row, row.arm)}"),
+            Column("winner", lambda row: row.winner, verdict=lambda row: row.verdict),
+        ],
+        lambda row: row.primary,
+    )
+
+
+def _fleet(where: WhereItRan) -> Table[MachinePart]:
+    """The first machines that made the load, and how far each is from the servers; the report has the rest."""
+    ways = {(way.machine, way.arm): way.round_trip_us for way in where.ways}
+
+    def way_to(arm: str) -> Callable[[MachinePart], float | None]:
+        return lambda part: ways.get((part.machine, arm))
+
+    return Table(
+        "",
+        where.machines[:_MOST_MACHINES],
+        [
+            Column("load from", lambda part: f"{part.machine} (slow)" if part.slower_by is not None else part.machine),
+            number("share", lambda part: part.share, ".1%"),
+            *(number(f"us to {arm}", way_to(arm), ",.0f") for arm in dict.fromkeys(way.arm for way in where.ways)),
+        ],
+    )
