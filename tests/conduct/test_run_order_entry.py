@@ -9,7 +9,7 @@ import pytest
 from pgtrial.conduct.run_study import run_study
 from pgtrial.report.data import read_data
 from pgtrial.report.table import NONE
-from pgtrial.report.tables.transactions import transaction_tables
+from pgtrial.report.tables.tasks import transaction_tables
 from pgtrial.servers.arm import Needs
 from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import FAST, small_study, templates_with

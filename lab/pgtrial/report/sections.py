@@ -25,7 +25,6 @@ from pgtrial.report.tables import (
     slices,
     statements,
     tasks,
-    transactions,
     trials,
     where,
 )
@@ -109,7 +108,7 @@ _TOPICS = (
         "Latency",
         "Marks are the median trial, bars reach from the lowest to the highest trial; logarithmic scale.",
         [latency_charts],
-        [results.latency_table, transactions.transaction_tables],
+        [results.latency_table, tasks.transaction_tables],
     ),
     Topic(
         "timeline",

@@ -1,22 +1,24 @@
-"""The table of criteria of a study on tasks, the published figures beside it, and the parts of a task's time."""
+"""The tables of applications: the criteria of a study on tasks, with the published figures beside them, the parts of a
+task's time, and the transactions of order entry by kind.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
-from pgtrial.model.published import Published, read_published
+from pgtrial.model.published import read_published
 from pgtrial.model.records.results import Criterion
-from pgtrial.model.records.trial import TaskTimes, Trial
-from pgtrial.model.units import as_written, percent
+from pgtrial.model.records.trial import TaskSummary, TaskTimes, Trial
+from pgtrial.model.units import as_written
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import NONE, Table, by_place
-from pgtrial.report.words import interval_text
+from pgtrial.report.words import interval_text, signed
 from pgtrial.statistics.criteria import FAILURES, SECONDARY
 from pgtrial.statistics.deployments import Units
 from pgtrial.statistics.levels import NOTABLE_SHARE
 
-CREATION = "creation of the table"
+_CREATION = "creation of the table"
 
 _PUBLISHED_AT = {
     FAILURES: "failed: no connection in time",
@@ -25,7 +27,7 @@ _PUBLISHED_AT = {
     "mean": "mean",
     "median": "median",
     "under 5 s": "under 5 s",
-    CREATION: "1,000,000 rows",
+    _CREATION: "1,000,000 rows",
 }
 """What the published study calls a criterion."""
 
@@ -42,23 +44,23 @@ def criteria_tables(data: StudyData) -> list[Table[Sequence[str]]]:
 def _criteria(data: StudyData, rows: Sequence[Criterion]) -> Table[Sequence[str]]:
     arm, baseline = rows[0].arm, rows[0].baseline
     units = Units(data.plan)
-    name = data.spec.study.published
-    published = read_published(name) if name is not None else None
-    series = _series(published) if published is not None else []
-    table = [
-        [
-            row.what + (" (primary)" if row.primary else ""),
-            *(_value(data, row, each) for each in (baseline, arm)),
-            difference_text(data, row),
-            row.winner + (" (by less than the margin)" if row.within_margin and row.verdict in _WON else ""),
-            *(_published(published, each, row.what) for each in series),
-        ]
-        for row in rows
-    ]
+    published = _published(data.spec.study.published)
+    table = []
+    for row in rows:
+        slightly = row.within_margin and row.verdict in ("better", "worse")
+        table.append(
+            [
+                row.what + (" (primary)" if row.primary else ""),
+                *(_value(data, row, each) for each in (baseline, arm)),
+                _difference(data, row),
+                row.winner + (" (by less than the margin)" if slightly else ""),
+                *(said.get(_PUBLISHED_AT.get(row.what, ""), NONE) for said in published.values()),
+            ]
+        )
     created = [_created(data, each) for each in (baseline, arm)]
-    if any(seconds is not None for seconds in created):
-        times = [NONE if seconds is None else f"{seconds:.4g} s" for seconds in created]
-        table.append([CREATION, *times, NONE, _ONCE, *(_published(published, each, CREATION) for each in series)])
+    if created != [NONE, NONE]:
+        said = [each.get(_PUBLISHED_AT[_CREATION], NONE) for each in published.values()]
+        table.append([_CREATION, *created, NONE, "not compared: made once", *said])
     caption = (
         f"{arm} against {baseline}. A winner is a verdict over {units.unit}s, and so is no difference: within "
         f"{as_written(data.plan.margin)} of a time, {as_written(data.plan.margin)} of all tasks, or for failures "
@@ -68,12 +70,8 @@ def _criteria(data: StudyData, rows: Sequence[Criterion]) -> Table[Sequence[str]
         "failures of all trials. Times are of completed tasks, but the mean counts a failed one with the time until it "
         "failed. A difference of times is one of speed (+25%: four fifths of the time), one of tasks is by trial."
     )
-    heads = ["criterion", baseline, arm, "difference (95% interval)", "winner", *(f"published: {s}" for s in series)]
+    heads = ["criterion", baseline, arm, "difference (95% interval)", "winner", *(f"published: {s}" for s in published)]
     return Table(caption, table, by_place(*heads, right=(1, 2, 3, *range(5, len(heads)))), folded=False)
-
-
-_WON = ("better", "worse")
-_ONCE = "not compared: made once"
 
 
 def criterion_value(row: Criterion, arm: str) -> str:
@@ -94,52 +92,47 @@ def _value(data: StudyData, row: Criterion, arm: str) -> str:
     return f"{text} of {sum(of) if row.what == FAILURES else of[0]:,}"
 
 
-def difference_text(data: StudyData, row: Criterion) -> str:
+def _difference(data: StudyData, row: Criterion) -> str:
     """`+4.1% (+0.7..+7.7%)` of speed, `+13 tasks (-20..+45)`; a dash before the first look that could decide."""
     found = row.difference
     if found is None:
         return NONE
     if row.by == "ratio":
-        return f"{percent(found.value, sign=True)} ({interval_text(found, sign=True)})"
+        return f"{signed(found.value)} ({interval_text(found)})"
     planned = next((trial.tasks.planned for trial in data.trials if trial.tasks is not None), 0)
     # a positive difference is the better one; it is written as the number of tasks
-    shares = [found.low, found.value, found.high] if row.better == "more" else [found.high, found.value, found.low]
-    sign = 1 if row.better == "more" else -1
-    low, value, high = (None if share is None else round(sign * share * planned) for share in shares)
-    bounds = "not bounded yet" if low is None or high is None else f"{low:+,}..{high:+,}"
-    return f"{value:+,} ({bounds})".replace("+0", "0").replace("-0", "0")
+    each = planned if row.better == "more" else -planned
+    ends = sorted(round(share * each) for share in found.known)
+    bounds = f"{ends[0]:+,}..{ends[-1]:+,}" if len(ends) == 3 else "not bounded yet"
+    return f"{round(found.value * each):+,} ({bounds})".replace("+0", "0").replace("-0", "0")
 
 
-def _created(data: StudyData, arm: str) -> float | None:
+def _created(data: StudyData, arm: str) -> str:
     times = [t.table_created_s for t in data.trials if t.arm == arm and t.table_created_s is not None]
-    return median(times) if times else None
+    return f"{median(times):.4g} s" if times else NONE
 
 
-def _series(published: Published) -> list[str]:
-    """The published arms that have figures of single statistics."""
-    figures = [figure for figure in published.figures if figure.over == "statistic"]
-    return list(dict.fromkeys(series.name for figure in figures for series in figure.series))
-
-
-def _published(published: Published | None, series: str, criterion: str) -> str:
-    at = _PUBLISHED_AT.get(criterion)
-    for figure in published.figures if published is not None else []:
-        for each in figure.series:
-            for point in each.points:
-                if each.name == series and at is not None and point.at == at:
-                    return f"{point.value:.4g} s" if figure.unit == "s" else f"{point.value:,.0f}"
-    return NONE
+def _published(name: str | None) -> Mapping[str, Mapping[object, str]]:
+    """What the published study says of each of its arms, by statistic; of several figures the first counts."""
+    said: dict[str, dict[object, str]] = {}
+    figures = read_published(name).figures if name is not None else []
+    for figure in (each for each in figures if each.over == "statistic"):
+        for series in figure.series:
+            of_arm = said.setdefault(series.name, {})
+            for point in series.points:
+                of_arm.setdefault(point.at, f"{point.value:.4g} s" if figure.unit == "s" else f"{point.value:,.0f}")
+    return said
 
 
 def _parts(data: StudyData) -> Table[Sequence[str]]:
     """Queue, server and both together."""
     rows = []
     for arm in data.plan.arms:
-        trials = [trial for trial in data.trials if trial.arm == arm and trial.tasks is not None]
+        tasks = [trial.tasks for trial in data.trials if trial.arm == arm and trial.tasks is not None]
         for part, name in (("queue_us", "in the queue"), ("service_us", "on the server"), ("response_us", "response")):
-            times = [time for trial in trials if (time := getattr(trial.tasks, part)) is not None]
+            times = [time for each in tasks if (time := getattr(each, part)) is not None]
             rows.append([arm, name, *(_of_median(times, figure) for figure in _FIGURES)])
-        rows.append([arm, "waited in vain", *_waited(trials)])
+        rows.append([arm, "waited in vain", *_waited(tasks)])
     caption = (
         "Where the time of completed tasks went, the median trial: waiting for a connection of the application's pool, "
         "and with it. Waited in vain: tasks that got none in time, of all trials."
@@ -156,10 +149,42 @@ def _of_median(times: Sequence[TaskTimes], figure: str) -> str:
     return f"{median(known):.4g} s" if known else NONE
 
 
-def _waited(trials: Sequence[Trial]) -> list[str]:
-    waited = [
-        t.tasks.timeout_waited_us for t in trials if t.tasks is not None and t.tasks.timeout_waited_us is not None
+def _waited(tasks: Sequence[TaskSummary]) -> list[str]:
+    waited = [each.timeout_waited_us for each in tasks if each.timeout_waited_us is not None]
+    longest = f"{max(time.max for time in waited) / 1e6:.4g} s" if waited else NONE
+    return [_of_median(waited, "mean"), NONE, NONE, longest]
+
+
+_BY_KIND = (
+    "Transactions by kind at {point}: the median over an arm's completed trials. A minute is one of the arm's own. "
+    "New-orders that the specification has rolled back are a kind of their own; new-order transactions a minute are "
+    "both rows together."
+)
+
+
+def transaction_tables(data: StudyData) -> list[Table[Sequence[str]]]:
+    """How many there were of each kind, and their response times, for each load point whose trials know kinds."""
+    heads = [
+        f"{arm}: {figure}" for arm in data.plan.arms for figure in ("per minute", "mean, ms", "p90, ms", "p99, ms")
     ]
-    if not waited:
-        return [NONE] * len(_FIGURES)
-    return [_of_median(waited, "mean"), NONE, NONE, f"{max(time.max for time in waited) / 1e6:.4g} s"]
+    columns = by_place("transaction", *heads, right=range(1, 1 + len(heads)))
+    tables = []
+    for point in data.plan.load_points:
+        trials = [trial for trial in data.trials if trial.load_point == point and trial.status == "completed"]
+        by_arm = [[trial for trial in trials if trial.arm == arm] for arm in data.plan.arms]
+        names = dict.fromkeys(kind.name for trial in trials for kind in trial.kinds)
+        rows = [[name, *(cell for own in by_arm for cell in _cells(own, name))] for name in names]
+        tables += [Table(_BY_KIND.format(point=point.label), rows, columns)] if rows else []
+    return tables
+
+
+def _cells(trials: Sequence[Trial], name: str) -> list[str]:
+    """The figures of one kind in an arm."""
+    found = [(trial, kind) for trial in trials for kind in trial.kinds if kind.name == name]
+    speeds = [kind.transactions * 60 / trial.measured.duration_s for trial, kind in found if trial.measured]
+    latencies = [kind.latency_us for _, kind in found if kind.latency_us is not None]
+    times = [[each.mean for each in latencies], [each.p90 for each in latencies], [each.p99 for each in latencies]]
+    return [
+        f"{median(speeds):,.1f}" if speeds else NONE,
+        *(f"{median(figures) / 1000:,.2f}" if figures else NONE for figures in times),
+    ]
