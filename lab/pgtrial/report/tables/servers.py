@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from statistics import median
 from typing import Any
 
@@ -25,7 +28,8 @@ from pgtrial.report.series import (
     provider_metrics_of,
     provider_unit,
 )
-from pgtrial.report.table import Column, Table, number
+from pgtrial.report.table import Column, Table, number, range_text
+from pgtrial.report.tables.results import digits
 from pgtrial.report.words import cost_text
 from pgtrial.statistics.costs import clearly
 
@@ -35,6 +39,9 @@ _SHOWN = 5
 
 Load = tuple[LoadPoint, str, dict[str, float]]
 """A load point, an arm, and mean active sessions by wait event."""
+
+
+_digits = partial(digits, most=4)
 
 
 def server_tables(data: StudyData) -> list[Table[Any]]:
@@ -72,13 +79,10 @@ def sampler_table(data: StudyData) -> Table[tuple[str, list[Trial]]]:
         (arm, [t for t in data.trials if t.arm == arm and "sampler" in t.server_deltas]) for arm in data.plan.arms
     ]
 
-    def share(name: str) -> Callable[[tuple[str, list[Trial]]], float | None]:
-        def of(row: tuple[str, list[Trial]]) -> float | None:
-            spans = [(t.server_deltas["sampler"], t.measured.duration_s) for t in row[1] if t.measured]
-            shares = [cost[name] / span for cost, span in spans if name in cost and span]
-            return median(shares) if shares else None
-
-        return of
+    def share(name: str, row: tuple[str, list[Trial]]) -> float | None:
+        spans = [(t.server_deltas["sampler"], t.measured.duration_s) for t in row[1] if t.measured]
+        shares = [cost[name] / span for cost, span in spans if name in cost and span]
+        return median(shares) if shares else None
 
     return Table(
         "What the sampler took of the measured part, in the median trial: shares of one CPU by the lab and by its "
@@ -90,23 +94,15 @@ def sampler_table(data: StudyData) -> Table[tuple[str, list[Trial]]]:
             number(
                 "samples in a trial", lambda row: median(t.server_deltas["sampler"]["samples"] for t in row[1]), ".0f"
             ),
-            number("lab, of a CPU", share("lab_cpu_s"), ".2%"),
-            number("server, of a CPU", share("server_cpu_s"), ".2%"),
-            number("statements, of the time", share("statements_s"), ".2%"),
+            number("lab, of a CPU", partial(share, "lab_cpu_s"), ".2%"),
+            number("server, of a CPU", partial(share, "server_cpu_s"), ".2%"),
+            number("statements, of the time", partial(share, "statements_s"), ".2%"),
         ],
     )
 
 
-@dataclass(frozen=True)
-class Host:
-    """What the host did at a load point with an arm: name -> mean over the measured part; empty if not observed."""
-
-    point: LoadPoint
-    arm: str
-    cpu: dict[str, float]
-    device: dict[str, float]
-    memory: dict[str, float]
-    pressure: dict[str, float]
+Host = tuple[LoadPoint, str, dict[str, dict[str, float]]]
+"""A load point, an arm, and by source what the host did: name -> mean over the measured part; {} if not observed."""
 
 
 def host_table(data: StudyData) -> Table[Host]:
@@ -117,35 +113,30 @@ def host_table(data: StudyData) -> Table[Host]:
         seen = host_series(data, point, arm, source, span).filter(pl.col("second") == 0)
         return dict(seen.select("name", "value").iter_rows())
 
-    hosts = [
-        Host(point, arm, *(means(point, arm, source) for source in ("cpu", "device", "memory", "pressure")))
-        for point, arm in data.cells
-    ]
+    def mean(source: str, *names: str, factor: float = 1.0) -> Callable[[Host], float | None]:
+        return lambda row: factor * sum(row[2][source].get(name, 0.0) for name in names) if row[2][source] else None
 
-    def mode(names: tuple[str, ...]) -> Callable[[Host], float | None]:
-        return lambda host: sum(host.cpu.get(name, 0.0) for name in names) if host.cpu else None
+    def dirty(row: Host) -> float | None:
+        size = row[2]["memory"].get("dirty_bytes")
+        return MB * size if size is not None else None
 
-    def device(name: str) -> Callable[[Host], float | None]:
-        return lambda host: MB * host.device.get(name, 0.0) if host.device else None
-
-    def waited(name: str) -> Callable[[Host], float | None]:
-        return lambda host: host.pressure.get(name, 0.0) if host.pressure else None
-
+    sources = ("cpu", "device", "memory", "pressure")
+    hosts = [(point, arm, {source: means(point, arm, source) for source in sources}) for point, arm in data.cells]
     machine = "The lab's own machine" if data.result.where is None else "The server's host"
     return Table(
         f"{machine} in the measured part, the mean of an arm's trials: CPUs by what they did, the device of "
         "the data, memory that was to be written, and the share of the time in which some process waited.",
-        [host for host in hosts if host.cpu or host.device or host.pressure or "dirty_bytes" in host.memory],
+        [row for row in hosts if row[2]["cpu"] or row[2]["device"] or row[2]["pressure"] or dirty(row) is not None],
         [
-            Column("load point", lambda host: host.point.label),
-            Column("arm", lambda host: host.arm),
-            *(number(name, mode(names), ".2f") for name, names in CPU_MODES.items()),
-            number("reads, MB/s", device("read_bytes"), ",.1f"),
-            number("writes, MB/s", device("written_bytes"), ",.1f"),
-            number("dirty, MB", lambda host: host.memory.get("dirty_bytes"), lambda size: f"{MB * size:,.0f}"),
-            number("waited for CPU", waited("cpu_some_s"), ".1%"),
-            number("waited for I/O", waited("io_some_s"), ".1%"),
-            number("waited for memory", waited("memory_some_s"), ".1%"),
+            Column("load point", lambda row: row[0].label),
+            Column("arm", lambda row: row[1]),
+            *(number(name, mean("cpu", *names), ".2f") for name, names in CPU_MODES.items()),
+            number("reads, MB/s", mean("device", "read_bytes", factor=MB), ",.1f"),
+            number("writes, MB/s", mean("device", "written_bytes", factor=MB), ",.1f"),
+            number("dirty, MB", dirty, ",.0f"),
+            number("waited for CPU", mean("pressure", "cpu_some_s"), ".1%"),
+            number("waited for I/O", mean("pressure", "io_some_s"), ".1%"),
+            number("waited for memory", mean("pressure", "memory_some_s"), ".1%"),
         ],
     )
 
@@ -189,17 +180,13 @@ def statement_table(data: StudyData) -> Table[Statement]:
 
 
 def _statements(data: StudyData, point: LoadPoint, arm: str) -> Iterator[Statement]:
-    sums: dict[str, dict[str, float]] = {}
-    trials = 0
-    for trial in data.trials:
-        if (trial.load_point, trial.arm) != (point, arm) or trial.index not in data.observed:
-            continue
-        rows = data.observed[trial.index].filter(pl.col("source") == _STATEMENTS)
-        trials += not rows.is_empty()
-        for name, value in rows.select("name", "value").iter_rows():
-            counter, _, text = name.partition(": ")
-            counters = sums.setdefault(text, {})
-            counters[counter] = counters.get(counter, 0.0) + value
+    own = [trial.index for trial in data.trials if (trial.load_point, trial.arm) == (point, arm)]
+    found = [data.observed[index].filter(pl.col("source") == _STATEMENTS) for index in own if index in data.observed]
+    trials = sum(not rows.is_empty() for rows in found)
+    sums: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for name, value in chain.from_iterable(rows.select("name", "value").iter_rows() for rows in found):
+        counter, _, text = name.partition(": ")
+        sums[text][counter] += value
     all_ms = sum(counters["exec_ms"] for counters in sums.values()) or 1.0
     for text, counters in sorted(sums.items(), key=lambda item: -item[1]["exec_ms"])[:_SHOWN]:
         yield Statement(point, arm, text, trials, counters, all_ms)
@@ -234,9 +221,7 @@ def provider_table(data: StudyData) -> Table[Metric]:
 
 def cost_table(data: StudyData) -> Table[Cost]:
     """What a committed transaction cost by load point and arm; the rows that differ clearly stand out."""
-
-    def is_clear(cost: Cost) -> bool:
-        return clearly(cost, data.plan.margin)
+    is_clear = partial(clearly, margin=data.plan.margin)
 
     def point(cost: Cost) -> str:
         return "mean of the ratios" if cost.load_point is None else data.labels[cost.load_point]
@@ -252,22 +237,11 @@ def cost_table(data: StudyData) -> Table[Cost]:
             Column("cost", lambda cost: f"{cost.what}, {cost.unit}" if cost.unit else cost.what),
             Column("load point", point),
             Column("arm", lambda cost: cost.arm),
-            number("median", lambda cost: cost.median, _four_digits),
-            number("95% interval", _interval),
+            number("median", lambda cost: cost.median, _digits),
+            number("95% interval", lambda cost: range_text(cost.low, cost.high, _digits)),
             number("against the baseline", lambda cost: cost_text(cost) or None),
             Column("clearly", lambda cost: ("yes" if is_clear(cost) else "no") if cost.difference else None),
             number("blocks", lambda cost: cost.blocks if cost.difference else None),
         ],
         is_clear,
     )
-
-
-def _interval(cost: Cost) -> str | None:
-    if cost.low is None or cost.high is None:
-        return None
-    return f"{_four_digits(cost.low)} to {_four_digits(cost.high)}"
-
-
-def _four_digits(value: float) -> str:
-    places = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 4
-    return f"{value:,.{places}f}"
