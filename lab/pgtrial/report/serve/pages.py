@@ -21,7 +21,8 @@ from pgtrial.report.serve import drawing
 from pgtrial.report.serve.catalogue import UNREADABLE, WORDS, Glance, Query
 from pgtrial.report.serve.live import Look, SoFar
 from pgtrial.report.table import Column, Table, number
-from pgtrial.report.tables.beside import facts_beside, levels_beside
+from pgtrial.report.tables.results import levels_beside
+from pgtrial.report.tables.where import facts_beside
 from pgtrial.report.verdict import title
 from pgtrial.report.words import bounds_text, headline, in_regime
 from pgtrial.store.tables import WAITS_SCHEMA

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 
 from pgtrial.model.records.plan import Measure
 from pgtrial.model.records.results import (
@@ -20,7 +21,7 @@ from pgtrial.model.records.results import (
 from pgtrial.model.records.trial import TrialRegime
 from pgtrial.model.units import plural
 from pgtrial.report.data import StudyData
-from pgtrial.report.table import Column, Table, number, range_text
+from pgtrial.report.table import Column, Table, by_place, number, range_text
 from pgtrial.report.words import estimate_text, interval_name, interval_text, signed, where
 from pgtrial.statistics import p8
 from pgtrial.statistics.deployments import is_fixed
@@ -103,6 +104,17 @@ def level_table(data: StudyData) -> Table[Level]:
             number("failed", lambda level: level.failed_trials),
         ],
     )
+
+
+def levels_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> Table[Sequence[str | None]]:
+    """Throughput of each arm at each load point of either of two studies."""
+    levels = [
+        {(data.labels[level.load_point], level.arm): median_tps(level) for level in data.result.levels}
+        for data in (one, other)
+    ]
+    rows = [[*cell, *(known.get(cell) for known in levels)] for cell in dict.fromkeys(chain(*levels))]
+    caption = "Throughput of each arm in either study: tps of the median trial."
+    return Table(caption, rows, by_place("load point", "arm", *names, right=[2, 3]))
 
 
 def _quality(data: StudyData) -> list[Column[Level]]:

@@ -11,7 +11,7 @@ from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.records.trial import ClientUse, FailureSpan, Trial
 from pgtrial.model.units import percent
 from pgtrial.report.data import StudyData
-from pgtrial.report.table import Column, Table, number
+from pgtrial.report.table import Column, Table, by_place, number
 from pgtrial.report.tables.results import levels_text, milliseconds
 from pgtrial.statistics.canaries import CAP, DEVIATIONS, FLOOR
 
@@ -38,11 +38,11 @@ def trial_table(data: StudyData) -> Table[Trial]:
             Column("arm", lambda t: t.arm),
             Column("status", lambda t: t.status),
             number("tps", tps),
-            number("committed", lambda t: t.measured.transactions if t.measured else None, ","),
+            number("committed", lambda t: t.measured and t.measured.transactions, ","),
             number("failed", lambda t: sum(t.measured.failures.values()) if t.measured else None, ","),
             *(number(f"{name} ms", _latency(name), milliseconds) for name in ("mean", "p50", "p99")),
-            *([number("client us", _client("cpu_per_transaction_us"), ".2f")] if costed else []),
-            number("busiest thread", _client("busiest_thread_share"), ".0%"),
+            *([number("client us", lambda t: t.client and t.client.cpu_per_transaction_us, ".2f")] if costed else []),
+            number("busiest thread", lambda t: t.client and t.client.busiest_thread_share, ".0%"),
             *([number(trip, lambda t: t.round_trip_us, ",.0f")] if timed else []),
             number("seed", lambda t: t.seed),
             Column("started (UTC)", lambda t: _moment(t.started)),
@@ -54,10 +54,6 @@ def trial_table(data: StudyData) -> Table[Trial]:
 
 def _latency(name: str) -> Callable[[Trial], float | None]:
     return lambda t: getattr(t.measured.latency_us, name) if t.measured and t.measured.latency_us else None
-
-
-def _client(name: str) -> Callable[[Trial], float | None]:
-    return lambda t: getattr(t.client, name) if t.client else None
 
 
 def _moment(time: str) -> str:
@@ -111,12 +107,8 @@ def failure_tables(data: StudyData) -> list[Table[Any]]:
     )
     log = Table(
         "What the server's log said last during the load.",
-        [(trial, line) for trial in data.trials for line in trial.server_log_tail],
-        [
-            number("trial", lambda row: row[0].index + 1),
-            Column("arm", lambda row: row[0].arm),
-            Column("line", lambda row: row[1]),
-        ],
+        [(trial.index + 1, trial.arm, line) for trial in data.trials for line in trial.server_log_tail],
+        by_place("trial", "arm", "line", right=[0]),
     )
     return [failures, trials, _interrupted(data), spans, log]
 

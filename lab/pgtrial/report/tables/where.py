@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from pgtrial.model.records.where_it_ran import MachinePart, MachineWay, ServerPlace, WhereItRan
+from pgtrial.model.records.where_it_ran import MachinePart, ServerPlace, WhereItRan
 from pgtrial.model.study.fleet import LOCAL
 from pgtrial.model.units import plural
 from pgtrial.report.data import StudyData
-from pgtrial.report.table import NONE, Column, Table, by_place, number
+from pgtrial.report.table import NONE, Column, Table, by_place, number, range_text
 from pgtrial.statistics.where_it_ran import further_machines
 
-NOT_COMPARED = ("probes", "sources")
+_Facts = Mapping[str, Mapping[str, Any]]
+"""Group -> name -> value."""
+
+_NOT_COMPARED = ("probes", "sources")
 """Groups of facts that differ between any two looks."""
 
 _MOST_UNFOLDED = 20
-_YES_NO = {True: "yes", False: "no", None: NONE}
 
 
 def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
@@ -26,20 +29,20 @@ def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
     declared = {key for keys in data.plan.declared.values() for key in keys}
     set_somewhere = {name for facts in known.values() for name in facts.get("settings", {})}
     differing: list[Sequence[str]] = []
-    same: list[Table[Sequence[str]]] = []
-    for group in dict.fromkeys(group for facts in known.values() for group in facts if group not in NOT_COMPARED):
-        shared: list[Sequence[str]] = []
-        for name in dict.fromkeys(name for facts in known.values() for name in facts.get(group, {})):
-            if group == "defaults" and name in set_somewhere:
-                continue
-            values = [fact_text(facts, group, name) for facts in known.values()]
+    shared: dict[str, list[Sequence[str]]] = {}
+    for group, name, values in _side_by_side(list(known.values())):
+        alike = shared.setdefault(group, [])
+        if group == "defaults" and name in set_somewhere:
+            continue
+        if len(set(values)) > 1:
             key = f"{group}.{name}"
-            if len(set(values)) > 1:
-                differing.append([key, *values, "yes" if key in declared else "no"])
-            else:
-                shared.append([name, values[0]])
-        caption = f"{group}: {plural(len(shared), 'fact')} the same in all arms"
-        same.append(Table(caption, shared, by_place("fact", "value")))
+            differing.append([key, *values, "yes" if key in declared else "no"])
+        else:
+            alike.append([name, values[0]])
+    same = [
+        Table(f"{group}: {plural(len(rows), 'fact')} the same in all arms", rows, by_place("fact", "value"))
+        for group, rows in shared.items()
+    ]
     caption = "Facts that differ between the arms, and whether the study declares that very difference."
     if data.plan.deployments > 1:
         caption += " Of each arm's deployments they are those of one; what differs between them the audit says."
@@ -55,7 +58,26 @@ def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
     return [compared, *([measured] if names else []), *same]
 
 
-def fact_text(facts: Mapping[str, Mapping[str, Any]], group: str, name: str) -> str:
+def facts_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> Table[Sequence[str]]:
+    """The facts in which the baselines of two studies differ; no rows where either study has none."""
+    known = [found.facts for data in (one, other) if (found := data.facts.get(data.plan.baseline)) and found.facts]
+    rows: list[Sequence[str]] = [
+        [f"{group}.{name}", *values]
+        for group, name, values in _side_by_side(known)
+        if group != "defaults" and len(set(values)) > 1
+    ]
+    caption = f"Facts that differ between the baselines, {one.plan.baseline} and {other.plan.baseline}."
+    return Table(caption, rows, by_place("fact", *names))
+
+
+def _side_by_side(known: Sequence[_Facts]) -> Iterator[tuple[str, str, list[str]]]:
+    """The group, the name and the values of every fact that is compared."""
+    for group in dict.fromkeys(group for facts in known for group in facts if group not in _NOT_COMPARED):
+        for name in dict.fromkeys(name for facts in known for name in facts.get(group, {})):
+            yield group, name, [_fact_text(facts, group, name) for facts in known]
+
+
+def _fact_text(facts: _Facts, group: str, name: str) -> str:
     """A fact of an arm; of what is set in another arm and not in this one its default."""
     known = facts.get(group, {})
     if group == "settings" and name not in known and name in (defaults := facts.get("defaults", {})):
@@ -135,17 +157,12 @@ def _ways(where: WhereItRan) -> Table[ServerPlace]:
             number("MTU", lambda server: server.mtu),
             Column("TLS", lambda server: server.tls or None),
             number("round trip, us", lambda server: server.round_trip_us, ",.0f"),
-            number("lowest to highest", _range),
+            number("lowest to highest", lambda way: range_text(way.round_trip_lowest_us, way.round_trip_highest_us)),
             number("trials", lambda server: server.trials),
             number("bandwidth, MB/s", lambda server: server.bandwidth_mb_s, ",.0f"),
             number("clock, ms", lambda server: _clock(server.clock_offset_us, server.clock_offset_error_us)),
         ],
     )
-
-
-def _range(way: ServerPlace | MachineWay) -> str | None:
-    low, high = way.round_trip_lowest_us, way.round_trip_highest_us
-    return None if low is None or high is None else f"{low:,.0f} to {high:,.0f}"
 
 
 def _clock(offset_us: float | None, error_us: float | None) -> str | None:
@@ -160,14 +177,12 @@ def _fleet_ways(where: WhereItRan) -> Table[MachinePart]:
     ways = {(way.machine, way.arm): way for way in where.ways}
     further = {(machine, arm) for arm in arms for machine in further_machines(where.ways, arm)}
 
-    def way_to(arm: str) -> Callable[[MachinePart], str | None]:
-        def of(part: MachinePart) -> str | None:
-            way = ways.get((part.machine, arm))
-            if way is None:
-                return None
-            return f"{way.round_trip_us:,.0f} ({_range(way)})" + (" (far)" if (part.machine, arm) in further else "")
-
-        return of
+    def way_to(arm: str, part: MachinePart) -> str | None:
+        way = ways.get((part.machine, arm))
+        if way is None:
+            return None
+        lowest_to_highest = range_text(way.round_trip_lowest_us, way.round_trip_highest_us)
+        return f"{way.round_trip_us:,.0f} ({lowest_to_highest})" + (" (far)" if (part.machine, arm) in further else "")
 
     return Table(
         "The way from each machine of the fleet, which made the load, to each server: round trips in microseconds, by "
@@ -176,8 +191,8 @@ def _fleet_ways(where: WhereItRan) -> Table[MachinePart]:
         where.machines,
         [
             Column("machine", lambda part: part.machine),
-            Column("the lab's own", lambda part: _YES_NO[part.with_lab]),
-            *(number(f"to {arm}", way_to(arm)) for arm in arms),
+            Column("the lab's own", lambda part: part.with_lab, _fact),
+            *(number(f"to {arm}", partial(way_to, arm)) for arm in arms),
         ],
         lambda part: any(part.machine == machine for machine, _ in further),
         folded=len(where.machines) > _MOST_UNFOLDED,
