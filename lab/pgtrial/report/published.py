@@ -63,14 +63,7 @@ def beside(data: StudyData) -> Beside | None:
 
 def findings(data: StudyData, claim: PublishedClaim) -> list[Ratio]:
     """The ratios of this study for a published claim: one, or the smallest and the largest over its load points."""
-    pair = same_arm(claim.arms, data.plan.arms), same_arm(claim.baseline, data.plan.arms)
-    return _ends(_of_pair(data, *pair, _load_points(data, claim.workload, None, None)))
-
-
-def _ends(ratios: list[Ratio]) -> list[Ratio]:
-    """The smallest and the largest of several; the rest lies between them and is in the table of differences."""
-    known = sorted((ratio for ratio in ratios if ratio.value is not None), key=lambda ratio: ratio.value or 0.0)
-    return [known[0], known[-1]] if len(known) > 2 else known or ratios[:1]
+    return _ratios(data, claim.arms, claim.baseline, _load_points(data, claim.workload, None, None))
 
 
 def ratio_text(ratio: Ratio) -> str:
@@ -88,13 +81,10 @@ def ratio_text(ratio: Ratio) -> str:
 
 def published_text(contrast: Contrast) -> str:
     """`0.927x`, `about 7.1x`, `more than 2x`: with the digits of the article."""
-    match contrast.exact:
-        case "stated":
-            return f"{contrast.published:.3g}x"
-        case "approximate":
-            return f"about {contrast.published:.2g}x"
-        case "lower bound":
-            return f"more than {contrast.published:.3g}x"
+    return _EXACTNESS[contrast.exact].format(contrast.published)
+
+
+_EXACTNESS = {"stated": "{:.3g}x", "approximate": "about {:.2g}x", "lower bound": "more than {:.3g}x"}
 
 
 def _contrasts(data: StudyData, figure: Figure) -> list[Contrast]:
@@ -113,11 +103,9 @@ def _at_point(data: StudyData, figure: Figure, series: Series, base: Series, poi
     published = figure.ratio(point.value, reference) if reference else None
     if published is None:
         return []
-    pair = same_arm(series.arms, data.plan.arms), same_arm(base.arms, data.plan.arms)
     # a study has no claim on medians, extremes or loading, whatever the arms
     comparable = not isinstance(point.at, str) or point.at == "mean"
     inside = _load_points(data, figure.workload, figure.over, point.at) if comparable else []
-    ours: list[Ratio | None] = [*_ends(_of_pair(data, *pair, inside))]
     return [
         Contrast(
             figure=figure.title,
@@ -128,16 +116,13 @@ def _at_point(data: StudyData, figure: Figure, series: Series, base: Series, poi
             exact="approximate" if series.exact == "stated" and base.exact != "stated" else series.exact,
             ours=ratio,
         )
-        for ratio in ours or [None]
+        for ratio in _ratios(data, series.arms, base.arms, inside) or [None]
     ]
 
 
 def _at(figure: Figure, point: Point) -> str:
-    match point.at:
-        case None:
-            return ""
-        case str():
-            return point.at
+    if point.at is None or isinstance(point.at, str):
+        return point.at or ""
     return f"{figure.over} {point.at:g}" if figure.over != "clients" else f"{point.at:g} clients"
 
 
@@ -158,18 +143,21 @@ def _load_points(data: StudyData, workload: str | None, over: str | None, at: fl
     return list(inside)
 
 
-def _of_pair(data: StudyData, arm: str | None, baseline: str | None, load_points: list[int | None]) -> list[Ratio]:
-    """This study's ratios of two of its arms, one of which is its own baseline; none if it makes no such claim."""
+def _ratios(data: StudyData, arms: list[str], baselines: list[str], load_points: list[int | None]) -> list[Ratio]:
+    """This study's ratios of two published arms, if one of them is its baseline and the other one of its arms.
+
+    Of several the smallest and the largest; the rest lies between them and is in the table of differences.
+    """
     own = data.plan.baseline
-    if arm is None or baseline is None or arm == baseline or own not in (arm, baseline):
+    pair = [same_arm(names, data.plan.arms) for names in (arms, baselines)]
+    if own not in pair:
         return []
-    other = baseline if arm == own else arm
-    claims = [*data.result.primary, *data.result.by_load_point]
-    return [
-        _ratio(data, claim, turned=arm == own)
-        for claim in claims
-        if claim.arm == other and claim.load_point in load_points
-    ]
+    turned = pair[0] == own
+    other = pair[1] if turned else pair[0]
+    claims = [each for each in (*data.result.primary, *data.result.by_load_point) if each.arm == other]
+    ratios = [_ratio(data, each, turned=turned) for each in claims if each.load_point in load_points]
+    known = sorted((ratio for ratio in ratios if ratio.value is not None), key=lambda ratio: ratio.value or 0.0)
+    return [known[0], known[-1]] if len(known) > 2 else known or ratios[:1]
 
 
 def _ratio(data: StudyData, claim: Claim, *, turned: bool) -> Ratio:
