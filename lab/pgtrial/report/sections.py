@@ -102,6 +102,7 @@ _TOPICS = (
         "numbers.",
         [published_charts],
         [published.published_tables],
+        folded=False,
     ),
     Topic(
         "latency",

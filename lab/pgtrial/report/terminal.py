@@ -114,21 +114,18 @@ def _comparisons(result: StudyResult) -> Table[_Row]:
 
 
 def _rows(result: StudyResult, *, by_goodput: bool) -> Iterator[_Row]:
-    levels = {(level.load_point, level.arm): level for level in result.levels}
     claims = {(claim.load_point, claim.arm): claim for claim in result.by_load_point}
     # the mean over tasks counts the failed ones too, which a level does not
     means = {arm: value for row in result.criteria if row.primary for arm, value in row.values.items()}
-    for place, point in enumerate(result.load_points):
-        for arm in result.arms:
-            level = levels.get((place, arm))
-            if by_goodput:
-                measured = median_tps(level) if level else None
-            else:
-                latency = level.latency_us["mean"] if level else None
-                mean_s = means.get(arm, latency.median / 1e6 if latency else None)
-                measured = f"{mean_s * 1000:,.3f}" if mean_s is not None else None
-            label = point.label if arm == result.arms[0] else ""
-            yield from _with_parts(_Row(label, arm, measured, claims.get((place, arm))))
+    for level in result.levels:
+        if by_goodput:
+            measured = median_tps(level)
+        else:
+            latency = level.latency_us["mean"]
+            mean_s = means.get(level.arm, latency.median / 1e6 if latency else None)
+            measured = f"{mean_s * 1000:,.3f}" if mean_s is not None else None
+        label = result.load_points[level.load_point].label if level.arm == result.arms[0] else ""
+        yield from _with_parts(_Row(label, level.arm, measured, claims.get((level.load_point, level.arm))))
     for claim in result.primary if len(result.load_points) > 1 else ():
         yield from _with_parts(_Row("mean (primary)" if claim is result.primary[0] else "", claim.arm, claim=claim))
 

@@ -32,7 +32,6 @@ def _contrasts(found: Beside) -> Table[Contrast]:
             Column("verdict", lambda each: each.ours and each.ours.verdict),
             Column("its arms", lambda each: each.ours, lambda ours: f"{ours.arm} / {ours.baseline} ({ours.where})"),
         ],
-        folded=False,
     )
 
 
@@ -47,7 +46,6 @@ def _claims(data: StudyData, published: Published) -> Table[Sequence[str]]:
         "largest ratio.",
         [[claim.text, "; ".join(map(_finding, findings(data, claim))) or NONE] for claim in published.claims],
         by_place("published", "this study"),
-        folded=False,
     )
 
 
@@ -64,7 +62,6 @@ def _source(published: Published) -> Table[Sequence[str]]:
         "The published study: its source, its machine and its parameters.",
         rows,
         by_place("part", "in words"),
-        folded=False,
     )
 
 

@@ -30,12 +30,12 @@ from pgtrial.statistics.deployments import is_fixed
 def ratio_table(data: StudyData) -> Table[Claim]:
     """Every claim with its interval, the primary ones first."""
     several = len(data.plan.load_points) > 1
-    whole = [
-        claim
+    claims = [
+        part
         for primary in data.result.primary
         for claim in [primary, *(data.result.claims(primary.arm) if several else [])]
+        for part in claim.read
     ]
-    claims = [part for claim in whole for part in claim.read]
     unit = claims[0].unit
     estimate = (
         f"the mean over pairs of deployments with its {interval_name(data.plan)}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import zip_longest
 from statistics import median
+from typing import Any
 
 from pgtrial.model.records.results import StatementClaim
 from pgtrial.model.study.replay import MOST_STATEMENTS
@@ -34,6 +36,10 @@ def _statements(data: StudyData, arm: str) -> Table[StatementClaim]:
         f"time); the margin is {as_written(data.plan.margin)}. The claims of a comparison share the error of each "
         "look: their intervals hold together."
     )
+
+    def of_both(head: str, value: Callable[[str, StatementClaim], Any], form: str = "") -> list[Column[StatementClaim]]:
+        return [number(f"{each}: {head}", partial(value, each), form) for each in (baseline, arm)]
+
     return Table(
         caption,
         claims,
@@ -41,38 +47,22 @@ def _statements(data: StudyData, arm: str) -> Table[StatementClaim]:
             Column("template", lambda claim: str(claim.template)),
             Column("statement", lambda claim: claim.text),
             number("statements", lambda claim: claim.statements, ","),
-            *(_time(each) for each in (baseline, arm)),
-            *(_share(each) for each in (baseline, arm)),
+            *of_both("mean, ms", lambda each, claim: claim.mean_us[each] / 1000, ",.3f"),
+            *of_both("share", lambda each, claim: percent(claim.share[each], 1)),
             number("difference", lambda claim: claim.difference, lambda found: signed(found.value)),
             number("95% interval", lambda claim: claim.difference, interval_text),
             Column("verdict", _verdict, verdict=lambda claim: claim.verdict),
-            *(_rows(data, each) for each in (baseline, arm)),
-            *(_errors(data, each) for each in (baseline, arm)),
+            *of_both("rows", lambda each, claim: round(median(rows for rows, _ in _of(data, each, claim))), ","),
+            *of_both("errors", lambda each, claim: sum(errors for _, errors in _of(data, each, claim)), ","),
         ],
         lambda claim: claim.is_slower,
     )
-
-
-def _time(arm: str) -> Column[StatementClaim]:
-    return number(f"{arm}: mean, ms", lambda claim: claim.mean_us[arm] / 1000, ",.3f")
-
-
-def _share(arm: str) -> Column[StatementClaim]:
-    return number(f"{arm}: share", lambda claim: percent(claim.share[arm], 1))
 
 
 def _verdict(claim: StatementClaim) -> str:
     if claim.is_slower and claim.difference is not None:
         return f"worse: {times_as_long(claim.difference)}"
     return verdict_text(claim)
-
-
-def _rows(data: StudyData, arm: str) -> Column[StatementClaim]:
-    return number(f"{arm}: rows", lambda claim: round(median(rows for rows, _ in _of(data, arm, claim))), ",")
-
-
-def _errors(data: StudyData, arm: str) -> Column[StatementClaim]:
-    return number(f"{arm}: errors", lambda claim: sum(errors for _, errors in _of(data, arm, claim)), ",")
 
 
 def _of(data: StudyData, arm: str, claim: StatementClaim) -> list[tuple[int, int]]:

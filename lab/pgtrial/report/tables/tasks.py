@@ -71,7 +71,7 @@ def _criteria(data: StudyData, rows: Sequence[Criterion]) -> Table[Sequence[str]
         "failed. A difference of times is one of speed (+25%: four fifths of the time), one of tasks is by trial."
     )
     heads = ["criterion", baseline, arm, "difference (95% interval)", "winner", *(f"published: {s}" for s in published)]
-    return Table(caption, table, by_place(*heads, right=(1, 2, 3, *range(5, len(heads)))), folded=False)
+    return Table(caption, table, by_place(*heads, right=(1, 2, 3, *range(5, len(heads)))))
 
 
 def criterion_value(row: Criterion, arm: str) -> str:
