@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pgtrial.model.published import Figure, Point, Published, Series
+from pgtrial.model.published import Figure, Point, Published
 from pgtrial.report.data import StudyData
 from pgtrial.report.published import Beside, Contrast, Ratio, beside, findings, published_text, ratio_text
 from pgtrial.report.table import NONE, Column, Table, by_place, number
@@ -65,24 +65,17 @@ def _source(published: Published) -> Table[Sequence[str]]:
     )
 
 
-def _figures(published: Published) -> Table[tuple[Figure, Series, Point]]:
+def _figures(published: Published) -> Table[Sequence[str]]:
+    rows = [
+        (figure.title, series.name, _at(figure, point), f"{point.value:,.10g}", figure.unit, series.exact, figure.note)
+        for figure in published.figures
+        for series in figure.series
+        for point in series.points
+    ]
     return Table(
         "The figures as published; `stated`: a number of the text, `approximate`: the text says about.",
-        [
-            (figure, series, point)
-            for figure in published.figures
-            for series in figure.series
-            for point in series.points
-        ],
-        [
-            Column("figure", lambda row: row[0].title),
-            Column("arm", lambda row: row[1].name),
-            Column("at", lambda row: _at(row[0], row[2])),
-            number("value", lambda row: row[2].value, ",.10g"),
-            Column("unit", lambda row: row[0].unit),
-            Column("how exact", lambda row: row[1].exact),
-            Column("remark", lambda row: row[0].note),
-        ],
+        rows,
+        by_place("figure", "arm", "at", "value", "unit", "how exact", "remark", right=[3]),
         folded=True,
     )
 

@@ -9,7 +9,7 @@ from statistics import median
 
 from pgtrial.model.published import read_published
 from pgtrial.model.records.results import Criterion
-from pgtrial.model.records.trial import TaskSummary, TaskTimes, Trial
+from pgtrial.model.records.trial import TaskTimes, Trial
 from pgtrial.model.units import as_written
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import NONE, Table, by_place
@@ -131,8 +131,10 @@ def _parts(data: StudyData) -> Table[Sequence[str]]:
         tasks = [trial.tasks for trial in data.trials if trial.arm == arm and trial.tasks is not None]
         for part, name in (("queue_us", "in the queue"), ("service_us", "on the server"), ("response_us", "response")):
             times = [time for each in tasks if (time := getattr(each, part)) is not None]
-            rows.append([arm, name, *(_of_median(times, figure) for figure in _FIGURES)])
-        rows.append([arm, "waited in vain", *_waited(tasks)])
+            rows.append([arm, name, *(_of_median(times, figure) for figure in ("mean", "median", "p95", "max"))])
+        waited = [each.timeout_waited_us for each in tasks if each.timeout_waited_us is not None]
+        longest = f"{max(time.max for time in waited) / 1e6:.4g} s" if waited else NONE
+        rows.append([arm, "waited in vain", _of_median(waited, "mean"), NONE, NONE, longest])
     caption = (
         "Where the time of completed tasks went, the median trial: waiting for a connection of the application's pool, "
         "and with it. Waited in vain: tasks that got none in time, of all trials."
@@ -141,18 +143,9 @@ def _parts(data: StudyData) -> Table[Sequence[str]]:
     return Table(caption, known, by_place("arm", "time", "mean", "median", "p95", "longest", right=(2, 3, 4, 5)))
 
 
-_FIGURES = ("mean", "median", "p95", "max")
-
-
 def _of_median(times: Sequence[TaskTimes], figure: str) -> str:
     known = [value / 1e6 for time in times if (value := getattr(time, figure)) is not None]
     return f"{median(known):.4g} s" if known else NONE
-
-
-def _waited(tasks: Sequence[TaskSummary]) -> list[str]:
-    waited = [each.timeout_waited_us for each in tasks if each.timeout_waited_us is not None]
-    longest = f"{max(time.max for time in waited) / 1e6:.4g} s" if waited else NONE
-    return [_of_median(waited, "mean"), NONE, NONE, longest]
 
 
 _BY_KIND = (

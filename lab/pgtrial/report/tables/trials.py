@@ -7,8 +7,7 @@ from statistics import median
 from typing import Any
 
 from pgtrial.model.records.disturbances import Canary, InterruptedTrial, Interruption
-from pgtrial.model.records.plan import LoadPoint
-from pgtrial.model.records.trial import ClientUse, FailureSpan, Trial
+from pgtrial.model.records.trial import FailureSpan, Trial
 from pgtrial.model.units import percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, by_place, number
@@ -95,15 +94,12 @@ def failure_tables(data: StudyData) -> list[Table[Any]]:
     lossy = [trial for trial in data.trials if trial.status == "failed" or trial.server_log_tail]
     spans = Table(
         "When transactions failed, in trials that failed or whose server had something to say.",
-        [(trial, span) for trial in lossy for span in trial.failure_spans],
         [
-            number("trial", lambda row: row[0].index + 1),
-            Column("arm", lambda row: row[0].arm),
-            Column("part", lambda row: "warm-up" if row[1].phase == "warmup" else "measured part"),
-            Column("SQLSTATE or kind", lambda row: row[1].kind),
-            Column("second", lambda row: _seconds(row[1])),
-            number("failed", lambda row: row[1].failures, ","),
+            (trial.index + 1, trial.arm, _PARTS[span.phase], span.kind, _seconds(span), f"{span.failures:,}")
+            for trial in lossy
+            for span in trial.failure_spans
         ],
+        by_place("trial", "arm", "part", "SQLSTATE or kind", "second", "failed", right=[0, 5]),
     )
     log = Table(
         "What the server's log said last during the load.",
@@ -138,6 +134,9 @@ def _interrupted(data: StudyData) -> Table[tuple[Interruption, InterruptedTrial]
     )
 
 
+_PARTS = {"warmup": "warm-up", "measure": "measured part"}
+
+
 def _seconds(span: FailureSpan) -> str:
     return f"{span.first_s}" if span.first_s == span.last_s else f"{span.first_s} to {span.last_s}"
 
@@ -164,30 +163,25 @@ def _median(values: Sequence[float]) -> float | None:
     return median(values) if values else None
 
 
-def client_table(data: StudyData) -> Table[tuple[LoadPoint, str, list[ClientUse]]]:
+def client_table(data: StudyData) -> Table[Sequence[str]]:
     """What the client used; without rows for trials that are older than the engine's self-check."""
-    used = [
-        (point, arm, [t.client for t in data.trials if (t.load_point, t.arm) == (point, arm) and t.client])
-        for point, arm in data.cells
-    ]
+    rows = []
+    for point, arm in data.cells:
+        uses = [t.client for t in data.trials if (t.load_point, t.arm) == (point, arm) and t.client]
+        costs = [use.cpu_per_transaction_us for use in uses if use.cpu_per_transaction_us is not None]
+        busiest = [use.busiest_thread_share for use in uses]
+        warned = f"{sum(bool(use.warnings) for use in uses)} of {len(uses)}"
+        if costs:
+            cells = [f"{median(costs):.2f}", f"{median(busiest):.0%}", f"{max(busiest):.0%}", warned]
+            rows.append([point.label, arm, *cells])
+    heads = ("load point", "arm", "client us per transaction", "busiest thread", "highest", "trials with a warning")
     return Table(
         "The client: CPU time of its load threads by transaction, microseconds, and of the busiest of them by wall "
         "time, in the median and the highest trial. In the trials of the last column the engine warned that it was a "
         "limit itself; with more than one in eight for an arm, the comparison is withheld unless the study allows it.",
-        [row for row in used if _client_costs(row[2])],
-        [
-            Column("load point", lambda row: row[0].label),
-            Column("arm", lambda row: row[1]),
-            number("client us per transaction", lambda row: median(_client_costs(row[2])), ".2f"),
-            number("busiest thread", lambda row: median(use.busiest_thread_share for use in row[2]), ".0%"),
-            number("highest", lambda row: max(use.busiest_thread_share for use in row[2]), ".0%"),
-            number("trials with a warning", lambda row: f"{sum(bool(u.warnings) for u in row[2])} of {len(row[2])}"),
-        ],
+        rows,
+        by_place(*heads, right=range(2, 6)),
     )
-
-
-def _client_costs(uses: Sequence[ClientUse]) -> list[float]:
-    return [use.cpu_per_transaction_us for use in uses if use.cpu_per_transaction_us is not None]
 
 
 def canary_tables(data: StudyData) -> list[Table[Any]]:
