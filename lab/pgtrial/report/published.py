@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from pydantic import Field
 
 from pgtrial.model.published import Claim as PublishedClaim
-from pgtrial.model.published import Exactness, Figure, Point, Published, Series, read_published, same_arm
+from pgtrial.model.published import Exactness, Figure, Point, Published, read_published, same_arm
 from pgtrial.model.records import Record
 from pgtrial.model.records.results import Claim, Word
 from pgtrial.model.units import decimals_for
@@ -87,37 +88,30 @@ def published_text(contrast: Contrast) -> str:
 _EXACTNESS = {"stated": "{:.3g}x", "approximate": "about {:.2g}x", "lower bound": "more than {:.3g}x"}
 
 
-def _contrasts(data: StudyData, figure: Figure) -> list[Contrast]:
+def _contrasts(data: StudyData, figure: Figure) -> Iterator[Contrast]:
+    """Those of the points of a figure with its baseline's points."""
     base = next((series for series in figure.series if series.name == figure.baseline), None)
-    return [
-        contrast
-        for series in figure.series
-        if base is not None and series is not base
-        for point in series.points
-        for contrast in _at_point(data, figure, series, base, point)
-    ]
-
-
-def _at_point(data: StudyData, figure: Figure, series: Series, base: Series, point: Point) -> list[Contrast]:
-    reference = next((other.value for other in base.points if other.at in (point.at, None)), None)
-    published = figure.ratio(point.value, reference) if reference else None
-    if published is None:
-        return []
-    # a study has no claim on medians, extremes or loading, whatever the arms
-    comparable = not isinstance(point.at, str) or point.at == "mean"
-    inside = _load_points(data, figure.workload, figure.over, point.at) if comparable else []
-    return [
-        Contrast(
-            figure=figure.title,
-            series=series.name,
-            baseline=base.name,
-            at=_at(figure, point),
-            published=published,
-            exact="approximate" if series.exact == "stated" and base.exact != "stated" else series.exact,
-            ours=ratio,
-        )
-        for ratio in _ratios(data, series.arms, base.arms, inside) or [None]
-    ]
+    if base is None:
+        return
+    points = [(each, point) for each in figure.series if each is not base for point in each.points]
+    for series, point in points:
+        reference = next((other.value for other in base.points if other.at in (point.at, None)), None)
+        published = figure.ratio(point.value, reference) if reference else None
+        if published is None:
+            continue
+        # a study has no claim on medians, extremes or loading, whatever the arms
+        comparable = not isinstance(point.at, str) or point.at == "mean"
+        inside = _load_points(data, figure.workload, figure.over, point.at) if comparable else []
+        for ours in _ratios(data, series.arms, base.arms, inside) or [None]:
+            yield Contrast(
+                figure=figure.title,
+                series=series.name,
+                baseline=base.name,
+                at=_at(figure, point),
+                published=published,
+                exact="approximate" if series.exact == "stated" and base.exact != "stated" else series.exact,
+                ours=ours,
+            )
 
 
 def _at(figure: Figure, point: Point) -> str:

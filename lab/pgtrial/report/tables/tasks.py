@@ -45,22 +45,20 @@ def _criteria(data: StudyData, rows: Sequence[Criterion]) -> Table[Sequence[str]
     arm, baseline = rows[0].arm, rows[0].baseline
     units = Units(data.plan)
     published = _published(data.spec.study.published)
-    table = []
-    for row in rows:
-        slightly = row.within_margin and row.verdict in ("better", "worse")
-        table.append(
-            [
-                row.what + (" (primary)" if row.primary else ""),
-                *(_value(data, row, each) for each in (baseline, arm)),
-                _difference(data, row),
-                row.winner + (" (by less than the margin)" if slightly else ""),
-                *(said.get(_PUBLISHED_AT.get(row.what, ""), NONE) for said in published.values()),
-            ]
-        )
+    table = [
+        [
+            row.what + (" (primary)" if row.primary else ""),
+            *(_value(data, row, each) for each in (baseline, arm)),
+            _difference(data, row),
+            row.winner + (" (by less than the margin)" if row.within_margin and row.verdict in _WON else ""),
+            *(said.get(_PUBLISHED_AT.get(row.what, ""), NONE) for said in published.values()),
+        ]
+        for row in rows
+    ]
     created = [_created(data, each) for each in (baseline, arm)]
     if created != [NONE, NONE]:
-        said = [each.get(_PUBLISHED_AT[_CREATION], NONE) for each in published.values()]
-        table.append([_CREATION, *created, NONE, "not compared: made once", *said])
+        times = [said.get(_PUBLISHED_AT[_CREATION], NONE) for said in published.values()]
+        table.append([_CREATION, *created, NONE, "not compared: made once", *times])
     caption = (
         f"{arm} against {baseline}. A winner is a verdict over {units.unit}s, and so is no difference: within "
         f"{as_written(data.plan.margin)} of a time, {as_written(data.plan.margin)} of all tasks, or for failures "
@@ -72,6 +70,9 @@ def _criteria(data: StudyData, rows: Sequence[Criterion]) -> Table[Sequence[str]
     )
     heads = ["criterion", baseline, arm, "difference (95% interval)", "winner", *(f"published: {s}" for s in published)]
     return Table(caption, table, by_place(*heads, right=(1, 2, 3, *range(5, len(heads)))))
+
+
+_WON = ("better", "worse")
 
 
 def criterion_value(row: Criterion, arm: str) -> str:
