@@ -102,7 +102,8 @@ def _contrasts(data: StudyData, figure: Figure) -> Iterator[Contrast]:
         # a study has no claim on medians, extremes or loading, whatever the arms
         comparable = not isinstance(point.at, str) or point.at == "mean"
         inside = _load_points(data, figure.workload, figure.over, point.at) if comparable else []
-        for ours in _ratios(data, series.arms, base.arms, inside) or [None]:
+        found: list[Ratio | None] = [*_ratios(data, series.arms, base.arms, inside)]
+        for ours in found or [None]:
             yield Contrast(
                 figure=figure.title,
                 series=series.name,

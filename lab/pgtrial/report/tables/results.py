@@ -98,7 +98,7 @@ def level_table(data: StudyData) -> Table[Level]:
             Column("arm", lambda level: level.arm),
             number("median tps", median_tps),
             number("95% interval", lambda level: range_text(level.tps_low, level.tps_high)),
-            number("lowest to highest", lambda level: level.tps, lambda tps: range_text(tps.lowest, tps.highest)),
+            number("lowest to highest", lambda level: level.tps and range_text(level.tps.lowest, level.tps.highest)),
             *_quality(data),
             number("trials", lambda level: level.trials),
             number("failed", lambda level: level.failed_trials),
