@@ -246,7 +246,7 @@ def test_a_sudo_that_refuses_is_one_sentence_that_says_what_to_do(sudo, tmp_path
 
 def test_without_root_nothing_runs_as_another_user(monkeypatch):
     machine = ShellMachine()
-    monkeypatch.setattr(machine, "_login", lambda: ("1000", "somebody"))
+    monkeypatch.setattr(machine, "_login", ("1000", "somebody"))
     assert not machine.root
     with pytest.raises(
         HostError, match=r"only root may run .* user nobody on \S+; log in as root, or write sudo = true"

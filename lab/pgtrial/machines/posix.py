@@ -13,7 +13,9 @@ import secrets
 import shlex
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
@@ -47,7 +49,6 @@ class PosixMachine(Machine):
 
     def __init__(self, *, sudo: bool = False) -> None:
         self._sudo = sudo
-        self._who: tuple[str, str] | None = None
 
     @abc.abstractmethod
     def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
@@ -59,7 +60,7 @@ class PosixMachine(Machine):
     @property
     def root(self) -> bool:
         """Whether commands are run by root; with sudo they are, or its refusal is an error of its own."""
-        return self._sudo or self._login()[0] == "0"
+        return self._sudo or self._login[0] == "0"
 
     def run(
         self,
@@ -176,26 +177,25 @@ class PosixMachine(Machine):
         if self._sudo:
             who = f" -u {shlex.quote(user)}" if user is not None else ""
             return _known(user) + _fed(f"sudo -n{who} /bin/sh -s", _script(body))
-        if user is None or self._login()[1] == user:
+        if user is None or self._login[1] == user:
             return body
         if not self.root:
             raise HostError(f"only root may run commands as the user {user} on {self.label}; {self.way_to_root}")
         # root's own shell may be csh: it is given the same words whatever the steps
         return _known(user) + _fed(f"SHELL=/bin/sh su -m {shlex.quote(user)} -c 'exec /bin/sh -s'", _script(body))
 
+    @cached_property
     def _login(self) -> tuple[str, str]:
         """Number and name of the account that is logged in."""
-        if self._who is None:
-            number, name = _checked(self.sh(_script("id -u\nid -un")), Path("/")).split()
-            self._who = number, name
-        return self._who
+        number, name = _checked(self.sh(_script("id -u\nid -un")), Path("/")).split()
+        return number, name
 
     def _check_sudo(self) -> None:
         tried = self.sh(_script("sudo -n true"))
         if tried.status != 0:
             said = " ".join(tried.stderr.split()) or "it said nothing"
             raise HostError(
-                f"sudo on {self.label} does not make {self._login()[1]} root without a password ({said}); allow that "
+                f"sudo on {self.label} does not make {self._login[1]} root without a password ({said}); allow that "
                 "in its sudoers (NOPASSWD: ALL), or log in as root"
             )
 
@@ -268,10 +268,9 @@ _SINCE = re.compile(r"\{ sec = (\d+),")
 
 def boot_id(machine: Machine) -> str | None:
     """What is different after each start of the machine, where a file tells it."""
-    try:
+    with suppress(OSError):
         return machine.read_text(Path(BOOT_ID)).strip()
-    except OSError:
-        return None
+    return None
 
 
 @dataclass(frozen=True)

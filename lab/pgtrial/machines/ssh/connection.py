@@ -8,7 +8,8 @@ import threading
 import time
 from collections.abc import Awaitable, Coroutine
 from concurrent.futures import TimeoutError as NotInTime
-from functools import cache
+from contextlib import suppress
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,17 +44,17 @@ class Connection:
         self.login = login
         self.patience_s = patience_s
         self.lost: HostLost | None = None
+        """Why everything fails from now on."""
         self._was_there = False
         self._start: Start | None = None
         self._connection: asyncssh.SSHClientConnection | None = None
         self._idle: list[Shell] = []
-        self._making: asyncio.Lock | None = None
-        self._options: asyncssh.SSHClientConnectionOptions | None = None
+        self._making = asyncio.Lock()
 
     @property
     def where(self) -> Where:
         """What ssh's configuration makes of the login. Raises Unreachable if it cannot be read."""
-        options = self._configured()
+        options = self._options
         host = str(options.host or self.login.rpartition("@")[2])
         return Where(self.login, host, int(options.port or 22))
 
@@ -86,7 +87,7 @@ class Connection:
         except BaseException as error:
             self._start = before
             if isinstance(error, HostLost):
-                self.give_up(error)
+                self.lost = error
             raise
         return _started_anew(before, self._start)
 
@@ -94,10 +95,6 @@ class Connection:
         """Try a lost host again when it is next needed, once and without patience."""
         if self.lost is not None:
             self.lost, self._was_there = None, False
-
-    def give_up(self, lost: HostLost) -> None:
-        """Have everything fail for this reason from now on."""
-        self.lost = lost
 
     def hurry(self) -> None:
         """Wait no longer than a moment for the host from now on: somebody waits for the end."""
@@ -114,7 +111,7 @@ class Connection:
 
     async def _run(self, script: bytes) -> tuple[int, bytes, bytes]:
         connection = await self._connected()
-        shell = await self._shell(connection)
+        shell = self._idle.pop() if self._idle else await self._opened(connection, Shell.open(connection))
         try:
             answer = await shell.run(script)
         except Ended as ended:
@@ -143,9 +140,6 @@ class Connection:
             raise self._dropped(connection)
         return status if status >= 0 else 128 - status, bytes(output or b""), bytes(errors or b"")
 
-    async def _shell(self, connection: asyncssh.SSHClientConnection) -> Shell:
-        return self._idle.pop() if self._idle else await self._opened(connection, Shell.open(connection))
-
     async def _opened(self, connection: asyncssh.SSHClientConnection, opening: Awaitable[Opened]) -> Opened:
         """A session of the connection. Raises Unreachable, Dropped."""
         try:
@@ -165,8 +159,6 @@ class Connection:
         return Dropped(f"the ssh connection to {self.login} was lost while a command was under way")
 
     async def _connected(self) -> asyncssh.SSHClientConnection:
-        if self._making is None:
-            self._making = asyncio.Lock()
         async with self._making:
             if self.lost is not None:
                 raise type(self.lost)(str(self.lost))
@@ -199,7 +191,7 @@ class Connection:
         where = self.where
         while True:
             try:
-                return await asyncssh.connect(self.login.rpartition("@")[2], options=self._configured())
+                return await asyncssh.connect(self.login.rpartition("@")[2], options=self._options)
             except (asyncssh.Error, OSError, TimeoutError, ValueError) as error:
                 over = time.monotonic() >= began + (self.patience_s if self._was_there else 0.0)
                 if over or not may_pass(error, was_there=self._was_there):
@@ -218,12 +210,8 @@ class Connection:
             except TimeoutError:
                 connection.abort()
 
-    def _configured(self) -> asyncssh.SSHClientConnectionOptions:
-        if self._options is None:
-            self._options = self._read_configuration()
-        return self._options
-
-    def _read_configuration(self) -> asyncssh.SSHClientConnectionOptions:
+    @cached_property
+    def _options(self) -> asyncssh.SSHClientConnectionOptions:
         user, _, host = self.login.rpartition("@")
         settings: dict[str, Any] = {
             "host": host,
@@ -247,12 +235,10 @@ class Connection:
 
     def _is_known(self, where: Where) -> bool:
         """Whether known_hosts has a key of this host."""
-        options = self._configured()
-        name = options.host_key_alias or where.host
-        try:
-            return bool(asyncssh.match_known_hosts(options.known_hosts, name, "", where.port)[0])
-        except (asyncssh.Error, OSError, ValueError):
-            return False
+        name = self._options.host_key_alias or where.host
+        with suppress(asyncssh.Error, OSError, ValueError):
+            return bool(asyncssh.match_known_hosts(self._options.known_hosts, name, "", where.port)[0])
+        return False
 
 
 def _told_start(told: bytes) -> Start | None:

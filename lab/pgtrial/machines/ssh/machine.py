@@ -89,7 +89,7 @@ class RemoteMachine(PosixMachine):
     def check(self) -> None:
         """Connect, and see whether there is a shell, and a sudo if it is to be used. Raises HostTrouble."""
         _ = self.system
-        if self._sudo and self._login()[0] == "0":
+        if self._sudo and self._login[0] == "0":
             self._sudo = False  # root needs none, and may have none
         if self._sudo:
             self._check_sudo()
@@ -117,7 +117,7 @@ class RemoteMachine(PosixMachine):
     def end_jobs(self, directory: Path) -> None:
         """End what still runs of them, and remove the directory. Raises HostTrouble."""
         self.jobs = None
-        self._as(None, end_all(directory))  # what sudo began, only root may end
+        self._as(None, filled(_END_JOBS, jobs=shlex.quote(str(directory))))  # what sudo began, only root may end
 
     def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
         """Have the login's shell run a script, once."""
@@ -138,7 +138,7 @@ class RemoteMachine(PosixMachine):
                 return done
             if "gone" in there.stdout:
                 lost = HostLost(f"{self.label} was started anew, or somebody cleaned up there: {self.jobs} is gone")
-                self.connection.give_up(lost)
+                self.connection.lost = lost
                 raise lost
             if there.status == 0:
                 break  # begun, and nobody knows how it ended
@@ -178,7 +178,7 @@ class RemoteMachine(PosixMachine):
                 self.thread.dropped = True
                 dropped_since = dropped_since or time.monotonic()
                 if time.monotonic() > dropped_since + self.connection.patience_s:
-                    self.connection.give_up(dropped)
+                    self.connection.lost = dropped
                     raise
             except TimeoutError:
                 raise HostError(f"a command on {self.label} did not end within {timeout_s:g} s") from None
@@ -194,7 +194,8 @@ _POLLS_WITHOUT_PROCESS = 100
 
 _JOB = resource("job.sh", __package__)
 _END_JOBS = resource("end_jobs.sh", __package__)
-"""What runs is stopped before its children are looked for: it would go on with its next command when one is killed."""
+"""Ends the jobs below a directory that still run, and removes it. What runs is stopped before its children are looked
+for: it would go on with its next command when one is killed."""
 
 
 def job(script: str, home: Path, done_with: Sequence[Path] = ()) -> str:
@@ -212,11 +213,6 @@ def job(script: str, home: Path, done_with: Sequence[Path] = ()) -> str:
         patience=_POLLS_WITHOUT_PROCESS,
         script=script.removesuffix("\n"),
     )
-
-
-def end_all(jobs: Path) -> str:
-    """The script that ends the jobs below a directory that still run, and removes it."""
-    return filled(_END_JOBS, jobs=shlex.quote(str(jobs)))
 
 
 _LOOK_TIMEOUT_S = 60.0
