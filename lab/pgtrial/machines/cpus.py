@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pgtrial.machines.machine import LOCAL, Machine
@@ -25,12 +25,9 @@ def parse_cpus(text: str, usable: frozenset[int]) -> frozenset[int]:
 
 def usable_cpus(machine: Machine) -> frozenset[int]:
     """The CPUs that a process of ours on the machine may run on; all, where the system does not tell. HostError."""
-    try:
-        told = _ALLOWED.search(machine.read_text(_STATUS))
-    except OSError:
-        told = None
-    if told is not None:
-        return cpu_numbers(told[1])
+    with suppress(OSError):
+        if told := _ALLOWED.search(machine.read_text(_STATUS)):
+            return cpu_numbers(told[1])
     return frozenset(range(int(machine.tool(["sysctl", "-n", "hw.ncpu"]))))
 
 

@@ -10,7 +10,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar, Protocol
@@ -98,7 +98,13 @@ class Machine(Protocol):
 
     def tool(self, command: Sequence[str | Path]) -> str:
         """What a system tool prints. Raises HostError with its own words, or when it is not installed."""
-        return printed(command, self.run(command), "" if self is LOCAL else f" on {self.label}")
+        done = self.run(command)
+        if done.status != 0:
+            said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+            reason = "; ".join(said[:3]) or f"it ended with status {done.status} and said nothing"
+            where = "" if self is LOCAL else f" on {self.label}"
+            raise HostError(f"`{shlex.join(str(word) for word in command)}` failed{where}: {reason}")
+        return done.stdout
 
     def read_text(self, path: Path) -> str:
         """A file as text. What is not UTF-8 is replaced."""
@@ -210,19 +216,15 @@ class Local(Machine):
     def read_many(self, paths: Sequence[Path]) -> dict[Path, str]:
         found = {}
         for path in paths:
-            try:
+            with suppress(OSError):
                 found[path] = self.read_text(path)
-            except OSError:
-                continue
         return found
 
     def read_from(self, path: Path, begin: int) -> bytes:
-        try:
-            with path.open("rb") as file:
-                file.seek(begin)
-                return file.read()
-        except OSError:
-            return b""
+        with suppress(OSError), path.open("rb") as file:
+            file.seek(begin)
+            return file.read()
+        return b""
 
     def write_text(self, path: Path, text: str, *, mode: int | None = None, durable: bool = False) -> None:
         target = path.with_name(f".{path.name}.new") if durable else path
@@ -287,15 +289,6 @@ def wait_or_kill(process: subprocess.Popen[Any], timeout_s: float) -> int:
     except subprocess.TimeoutExpired:
         process.kill()
         return process.wait()
-
-
-def printed(command: Sequence[str | Path], done: Done, where: str = "") -> str:
-    """What a tool printed that succeeded. Raises HostError with its own words; `where` is ` on user@host`."""
-    if done.status != 0:
-        said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-        reason = "; ".join(said[:3]) or f"it ended with status {done.status} and said nothing"
-        raise HostError(f"`{shlex.join(str(word) for word in command)}` failed{where}: {reason}")
-    return done.stdout
 
 
 def _environment() -> dict[str, str]:

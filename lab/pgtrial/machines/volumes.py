@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -231,14 +232,11 @@ class Mounted:
 
 def mountinfo(machine: Machine) -> str:
     """The system's list; empty where nothing tells."""
-    try:
+    with suppress(OSError):
         return machine.read_text(_MOUNTINFO)
-    except OSError:
-        pass
-    try:
+    with suppress(HostError):
         return machine.tool(["mount"])
-    except HostError:
-        return ""
+    return ""
 
 
 def mounts(text: str) -> list[Mounted]:

@@ -89,8 +89,7 @@ def parse_reply(text: str | None) -> Reply:
 
 def part(reply: Reply, name: str) -> Reply:
     """One object; {} where the reply lacks it."""
-    found = rows(reply, name)
-    return found[0] if found else {}
+    return next(iter(rows(reply, name)), {})
 
 
 def rows(reply: Reply, name: str) -> list[Reply]:
