@@ -5,7 +5,6 @@ Huge pages are reserved as in Linux: admin-guide/mm/hugetlbpage.rst.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import time
@@ -16,7 +15,7 @@ from typing import Self
 
 from pydantic import BaseModel
 
-from pgtrial.machines.machine import LOCAL, Change, HostError, Machine, refused
+from pgtrial.machines.machine import LOCAL, Change, HostError, Machine, refused, take
 from pgtrial.model.errors import ArmError
 from pgtrial.model.resources import resource
 
@@ -301,7 +300,7 @@ def alone_changing(machine: Machine) -> Iterator[None]:
     lock = os.open(_LOCK, os.O_RDONLY)
     try:
         deadline = time.monotonic() + _PATIENCE_S
-        while not (_held or _taken(lock)):
+        while not (_held or take(lock)):
             if time.monotonic() > deadline:
                 raise ArmError(
                     "another pgtrial has been changing this machine's kernel parameters or huge pages for "
@@ -315,11 +314,3 @@ def alone_changing(machine: Machine) -> Iterator[None]:
             _held.remove(lock)
     finally:
         os.close(lock)
-
-
-def _taken(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

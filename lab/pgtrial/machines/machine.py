@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import fcntl
 import glob
 import os
 import pwd
@@ -280,6 +281,15 @@ class Local(Machine):
 
 
 LOCAL = Local()
+
+
+def take(lock: IO[bytes] | int) -> bool:
+    """Lock an open file for this process alone; False if another one has it locked."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def wait_or_kill(process: subprocess.Popen[Any], timeout_s: float) -> int:

@@ -39,7 +39,7 @@ class Cluster:
     settings: Mapping[str, str] = field(default_factory=dict)
     access: Access | None = None
     """How clients reach it over TCP, with a password that is new at each start; None: by the private socket alone."""
-    launcher: Sequence[str] = ()
+    launcher: tuple[str, ...] = ()
     """What the server is run by, such as `taskset -c 0-3`."""
     _password: str | None = field(default=None, init=False, repr=False)
     _postmaster: Postmaster | None = field(default=None, init=False, repr=False)
@@ -65,7 +65,7 @@ class Cluster:
         with self._port_reserved():
             self._configure(self._listening())
             launch = Launch(
-                self.room, self.server, self.data_directory, self.socket_directory, self.port, tuple(self.launcher)
+                self.room, self.server, self.data_directory, self.socket_directory, self.port, self.launcher
             )
             self._postmaster = postmaster = (Child if self.room.machine is LOCAL else Hosted)(launch)
             try:
@@ -172,8 +172,7 @@ class Cluster:
 
 def create_cluster(room: Room, server: ServerBinaries, data: Path, options: Sequence[str] = ()) -> None:
     """Run initdb in a new directory. Raises ArmError with initdb's own words."""
-    room.machine.mkdir(data, 0o700)
-    room.own(data)
+    room.private_directory(data)
     done = room.run([server.bin / "initdb", "--pgdata", data, *_INITDB, *options])
     if done.status != 0:
         spoken = [line for line in done.stderr.splitlines() if "error" in line.lower() or "option" in line.lower()]

@@ -23,6 +23,7 @@ from typing import IO, NoReturn
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from pgtrial import __version__
+from pgtrial.machines.machine import take
 from pgtrial.model.errors import ArmError
 from pgtrial.model.records import Record
 from pgtrial.servers.templates import DATA_FORMAT, TemplateKey, TemplateOrder
@@ -192,9 +193,7 @@ class Templates:
         """Remove it while its name is locked. Its record goes first: without that it is unfinished for everybody."""
         home = self.root / name
         with suppress(FileNotFoundError), (home / _IN_USE).open("r+b") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not take(lock):
                 _refuse(in_use)
         (home / _RECORD).unlink(missing_ok=True)
         shutil.rmtree(home)
@@ -220,12 +219,11 @@ class Templates:
             return True
         try:
             with (home / _IN_USE).open("r+b") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return not take(lock)
         except FileNotFoundError:
             return False
-        except (BlockingIOError, PermissionError):  # another user's may be in use
+        except PermissionError:  # another user's may be in use
             return True
-        return False
 
 
 @contextmanager
@@ -233,9 +231,7 @@ def _locked(path: Path, wait: Callable[[], None]) -> Iterator[None]:
     """A lock that is a file, made on first use. Whoever holds it may remove the file: then another one is the lock."""
     while True:
         with path.open("ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not take(file):
                 wait()
                 fcntl.flock(file, fcntl.LOCK_EX)
             if os.fstat(file.fileno()).st_nlink:
@@ -320,10 +316,9 @@ def _difference(name: str, was: tuple[int, int] | None, now: tuple[int, int] | N
 
 
 def _record(home: Path) -> TemplateRecord | None:
-    try:
+    with suppress(OSError, ValidationError):
         return TemplateRecord.model_validate_json((home / _RECORD).read_bytes())
-    except (OSError, ValidationError):
-        return None
+    return None
 
 
 def _files(directory: Path) -> _Files:
@@ -370,10 +365,9 @@ def _note_use(home: Path, study: str) -> None:
 
 
 def _uses(home: Path) -> dict[str, datetime]:
-    try:
+    with suppress(OSError, ValidationError):
         return _Uses.model_validate_json((home / _USES).read_bytes()).by_study
-    except (OSError, ValidationError):
-        return {}
+    return {}
 
 
 def _now() -> datetime:

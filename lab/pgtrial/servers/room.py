@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pgtrial.machines.journal import HostJournal
 from pgtrial.machines.machine import Done, HostError, Machine
 from pgtrial.model.errors import ArmError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgtrial.servers.installations import ServerBinaries
-    from pgtrial.servers.templates import KeptCopy
+from pgtrial.servers.installations import ServerBinaries
+from pgtrial.servers.templates import KeptCopy
 
 _ACCOUNTS = ("postgres", "nobody")
 
@@ -21,8 +17,10 @@ _ACCOUNTS = ("postgres", "nobody")
 class Room:
     """Directories of one run, the journal of its changes, and the user that servers run as."""
 
-    def __init__(self, machine: Machine, root: Path, account: str | None, sockets: Path) -> None:
+    def __init__(self, machine: Machine, root: Path, label: str, account: str | None, sockets: Path) -> None:
         self.machine = machine
+        self.label = label
+        """What messages about its space call it."""
         self.root = root
         self.account = account
         """None: the user that the lab runs as, or logs in as."""
@@ -33,11 +31,6 @@ class Room:
         """How often the machine was lost and came back."""
         self._sockets = sockets
         self._count = 0
-
-    @property
-    def label(self) -> str:
-        """What messages about its space call it."""
-        return str(self.root)
 
     @property
     def larger(self) -> str:
@@ -55,7 +48,13 @@ class Room:
     def socket_directory(self) -> Path:
         """A new directory for one server's Unix socket: short, and open to root and the servers' account alone."""
         self._count += 1
-        return self._private(self._sockets / str(self._count))
+        return self.private_directory(self._sockets / str(self._count))
+
+    def private_directory(self, path: Path) -> Path:
+        """Make a directory that only the servers' account and root can enter."""
+        self.machine.mkdir(path, 0o700)
+        self.own(path)
+        return path
 
     def own(self, path: Path) -> None:
         """Give a path to the servers' account."""
@@ -81,11 +80,6 @@ class Room:
     def name_of(self, server: ServerBinaries) -> str:
         """What messages call a server: `PostgreSQL 18.6`, elsewhere with its host."""
         return f"PostgreSQL {server.version}"
-
-    def _private(self, path: Path) -> Path:
-        self.machine.mkdir(path, 0o700)
-        self.own(path)
-        return path
 
 
 def servers_account(machine: Machine) -> str | None:

@@ -49,17 +49,13 @@ class HostRoom(Room):
 
     def __init__(self, machine: RemoteMachine, place: RoomLocation, record: Path) -> None:
         root = Path(place.root)
-        super().__init__(machine, root, None, root)
+        super().__init__(machine, root, f"{place.data} on {machine.label}", None, root)
         self.host = machine
         self.templates = self.own_templates = RoomTemplates(machine)
         self._place = place
         self._record = record
         self._unsettled: str | None = None
         """What happened to the host, until that is settled what the lab had left there."""
-
-    @property
-    def label(self) -> str:
-        return f"{self._place.data} on {self.machine.label}"
 
     def name_of(self, server: ServerBinaries) -> str:
         return f"{super().name_of(server)} on {self.machine.label}"

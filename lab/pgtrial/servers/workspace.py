@@ -16,12 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker
 from pgtrial.machines.journal import Leftover, pending, undo_all
-from pgtrial.machines.machine import LOCAL, HostError
+from pgtrial.machines.machine import LOCAL, HostError, take
 from pgtrial.model.errors import ArmError, StoreError
 from pgtrial.model.units import format_size
 from pgtrial.servers import given_settings
@@ -57,21 +56,17 @@ class Workspace(Room):
         _make_state(self.state, account)
         self.notices: list[str] = clean(self.state)
         run, self._lock = _claim(self.state)
-        super().__init__(LOCAL, run, account, _socket_directory(run))
+        super().__init__(LOCAL, run, str(self.state), account, _socket_directory(run))
         self.maker: DataMaker = ENGINE_HERE
         """Who makes data on servers elsewhere."""
         self.rooms = Rooms(self.root)
         self.load_from: Callable[[], Sequence[str]] = tuple
         """Addresses that load comes from now, beside this machine's; servers elsewhere are opened to them."""
-        self._private(self._sockets)
+        self.private_directory(self._sockets)
         self.templates = templates_of(self.state)
         self.own_templates = RoomTemplates(LOCAL)
         """Those that this run alone uses."""
         self._reachable: dict[ServerBinaries, ServerBinaries] = {}
-
-    @property
-    def label(self) -> str:
-        return str(self.state)
 
     @property
     def larger(self) -> str:
@@ -125,9 +120,7 @@ class Workspace(Room):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """What could not be removed is an error, or a note to the one that ended the work: that comes first."""
         try:
             self.close()
@@ -193,14 +186,9 @@ def _abandoned(root: Path) -> list[Path]:
 
 
 def _locked(lock: Path) -> bool:
-    try:
-        with lock.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except FileNotFoundError:
-        pass  # killed between making the directory and locking it
-    return False
+    with suppress(FileNotFoundError), lock.open("rb") as file:
+        return not take(file)
+    return False  # killed between making the directory and locking it
 
 
 def _remove_run(path: Path) -> list[str]:
