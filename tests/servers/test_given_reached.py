@@ -7,6 +7,7 @@ import pytest
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.given import without_password
+from pgtrial.servers.given_settings import write_down
 from tests.servers.given import PASSWORD, checked, dsn_of, silent, spec_of
 
 
@@ -15,9 +16,9 @@ def test_the_password_comes_from_the_environment_and_stays_out_of_everything_wri
     arm = checked(spec_of(f"{guarded}?sslpassword=battery"), workspace)
     target = arm.targets[0]
     assert target.environment()["PGPASSWORD"] == PASSWORD
-    entry = workspace.settings_journal().write("A", target, {"work_mem": None})
+    entry = write_down(workspace.root, "A", target, {"work_mem": None})
     assert "battery" not in entry.read_text() + repr(target)
-    workspace.settings_journal().done(entry)
+    entry.unlink()
     written = repr(target) + repr(arm.__dict__) + target.label
     written += "".join(path.read_text() for path in workspace.root.rglob("*.json"))
     assert PASSWORD not in written

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,7 +24,7 @@ from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import Needs, check_data, check_sessions, timed
 from pgtrial.servers.cluster import check_settings
 from pgtrial.servers.given_limits import check_connections, check_may_create, check_room, check_writable
-from pgtrial.servers.given_settings import alter_system, is_in_force, previous_value, restore
+from pgtrial.servers.given_settings import alter_system, is_in_force, previous_value, restore, write_down
 from pgtrial.servers.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -34,6 +35,16 @@ _RELOAD_TIMEOUT_S = 60.0
 _RETRY_S = 0.2
 _OLDEST = 90600
 """The first version with current_setting(name, missing_ok)."""
+
+_CURES = {
+    "definition of service|service file": "add it to ~/.pg_service.conf, or name its file in PGSERVICEFILE",
+    "^invalid ": "correct the dsn",
+    "password": "set PGPASSWORD or put the password into ~/.pgpass; if it has expired, ALTER ROLE ... VALID UNTIL",
+    "too many connections for ": "wait until other sessions have ended, or raise that CONNECTION LIMIT",
+    "too many c|remaining connection slots": "wait until other sessions have ended, or raise max_connections",
+    "does not exist": "correct the dsn",
+}
+"""What to do where there is no connection, by a pattern of what was said; the first that is found."""
 
 _T = TypeVar("_T")
 
@@ -92,14 +103,16 @@ class GivenServer:
         if tables != NO_TABLES:
             with timed(timings, "restore"):
                 self.prepare(tables, lambda line: None)
-                self._reset(tables)
-        with timed(timings, "start"):
-            undo = self._apply_settings()
-        try:
-            yield self.target
-        finally:
-            with timed(timings, "stop"):
-                undo()
+                with self._connect() as connection:
+                    tables.reset(connection, "none" if self.setup.reset == "none" else "vacuum")
+        with ExitStack() as undo:
+            with timed(timings, "start"):
+                self._apply_settings(undo)
+            try:
+                yield self.target
+            finally:
+                with timed(timings, "stop"):
+                    undo.close()
 
     def close(self) -> None:
         """Let go of the host."""
@@ -136,10 +149,6 @@ class GivenServer:
         options = " ".join([self.target.extra.get("options", ""), *(f"-c {name}=0" for (name,) in limits)]).strip()
         return replace(self.target, extra={**self.target.extra, "options": options}) if limits else self.target
 
-    def _reset(self, tables: Data) -> None:
-        with self._connect() as connection:
-            tables.reset(connection, "none" if self.setup.reset == "none" else "vacuum")
-
     def _is_there(self, connection: Session, tables: Data) -> bool:
         try:
             return tables.find(connection)
@@ -148,19 +157,17 @@ class GivenServer:
 
     @contextmanager
     def _connect(self) -> Iterator[Session]:
-        with self._patient_connection() as connection:
+        try:
+            connection = self._patiently(self.target.connect)
+        except psycopg.OperationalError as error:
+            raise ArmError(self._unreachable(error)) from None
+        with connection:
             try:
                 yield connection
             except psycopg.Error as error:
                 raise ArmError(
                     f"arms.{self.name}: {self.target.label} refused what pgtrial needs: {_one_line(error)}"
                 ) from None
-
-    def _patient_connection(self) -> Session:
-        try:
-            return self._patiently(self.target.connect)
-        except psycopg.OperationalError as error:
-            raise ArmError(self._unreachable(error)) from None
 
     def _patiently(self, act: Callable[[], _T]) -> _T:
         """Act; a server that may come back is waited for as long as the study says. Raises psycopg.Error."""
@@ -190,63 +197,36 @@ class GivenServer:
         try:
             # the user's own PG* variables, service file and .pgpass may complete the connection string
             connection = psycopg.connect(self.setup.conninfo, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True)
-            self._check_version(connection)
+            if connection.info.server_version < _OLDEST:
+                version = connection.info.parameter_status("server_version")
+                connection.close()
+                raise StudyError(
+                    f"arms.{self.name}: the server is PostgreSQL {version}, and pgtrial needs 9.6 or later; name "
+                    "another"
+                )
             lift_time_limits(connection)
         except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
             raise StudyError(self._unreachable(error)) from None
         return connection
 
-    def _check_version(self, connection: Session) -> None:
-        if connection.info.server_version < _OLDEST:
-            version = connection.info.parameter_status("server_version")
-            connection.close()
-            raise StudyError(
-                f"arms.{self.name}: the server is PostgreSQL {version}, and pgtrial needs 9.6 or later; name another"
-            )
-
     def _unreachable(self, error: psycopg.Error) -> str:
         said = _one_line(error)
-        where = without_password(self.setup.conninfo)
-        if "definition of service" in said or "service file" in said:
-            cure = "add it to ~/.pg_service.conf, or name its file in PGSERVICEFILE"
-        elif said.startswith("invalid "):
-            cure = "correct the dsn"
-        elif "password" in said:
-            cure = "set PGPASSWORD or put the password into ~/.pgpass; if it has expired, ALTER ROLE ... VALID UNTIL"
-        elif "too many connections for " in said:
-            cure = "wait until other sessions have ended, or raise that CONNECTION LIMIT"
-        elif "too many c" in said or "remaining connection slots" in said:
-            cure = "wait until other sessions have ended, or raise max_connections"
-        elif "does not exist" in said:
-            cure = "correct the dsn"
-        else:
-            named = "the host and port of the dsn" if self.setup.conninfo else "PGHOST and PGPORT"
-            cure = f"check that the server runs, and {named}"
-        return f"arms.{self.name}: cannot connect to {where}: {said}; {cure}"
+        named = "the host and port of the dsn" if self.setup.conninfo else "PGHOST and PGPORT"
+        known = (cure for words, cure in _CURES.items() if re.search(words, said))
+        cure = next(known, f"check that the server runs, and {named}")
+        return f"arms.{self.name}: cannot connect to {without_password(self.setup.conninfo)}: {said}; {cure}"
 
     def _previous(self, connection: Session) -> dict[str, str | None]:
         """The present ALTER SYSTEM values of the settings that the study changes. Raises StudyError if it may not."""
         return {name: previous_value(connection, self.name, name) for name in self.setup.settings}
 
-    def _apply_settings(self) -> Callable[[], None]:
+    def _apply_settings(self, undo: ExitStack) -> None:
+        """Have the study's settings in force until `undo` is closed."""
         if not self.setup.settings:
-            return lambda: None
-        target = self.target
+            return
         with self._connect() as connection:
             previous = self._previous(connection)
-            journal = self._workspace.settings_journal()
-            entry = journal.write(self.name, target, previous)
-
-            def undo() -> None:
-                try:
-                    self._patiently(lambda: restore(target, previous))
-                except psycopg.Error as error:
-                    raise ArmError(
-                        f"arms.{self.name}: the server's settings could not be put back ({_one_line(error)}); "
-                        "pgtrial cleanup will try again"
-                    ) from None
-                journal.done(entry)
-
+            undo.callback(self._put_back, previous, write_down(self._workspace.root, self.name, self.target, previous))
             try:
                 loaded = self._load_time()
                 for name, wanted in self.setup.settings.items():
@@ -254,12 +234,17 @@ class GivenServer:
                 connection.execute("SELECT pg_reload_conf()")
                 self._wait_until_in_force(loaded)
             except psycopg.Error as error:
-                undo()
                 raise ArmError(f"arms.{self.name}: the settings are refused: {_one_line(error)}") from None
-            except BaseException:
-                undo()
-                raise
-        return undo
+
+    def _put_back(self, previous: dict[str, str | None], entry: Path) -> None:
+        try:
+            self._patiently(lambda: restore(self.target, previous))
+        except psycopg.Error as error:
+            raise ArmError(
+                f"arms.{self.name}: the server's settings could not be put back ({_one_line(error)}); "
+                "pgtrial cleanup will try again"
+            ) from None
+        entry.unlink()
 
     def _load_time(self) -> Any:
         """When a new session's configuration files were read."""

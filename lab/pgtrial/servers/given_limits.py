@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -35,45 +35,31 @@ _LEAVING_S = 5.0
 
 def check_connections(arm: str, needs: Needs, connection: Session) -> None:
     """Raise StudyError if clients and lab are more than the server, the database or the role has connections for."""
-    deadline = time.monotonic() + _LEAVING_S
-    while (lack := _lack_of_connections(needs.clients + LAB_CONNECTIONS, connection)) is not None:
-        if lack.is_whole or time.monotonic() > deadline:
+    wanted, deadline = needs.clients + LAB_CONNECTIONS, time.monotonic() + _LEAVING_S
+    while passed := [limit for limit in _limits(connection) if 0 <= limit[0] < wanted + limit[1]]:
+        limit, taken, what, cure = passed[0]
+        if limit < wanted or time.monotonic() > deadline:
             raise StudyError(
-                f"arms.{arm}: {needs.clients} clients need {needs.clients + LAB_CONNECTIONS} connections "
-                f"({LAB_CONNECTIONS} for pgtrial), and {lack.told}, or ask for fewer clients "
+                f"arms.{arm}: {needs.clients} clients need {wanted} connections ({LAB_CONNECTIONS} for pgtrial), and "
+                f"{what} is {limit}, with {taken} taken by others; {cure}, or ask for fewer clients "
                 "(of tasks: for smaller pools)"
             )
         time.sleep(0.1)
 
 
-@dataclass(frozen=True)
-class _Lack:
-    """What is in the way; `is_whole`: even if nobody else were there."""
-
-    told: str
-    is_whole: bool
-
-
-def _lack_of_connections(wanted: int, connection: Session) -> _Lack | None:
-    """Which limit so many more sessions would pass, and what could be done about it."""
+def _limits(connection: Session) -> list[tuple[int, int, str, str]]:
+    """Each limit of sessions (negative: there is none), how many of them are taken, its name, and what raises it."""
     row = connection.execute(_USED.format(backend_type=backend_type(connection)).encode()).fetchone()
     assert row is not None, "a session has a role and a database"
     of_server, is_superuser, of_role, of_base, *used = row
     limits = [(of_server, used[0], "max_connections less what is reserved", "raise max_connections there")]
     if not is_superuser:
+        own = "the CONNECTION LIMIT of the"
         limits += [
-            (of_role, used[1], f"the CONNECTION LIMIT of the role {connection.info.user}", "raise it (ALTER ROLE)"),
-            (
-                of_base,
-                used[2],
-                f"the CONNECTION LIMIT of the database {connection.info.dbname}",
-                "raise it (ALTER DATABASE)",
-            ),
+            (of_role, used[1], f"{own} role {connection.info.user}", "raise it (ALTER ROLE)"),
+            (of_base, used[2], f"{own} database {connection.info.dbname}", "raise it (ALTER DATABASE)"),
         ]
-    for limit, taken, what, cure in limits:
-        if 0 <= limit < wanted + taken:
-            return _Lack(f"{what} is {limit}, with {taken} taken by others; {cure}", limit < wanted)
-    return None
+    return limits
 
 
 def check_writable(arm: str, connection: Session) -> None:
@@ -160,11 +146,7 @@ def _size(size: int) -> str:
 
 def _data_directory(connection: Session) -> Path | None:
     """Where a server on this machine has its data, as far as the role may know and the lab can look."""
-    try:
+    with suppress(psycopg.errors.InsufficientPrivilege, OSError):
         directory = Path(value(connection, "SELECT current_setting('data_directory', true)") or "/nonexistent")
-    except psycopg.errors.InsufficientPrivilege:
-        return None
-    try:
         return directory if directory.is_dir() else None
-    except OSError:
-        return None
+    return None

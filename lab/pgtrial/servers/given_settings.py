@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +19,19 @@ from pgtrial.model.study.frozen import SECRETS
 _PREFIX = "given-settings-"
 
 
-@dataclass(frozen=True)
-class Journal:
-    """The journals of one run directory, a file per arm; no password is written."""
+def write_down(run: Path, arm: str, target: Target, previous: dict[str, str | None]) -> Path:
+    """Record in a run's directory the values (None: not set by ALTER SYSTEM) that `restore` puts back.
 
-    run: Path
-
-    def write(self, arm: str, target: Target, previous: dict[str, str | None]) -> Path:
-        """Record the values (None: not set by ALTER SYSTEM) that `restore` puts back; on disk when this returns."""
-        path = self.run / f"{_PREFIX}{arm.encode().hex()}.json"
-        address = {"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname}
-        address |= {"name": target.name} if target.name is not None else {}
-        extra = {name: value for name, value in target.extra.items() if name not in SECRETS}
-        content = {"arm": arm, "target": address, "extra": extra, "previous": previous}
-        LOCAL.write_text(path, json.dumps(content), mode=0o600, durable=True)
-        return path
-
-    def done(self, path: Path) -> None:
-        """The values are back."""
-        path.unlink()
+    The file, one per arm, is on disk when this returns, and is to be removed when the values are back. No password is
+    written.
+    """
+    path = run / f"{_PREFIX}{arm.encode().hex()}.json"
+    address = {"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname}
+    address |= {"name": target.name} if target.name is not None else {}
+    extra = {name: value for name, value in target.extra.items() if name not in SECRETS}
+    content = {"arm": arm, "target": address, "extra": extra, "previous": previous}
+    LOCAL.write_text(path, json.dumps(content), mode=0o600, durable=True)
+    return path
 
 
 def restore(target: Target, previous: dict[str, str | None]) -> None:

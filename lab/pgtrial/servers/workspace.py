@@ -87,10 +87,6 @@ class Workspace(Room):
             "those that were not used for 30 days"
         )
 
-    def settings_journal(self) -> given_settings.Journal:
-        """Where a change to a given server is written down before it is made."""
-        return given_settings.Journal(self.root)
-
     def ready(self, room: Room) -> list[str]:
         """Have a room be ready for a trial; sentences about what had happened to its host. Raises HostTrouble."""
         return self.rooms.ready(room) if isinstance(room, HostRoom) else []
