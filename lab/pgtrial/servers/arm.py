@@ -15,7 +15,7 @@ import psycopg
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
-from pgtrial.loads.target import Session, Target
+from pgtrial.loads.target import Session, Target, value
 from pgtrial.machines.windows import AnyMachine
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import Server
@@ -65,35 +65,28 @@ class Arm(Protocol):
     @property
     def data_directory(self) -> Path | None:
         """Of the server being served, on its machine; None between trials and for given servers."""
-        ...
 
     @property
     def host_seen(self) -> dict[str, dict[str, int]]:
         """Counters of the host around the last trial, where the arm asks for something of it."""
-        ...
 
     @property
     def setup(self) -> Server:
         """What the study says of its server."""
-        ...
 
     @property
     def machine(self) -> AnyMachine | None:
         """Where its server runs, if the lab can look at it; None before a host was reached."""
-        ...
 
     @property
     def targets(self) -> Sequence[Target] | None:
         """Servers that are there before any trial, () for one made on another host; None: it is made here."""
-        ...
 
     def check(self, needs: Needs) -> None:
         """Find out, before the first trial, whether the arm can serve the study. Raises StudyError or ArmError."""
-        ...
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
         """See to it that this data can be served at once. Raises StudyError or ArmError."""
-        ...
 
     def serve(
         self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None
@@ -104,15 +97,12 @@ class Arm(Protocol):
         plan drew for the trial. Raises StartError when the server does not start, ArmError for other faults, and
         TrialError when only this trial cannot have what the arm asks of the host, or loses it.
         """
-        ...
 
     def fetch_log(self, log: Path) -> None:
         """Bring `log` up to now, where the server being served does not write it itself. Raises TrialError."""
-        ...
 
     def close(self) -> None:
         """Let go of everything that outlives a trial."""
-        ...
 
 
 @contextmanager
@@ -132,8 +122,10 @@ def check_data(arm: str, needs: Needs, session: Session) -> None:
             raise StudyError(f"arms.{arm}: {objection}")
 
 
-def check_clients(arm: str, needs: Needs, max_connections: int, reserved: int) -> None:
+def check_clients(arm: str, needs: Needs, session: Session) -> None:
     """Raise StudyError if the clients, the lab and the reserved connections exceed max_connections."""
+    max_connections = int(value(session, "SHOW max_connections"))
+    reserved = int(value(session, "SELECT sum(setting::int) FROM pg_settings WHERE name LIKE '%reserved_connections'"))
     wanted = needs.clients + LAB_CONNECTIONS + reserved
     if wanted > max_connections:
         raise StudyError(

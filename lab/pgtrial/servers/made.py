@@ -16,13 +16,13 @@ import psycopg
 
 from pgtrial.loads.data.data import SEGMENT_MB, Data, check_free, prefilled_wal_mb, volume_bytes
 from pgtrial.loads.data.kinds import NO_TABLES
-from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker
+from pgtrial.loads.data_makers import ENGINE_HERE
 from pgtrial.loads.target import Target, value
 from pgtrial.machines.cpus import parse_cpus, usable_cpus
 from pgtrial.machines.kernel import KB, huge_page_counters
 from pgtrial.machines.machine import LOCAL, HostError, HostLost, HostTrouble, Machine
 from pgtrial.machines.ssh import PATIENCE_S
-from pgtrial.model.errors import ArmError, StudyError, TrialError, one_line
+from pgtrial.model.errors import ArmError, PgtrialError, StudyError, TrialError, one_line
 from pgtrial.model.study.servers import Made, MadeBySsh, MadeHere
 from pgtrial.servers.access import LOOPBACK_ACCESS, Access, access_to
 from pgtrial.servers.arm import Needs, check_clients, check_data, check_sessions, timed
@@ -91,8 +91,8 @@ class MadeArm:
                 self._copy(NO_TABLES, directories)
                 cluster = self._cluster(directories.data)
                 with self._host_ready(cluster), cluster.running(Path(logs) / "log", immediate=True) as target:
-                    check_clients(self.name, needs, *connections_of(target))
                     with target.connect() as session:
+                        check_clients(self.name, needs, session)
                         check_data(self.name, needs, session)
                     check_sessions(needs, target)
 
@@ -110,10 +110,12 @@ class MadeArm:
         log.touch()
         with self._complaining():
             room = self._site.room
-            self.notes = self._workspace.ready(room)
+            self.notes = self._workspace.rooms.ready(room) if isinstance(room, HostRoom) else []
             if room.settled != self._checked:
                 self._check_host()
-        with self._complaining(), self._trial(), self._serving(tables, log, timings, place) as target:
+        # stopped and run again, the study would forget a trial under which the host is lost
+        failing = _raised_as(TrialError, HostLost, "", "the server's host was lost in mid-trial: ")
+        with self._complaining(), failing, self._serving(tables, log, timings, place) as target:
             yield target
 
     @contextmanager
@@ -201,11 +203,6 @@ class MadeArm:
             cluster.settings, cluster.launcher = {**self.setup.settings, **page_settings(self.setup)}, site.launcher
         return cluster
 
-    @property
-    def _maker(self) -> DataMaker:
-        """Who makes data on its servers: nobody but an engine here reaches a private socket."""
-        return self._workspace.maker if isinstance(self.setup, MadeBySsh) else ENGINE_HERE
-
     def _check_host(self) -> None:
         """Find out whether the host can be as asked for. Raises StudyError."""
         site = self._site
@@ -214,38 +211,13 @@ class MadeArm:
             site.volumes.check(*volume_bytes(self._needs.largest))
         self._checked = site.room.settled
 
-    @contextmanager
-    def _refusing(self) -> Iterator[None]:
+    def _refusing(self) -> AbstractContextManager[None]:
         """What goes wrong before the first trial is said of the study."""
-        try:
-            yield
-        except (ArmError, TrialError, HostTrouble) as error:
-            _heed_interrupt(error)
-            raise StudyError(f"arms.{self.name}: {error}") from None
-        except psycopg.OperationalError as error:
-            raise StudyError(f"arms.{self.name}: {_gone(error)}") from None
+        return _raised_as(StudyError, (ArmError, TrialError, HostTrouble), f"arms.{self.name}: ")
 
-    @contextmanager
-    def _complaining(self) -> Iterator[None]:
+    def _complaining(self) -> AbstractContextManager[None]:
         """What goes wrong outside of trials stops the study, in a sentence that names the arm."""
-        try:
-            yield
-        except HostTrouble as error:
-            _heed_interrupt(error)
-            raise ArmError(f"arms.{self.name}: {error}") from None
-        except psycopg.OperationalError as error:
-            raise ArmError(f"arms.{self.name}: {_gone(error)}") from None
-
-    @contextmanager
-    def _trial(self) -> Iterator[None]:
-        """A host that is lost under a trial fails it: stopped and run again, the study would forget it."""
-        try:
-            yield
-        except HostLost as lost:
-            _heed_interrupt(lost)
-            raise TrialError(f"the server's host was lost in mid-trial: {lost}") from None
-        except psycopg.OperationalError as error:
-            raise TrialError(_gone(error)) from None
+        return _raised_as(ArmError, HostTrouble, f"arms.{self.name}: ")
 
     def _check_space(self, data: Data, templates: int = 1, copies: int = 1) -> None:
         room = self._site.room
@@ -288,7 +260,7 @@ class MadeArm:
     def _copy(self, tables: Data, to: DataDirectories) -> None:
         """A copy of the template, on disk when this returns: its write-back must not fall into the trial."""
         room, flush = self._site.room, tables != NO_TABLES
-        copy_directory(room, self._template(tables, _silent), to.data, flush=flush and to.wal is None)
+        copy_directory(room, self._template(tables, lambda line: None), to.data, flush=flush and to.wal is None)
         if to.wal is not None:
             move_wal(room, to.data, to.wal, flush=flush)
 
@@ -309,6 +281,8 @@ class MadeArm:
         site = self._site
         called = site.room.name_of(site.server)
         settings = {} if tables == NO_TABLES else loading_settings(tables)
+        # nobody but an engine here reaches a private socket
+        maker = self._workspace.maker if isinstance(self.setup, MadeBySsh) else ENGINE_HERE
 
         def build(data: Path) -> None:
             if tables == NO_TABLES:
@@ -320,7 +294,7 @@ class MadeArm:
             on_progress(f"{called}: loading {tables.label}")
             cluster = self._cluster(data, settings)
             with tempfile.TemporaryDirectory() as logs, cluster.running(Path(logs) / "log") as target:
-                tables.make(target, on_progress, self._maker)
+                tables.make(target, on_progress, maker)
                 current = _prefill_wal(target, tables)
             _trim_wal(site.room, data, current, prefilled_wal_mb(tables) // SEGMENT_MB)
 
@@ -344,6 +318,20 @@ def _launcher(machine: Machine, setup: Made) -> tuple[str, ...]:
     raise StudyError(f"cpus = {setup.cpus!r}: {machine.label} has neither taskset nor cpuset; leave cpus out")
 
 
+@contextmanager
+def _raised_as(
+    kind: type[PgtrialError], caught: type[PgtrialError] | tuple[type[PgtrialError], ...], where: str, what: str = ""
+) -> Iterator[None]:
+    """Errors that are `caught`, with the words of `what` before them, and those of sessions are raised as another."""
+    try:
+        yield
+    except caught as error:
+        _heed_interrupt(error)
+        raise kind(f"{where}{what}{error}") from None
+    except psycopg.OperationalError as error:
+        raise kind(f"{where}the server did not answer: {one_line(error)}") from None
+
+
 def _heed_interrupt(error: BaseException) -> None:
     """Raise the interrupt in the course of which the error came: nothing that fails on the way out hides that."""
     behind = error.__context__
@@ -351,21 +339,6 @@ def _heed_interrupt(error: BaseException) -> None:
         if isinstance(behind, KeyboardInterrupt):
             raise behind from None
         behind = behind.__context__
-
-
-def _gone(error: psycopg.OperationalError) -> str:
-    return f"the server did not answer: {one_line(error)}"
-
-
-def _silent(line: str) -> None:
-    del line
-
-
-def connections_of(target: Target) -> tuple[int, int]:
-    """max_connections, and how many of them are reserved."""
-    reserved = "SELECT sum(setting::int) FROM pg_settings WHERE name LIKE '%reserved_connections'"
-    with target.connect() as session:
-        return int(value(session, "SHOW max_connections")), int(value(session, reserved))
 
 
 def _prefill_wal(target: Target, data: Data) -> str:

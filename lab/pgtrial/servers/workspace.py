@@ -28,7 +28,7 @@ from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.postmaster import stop_servers_below
 from pgtrial.servers.room import Room, servers_account
-from pgtrial.servers.rooms import HostRoom, Rooms, pending_rooms, remove_rooms
+from pgtrial.servers.rooms import Rooms, pending_rooms, remove_rooms
 from pgtrial.servers.templates import RoomTemplates
 from pgtrial.store.state import state_root
 
@@ -86,10 +86,6 @@ class Workspace(Room):
             f"uses now take {format_size(idle)}: `pgtrial list` shows them, `pgtrial cleanup --unused 30d` removes "
             "those that were not used for 30 days"
         )
-
-    def ready(self, room: Room) -> list[str]:
-        """Have a room be ready for a trial; sentences about what had happened to its host. Raises HostTrouble."""
-        return self.rooms.ready(room) if isinstance(room, HostRoom) else []
 
     def reachable(self, server: ServerBinaries) -> ServerBinaries:
         """The installation, or a copy of it below the state root when the account cannot run it where it is."""
