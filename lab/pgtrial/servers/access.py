@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 from psycopg import pq
@@ -38,8 +38,7 @@ class Access:
     @property
     def hba(self) -> str:
         """pg_hba.conf: the private socket, and these clients with a password."""
-        networks = [ipaddress.ip_network(client) for client in self.clients]
-        return HBA + "".join(f"host all all {network} scram-sha-256\n" for network in networks)
+        return HBA + "".join(f"host all all {ip_network(client)} scram-sha-256\n" for client in self.clients)
 
 
 LOOPBACK_ACCESS = Access(LOOPBACK, 0, LOOPBACK, (LOOPBACK,))

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -20,6 +20,7 @@ _LOOK_S = 0.01
 """How often a server is looked at whose transactions overrun its slice."""
 
 
+@dataclass
 class Freezer:
     """A context manager around the load, with a thread of its own.
 
@@ -28,27 +29,24 @@ class Freezer:
     whatever happened; after a crash of the lab the journal's undo has them go on.
     """
 
-    def __init__(
-        self, servers: Sequence[Path | None], slices: Slices, start_at: float, duration_s: float, changes: HostJournal
-    ) -> None:
-        """`servers` are the data directories of the participants, in their order; None: of a server that pgtrial has
-        not made on this machine. The load starts at `start_at`, a time of time.monotonic(), and all slices lie in
-        `duration_s`. `changes` is the journal of this machine.
-        """
-        self.notes: list[str] = []
-        """Why servers are not frozen, in one sentence, if they are not."""
-        self._servers = servers
-        self._slices = slices
-        self._start_at = start_at
-        self._duration_s = duration_s
-        self._changes = changes
-        self._undo = ExitStack()
-        self._over = threading.Event()
+    servers: Sequence[Path | None]
+    """The data directories of the participants, in their order; None: of one that pgtrial has not made here."""
+    slices: Slices
+    start_at: float
+    """When the load starts, a time of time.monotonic()."""
+    duration_s: float
+    """All slices lie in it."""
+    changes: HostJournal
+    """The journal of this machine."""
+    notes: list[str] = field(default_factory=list, init=False)
+    """Why servers are not frozen, in one sentence, if they are not."""
+    _undo: ExitStack = field(default_factory=ExitStack, init=False)
+    _over: threading.Event = field(default_factory=threading.Event, init=False)
 
     def __enter__(self) -> Freezer:
         with ExitStack() as stack:
             try:
-                servers = [self._recorded(data, stack) for data in self._servers]
+                servers = [self._recorded(data, stack) for data in self.servers]
             except HostError as error:
                 # all or none: one that is not frozen disturbs the others in their slices, and they do not disturb it
                 self.notes.append(f"servers are not frozen outside their slices: {error}")
@@ -68,7 +66,7 @@ class Freezer:
         if data is None:
             raise HostError("one of them is not made by pgtrial on this machine")
         change = FrozenServer(data=data)
-        stack.enter_context(self._changes.made(change))
+        stack.enter_context(self.changes.made(change))
         return change.processes()
 
     def _end(self, thread: threading.Thread) -> None:
@@ -84,10 +82,10 @@ class Freezer:
                 server.thaw()
 
     def _take_turns(self, servers: Sequence[Processes]) -> None:
-        for number, turn in enumerate(self._slices.turns()):
-            begin = self._start_at + number * self._slices.length_s
-            end = begin + self._slices.length_s
-            if number * self._slices.length_s >= self._duration_s or self._wait(begin):
+        for number, turn in enumerate(self.slices.turns()):
+            begin = self.start_at + number * self.slices.length_s
+            end = begin + self.slices.length_s
+            if number * self.slices.length_s >= self.duration_s or self._wait(begin):
                 return
             servers[turn].thaw()
             awake = [server for server in servers if server is not servers[turn]]

