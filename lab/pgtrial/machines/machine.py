@@ -23,6 +23,10 @@ TOOLS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where system tools are, also for users whose PATH leaves out those of the administrator."""
 
 
+Command = Sequence[str | Path]
+"""A program and its arguments."""
+
+
 class HostTrouble(PgtrialError):
     """A machine does not do what it is asked to: it refuses, or it is gone."""
 
@@ -80,12 +84,7 @@ class Machine(Protocol):
         """What a user does so that `root` holds, for the end of a sentence: `run pgtrial as root`."""
 
     def run(
-        self,
-        command: Sequence[str | Path],
-        *,
-        text_in: str | None = None,
-        user: str | None = None,
-        timeout_s: float | None = None,
+        self, command: Command, *, text_in: str | None = None, user: str | None = None, timeout_s: float | None = None
     ) -> Done:
         """Run a command to its end, as root where `root` holds, or as another `user` of the machine, in `/`.
 
@@ -93,11 +92,11 @@ class Machine(Protocol):
         time, and HostLost.
         """
 
-    def looked(self, command: Sequence[str | Path], user: str | None = None) -> Done:
+    def looked(self, command: Command, user: str | None = None) -> Done:
         """As `run`, for a command that changes nothing: it may be repeated."""
         return self.run(command, user=user)
 
-    def tool(self, command: Sequence[str | Path]) -> str:
+    def tool(self, command: Command) -> str:
         """What a system tool prints. Raises HostError with its own words, or when it is not installed."""
         done = self.run(command)
         if done.status != 0:
@@ -162,12 +161,7 @@ class Local(Machine):
         return os.geteuid() == 0
 
     def run(
-        self,
-        command: Sequence[str | Path],
-        *,
-        text_in: str | None = None,
-        user: str | None = None,
-        timeout_s: float | None = None,
+        self, command: Command, *, text_in: str | None = None, user: str | None = None, timeout_s: float | None = None
     ) -> Done:
         words = [str(word) for word in command]
         standard_input: dict[str, Any] = {"stdin": subprocess.DEVNULL} if text_in is None else {"input": text_in}
@@ -193,9 +187,7 @@ class Local(Machine):
         status = done.returncode if done.returncode >= 0 else 128 - done.returncode
         return Done(status, done.stdout, done.stderr)
 
-    def begin(
-        self, command: Sequence[str | Path], output: IO[bytes] | int, user: str | None = None
-    ) -> subprocess.Popen[bytes]:
+    def begin(self, command: Command, output: IO[bytes] | int, user: str | None = None) -> subprocess.Popen[bytes]:
         """Start a child that goes on, in a session of its own: Ctrl-C in the terminal is for the lab.
 
         Raises OSError if it cannot be started, and HostError for a user that is not there.

@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
-from pgtrial.machines.machine import TOOLS, Done, HostError, Machine
+from pgtrial.machines.machine import TOOLS, Command, Done, HostError, Machine
 from pgtrial.model.resources import filled, resource
 
 _OURS = "pgtrial: "
@@ -63,12 +63,7 @@ class PosixMachine(Machine):
         return self._sudo or self._login[0] == "0"
 
     def run(
-        self,
-        command: Sequence[str | Path],
-        *,
-        text_in: str | None = None,
-        user: str | None = None,
-        timeout_s: float | None = None,
+        self, command: Command, *, text_in: str | None = None, user: str | None = None, timeout_s: float | None = None
     ) -> Done:
         words = [str(word) for word in command]
         program = shlex.quote(words[0])

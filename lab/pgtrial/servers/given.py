@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -146,8 +145,7 @@ class GivenServer:
             limits = connection.execute(
                 "SELECT name FROM pg_settings WHERE name = ANY (%s) AND reset_val <> '0'", (list(TIME_LIMITS),)
             ).fetchall()
-        options = " ".join([self.target.extra.get("options", ""), *(f"-c {name}=0" for (name,) in limits)]).strip()
-        return replace(self.target, extra={**self.target.extra, "options": options}) if limits else self.target
+        return self.target.with_settings({name: "0" for (name,) in limits}) if limits else self.target
 
     def _is_there(self, connection: Session, tables: Data) -> bool:
         try:

@@ -112,10 +112,8 @@ class Templates:
         if name in self._held and _fault(home) is None:
             return home / "data"
 
-        def wait() -> None:
-            on_wait(f"waiting for another pgtrial, which makes or checks the template {name} ({order.label})")
-
-        with _on_disk(f"the template {name} cannot be kept"), self._alone(name, wait):
+        waiting = f"waiting for another pgtrial, which makes or checks the template {name} ({order.label})"
+        with _on_disk(f"the template {name} cannot be kept"), self._alone(name, lambda: on_wait(waiting)):
             self._let_go(name)
             fault = _fault(home)
             if fault is not None and home.exists():
@@ -182,12 +180,19 @@ class Templates:
     def _alone(self, name: str, wait: Callable[[], None]) -> Iterator[None]:
         """Hold the lock of a name; `wait` is called before another one is waited for, and may refuse to."""
         path = self.root / f"{name}{_LOCK}"
-        with _locked(path, wait):
-            try:
-                yield
-            finally:
-                if not (self.root / name).exists():
-                    path.unlink(missing_ok=True)
+        while True:
+            with path.open("ab") as file:
+                if not take(file):
+                    wait()
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                if not os.fstat(file.fileno()).st_nlink:
+                    continue  # whoever held it has removed it: another file is the lock now
+                try:
+                    yield
+                finally:
+                    if not (self.root / name).exists():
+                        path.unlink(missing_ok=True)
+                return
 
     def _remove(self, name: str, in_use: str) -> None:
         """Remove it while its name is locked. Its record goes first: without that it is unfinished for everybody."""
@@ -224,19 +229,6 @@ class Templates:
             return False
         except PermissionError:  # another user's may be in use
             return True
-
-
-@contextmanager
-def _locked(path: Path, wait: Callable[[], None]) -> Iterator[None]:
-    """A lock that is a file, made on first use. Whoever holds it may remove the file: then another one is the lock."""
-    while True:
-        with path.open("ab") as file:
-            if not take(file):
-                wait()
-                fcntl.flock(file, fcntl.LOCK_EX)
-            if os.fstat(file.fileno()).st_nlink:
-                yield
-                return
 
 
 @contextmanager

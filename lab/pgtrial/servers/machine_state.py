@@ -129,11 +129,10 @@ class MachineState:
                 raise HostError(f"{name} and {other} exclude each other: each sets the other to 0; set one of them")
         files = bool(asked) and machine.exists(_PARAMETERS)
         for name, value in asked.items():
-            yield (
-                KernelValue.planned(machine, name, sysctl_path(name), value)
-                if files
-                else Parameter.planned(machine, name, value)
-            )
+            if files:
+                yield KernelValue.planned(machine, name, sysctl_path(name), value)
+            else:
+                yield Parameter.planned(machine, name, value)
 
 
 def _scheduler(machine: Machine, data: Path) -> Path:

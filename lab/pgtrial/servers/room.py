@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from pgtrial.machines.journal import HostJournal
-from pgtrial.machines.machine import Done, HostError, Machine
+from pgtrial.machines.machine import Command, Done, HostError, Machine
 from pgtrial.model.errors import ArmError
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.templates import KeptCopy
@@ -61,7 +60,7 @@ class Room:
         if self.account is not None:
             self.machine.chown(path, self.account)
 
-    def run(self, command: Sequence[str | Path], text_in: str | None = None) -> Done:
+    def run(self, command: Command, text_in: str | None = None) -> Done:
         """Run a command to its end as the servers' account. Raises HostTrouble."""
         return self.machine.run(command, text_in=text_in, user=self.account)
 

@@ -10,7 +10,6 @@ import glob
 import json
 import os
 import secrets
-import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -195,27 +194,25 @@ def _jobs(root: Path) -> Path:
     return Path("/tmp") / f"{root.name}-jobs"
 
 
+_LOOK_AT_FOLDER = """
+if [ -e "$1" ]; then [ -d "$1" ] || exit 1; [ -w "$1" ] && [ -x "$1" ] || exit 2
+else above=$(dirname "$1"); [ -d "$above" ] || exit 3; [ -w "$above" ] || exit 4; echo new; fi
+"""
+
+
 def _is_there(machine: RemoteMachine, data: str) -> bool:
     """Whether the folder is there, and a room may be made in it. Raises HostTrouble."""
     where = f"data = {data!r} on {machine.label}"
-    folder = shlex.quote(data)
     words = {
-        "1": f"{where} is no directory; name a directory",
-        "2": f"{where}: you may not write there; give it to your user (chown), write sudo = true, or name another one",
-        "3": f"{where}: there is no such directory, and none above it; make it (mkdir -p)",
-        "4": f"{where}: there is no such directory, and you may not make it; make it, or write sudo = true",
+        1: f"{where} is no directory; name a directory",
+        2: f"{where}: you may not write there; give it to your user (chown), write sudo = true, or name another one",
+        3: f"{where}: there is no such directory, and none above it; make it (mkdir -p)",
+        4: f"{where}: there is no such directory, and you may not make it; make it, or write sudo = true",
     }
-    found = machine.looked(
-        [
-            "sh",
-            "-c",
-            f"if [ -e {folder} ]; then [ -d {folder} ] || exit 1; [ -w {folder} ] && [ -x {folder} ] || exit 2; "
-            f'else above=$(dirname {folder}); [ -d "$above" ] || exit 3; [ -w "$above" ] || exit 4; echo new; fi',
-        ]
-    )
+    found = machine.looked(["sh", "-c", _LOOK_AT_FOLDER, "sh", data])
     if found.status != 0:
         said = " ".join(found.stderr.split()) or f"status {found.status}"
-        raise HostError(words.get(str(found.status), f"{where}: {said}"))
+        raise HostError(words.get(found.status, f"{where}: {said}"))
     return found.stdout.strip() != "new"
 
 
