@@ -67,21 +67,18 @@ class Machine(Protocol):
     OSError with its subclasses, as those of Path do, and HostLost when the machine is gone.
     """
 
+    label: str
+    """What people call it: `this machine`, or user@host."""
+    way_to_root: str
+    """What a user does so that `root` holds, for the end of a sentence: `run pgtrial as root`."""
+
     def __hash__(self) -> int:
         """Two machines are the same only as the same object."""
         return id(self)
 
     @property
-    def label(self) -> str:
-        """What people call it: `this machine`, or user@host."""
-
-    @property
     def root(self) -> bool:
         """Whether commands and methods may change the system."""
-
-    @property
-    def way_to_root(self) -> str:
-        """What a user does so that `root` holds, for the end of a sentence: `run pgtrial as root`."""
 
     def run(
         self, command: Command, *, text_in: str | None = None, user: str | None = None, timeout_s: float | None = None

@@ -11,8 +11,6 @@ from typing import ClassVar
 
 from pgtrial.machines.machine import LOCAL, Change, HostError, Machine, refused
 
-_LOOP_DIRECT = "--direct-io=on"
-
 
 class BackingFile(Change):
     """A file that a loop device shows as a disk. `size` in bytes; preallocated, or sparse."""
@@ -54,7 +52,7 @@ class LoopDevice(Change):
         """Attach a free loop device."""
         attach = ["losetup", "--find", "--show"]
         try:
-            machine.tool([*attach, *([_LOOP_DIRECT] if self.direct else []), self.file])
+            machine.tool([*attach, *(["--direct-io=on"] if self.direct else []), self.file])
         except HostError:
             if not self.direct or self.device(machine) is not None:
                 raise

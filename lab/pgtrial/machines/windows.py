@@ -30,10 +30,8 @@ _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?")
 class WindowsHost(abc.ABC):
     """A host that answers to PowerShell."""
 
-    @property
-    @abc.abstractmethod
-    def label(self) -> str:
-        """What people call it: user@host."""
+    label: str
+    """What people call it: user@host."""
 
     @abc.abstractmethod
     def powershell(self, script: str) -> str:

@@ -29,7 +29,7 @@ from pgtrial.servers.arm import Needs, check_clients, check_data, check_sessions
 from pgtrial.servers.cluster import Cluster, check_settings, create_cluster, loading_settings
 from pgtrial.servers.installations import ServerBinaries, resolve
 from pgtrial.servers.machine_state import MachineState, page_settings, taking_pages
-from pgtrial.servers.room import Room, copy_directory, move_wal
+from pgtrial.servers.room import copy_directory, move_wal
 from pgtrial.servers.rooms import HostRoom
 from pgtrial.servers.templates import KeptCopy, TemplateKey, TemplateOrder, TemplateStore
 from pgtrial.servers.volumes import DataDirectories, Volumes
@@ -83,7 +83,7 @@ class MadeArm:
 
         Raises StudyError.
         """
-        with self._refusing():
+        with _raised_as(StudyError, (ArmError, TrialError, HostTrouble), f"arms.{self.name}: "):
             missing = sum(self._templates(tables).find(self._key(tables)) is None for tables in needs.data)
             self._check_space(needs.largest, missing, needs.at_once)
             self._check_host()
@@ -121,8 +121,7 @@ class MadeArm:
     @contextmanager
     def _serving(self, tables: Data, log: Path, timings: dict[str, float], place: int | None) -> Iterator[Target]:
         watches = self.setup.huge_pages in KB
-        keep = self.setup.reset in ("vacuum", "none")
-        room = self._site.room
+        reset, room = self.setup.reset, self._site.room
         self.host_seen = {"before": huge_page_counters(room.machine)} if watches else {}
         with ExitStack() as stack:
             with timed(timings, "restore"):
@@ -135,10 +134,10 @@ class MadeArm:
                 self.data_directory, self._served = data, cluster
                 if watches:
                     self.host_seen["during"] = huge_page_counters(room.machine)
-                if keep and tables != NO_TABLES:
+                if reset != "copy" and tables != NO_TABLES:
                     # the data of a trial before, brought near its first state
                     with cluster.target.connect() as connection:
-                        tables.reset(connection, "none" if self.setup.reset == "none" else "vacuum")
+                        tables.reset(connection, reset)
                 yield cluster.target
             except KeyboardInterrupt:
                 room.hurry()
@@ -146,7 +145,7 @@ class MadeArm:
             finally:
                 self.data_directory = self._served = None
                 with timed(timings, "stop"):
-                    cluster.stop(immediate=not keep)
+                    cluster.stop(immediate=reset == "copy")
                     cluster.fetch_log(log)
                     stack.close()
                 if watches:
@@ -210,10 +209,6 @@ class MadeArm:
         if site.volumes is not None:
             site.volumes.check(*volume_bytes(self._needs.largest))
         self._checked = site.room.settled
-
-    def _refusing(self) -> AbstractContextManager[None]:
-        """What goes wrong before the first trial is said of the study."""
-        return _raised_as(StudyError, (ArmError, TrialError, HostTrouble), f"arms.{self.name}: ")
 
     def _complaining(self) -> AbstractContextManager[None]:
         """What goes wrong outside of trials stops the study, in a sentence that names the arm."""
@@ -296,7 +291,7 @@ class MadeArm:
             with tempfile.TemporaryDirectory() as logs, cluster.running(Path(logs) / "log") as target:
                 tables.make(target, on_progress, maker)
                 current = _prefill_wal(target, tables)
-            _trim_wal(site.room, data, current, prefilled_wal_mb(tables) // SEGMENT_MB)
+            site.room.shell(_TRIM_WAL, data / "pg_wal", current, str(prefilled_wal_mb(tables) // SEGMENT_MB + 1))
 
         staging = site.room.directory(f"template-{tables.short_name}")
         order = TemplateOrder(self._key(tables), tables.label, settings, build)
@@ -351,12 +346,9 @@ def _prefill_wal(target: Target, data: Data) -> str:
         return str(value(connection, "SELECT pg_walfile_name(pg_current_wal_lsn())"))
 
 
-_TRIM = """
+_TRIM_WAL = """
 cd "$1" && ls | grep -E '^[0-9A-F]{24}$' | sort | awk -v current="$2" '($0 "") > (current "")' |
 tail -n "+$3" | xargs rm -f
 """
-
-
-def _trim_wal(room: Room, data: Path, current: str, ready: int) -> None:
-    """Remove ready-made WAL files beyond so many: loading leaves more, and each trial would copy them."""
-    room.shell(_TRIM, data / "pg_wal", current, str(ready + 1))
+"""Removes WAL files that are ready for use, from this one of them on: loading leaves more, and each trial would copy
+them."""

@@ -106,7 +106,7 @@ class Child(Postmaster):
         wait_or_kill(process, _STOP_TIMEOUT_S)
         # backends may outlive a postmaster that was killed, and would write into the directory while it is removed
         stop_servers_below(self._launch.data)
-        if process.returncode < 0 and self._pid_file.exists():
+        if process.returncode < 0 and (self._launch.data / "postmaster.pid").exists():
             self._release_shared_memory()
 
     def execute(self, statement: str) -> None:
@@ -131,10 +131,6 @@ class Child(Postmaster):
         postgres = (launch.server.bin / "postgres", "-D", launch.data)
         return LOCAL.begin([*launch.launcher, *map(str, postgres)], output, user=launch.room.account)
 
-    @property
-    def _pid_file(self) -> Path:
-        return self._launch.data / "postmaster.pid"
-
     def _release_shared_memory(self) -> None:
         """Free what a killed postmaster could not: the next one on the same directory does so before all else."""
         heir = self._spawn(subprocess.DEVNULL)
@@ -147,7 +143,7 @@ class Child(Postmaster):
     def _has_shared_memory(self, pid: int) -> bool:
         """Whether postmaster.pid is of that process and has the line that follows the one on shared memory."""
         with suppress(OSError):
-            lines = self._pid_file.read_text().splitlines()
+            lines = (self._launch.data / "postmaster.pid").read_text().splitlines()
             return len(lines) > 7 and lines[0] == str(pid)
         return False
 

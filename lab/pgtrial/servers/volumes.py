@@ -67,10 +67,6 @@ class Volumes:
     _lies_on: dict[Path, Path] = field(default_factory=dict, init=False)
     """The mount point that each directory of the study's own was below when it was first used."""
 
-    @property
-    def _machine(self) -> Machine:
-        return self.changes.machine
-
     def check(self, needed_bytes: int, wal_bytes: int = 0) -> None:
         """Find out before the first trial whether the volumes can be had at each place. Raises StudyError, ArmError.
 
@@ -106,7 +102,7 @@ class Volumes:
 
     def _check_volume(self, volume: Volume, key: str, needed_bytes: int, what: str) -> None:
         where = f"arms.{self.arm}: {key}"
-        machine = self._machine
+        machine = self.changes.machine
         if volume.directory is None and not machine.root:
             raise StudyError(
                 f"{where} makes a filesystem, which only root may; {machine.way_to_root}, or name a directory"
@@ -129,7 +125,7 @@ class Volumes:
 
     def _make(self, stack: ExitStack, volume: Volume, key: str) -> Path:
         """The root of one fresh volume, open to the servers' account."""
-        machine = self._machine
+        machine = self.changes.machine
         if volume.directory is not None:
             root = volume.directory / f"pgtrial-{os.getpid()}-{secrets.token_hex(3)}"
             stack.enter_context(self.changes.made(PrivateDirectory(path=root)))
@@ -156,8 +152,8 @@ class Volumes:
         before = self._lies_on.setdefault(directory, mounted)
         if mounted != before:
             raise HostError(
-                f"{directory} on {self._machine.label} was on what is mounted at {before}, and is on {mounted} now; "
-                "mount it again"
+                f"{directory} on {self.changes.machine.label} was on what is mounted at {before}, and is on {mounted} "
+                "now; mount it again"
             )
 
     def _source(self, stack: ExitStack, volume: Volume, key: str) -> tuple[str, list[str]]:
@@ -172,7 +168,7 @@ class Volumes:
             words = (*command, _WITH_UUID[filesystem].format(own), str(device))
             stack.enter_context(self.changes.made(Signature(device=device, uuid=own, make_command=words)))
         else:
-            self._machine.tool([*command, str(device)])
+            self.changes.machine.tool([*command, str(device)])
         return str(device), []
 
     def _device(self, stack: ExitStack, volume: Volume, key: str) -> Path:
@@ -181,7 +177,7 @@ class Volumes:
         file = self._backing_file(volume, key)
         loop = LoopDevice(file=file)
         stack.enter_context(self.changes.made(loop))
-        device = loop.device(self._machine)
+        device = loop.device(self.changes.machine)
         if device is None:
             raise HostError(f"the loop device over {file} is gone")
         return device
@@ -189,7 +185,7 @@ class Volumes:
     def _backing_file(self, volume: Volume, key: str) -> Path:
         """The run's file of this role and size, made on first use and removed with the run."""
         path = self.changes.run / f"{key}-{volume.size}{'' if volume.preallocate else '-sparse'}.img"
-        if not self._machine.exists(path):
+        if not self.changes.machine.exists(path):
             self.changes.make(BackingFile(path=path, size=volume.size, preallocate=volume.preallocate))
         return path
 
@@ -201,7 +197,7 @@ class Volumes:
             name=name, device=device, target=target, pool_options=tuple(volume.mkfs), properties=tuple(volume.mount)
         )
         stack.enter_context(self.changes.made(pool))
-        pool.verify(self._machine)
+        pool.verify(self.changes.machine)
 
 
 def _check_device(machine: Machine, device: Path, overwrite: bool, where: str) -> None:

@@ -65,15 +65,11 @@ class RemoteMachine(PosixMachine):
     def __init__(self, address: str, *, sudo: bool = False, patience_s: float = PATIENCE_S) -> None:
         super().__init__(sudo=sudo)
         self.connection = Connection(address, patience_s)
+        self.label = address
         self.jobs: Path | None = None
         self._numbers = itertools.count(1)
         self._finished: list[Path] = []
         self.thread = _Thread()
-
-    @property
-    def label(self) -> str:
-        """The login: `user@host`."""
-        return self.connection.login
 
     @cached_property
     def system(self) -> str:

@@ -16,11 +16,7 @@ class RemoteWindows(WindowsHost):
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-
-    @property
-    def label(self) -> str:
-        """The login: `user@host`."""
-        return self.connection.login
+        self.label = connection.login
 
     def powershell(self, script: str) -> str:
         """What a script prints. Raises HostLost, and HostError where PowerShell failed."""
