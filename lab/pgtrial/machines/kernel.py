@@ -101,13 +101,11 @@ def sysctl_path(name: str) -> Path:
 
 def read_value(machine: Machine, name: str, path: Path) -> str:
     """The value in force; of a list of choices the one in brackets. Raises HostError."""
-    try:
-        text = machine.read_text(path).strip()
-    except FileNotFoundError:
-        raise HostError(f"this kernel has no {name} ({path})") from None
-    except OSError as error:
-        raise HostError(f"cannot read {name} ({path}): {error.strerror}") from None
-    return in_force(text)
+    with refused(f"read {name} ({path})"):
+        try:
+            return in_force(machine.read_text(path).strip())
+        except FileNotFoundError:
+            raise HostError(f"this kernel has no {name} ({path})") from None
 
 
 def in_force(text: str) -> str:

@@ -88,10 +88,8 @@ class GivenServer:
             goes_on = tables.clear(connection)
         again = "going on with loading" if goes_on else "loading"
         on_progress(f"{self.target.label}: {again} {tables.label}")
-        try:
+        with self._told(f"{self.target.label} broke off the load"):
             tables.make(self._unhurried, on_progress, self._workspace.maker, in_steps=True)
-        except psycopg.Error as error:
-            raise ArmError(f"arms.{self.name}: {self.target.label} broke off the load: {_one_line(error)}") from None
 
     @contextmanager
     def serve(self, tables: Data, log: Path, timings: dict[str, float]) -> Iterator[Target]:
@@ -159,13 +157,16 @@ class GivenServer:
             connection = self._patiently(self.target.connect)
         except psycopg.OperationalError as error:
             raise ArmError(self._unreachable(error)) from None
-        with connection:
-            try:
-                yield connection
-            except psycopg.Error as error:
-                raise ArmError(
-                    f"arms.{self.name}: {self.target.label} refused what pgtrial needs: {_one_line(error)}"
-                ) from None
+        with connection, self._told(f"{self.target.label} refused what pgtrial needs"):
+            yield connection
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        """What the server or libpq says inside is told by an ArmError, after `what` happened."""
+        try:
+            yield
+        except psycopg.Error as error:
+            raise ArmError(f"arms.{self.name}: {what}: {_one_line(error)}") from None
 
     def _patiently(self, act: Callable[[], _T]) -> _T:
         """Act; a server that may come back is waited for as long as the study says. Raises psycopg.Error."""
@@ -225,14 +226,12 @@ class GivenServer:
         with self._connect() as connection:
             previous = self._previous(connection)
             undo.callback(self._put_back, previous, write_down(self._workspace.root, self.name, self.target, previous))
-            try:
+            with self._told("the settings are refused"):
                 loaded = self._load_time()
                 for name, wanted in self.setup.settings.items():
                     connection.execute(alter_system(name, wanted))
                 connection.execute("SELECT pg_reload_conf()")
                 self._wait_until_in_force(loaded)
-            except psycopg.Error as error:
-                raise ArmError(f"arms.{self.name}: the settings are refused: {_one_line(error)}") from None
 
     def _put_back(self, previous: dict[str, str | None], entry: Path) -> None:
         try:

@@ -104,8 +104,9 @@ class Templates:
     def ensure(self, order: TemplateOrder, staging: Path, on_wait: Callable[[str], None], notes: list[str]) -> Path:
         """The data directory of the template, in use by this lab from now on.
 
-        It is made in `staging`, on the same file system, if there is none; of two labs that want it one makes it. A
-        damaged one is made anew, with a sentence in `notes`. Raises ArmError where another lab uses that.
+        It is made in `staging`, on the same file system, if there is none; of two labs that want it one makes it, and
+        `on_wait` hears that the other one waits. A damaged one is made anew, with a sentence in `notes`. Raises
+        ArmError where another lab uses that.
         """
         name = order.key.name
         home = self.root / name

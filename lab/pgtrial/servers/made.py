@@ -28,10 +28,11 @@ from pgtrial.servers.access import LOOPBACK_ACCESS, Access, access_to
 from pgtrial.servers.arm import Needs, check_clients, check_data, check_sessions, timed
 from pgtrial.servers.cluster import Cluster, check_settings, create_cluster, loading_settings
 from pgtrial.servers.installations import ServerBinaries, resolve
+from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.machine_state import MachineState, page_settings, taking_pages
 from pgtrial.servers.room import copy_directory, move_wal
 from pgtrial.servers.rooms import HostRoom
-from pgtrial.servers.templates import KeptCopy, TemplateKey, TemplateOrder, TemplateStore
+from pgtrial.servers.templates import KeptCopy, RoomTemplates, TemplateKey, TemplateOrder
 from pgtrial.servers.volumes import DataDirectories, Volumes
 from pgtrial.servers.workspace import Workspace
 
@@ -267,7 +268,7 @@ class MadeArm:
     def _key(self, tables: Data) -> TemplateKey:
         return TemplateKey(self.kind, self._site.server.version, **tables.key)
 
-    def _templates(self, tables: Data) -> TemplateStore:
+    def _templates(self, tables: Data) -> Templates | RoomTemplates:
         room = self._site.room
         return room.own_templates if tables.making_is_measured else room.templates
 
@@ -350,5 +351,5 @@ _TRIM_WAL = """
 cd "$1" && ls | grep -E '^[0-9A-F]{24}$' | sort | awk -v current="$2" '($0 "") > (current "")' |
 tail -n "+$3" | xargs rm -f
 """
-"""Removes WAL files that are ready for use, from this one of them on: loading leaves more, and each trial would copy
-them."""
+"""Of the WAL files in $1 that are ready, those after the segment $2, removes all from number $3 on: loading leaves more
+than trials need, and each trial would copy them."""

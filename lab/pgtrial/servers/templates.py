@@ -8,7 +8,6 @@ import platform
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from pgtrial import __version__
 from pgtrial.machines.machine import Machine
@@ -34,13 +33,11 @@ class TemplateKey:
         """Directory name for people and machines: `pg18.6-s20-1a2b3c4d`."""
         brought = self.prepared.partition(" ")[0] if " " in self.prepared else "sysbench"
         what = brought if self.prepared else f"s{self.scale}" if self.scale else "empty"
-        return f"pg{self.version}-{what}-{hashlib.sha256(self._text().encode()).hexdigest()[:8]}"
-
-    def _text(self) -> str:
-        """With what all templates of this pgtrial depend on; the C library has the order of texts in indexes."""
-        depends_on = {name: value for name, value in asdict(self).items() if name != "prepared" or value}
+        own = {name: value for name, value in asdict(self).items() if name != "prepared" or value}
+        # what all templates of this pgtrial depend on; the C library has the order of texts in indexes
         common = {"engine": __version__, "format": DATA_FORMAT, "libc": platform.libc_ver()}
-        return json.dumps({**depends_on, **common}, sort_keys=True)
+        digest = hashlib.sha256(json.dumps({**own, **common}, sort_keys=True).encode()).hexdigest()
+        return f"pg{self.version}-{what}-{digest[:8]}"
 
 
 @dataclass(frozen=True)
@@ -63,19 +60,6 @@ class KeptCopy:
     template: TemplateKey
     owner: str | None
     number: int | None
-
-
-class TemplateStore(Protocol):
-    """Where templates are made and found."""
-
-    def find(self, key: TemplateKey) -> Path | None:
-        """The data directory of a template that can be used, or None."""
-
-    def ensure(self, order: TemplateOrder, staging: Path, on_wait: Callable[[str], None], notes: list[str]) -> Path:
-        """The data directory of the template; it is made by way of `staging` if there is none. Raises ArmError.
-
-        `on_wait` hears that another lab is waited for; `notes` receives a sentence if the template was damaged.
-        """
 
 
 @dataclass(frozen=True)

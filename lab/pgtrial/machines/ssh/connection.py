@@ -27,7 +27,7 @@ _CLOSE_TIMEOUT_S = 5.0
 _KEEPALIVE = {"keepalive_interval": 5, "keepalive_count_max": 3}
 """A network that is cut is noticed within 20 s."""
 
-Opened = TypeVar("Opened")
+Result = TypeVar("Result")
 _RETRY_S = 0.5
 _CONFIGURATIONS = ("~/.ssh/config", "/etc/ssh/ssh_config")
 _KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2", "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
@@ -140,7 +140,7 @@ class Connection:
             raise self._dropped(connection)
         return status if status >= 0 else 128 - status, bytes(output or b""), bytes(errors or b"")
 
-    async def _opened(self, connection: asyncssh.SSHClientConnection, opening: Awaitable[Opened]) -> Opened:
+    async def _opened(self, connection: asyncssh.SSHClientConnection, opening: Awaitable[Result]) -> Result:
         """A session of the connection. Raises Unreachable, Dropped."""
         try:
             return await opening
@@ -252,9 +252,6 @@ def _started_anew(before: Start | None, now: Start | None) -> bool:
 def _readable(files: list[str] | tuple[str, ...]) -> list[str]:
     found = [str(Path(file).expanduser()) for file in files]
     return [file for file in found if os.access(file, os.R_OK) and Path(file).is_file()]
-
-
-Result = TypeVar("Result")
 
 
 def wait_for(work: Coroutine[Any, Any, Result], timeout_s: float | None = None) -> Result:
