@@ -170,10 +170,8 @@ class Local(Machine):
                 errors="replace",
                 check=False,
                 timeout=timeout_s,
-                env=_environment(),
-                cwd="/",
                 **standard_input,
-                **_identity(user),
+                **_surroundings(user),
             )
         except FileNotFoundError:
             raise HostError(f"{words[0]} is not installed here; install the package that holds it") from None
@@ -195,9 +193,7 @@ class Local(Machine):
             stdout=output,
             stderr=output,
             start_new_session=True,
-            env=_environment(),
-            cwd="/",
-            **_identity(user),
+            **_surroundings(user),
         )
 
     def read_text(self, path: Path) -> str:
@@ -290,20 +286,20 @@ def wait_or_kill(process: subprocess.Popen[Any], timeout_s: float) -> int:
         return process.wait()
 
 
-def _environment() -> dict[str, str]:
-    """The lab's, without PG* variables, which PostgreSQL's programs would obey."""
+def _surroundings(user: str | None) -> dict[str, Any]:
+    """Where subprocess runs a program: in `/`, with the lab's environment, and as a user. Raises HostError.
+
+    PG* variables are left out of the environment, since PostgreSQL's programs would obey them.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    return {**kept, "LC_ALL": "C", "PATH": f"{os.environ.get('PATH', '')}{os.pathsep}{TOOLS}"}
-
-
-def _identity(user: str | None) -> dict[str, Any]:
-    """How subprocess changes to a user. Raises HostError."""
+    path = f"{os.environ.get('PATH', '')}{os.pathsep}{TOOLS}"
+    found: dict[str, Any] = {"cwd": "/", "env": {**kept, "LC_ALL": "C", "PATH": path}}
     entry = None if user is None else _entry(user)
     if entry is None or entry.pw_uid == os.geteuid():
-        return {}
+        return found
     if os.geteuid() != 0:
         raise HostError(f"only root may run commands as the user {user}; run pgtrial as root")
-    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+    return {**found, "user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
 
 
 def _entry(user: str) -> pwd.struct_passwd:

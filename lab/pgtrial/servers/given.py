@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -59,7 +60,6 @@ class GivenServer:
         self._workspace = workspace
         self.machine: RemoteMachine | RemoteWindows | None = None
         """The host, where the study names one and it was reached; it is only looked at."""
-        self._target: Target | None = None
 
     def check(self, needs: Needs) -> None:
         """Connect, and look at connections, tables, settings, rights, room, and the host. Raises StudyError."""
@@ -117,13 +117,11 @@ class GivenServer:
         if machine is not None:
             machine.close()
 
-    @property
+    @cached_property
     def target(self) -> Target:
         """Where the connection string led, with the password that libpq found. Raises StudyError."""
-        if self._target is None:
-            with self._open() as connection:
-                self._target = _target_of(connection)
-        return self._target
+        with self._open() as connection:
+            return _target_of(connection)
 
     def _reach_host(self) -> None:
         if self.machine is None and self.setup.ssh is not None:
@@ -302,10 +300,5 @@ def _one_line(error: psycopg.Error) -> str:
     """What the server or libpq said, without the hints and the repeated address."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     told = next((line for line in lines if "FATAL:" in line or "failed: " in line), lines[0])
-    return (
-        told.rpartition("FATAL:")[2]
-        .rpartition("failed: ")[2]
-        .removeprefix("connection is bad: ")
-        .strip()
-        .removesuffix(".")
-    )
+    reason = told.rpartition("FATAL:")[2].rpartition("failed: ")[2]
+    return reason.removeprefix("connection is bad: ").strip().removesuffix(".")

@@ -184,14 +184,8 @@ def _look(machine: Machine, account: str | None, places: str) -> list[_Found]:
         origin, directory, real, missing, printed, digest = line.split("|")
         version = _VERSION.search(printed)
         home = Path(real if origin == _PATH else directory)
-        found.setdefault(
-            real,
-            _Found(
-                missing.split(),
-                version and ServerBinaries(version[1], int(re.split(r"\D", version[1])[0]), home, origin, digest),
-                printed,
-            ),
-        )
+        server = version and ServerBinaries(version[1], int(re.split(r"\D", version[1])[0]), home, origin, digest)
+        found.setdefault(real, _Found(missing.split(), server, printed))
     return list(found.values())
 
 

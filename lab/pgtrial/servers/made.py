@@ -217,9 +217,8 @@ class MadeArm:
 
     def _check_space(self, data: Data, templates: int = 1, copies: int = 1) -> None:
         room = self._site.room
-        check_free(
-            room.machine.free_bytes(room.root), room.label, room.larger, data, templates=templates, copies=copies
-        )
+        free = room.machine.free_bytes(room.root)
+        check_free(free, room.label, room.larger, data, templates=templates, copies=copies)
 
     def _data(self, tables: Data, place: int | None, stack: ExitStack) -> Path:
         """The data of a trial: a fresh copy that `stack` removes, or one that is kept."""

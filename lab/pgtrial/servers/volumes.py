@@ -75,9 +75,8 @@ class Volumes:
         for place in range(len(self.storage.on)):
             try:
                 for volume, key in self._volumes(place):
-                    self._check_volume(
-                        volume, key, *((needed_bytes, "data") if key == "storage" else (wal_bytes, "WAL"))
-                    )
+                    needed = (needed_bytes, "data") if key == "storage" else (wal_bytes, "WAL")
+                    self._check_volume(volume, key, *needed)
                 with self.made(place):
                     pass
             except (ArmError, HostError) as error:

@@ -70,11 +70,10 @@ class Workspace(Room):
 
     @property
     def larger(self) -> str:
-        idle = self.templates.idle_bytes()
-        remove = (
-            f"remove templates that no study uses now ({format_size(idle)}, see `pgtrial list`), or " if idle else ""
-        )
-        return f"{remove}set PGTRIAL_STATE to a directory on a larger disk"
+        larger = "set PGTRIAL_STATE to a directory on a larger disk"
+        if not (idle := self.templates.idle_bytes()):
+            return larger
+        return f"remove templates that no study uses now ({format_size(idle)}, see `pgtrial list`), or {larger}"
 
     def shortage(self) -> str | None:
         """A sentence while the disk is nearly full and templates that no study uses take a part of it."""

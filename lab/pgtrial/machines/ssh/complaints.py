@@ -87,9 +87,11 @@ def _about_key(said: str, where: Where, known: bool) -> str:
     if "revoked" in said:
         return f"the key of {where.host} is revoked in known_hosts; ask who runs that host"
     if known:
+        # as known_hosts writes it
+        host = where.host if where.port == 22 else f"'[{where.host}]:{where.port}'"
         return (
             f"the key of {where.host} is not the one in known_hosts: the host was made anew, or another answers in its "
-            f"place; find out which, then `ssh-keygen -R {_listed(where)}` and `{where.command}` once"
+            f"place; find out which, then `ssh-keygen -R {host}` and `{where.command}` once"
         )
     return (
         f"the key of {where.host} is not in known_hosts, and pgtrial trusts no key by itself; `{where.command}` once "
@@ -115,8 +117,3 @@ def _about_network(error: BaseException, where: Where) -> str:
 
 def _said(error: BaseException) -> str:
     return str(error).strip().removesuffix(".") or type(error).__name__
-
-
-def _listed(where: Where) -> str:
-    """The host as known_hosts writes it."""
-    return where.host if where.port == 22 else f"'[{where.host}]:{where.port}'"
