@@ -12,11 +12,16 @@ from typing import ClassVar
 from pgtrial.machines.machine import LOCAL, Change, HostError, Machine, refused
 
 
-class BackingFile(Change):
-    """A file that a loop device shows as a disk. `size` in bytes; preallocated, or sparse."""
+class _Lasting(Change):
+    """Something of ours at a path that was free."""
 
     survives_reboot: ClassVar[bool] = True
     path: Path
+
+
+class BackingFile(_Lasting):
+    """A file that a loop device shows as a disk. `size` in bytes; preallocated, or sparse."""
+
     size: int
     preallocate: bool = True
 
@@ -73,11 +78,8 @@ class LoopDevice(Change):
         return f"loop device over {self.file}"
 
 
-class MountPoint(Change):
+class MountPoint(_Lasting):
     """A directory to mount on."""
-
-    survives_reboot: ClassVar[bool] = True
-    path: Path
 
     def make(self, machine: Machine) -> None:
         """Make the directory."""
@@ -127,11 +129,8 @@ class Mount(Change):
         return f"mount of {self.filesystem} at {self.target}"
 
 
-class PrivateDirectory(Change):
+class PrivateDirectory(_Lasting):
     """A directory of ours in one that was there; removed with all that is in it."""
-
-    survives_reboot: ClassVar[bool] = True
-    path: Path
 
     def make(self, machine: Machine) -> None:
         """Make the directory; servers' accounts may enter it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pgtrial.machines.journal import HostJournal
-from pgtrial.machines.machine import Command, Done, HostError, Machine
+from pgtrial.machines.machine import LOCAL, Command, Done, HostError, Machine
 from pgtrial.model.errors import ArmError
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.templates import KeptCopy
@@ -78,7 +78,8 @@ class Room:
 
     def name_of(self, server: ServerBinaries) -> str:
         """What messages call a server: `PostgreSQL 18.6`, elsewhere with its host."""
-        return f"PostgreSQL {server.version}"
+        where = "" if self.machine is LOCAL else f" on {self.machine.label}"
+        return f"PostgreSQL {server.version}{where}"
 
 
 def servers_account(machine: Machine) -> str | None:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from pgtrial.machines.journal import undo_all
 from pgtrial.machines.machine import LOCAL, HostError, HostTrouble
 from pgtrial.machines.ssh import PATIENCE_S
-from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.room import Room, servers_account
 from pgtrial.servers.templates import RoomTemplates
 
@@ -55,9 +54,6 @@ class HostRoom(Room):
         self._record = record
         self._unsettled: str | None = None
         """What happened to the host, until that is settled what the lab had left there."""
-
-    def name_of(self, server: ServerBinaries) -> str:
-        return f"{super().name_of(server)} on {self.machine.label}"
 
     @classmethod
     def make(cls, run: Path, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> HostRoom:
