@@ -173,20 +173,16 @@ class Volumes:
     def _device(self, stack: ExitStack, volume: Volume, key: str) -> Path:
         if volume.device is not None:
             return volume.device
-        file = self._backing_file(volume, key)
+        # the run's file of this role and size: made on first use, and removed with the run
+        file = self.changes.run / f"{key}-{volume.size}{'' if volume.preallocate else '-sparse'}.img"
+        if not self.changes.machine.exists(file):
+            self.changes.make(BackingFile(path=file, size=volume.size, preallocate=volume.preallocate))
         loop = LoopDevice(file=file)
         stack.enter_context(self.changes.made(loop))
         device = loop.device(self.changes.machine)
         if device is None:
             raise HostError(f"the loop device over {file} is gone")
         return device
-
-    def _backing_file(self, volume: Volume, key: str) -> Path:
-        """The run's file of this role and size, made on first use and removed with the run."""
-        path = self.changes.run / f"{key}-{volume.size}{'' if volume.preallocate else '-sparse'}.img"
-        if not self.changes.machine.exists(path):
-            self.changes.make(BackingFile(path=path, size=volume.size, preallocate=volume.preallocate))
-        return path
 
     def _make_pool(self, stack: ExitStack, volume: Volume, target: Path, key: str) -> None:
         device = self._device(stack, volume, key)
@@ -202,7 +198,10 @@ class Volumes:
 def _check_device(machine: Machine, device: Path, overwrite: bool, where: str) -> None:
     if machine.run(["test", "-b", device]).status != 0:
         raise StudyError(f"{where}: {device} is no block device")
-    users = [str(mounted.target) for mounted in _mounts_of(machine, device)]
+    real = machine.resolve(device)
+    from_device = [mounted for mounted in mounts(mountinfo(machine)) if mounted.source.startswith("/")]
+    sources = {source: machine.resolve(Path(source)) for source in {mounted.source for mounted in from_device}}
+    users = [str(mounted.target) for mounted in from_device if sources[mounted.source] == real]
     if users:
         raise StudyError(f"{where}: {device} is in use: mounted at {', '.join(users)}")
     try:
@@ -213,13 +212,6 @@ def _check_device(machine: Machine, device: Path, overwrite: bool, where: str) -
         raise StudyError(
             f"{where}: {device} holds {', '.join(found)}; to have it used all the same, write overwrite = true"
         )
-
-
-def _mounts_of(machine: Machine, device: Path) -> list[Mounted]:
-    real = machine.resolve(device)
-    from_device = [mounted for mounted in mounts(mountinfo(machine)) if mounted.source.startswith("/")]
-    sources = {source: machine.resolve(Path(source)) for source in {mounted.source for mounted in from_device}}
-    return [mounted for mounted in from_device if sources[mounted.source] == real]
 
 
 def _verify(mounted: Mounted | None, volume: Volume) -> None:
