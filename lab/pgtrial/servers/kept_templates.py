@@ -170,8 +170,7 @@ class Templates:
             self._let_go(name)
 
     def _let_go(self, name: str) -> None:
-        held = self._held.pop(name, None)
-        if held is not None:
+        if (held := self._held.pop(name, None)) is not None:
             held.close()
 
     def _present(self) -> list[Path]:

@@ -1,6 +1,6 @@
 """An arm whose server pgtrial makes: initdb, load once, then a fresh copy and a fresh server for every trial.
 
-The same on every machine: `_find` says which room the servers are made in, and how clients reach them.
+The same on every machine: `_site` says which room the servers are made in, and how clients reach them.
 """
 
 from __future__ import annotations

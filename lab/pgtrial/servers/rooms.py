@@ -99,8 +99,7 @@ class HostRoom(Room):
             )
         machine.end_jobs(_jobs(self.root))
         machine.begin_jobs(_jobs(self.root))
-        failures = undo_all(self.root, machine)
-        if failures:
+        if failures := undo_all(self.root, machine):
             raise HostError(" ".join(failures))
         # a server that ended with its host leaves data in any state, and an empty cluster was never flushed
         self.kept.clear()
@@ -175,8 +174,7 @@ def _remove(machine: RemoteMachine, place: RoomLocation) -> None:
     machine.check()
     machine.end_jobs(_jobs(root))
     if machine.exists(root):
-        failures = undo_all(root, machine)
-        if failures:
+        if failures := undo_all(root, machine):
             raise HostError(" ".join(failures))
         machine.remove_tree(root)
         if machine.exists(root):

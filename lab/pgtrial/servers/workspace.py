@@ -266,8 +266,7 @@ def runnable(room: Room, server: ServerBinaries, installs: Path) -> ServerBinari
         except OSError:  # another lab was faster
             shutil.rmtree(staged)
     copied = replace(server, bin=home / package.name / prefix.name / server.bin.name)
-    trouble = _trouble(copied.bin, room)
-    if trouble is not None:
+    if (trouble := _trouble(copied.bin, room)) is not None:
         user = room.account or os.geteuid()
         raise ArmError(
             f"PostgreSQL {server.version} in {server.bin} cannot be run by the user {user}, nor can "
