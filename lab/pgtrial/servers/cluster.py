@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -62,7 +62,11 @@ class Cluster:
 
         Raises ArmError with the server's own words, or saying that it runs and cannot be reached; none is left then.
         """
-        with self._port_reserved():
+        with ExitStack() as stack:
+            if self.access is not None and not self.access.port:
+                # any port will do: a free one of the loopback address is ours meanwhile
+                port = stack.enter_context(reserved_port())
+                self.access = replace(self.access, port=int(self.settings.get("port", port)))
             self._configure(self._listening())
             launch = Launch(
                 self.room, self.server, self.data_directory, self.socket_directory, self.port, self.launcher
@@ -114,16 +118,6 @@ class Cluster:
             said = " ".join((done.stderr or done.stdout).split()) or "it said nothing"
             raise ArmError(f"PostgreSQL {self.server.version} does not tell how many huge pages it needs: {said}")
         return int(done.stdout)
-
-    @contextmanager
-    def _port_reserved(self) -> Iterator[None]:
-        """Where any port will do, a free one of the loopback address is ours meanwhile."""
-        if self.access is None or self.access.port:
-            yield
-            return
-        with reserved_port() as port:
-            self.access = replace(self.access, port=int(self.settings.get("port", port)))
-            yield
 
     def _listening(self) -> Mapping[str, str]:
         """The settings with those of the access, which pg_hba.conf then opens."""

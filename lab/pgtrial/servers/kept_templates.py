@@ -112,15 +112,13 @@ class Templates:
         home = self.root / name
         if name in self._held and _fault(home) is None:
             return home / "data"
-
         waiting = f"waiting for another pgtrial, which makes or checks the template {name} ({order.label})"
         with _on_disk(f"the template {name} cannot be kept"), self._alone(name, lambda: on_wait(waiting)):
             self._let_go(name)
-            fault = _fault(home)
-            if fault is not None and home.exists():
-                self._remove(name, f"the template {name} is damaged ({fault}) and another pgtrial uses it")
-                notes.append(f"the template {name} is damaged ({fault}); it is made anew")
-            if fault is not None:
+            if (fault := _fault(home)) is not None:
+                if home.exists():
+                    self._remove(name, f"the template {name} is damaged ({fault}) and another pgtrial uses it")
+                    notes.append(f"the template {name} is damaged ({fault}); it is made anew")
                 _make(order, staging, home)
             self._held[name] = lock = (home / _IN_USE).open("rb")
             fcntl.flock(lock, fcntl.LOCK_SH)

@@ -88,7 +88,8 @@ class MadeArm:
             missing = sum(self._templates(tables).find(self._key(tables)) is None for tables in needs.data)
             self._check_space(needs.largest, missing, needs.at_once)
             self._check_host()
-            with tempfile.TemporaryDirectory() as logs, self._place("check", None) as directories:
+            with tempfile.TemporaryDirectory() as logs, ExitStack() as stack:
+                directories = self._place("check", None, stack)
                 self._copy(NO_TABLES, directories)
                 cluster = self._cluster(directories.data)
                 with self._host_ready(cluster), cluster.running(Path(logs) / "log", immediate=True) as target:
@@ -224,7 +225,7 @@ class MadeArm:
         """The data of a trial: a fresh copy that `stack` removes, or one that is kept."""
         if self.setup.reset != "copy":
             return self._kept(tables, place)
-        directories = stack.enter_context(self._place(tables.short_name, place))
+        directories = self._place(tables.short_name, place, stack)
         self._copy(tables, directories)
         return directories.data
 
@@ -238,19 +239,14 @@ class MadeArm:
             kept[copy] = data
         return kept[copy]
 
-    @contextmanager
-    def _place(self, name: str, place: int | None) -> Iterator[DataDirectories]:
-        """The place of one copy, gone afterwards: on volumes of the arm's own, or in the run's directory."""
+    def _place(self, name: str, place: int | None, stack: ExitStack) -> DataDirectories:
+        """The place of one copy, which `stack` removes: on volumes of the arm's own, or in the run's directory."""
         site = self._site
         if site.volumes is not None:
-            with site.volumes.made(place) as directories:
-                yield directories
-            return
+            return stack.enter_context(site.volumes.made(place))
         data = site.room.directory(name)
-        try:
-            yield DataDirectories(data)
-        finally:
-            site.room.machine.remove_tree(data)
+        stack.callback(site.room.machine.remove_tree, data)
+        return DataDirectories(data)
 
     def _copy(self, tables: Data, to: DataDirectories) -> None:
         """A copy of the template, on disk when this returns: its write-back must not fall into the trial."""
