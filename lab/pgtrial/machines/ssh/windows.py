@@ -37,12 +37,11 @@ def machine_to_look_at(ssh: str, *, sudo: bool, patience_s: float = PATIENCE_S) 
         if not answers_to_powershell(machine.connection):
             machine.check()
             return machine
+        if sudo:
+            raise HostError(f"{ssh} runs Windows, which has no sudo as pgtrial knows it; leave sudo out")
     except BaseException:
         machine.close()
         raise
-    if sudo:
-        machine.close()
-        raise HostError(f"{ssh} runs Windows, which has no sudo as pgtrial knows it; leave sudo out")
     return RemoteWindows(machine.connection)
 
 
