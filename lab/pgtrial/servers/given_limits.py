@@ -134,19 +134,14 @@ def _free_mb(setup: Given, connection: Session, target: Target) -> tuple[float |
             "WHERE has_database_privilege(oid, 'CONNECT')",
         )
         return (setup.storage_limit - float(used)) / 1e6, f"of storage_limit = {_size(setup.storage_limit)}"
-    directory = _data_directory(connection) if target.local else None
-    if directory is None:
-        return None, ""
-    return shutil.disk_usage(directory).free / 1e6, f"in {directory}"
+    if target.local:
+        # as far as the role may know where the data is, and the lab can look there
+        with suppress(psycopg.errors.InsufficientPrivilege, OSError):
+            directory = Path(value(connection, "SELECT current_setting('data_directory', true)") or "/nonexistent")
+            if directory.is_dir():
+                return shutil.disk_usage(directory).free / 1e6, f"in {directory}"
+    return None, ""
 
 
 def _size(size: int) -> str:
     return f"{size / 1e9:g} GB" if size >= 1e8 else f"{size / 1e6:g} MB"
-
-
-def _data_directory(connection: Session) -> Path | None:
-    """Where a server on this machine has its data, as far as the role may know and the lab can look."""
-    with suppress(psycopg.errors.InsufficientPrivilege, OSError):
-        directory = Path(value(connection, "SELECT current_setting('data_directory', true)") or "/nonexistent")
-        return directory if directory.is_dir() else None
-    return None
