@@ -20,7 +20,7 @@ from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.access import HBA, Access, reserved_port, verifier
 from pgtrial.servers.installations import ServerBinaries
-from pgtrial.servers.postmaster import DATABASE, SUPERUSER, Child, Hosted, Launch, Postmaster
+from pgtrial.servers.postmaster import DATABASE, SUPERUSER, Child, Hosted, Postmaster
 from pgtrial.servers.room import Room
 
 _INITDB = ("--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "-N")
@@ -68,10 +68,9 @@ class Cluster:
                 port = stack.enter_context(reserved_port())
                 self.access = replace(self.access, port=int(self.settings.get("port", port)))
             self._configure(self._listening())
-            launch = Launch(
+            self._postmaster = postmaster = (Child if self.room.machine is LOCAL else Hosted)(
                 self.room, self.server, self.data_directory, self.socket_directory, self.port, self.launcher
             )
-            self._postmaster = postmaster = (Child if self.room.machine is LOCAL else Hosted)(launch)
             try:
                 postmaster.start(log)
                 if self.access is not None:

@@ -38,9 +38,9 @@ _NOISE = re.compile(
 _SPOKEN = re.compile(r"\b(?:LOG|FATAL|PANIC|ERROR|HINT|DETAIL|WARNING):\s+(.*)")
 
 
-@dataclass(frozen=True)
-class Launch:
-    """What is started: the server of a data directory that is configured, by the words of `launcher`."""
+@dataclass
+class Postmaster(abc.ABC):
+    """The process of one start: of the server of a data directory that is configured, by the words of `launcher`."""
 
     room: Room
     server: ServerBinaries
@@ -48,13 +48,6 @@ class Launch:
     sockets: Path
     port: int
     launcher: tuple[str, ...]
-
-
-class Postmaster(abc.ABC):
-    """The process of one start."""
-
-    def __init__(self, launch: Launch) -> None:
-        self._launch = launch
 
     @abc.abstractmethod
     def start(self, log: Path) -> None:
@@ -75,7 +68,7 @@ class Postmaster(abc.ABC):
     def _not_started(self, said: str, why: str = "does not start") -> ArmError:
         """The error to raise: a full disk is not the server's fault, and no second attempt succeeds on it."""
         kind = ArmError if is_full(said) else StartError
-        return kind(f"{self._launch.room.name_of(self._launch.server)} {why}: {said}")
+        return kind(f"{self.room.name_of(self.server)} {why}: {said}")
 
 
 class Child(Postmaster):
@@ -88,7 +81,7 @@ class Child(Postmaster):
         with log.open("ab") as output, held_off():
             self._process = self._spawn(output)
         deadline = time.monotonic() + _START_TIMEOUT_S
-        listening = self._launch.sockets / f".s.PGSQL.{self._launch.port}"
+        listening = self.sockets / f".s.PGSQL.{self.port}"
         while not (listening.exists() and self._answers()):
             if self._process.poll() is not None:
                 raise self._not_started(last_words(log, begin))
@@ -101,12 +94,12 @@ class Child(Postmaster):
         if process is None:
             return
         if process.poll() is None:
-            FrozenServer(data=self._launch.data).undo(LOCAL)  # the postmaster waits for each process to end
+            FrozenServer(data=self.data).undo(LOCAL)  # the postmaster waits for each process to end
             process.send_signal(signal.SIGQUIT if immediate else signal.SIGINT)
         wait_or_kill(process, _STOP_TIMEOUT_S)
         # backends may outlive a postmaster that was killed, and would write into the directory while it is removed
-        stop_servers_below(self._launch.data)
-        if process.returncode < 0 and (self._launch.data / "postmaster.pid").exists():
+        stop_servers_below(self.data)
+        if process.returncode < 0 and (self.data / "postmaster.pid").exists():
             self._release_shared_memory()
 
     def execute(self, statement: str) -> None:
@@ -117,19 +110,17 @@ class Child(Postmaster):
         """The server writes it there itself."""
 
     def _connect(self) -> Session:
-        launch = self._launch
-        return Target(str(launch.sockets), launch.port, SUPERUSER, DATABASE, extra={"sslmode": "disable"}).connect()
+        return Target(str(self.sockets), self.port, SUPERUSER, DATABASE, extra={"sslmode": "disable"}).connect()
 
     def _answers(self) -> bool:
         """Whether this very server takes queries: on a socket in use it is another that answers."""
         with suppress(psycopg.OperationalError), self._connect() as connection:
-            return has_data_in(connection, self._launch.data)
+            return has_data_in(connection, self.data)
         return False  # starting up, or recovering
 
     def _spawn(self, output: IO[bytes] | int) -> subprocess.Popen[bytes]:
-        launch = self._launch
-        postgres = (launch.server.bin / "postgres", "-D", launch.data)
-        return LOCAL.begin([*launch.launcher, *map(str, postgres)], output, user=launch.room.account)
+        postgres = (self.server.bin / "postgres", "-D", self.data)
+        return LOCAL.begin([*self.launcher, *map(str, postgres)], output, user=self.room.account)
 
     def _release_shared_memory(self) -> None:
         """Free what a killed postmaster could not: the next one on the same directory does so before all else."""
@@ -143,28 +134,27 @@ class Child(Postmaster):
     def _has_shared_memory(self, pid: int) -> bool:
         """Whether postmaster.pid is of that process and has the line that follows the one on shared memory."""
         with suppress(OSError):
-            lines = (self._launch.data / "postmaster.pid").read_text().splitlines()
+            lines = (self.data / "postmaster.pid").read_text().splitlines()
             return len(lines) > 7 and lines[0] == str(pid)
         return False
 
 
+@dataclass
 class Hosted(Postmaster):
     """A process of another host: its start is in the journal of the room there."""
 
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(launch)
+    def __post_init__(self) -> None:
         self._running: tuple[RunningServer, Path] | None = None
-        self._log = launch.room.directory("server.log")
+        self._log = self.room.directory("server.log")
         self._fetched = 0
 
     def start(self, log: Path) -> None:
-        launch, room = self._launch, self._launch.room
-        room.write(self._log, "")
+        self.room.write(self._log, "")
         running = RunningServer(
-            bin=launch.server.bin, data=launch.data, log=self._log, user=room.account, runner=launch.launcher
+            bin=self.server.bin, data=self.data, log=self._log, user=self.room.account, runner=self.launcher
         )
         try:
-            self._running = running, room.changes.make(running)
+            self._running = running, self.room.changes.make(running)
         except HostError as error:
             self.fetch_log(log)
             raise self._not_started(last_words(log) if log.stat().st_size else str(error)) from None
@@ -173,18 +163,17 @@ class Hosted(Postmaster):
         running, self._running = self._running, None
         if running is not None:
             server, entry = running
-            server.stop(self._launch.room.machine, immediate=immediate)
-            self._launch.room.changes.undo(entry)
+            server.stop(self.room.machine, immediate=immediate)
+            self.room.changes.undo(entry)
 
     def execute(self, statement: str) -> None:
-        launch = self._launch
-        way = ("-h", launch.sockets, "-p", str(launch.port), "-U", SUPERUSER, "-d", DATABASE)
-        launch.room.shell(
-            'exec "$@"', launch.server.bin / "psql", "-XqAt", "-v", "ON_ERROR_STOP=1", *way, text_in=f"{statement};\n"
+        way = ("-h", self.sockets, "-p", str(self.port), "-U", SUPERUSER, "-d", DATABASE)
+        self.room.shell(
+            'exec "$@"', self.server.bin / "psql", "-XqAt", "-v", "ON_ERROR_STOP=1", *way, text_in=f"{statement};\n"
         )
 
     def fetch_log(self, log: Path) -> None:
-        content = self._launch.room.machine.read_from(self._log, self._fetched)
+        content = self.room.machine.read_from(self._log, self._fetched)
         self._fetched += len(content)
         with log.open("ab") as file:
             file.write(content)
