@@ -10,7 +10,7 @@ from tests.engine.sessions import wait_until_left
 
 from bench.reliability.kind import Attack, Campaign, Figure, Kind
 from bench.reliability.served import served
-from pgtrial.loads.conditions import violated_condition
+from pgtrial.loads.data.order_entry_tables import violated_condition
 from pgtrial.loads.process import engine_path
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import TrialError

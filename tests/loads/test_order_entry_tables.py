@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.loads.conditions import violated_condition
-from pgtrial.loads.data.order_entry_tables import OrderEntryTables
+from pgtrial.loads.data.order_entry_tables import OrderEntryTables, violated_condition
 from pgtrial.model.errors import StudyError, TrialError
 from tests.conftest import OLD_VERSIONS, require_engine
 

@@ -38,9 +38,8 @@ def test_a_reset_empties_the_history_and_removes_dead_rows(server):
     with server.connect() as connection:
         connection.execute("INSERT INTO pgbench_history(tid) VALUES (1)")
         connection.execute("UPDATE pgbench_branches SET bbalance = 1")
-        PgbenchTables(1).reset(connection, "none")
         assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (1,)
-        PgbenchTables(1).reset(connection, "vacuum")
+        PgbenchTables(1).reset(connection)
         assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (0,)
 
 

@@ -105,10 +105,10 @@ def _is_passed_on(arguments: list[str]) -> bool:
 def _become_engine(arguments: list[str]) -> NoReturn:
     """Replace this process by the engine. Raises StudyError if the engine is not found or does not start."""
     # the help of all commands needs no engine
-    from pgtrial.loads.process import engine_path, starting  # noqa: PLC0415
+    from pgtrial.loads.process import starting  # noqa: PLC0415
 
     sys.stdout.flush()
-    with starting(engine_path()) as engine:
+    with starting() as engine:
         os.execv(engine, [engine, *arguments])
 
 

@@ -119,7 +119,7 @@ def check(files: SqlFiles, target: Target, when: str) -> None:
     if CHECK not in files:
         return
     with target.connect() as session:
-        rows = list(files.rows(session, CHECK))
+        rows = files.rows(session, CHECK)
     if rows:
         told = "; ".join(" ".join(str(column) for column in row) for row in rows[:_SHOWN])
         more = f"; and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
@@ -134,7 +134,7 @@ def measure(files: SqlFiles, target: Target) -> float | None:
     if MEASURE not in files:
         return None
     with target.connect() as session:
-        rows = list(files.rows(session, MEASURE))
+        rows = files.rows(session, MEASURE)
     found = rows[0][0] if len(rows) == 1 and len(rows[0]) == 1 else None
     if isinstance(found, int | float | Decimal) and math.isfinite(found):
         return float(found)

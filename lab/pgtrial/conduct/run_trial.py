@@ -28,7 +28,7 @@ from pgtrial.conduct.settle import Checkpoint, run_setup_sql, warm_relations
 from pgtrial.evidence.collect.network import median_round_trip
 from pgtrial.evidence.observe import server_log, views
 from pgtrial.evidence.observe.host import read_host
-from pgtrial.loads.conditions import violated_condition
+from pgtrial.loads.data.order_entry_tables import violated_condition
 from pgtrial.loads.data.task_table import creation_s
 from pgtrial.loads.engine import EngineRun, Event
 from pgtrial.loads.load_makers import LoadOrder

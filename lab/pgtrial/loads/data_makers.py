@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
 
 from psycopg import sql
 
-from pgtrial.loads.process import TAIL_LINES, begun, environment, last_words, lines_of
+from pgtrial.loads.process import TAIL_LINES, begun, last_words, lines_of
 from pgtrial.loads.target import KEEPALIVES, Session
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import ArmError
@@ -39,31 +38,20 @@ class DataOrder:
     """Where the files are that the command and the environment speak of."""
 
 
-class DataMaker(Protocol):
-    """Who makes data."""
+class DataMaker:
+    """Who makes data: one engine on this machine, unless a fleet does."""
 
     @property
     def engines(self) -> int:
         """How many engines share what can be shared."""
-
-    def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
-        """Carry an order out, each line that an engine writes going to `on_line`. Raises ArmError."""
-
-
-class EngineHere:
-    """One engine on this machine."""
-
-    @property
-    def engines(self) -> int:
-        """It is alone."""
         return 1
 
     def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
-        """Run the engine to its end. Raises ArmError."""
+        """Carry an order out, each line on its progress going to `on_line`. Raises ArmError."""
         tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
         with ExitStack() as stack:
             with held_off():
-                process = stack.enter_context(begun(order.command, environment(order.env), stderr=subprocess.STDOUT))
+                process = stack.enter_context(begun(order.command, order.env, stderr=subprocess.STDOUT))
                 stack.callback(process.kill)
             for line in lines_of(process.stdout):
                 tail.append(line)
@@ -74,7 +62,7 @@ class EngineHere:
             raise ArmError(f"{order.what} failed: {last_words(tail, process.returncode)}")
 
 
-ENGINE_HERE = EngineHere()
+ENGINE_HERE = DataMaker()
 """Who makes data where nobody else is named."""
 
 
@@ -95,10 +83,6 @@ def noticing(env: Mapping[str, str]) -> Mapping[str, str]:
     notices_silence = " ".join(f"{name}={value}" for name, value in parameters.items())
     quoted = database.replace("\\", "\\\\").replace("'", "\\'")
     return {**env, "PGDATABASE": f"dbname='{quoted}' {notices_silence}"}
-
-
-Reset = Literal["vacuum", "none"]
-"""How data is brought near its first state between trials: no dead rows, or left as it is."""
 
 
 def vacuum(connection: Session, tables: Iterable[str], *, freeze: bool = False) -> None:

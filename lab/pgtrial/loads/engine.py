@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import json
+import os
 import queue
 import re
 import signal
@@ -11,15 +12,15 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, Self
 
-from pgtrial.loads.process import TAIL_LINES, begun, engine_path, environment, last_words, lines_of, starting
+from pgtrial.loads.process import TAIL_LINES, begun, engine_path, finished, last_words, lines_of, starting
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import wait_or_kill
-from pgtrial.model.errors import StudyError, TrialError
+from pgtrial.model.errors import StoreError, StudyError, TrialError
 from pgtrial.model.records.where_it_ran import MachineShare
 from pgtrial.store.files import cannot_write
 
@@ -37,31 +38,14 @@ _PROGRAM = re.compile(r"((pgbench|pgtrial-engine replay): error|FATAL): ")
 """How front ends begin their complaints."""
 
 FrontEnd = Literal["pgbench", "sysbench", "tasks", "order-entry", "replay"]
-_EVENTS: dict[FrontEnd, tuple[str, ...]] = {
-    "pgbench": ("--events", "-"),
-    "sysbench": ("--jsonl=-", "run"),
-    "tasks": ("--events", "-"),
-    "order-entry": ("--events", "-"),
-    "replay": ("--events", "-"),
-}
-"""The last arguments of a front end that writes events to standard output."""
 
 
 def refusal_by_sysbench(test: str, options: Sequence[str], env: Mapping[str, str]) -> str | None:
     """What the engine has against the options of a sysbench test or against its script, in its words, or None."""
     try:
-        with starting(engine_path()) as engine:
-            done = subprocess.run(
-                [engine, "sysbench", test, *options, "help"],
-                env=environment(env),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                timeout=_HELP_TIMEOUT_S,
-                check=False,
-            )
+        with starting() as engine:
+            command = [engine, "sysbench", test, *options, "help"]
+            done = finished(command, env, stderr=subprocess.STDOUT, timeout=_HELP_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         return f"it did not answer within {_HELP_TIMEOUT_S:.0f}s; a script must do nothing before its events"
     said = [line.strip() for line in done.stdout.splitlines() if line.strip()]
@@ -83,7 +67,7 @@ class Example:
 def recorded_examples(capture: Path, templates: Sequence[int]) -> dict[int, Example]:
     """By template the first statement that did not fail. Raises StudyError in the engine's words."""
     numbers = ",".join(map(str, templates))
-    with begun(["replay", str(capture), f"--examples={numbers}"], None, stderr=subprocess.PIPE) as engine:
+    with begun(["replay", str(capture), f"--examples={numbers}"], {}, stderr=subprocess.PIPE) as engine:
         said, complaint = engine.communicate()
     if engine.returncode != 0:
         raise StudyError(f"the engine cannot read the capture: {_PROGRAM.sub('', complaint.strip())}")
@@ -99,12 +83,13 @@ class EngineRun:
         command: Sequence[str],
         env: Mapping[str, str],
         *,
-        events_file: Path | None = None,
+        events_file: Path = Path(os.devnull),
         inbox: Inbox | None = None,
         fed: bool = False,
     ):
-        """`command` is what comes after the engine's path; `events_file` receives a copy of every event; engines whose
-        events are read together share an `inbox`; `fed`: it has standard input to write to."""
+        """`command` is what comes after the engine's path, `env` leads to the server; `events_file` receives a copy of
+        every event; engines whose events are read together share an `inbox`; `fed`: there is something to write to its
+        standard input."""
         self._command = command
         self._env = env
         self._events_file = events_file
@@ -113,26 +98,24 @@ class EngineRun:
         self.inbox: Inbox = inbox or queue.SimpleQueue()
         self._readers: list[threading.Thread] = []
         self._process: subprocess.Popen[str] | None = None
-        self._copy_error: OSError | None = None
+        self._copy_error: StoreError | None = None
 
     def __enter__(self) -> Self:
         try:
             with held_off():
-                self._start_process()
+                self._process = begun(self._command, self._env, stdin=self._input, stderr=subprocess.PIPE)
+                messages = lines_of(self._process.stderr)
+                self._readers = [
+                    threading.Thread(target=self._read_events, args=(self._process.stdout,), daemon=True),
+                    threading.Thread(target=self._tail.extend, args=(messages,), daemon=True),
+                ]
+                for reader in self._readers:
+                    reader.start()
         except BaseException:
             if self._process is not None:
                 self.__exit__()
             raise
         return self
-
-    def _start_process(self) -> None:
-        self._process = begun(self._command, self._env, stdin=self._input, stderr=subprocess.PIPE)
-        self._readers = [
-            threading.Thread(target=self._read_events, args=(self._process.stdout,), daemon=True),
-            threading.Thread(target=self._read_messages, args=(self._process.stderr,), daemon=True),
-        ]
-        for reader in self._readers:
-            reader.start()
 
     def __exit__(self, *raised: object) -> None:
         process = self._running()
@@ -188,8 +171,8 @@ class EngineRun:
 
     def check_copy(self) -> None:
         """Raise StoreError if the copy of the events could not be written."""
-        if self._copy_error is not None and self._events_file is not None:
-            raise cannot_write(self._events_file, self._copy_error)
+        if self._copy_error is not None:
+            raise self._copy_error
 
     def interrupt(self) -> None:
         """Ask the engine to stop; it still reports what it measured."""
@@ -234,37 +217,14 @@ class EngineRun:
     def _read_events(self, stream: IO[str]) -> None:
         try:
             # line by line, so that others can follow the load
-            file = self._events_file
-            with file.open("w", encoding="utf-8", buffering=1) if file else nullcontext() as copy:
+            with self._events_file.open("w", encoding="utf-8", buffering=1) as copy:
                 for line in stream:
-                    if copy is not None:
-                        copy.write(line)
+                    copy.write(line)
                     self.inbox.put((self, line))
         except OSError as error:
-            self._copy_error = error
+            self._copy_error = cannot_write(self._events_file, error)
         finally:
             self.inbox.put((self, None))
-
-    def _read_messages(self, stream: IO[str]) -> None:
-        self._tail.extend(lines_of(stream))
-
-
-class LoadRun(EngineRun):
-    """One load made by one engine on this machine."""
-
-    def __init__(
-        self,
-        env: Mapping[str, str],
-        options: Sequence[str],
-        *,
-        front_end: FrontEnd = "pgbench",
-        events_file: Path | None = None,
-        inbox: Inbox | None = None,
-    ):
-        """`options` are the front end's, as a person would write them; `events_file` receives a copy of every event."""
-        command = load_command(front_end, options, env)
-        fed = AT_A_WORD in options
-        super().__init__(command, environment(env), events_file=events_file, inbox=inbox, fed=fed)
 
 
 AT_A_WORD = "--start-at=-"
@@ -318,9 +278,13 @@ def own_s(part: Mapping[str, Any], clients: int) -> float:
 
 
 def load_command(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    """The words after the engine's path for a load on the server that the PG* values of `env` name."""
-    server = server_options(env) if front_end == "sysbench" else []
-    return [front_end, *options, *server, *_EVENTS[front_end]]
+    """The words after the engine's path for a load on the server that the PG* values of `env` name.
+
+    The events come on standard output.
+    """
+    if front_end == "sysbench":
+        return [front_end, *options, *server_options(env), "--jsonl=-", "run"]
+    return [front_end, *options, "--events", "-"]
 
 
 def server_options(env: Mapping[str, str]) -> list[str]:

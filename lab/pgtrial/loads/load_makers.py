@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from pgtrial.loads.data.sysbench_tables import lua_environment
-from pgtrial.loads.data_makers import DataMaker, EngineHere, OnLine
-from pgtrial.loads.engine import EngineRun, FrontEnd, Inbox, LoadRun
+from pgtrial.loads.data_makers import DataMaker, OnLine
+from pgtrial.loads.engine import AT_A_WORD, EngineRun, FrontEnd, Inbox, load_command
 from pgtrial.loads.target import Target
 from pgtrial.machines.cpus import parse_cpus, running_on, usable_cpus
 from pgtrial.machines.machine import LOCAL
@@ -52,65 +51,48 @@ class LoadOrder:
         lua = lua_environment(self.folder) if self.folder else {}
         return {**self.target.environment(), **lua}
 
+    def command(self, each: Each) -> list[str]:
+        """The words after the engine's path."""
+        return load_command(self.front_end, self.options(each), self.variables)
 
-class LoadMaker(DataMaker, Protocol):
-    """Who makes the loads of a study, and its data."""
+
+class LoadMaker(DataMaker):
+    """Who makes the loads of a study, and its data: one engine on this machine, unless a fleet does."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """Where loads come from, where that is not this machine alone."""
-
-    def check_cpus(self, cpus: str) -> None:
-        """Find out whether engines can have these CPUs. Raises StudyError."""
-
-    def check_reaches(self, arm: str, targets: Sequence[Target] | None) -> None:
-        """Find out whether an arm's servers can be reached from where loads are made. None: it will be a server of the
-        lab's own, on this machine. Raises StudyError and ArmError."""
-
-    def check_slices(self, slice_s: float) -> None:
-        """Find out whether engines can keep to slices of this length together. Raises StudyError."""
-
-    def ready(self, report: OnLine) -> list[str]:
-        """Be ready for the next load; what a reader of its trial should know. Raises ArmError when none is possible."""
-
-    def started(self, order: LoadOrder) -> AbstractContextManager[EngineRun]:
-        """A load from its start to its end. Raises TrialError, and ArmError for what no repetition mends."""
-
-
-class OneEngine(EngineHere):
-    """Loads made by one engine on this machine."""
-
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        """This machine is where the lab is."""
         return ()
 
     def check_cpus(self, cpus: str) -> None:
-        """Raise StudyError for CPUs that this machine does not have."""
+        """Find out whether engines can have these CPUs. Raises StudyError."""
         try:
             parse_cpus(cpus, usable_cpus(LOCAL))
         except ValueError as error:
             raise StudyError(f"[load] cpus: {error}") from None
 
     def check_reaches(self, arm: str, targets: Sequence[Target] | None) -> None:
-        """Where the lab has connected, the engine will."""
+        """Find out whether an arm's servers can be reached from where loads are made; this machine has reached them.
+
+        None: it will be a server of the lab's own, on this machine. Raises StudyError and ArmError.
+        """
 
     def check_slices(self, slice_s: float) -> None:
-        """All engines have the clock of this machine."""
+        """Find out whether engines can keep to slices of this length together; here all have one clock.
+
+        Raises StudyError.
+        """
 
     def ready(self, report: OnLine) -> list[str]:
-        """It always is."""
+        """Be ready for the next load; what a reader of its trial should know. Raises ArmError when none is possible."""
         return []
 
     @contextmanager
     def started(self, order: LoadOrder) -> Iterator[EngineRun]:
-        """Run the engine."""
-        load = LoadRun(
-            order.variables,
-            order.options(Each()),
-            front_end=order.front_end,
-            events_file=order.events_file,
-            inbox=order.inbox,
+        """A load from its start to its end. Raises TrialError, and ArmError for what no repetition mends."""
+        command = order.command(Each())
+        load = EngineRun(
+            command, order.variables, events_file=order.events_file, inbox=order.inbox, fed=AT_A_WORD in command
         )
         with ExitStack() as stack:
             with running_on(order.cpus):

@@ -39,11 +39,12 @@ def engine_path() -> Path:
 
 
 @contextmanager
-def starting(engine: Path) -> Iterator[str]:
+def starting() -> Iterator[str]:
     """The engine's path, for the command that starts it.
 
-    Raises StudyError if the system rejects the binary: it is built for another processor or C library.
+    Raises StudyError if there is none, or the system rejects it: it is built for another processor or C library.
     """
+    engine = engine_path()
     try:
         yield str(engine)
     except OSError as error:
@@ -58,18 +59,16 @@ def starting(engine: Path) -> Iterator[str]:
 
 
 def begun(
-    command: Sequence[str],
-    env: Mapping[str, str] | None,
-    *,
-    stdin: int = subprocess.DEVNULL,
-    stderr: int,
-    **options: Any,
+    command: Sequence[str], target: Mapping[str, str], *, stdin: int = subprocess.DEVNULL, stderr: int, **options: Any
 ) -> subprocess.Popen[str]:
-    """An engine with these words after its path. Ctrl-C in the terminal is for the lab, which ends it itself."""
-    with starting(engine_path()) as engine:
+    """An engine with these words after its path, in the environment of its server.
+
+    Ctrl-C in the terminal is for the lab, which ends it itself.
+    """
+    with starting() as engine:
         return subprocess.Popen(
             [engine, *command],
-            env=env,
+            env=environment(target),
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -80,16 +79,20 @@ def begun(
         )
 
 
-def finished(command: Sequence[str | Path], target: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+def finished(
+    command: Sequence[str | Path], target: Mapping[str, str], *, stderr: int = subprocess.PIPE, **options: Any
+) -> subprocess.CompletedProcess[str]:
     """What a program said that has ended and was asked nothing, in the environment of its server."""
     return subprocess.run(
         command,
         env=environment(target),
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
         text=True,
         errors="replace",
         check=False,
+        **options,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import psycopg
@@ -12,6 +12,7 @@ from psycopg import sql
 from pgtrial.loads.target import Session
 from pgtrial.model.errors import StudyError, TrialError
 from pgtrial.model.units import shortened
+from pgtrial.store.files import first_line
 
 _GONE = "57P"
 """SQLSTATEs of a server that ends sessions; a connection that broke has none."""
@@ -40,11 +41,6 @@ class Statement:
     text: str
     line: int
 
-    @property
-    def shown(self) -> str:
-        """Its beginning, for a message."""
-        return shortened(" ".join(self.text.split()), _SHOWN)
-
 
 def statements(text: str, variables: Mapping[str, str]) -> list[Statement]:
     """The statements of a file, variables filled in: `:name` as it is, `:'name'` as a quoted text.
@@ -61,6 +57,8 @@ def statements(text: str, variables: Mapping[str, str]) -> list[Statement]:
         if token["comment"]:
             place = _after_comment(text, token.start()) if token["comment"] == "/*" else place
             parts.append(" ")
+            if not "".join(parts).strip():
+                parts, begin = [], place
         elif token["end"]:
             found += _statement(parts, text, begin)
             parts, begin = [], place
@@ -72,32 +70,16 @@ def statements(text: str, variables: Mapping[str, str]) -> list[Statement]:
     return [*found, *_statement(parts, text, begin)]
 
 
+def _statement(parts: list[str], text: str, begin: int) -> list[Statement]:
+    """The statement that these parts make, if they are one; no comment stands before it from `begin` on."""
+    whole = "".join(parts).strip()
+    first = len(text) - len(text[begin:].lstrip())
+    return [Statement(whole, text.count("\n", 0, first) + 1)] if whole else []
+
+
 def names_in(text: str) -> set[str]:
     """The names of variables that a file may have filled in."""
     return {name for token in _TOKEN.finditer(text) if (name := token["name"] or token["named"])}
-
-
-def _statement(parts: list[str], text: str, begin: int) -> list[Statement]:
-    """The statement that these parts make, if they are one."""
-    whole = "".join(parts).strip()
-    if not whole:
-        return []
-    before = text[:begin] + _leading(text[begin:])
-    return [Statement(whole, before.count("\n") + 1)]
-
-
-_SPACE = re.compile(r"(?:\s+|--[^\n]*)*")
-
-
-def _leading(text: str) -> str:
-    """What stands before a statement: spaces and comments."""
-    place = 0
-    while (found := _SPACE.match(text, place)) is not None:
-        place = found.end()
-        if not text.startswith("/*", place):
-            break
-        place = _after_comment(text, place)
-    return text[:place]
 
 
 def _after_comment(text: str, place: int) -> int:
@@ -131,27 +113,27 @@ class SqlFiles:
             report(f"{file}: statement {number} of {len(todo)}")
             self._run(session, file, statement)
 
-    def rows(self, session: Session, file: str) -> Iterator[tuple[object, ...]]:
-        """Run a file, with all rows that its statements return. Raises as `run` does."""
-        for statement in statements(self.files[file], self.variables):
-            cursor = self._run(session, file, statement)
-            if cursor is not None and cursor.description is not None:
-                yield from cursor.fetchall()
+    def rows(self, session: Session, file: str) -> list[tuple[object, ...]]:
+        """Run a file; all rows that its statements return. Raises as `run` does."""
+        todo = statements(self.files[file], self.variables)
+        return [row for statement in todo for row in self._run(session, file, statement)]
 
-    def _run(self, session: Session, file: str, statement: Statement) -> psycopg.Cursor[tuple[object, ...]] | None:
+    def _run(self, session: Session, file: str, statement: Statement) -> list[tuple[object, ...]]:
+        """Run one statement; the rows that it returns."""
         try:
             copied = _COPY.match(statement.text)
-            if copied is None:
-                return session.execute(statement.text.encode())
-            self._copy(session, file, statement, copied)
-        except psycopg.OperationalError as error:
-            if (error.sqlstate or _GONE).startswith(_GONE):
-                gone = f"the server did not answer {file} of the pack {self.pack}"
-                raise TrialError(f"{gone}: {_first_line(error)}") from None
-            raise self._complaint(file, statement, error) from None
+            if copied is not None:
+                self._copy(session, file, statement, copied)
+                return []
+            cursor = session.execute(statement.text.encode())
+            return cursor.fetchall() if cursor.description is not None else []
         except psycopg.Error as error:
-            raise self._complaint(file, statement, error) from None
-        return None
+            said = (error.diag.message_primary or first_line(error)).splitlines()[0]
+            if isinstance(error, psycopg.OperationalError) and (error.sqlstate or _GONE).startswith(_GONE):
+                raise TrialError(f"the server did not answer {file} of the pack {self.pack}: {said}") from None
+            shown = shortened(" ".join(statement.text.split()), _SHOWN)
+            where = f"the pack {self.pack}: {file}, line {statement.line} ({shown})"
+            raise StudyError(f"{where}: PostgreSQL says: {said}") from None
 
     def _copy(self, session: Session, file: str, statement: Statement, copied: re.Match[str]) -> None:
         name = copied[2]
@@ -162,14 +144,3 @@ class SqlFiles:
             )
         with session.cursor() as cursor, cursor.copy(f"{copied[1]}STDIN{copied[3]}".encode()) as copy:
             copy.write(self.files[name])
-
-    def _complaint(self, file: str, statement: Statement, error: psycopg.Error) -> StudyError:
-        return StudyError(
-            f"the pack {self.pack}: {file}, line {statement.line} ({statement.shown}): PostgreSQL says: "
-            f"{_first_line(error)}"
-        )
-
-
-def _first_line(error: psycopg.Error) -> str:
-    said = error.diag.message_primary or str(error).strip()
-    return said.splitlines()[0] if said else type(error).__name__

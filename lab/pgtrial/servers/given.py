@@ -100,8 +100,9 @@ class GivenServer:
         if tables != NO_TABLES:
             with timed(timings, "restore"):
                 self.prepare(tables, lambda line: None)
-                with self._connect() as connection:
-                    tables.reset(connection, "none" if self.setup.reset == "none" else "vacuum")
+                if self.setup.reset != "none":
+                    with self._connect() as connection:
+                        tables.reset(connection)
         with ExitStack() as undo:
             with timed(timings, "start"):
                 self._apply_settings(undo)

@@ -136,10 +136,10 @@ class MadeArm:
                 self.data_directory, self._served = data, cluster
                 if watches:
                     self.host_seen["during"] = huge_page_counters(room.machine)
-                if reset != "copy" and tables != NO_TABLES:
+                if reset == "vacuum" and tables != NO_TABLES:
                     # the data of a trial before, brought near its first state
                     with cluster.target.connect() as connection:
-                        tables.reset(connection, reset)
+                        tables.reset(connection)
                 yield cluster.target
             except KeyboardInterrupt:
                 room.hurry()

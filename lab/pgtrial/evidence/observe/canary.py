@@ -22,7 +22,7 @@ import psutil
 
 from pgtrial.evidence.observe.linux import LocalLinux
 from pgtrial.evidence.observe.system import whole_cpu
-from pgtrial.loads.engine import LoadRun
+from pgtrial.loads.engine import EngineRun, load_command
 from pgtrial.loads.process import begun
 from pgtrial.machines.cpus import running_on, usable_cpus
 from pgtrial.machines.machine import LOCAL, wait_or_kill
@@ -78,9 +78,10 @@ class CanaryProbes:
         """Client and null server take turns on one CPU, so that the scheduler's choice of two does not count."""
         script = self._directory / "select1.sql"
         options = ["-n", "-f", str(script), "-M", "simple", "-c", "1", "-j", "1", "-t", str(_TRANSACTIONS)]
+        server = {"PGHOST": str(self._sockets)}
         with suppress(OSError, ValueError, PgtrialError):
             script.write_text("SELECT 1;\n")
-            with _on_one_cpu(), self._null_server(), LoadRun({"PGHOST": str(self._sockets)}, options) as run:
+            with _on_one_cpu(), self._null_server(), EngineRun(load_command("pgbench", options, server), server) as run:
                 for event in run.events(time.monotonic() + _PATIENCE_S):
                     if event["event"] == "done" and event["status"] == 0 and event.get("measure"):
                         return round(float(event["measure"]["tps"]), 1)
@@ -90,7 +91,7 @@ class CanaryProbes:
     def _null_server(self) -> Iterator[None]:
         """It works in the run's directory: should this lab be killed, the next one finds it there and ends it."""
         command = ["null-server", "--socket-dir", str(self._sockets)]
-        with begun(command, None, stderr=subprocess.DEVNULL, cwd=self._directory) as process:
+        with begun(command, {}, stderr=subprocess.DEVNULL, cwd=self._directory) as process:
             try:
                 if not process.stdout or not process.stdout.readline():
                     raise OSError("the null server did not start")

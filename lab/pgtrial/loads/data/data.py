@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, ClassVar, Self
 
-from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, OnLine, Reset, vacuum
-from pgtrial.loads.target import Session, Target
+import psycopg
+from psycopg import sql
+
+from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, OnLine, vacuum
+from pgtrial.loads.target import Session, Target, value
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -77,10 +82,9 @@ class Data(abc.ABC):
         With `in_steps` a load that was interrupted can be resumed, where the kind supports that.
         """
 
-    def reset(self, connection: Session, how: Reset) -> None:
-        """Bring it near its first state: no dead rows. With `none`, leave it. Rows that trials wrote stay."""
-        if how == "vacuum":
-            vacuum(connection, self.table_names(connection))
+    def reset(self, connection: Session) -> None:
+        """Bring it near its first state: no dead rows. Rows that trials wrote stay."""
+        vacuum(connection, self.table_names(connection))
 
     def table_names(self, connection: Session) -> list[str]:
         """The names of its tables on a server."""
@@ -91,6 +95,81 @@ class Data(abc.ABC):
         return [str(row[0]) for row in rows]
 
 
+class MarkedTables(Data):
+    """Data whose tables only a script knows: the comment on each new one says that pgtrial made it, and its digest."""
+
+    mark: ClassVar[str]
+    """With which the comment on a complete table begins, before the digest."""
+    unfinished: ClassVar[str]
+    """The comment on a table of data that is not complete."""
+
+    @property
+    def replaced(self) -> str:
+        """With which the comments begin on complete tables in the place of which it is made."""
+        return self.mark
+
+    @abc.abstractmethod
+    def fill(self, server: Target, report: OnLine, maker: DataMaker) -> None:
+        """Make the tables. Raises ArmError."""
+
+    def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
+        """Make the tables, mark what is new as pgtrial's, freeze and analyse it. Raises what `fill` raises."""
+        with server.connect() as connection:
+            before = comments(connection)
+        try:
+            self.fill(server, report, maker)
+        except BaseException:
+            # a server that is gone takes no mark, and why is what has been raised
+            with suppress(psycopg.Error), server.connect() as connection:
+                _mark(connection, comments(connection).keys() - before, self.unfinished)
+            raise
+        # a session of its own: the rows that others have written reach the server's statistics when those end
+        with server.connect() as connection:
+            made = sorted(comments(connection).keys() - before)
+            # hint bits and frozen rows are written now, not by the first reads of a trial
+            vacuum(connection, made, freeze=True)
+            _mark(connection, made, self.mark + self.digest)
+
+    def clear(self, connection: Session) -> bool:
+        """Drop what pgtrial made in its place, and what was not finished."""
+        stale = (self.replaced, self.unfinished)
+        ours = [name for name, comment in comments(connection).items() if comment.startswith(stale)]
+        if ours:
+            listed = sql.SQL(", ").join(map(sql.Identifier, ours))
+            connection.execute(sql.SQL("DROP TABLE {} CASCADE").format(listed))
+        return False
+
+
+def _mark(connection: Session, tables: Iterable[str], mark: str) -> None:
+    for name in tables:
+        connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.Identifier(name), sql.Literal(mark)))
+
+
+def comments(connection: Session) -> dict[str, str]:
+    """The comment on each table that unqualified names reach, by its name; "" where there is none."""
+    rows = connection.execute(
+        "SELECT relname, coalesce(obj_description(oid, 'pg_class'), '') FROM pg_class "
+        "WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid) AND relpersistence <> 't' AND relnamespace NOT IN "
+        "('pg_catalog'::regnamespace, 'information_schema'::regnamespace) ORDER BY relname"
+    ).fetchall()
+    return {str(name): str(comment) for name, comment in rows}
+
+
+def comment_on(connection: Session, relation: str) -> str | None:
+    """The comment on a relation, "" without one; None if there is no such relation."""
+    query = "SELECT coalesce(obj_description(oid, 'pg_class'), '') FROM pg_class WHERE oid = to_regclass(%s)"
+    comment: str | None = value(connection, query, relation)
+    return comment
+
+
+def tables_of_others(connection: Session, tables: str, cure: str) -> StudyError:
+    """That `tables` which pgtrial did not make are in the place of its own."""
+    return StudyError(
+        f"the database {connection.info.dbname} already holds {tables} that pgtrial did not make and will not replace; "
+        f"{cure}, or name another database in the dsn"
+    )
+
+
 def prefilled_wal_mb(data: Data) -> int:
     """WAL segments kept ready in a template, as much as its data within 64 MB to 512 MB.
 
@@ -99,10 +178,9 @@ def prefilled_wal_mb(data: Data) -> int:
     return min(512, max(64, data.mb)) // SEGMENT_MB * SEGMENT_MB
 
 
-def needed_mb(data: Data) -> int:
+def needed_mb(data: Data, *, templates: int = 1, copies: int = 1) -> int:
     """Megabytes to load and to run: the template, one copy of it, and the WAL of loading or of a trial."""
-    once = CLUSTER_MB + data.mb + prefilled_wal_mb(data)
-    return 2 * once + wal_mb(data)
+    return (templates + copies) * (CLUSTER_MB + data.mb + prefilled_wal_mb(data)) + wal_mb(data)
 
 
 def volume_bytes(data: Data) -> tuple[int, int]:
@@ -123,8 +201,7 @@ def check_free(free_bytes: int, where: str, cure: str, data: Data, *, templates:
 
     `cure` is what to do beside a lower scale and a tidier disk.
     """
-    once = CLUSTER_MB + data.mb + prefilled_wal_mb(data)
-    needed = needed_mb(data) + (templates + copies - 2) * once
+    needed = needed_mb(data, templates=templates, copies=copies)
     free = free_bytes / 1e6
     copied = "one copy" if copies == 1 else f"{copies} copies"
     if needed > free:

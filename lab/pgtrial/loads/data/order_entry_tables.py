@@ -1,15 +1,15 @@
-"""The tables of the workload order-entry on a server: making them, finding them again, and what they take."""
+"""The tables of the workload order-entry on a server: making and finding them, and their conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
-from pgtrial.loads.data.data import Data
+from pgtrial.loads.data.data import Data, comment_on, tables_of_others
 from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, DataOrder, OnLine, noticing, vacuum
-from pgtrial.loads.target import Session, Target, value
-from pgtrial.model.errors import StudyError
+from pgtrial.loads.process import finished, last_words, starting
+from pgtrial.loads.target import Session, Target
+from pgtrial.model.errors import TrialError
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.spec import StudySpec
@@ -28,6 +28,9 @@ _SINCE = 11
 
 _SEED = 1
 """Of the rows: all arms get the same."""
+
+_VIOLATED = 2
+"""The engine's exit status where a condition does not hold."""
 
 
 @dataclass(frozen=True)
@@ -87,33 +90,35 @@ class OrderEntryTables(Data):
         """Have one engine make the tables over several connections, and freeze their rows. Raises ArmError."""
         with server.connect() as connection:
             self.find(connection)  # what is there already is ours, or this is as far as we go
-        maker.make(_order(server.environment(), self), report)
+        command = ["order-entry", "load", f"--warehouses={self.warehouses}", f"--fillfactor={self.fillfactor}"]
+        command += [f"--random-seed={_SEED}", *(["--foreign-keys"] if self.foreign_keys else [])]
+        maker.make(DataOrder(f"loading {self.label}", command, noticing(server.environment())), report)
         with server.connect() as connection:
             # hint bits and frozen rows are written now, not by the first reads of a trial
             vacuum(connection, TABLES, freeze=True)
 
     def find(self, connection: Session) -> bool:
         """Whether these very tables are there. Raises StudyError for a table of others in the place of one."""
-        comments = {name: _comment(connection, name) for name in TABLES if _is_there(connection, name)}
-        foreign = next((name for name, comment in comments.items() if not comment.startswith(_MADE)), None)
+        found = {name: comment for name in TABLES if (comment := comment_on(connection, name)) is not None}
+        foreign = next((name for name, comment in found.items() if not comment.startswith(_MADE)), None)
         if foreign is not None:
-            raise StudyError(
-                f"the database {connection.info.dbname} already holds a table {foreign} that pgtrial did not make and "
-                "will not replace; rename it, or name another database in the dsn"
-            )
-        return len(comments) == len(TABLES) and comments["warehouse"] == self._mark
+            raise tables_of_others(connection, f"a table {foreign}", "rename it")
+        return len(found) == len(TABLES) and found["warehouse"] == self._mark
 
 
-def _order(env: Mapping[str, str], tables: OrderEntryTables) -> DataOrder:
-    """What the engine is to load; it replaces what it made before."""
-    command = ["order-entry", "load", f"--warehouses={tables.warehouses}", f"--fillfactor={tables.fillfactor}"]
-    command += [f"--random-seed={_SEED}", *(["--foreign-keys"] if tables.foreign_keys else [])]
-    return DataOrder(f"loading {tables.label}", command, noticing(env))
+def violated_condition(server: Target) -> str | None:
+    """The first consistency condition that does not hold, with its number and both values; None if all hold.
 
-
-def _is_there(connection: Session, table: str) -> bool:
-    return value(connection, "SELECT to_regclass(%s)", table) is not None
-
-
-def _comment(connection: Session, table: str) -> str:
-    return str(value(connection, "SELECT obj_description(to_regclass(%s), 'pg_class')", table) or "")
+    Raises TrialError, and StudyError for an engine that is built for another platform.
+    """
+    with starting() as engine:
+        done = finished([engine, "order-entry", "check"], server.environment())
+    if done.returncode == 0:
+        return None
+    told = [line.partition("error: ")[2] for line in done.stderr.splitlines() if "error: " in line]
+    if done.returncode != _VIOLATED or not told:
+        said = told[-1] if told else last_words(done.stderr.splitlines(), done.returncode)
+        raise TrialError(f"the consistency conditions could not be checked: {said}")
+    others = len(told) - 1
+    more = f", and {others} more {'does' if others == 1 else 'do'} not hold" if others else ""
+    return told[0] + more

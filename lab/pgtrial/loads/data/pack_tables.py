@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.data.data import Data
-from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, OnLine, vacuum
+from pgtrial.loads.data.data import MarkedTables, comments
+from pgtrial.loads.data_makers import DataMaker, OnLine
 from pgtrial.loads.sql_files import SqlFiles, names_in
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import ArmError, one_line
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.packs import DATA, ROWS, SCHEMA, pack_files, read_pack
 from pgtrial.model.study.spec import StudySpec
-
-_MARK = "made by pgtrial for a pack: "
-_UNFINISHED = "being made by pgtrial for a pack"
+from pgtrial.store.workloads import digest
 
 
 @dataclass(frozen=True)
-class PackTables(Data):
+class PackTables(MarkedTables):
     """What schema.sql and data.sql of a pack make at a scale. Mixes of a pack that make the same are equal here."""
 
-    relations: ClassVar[str] = f"obj_description(c.oid, 'pg_class') LIKE '{_MARK}%'"
+    mark: ClassVar[str] = "made by pgtrial for a pack: "
+    unfinished: ClassVar[str] = "being made by pgtrial for a pack"
+    relations: ClassVar[str] = f"obj_description(c.oid, 'pg_class') LIKE '{mark}%'"
 
     name: str
     scale: int
@@ -71,8 +69,7 @@ class PackTables(Data):
 
     @property
     def digest(self) -> str:
-        text = json.dumps([self.scale, self.extensions, self.files, self.variables])
-        return f"pack-{self.name} {hashlib.sha256(text.encode()).hexdigest()}"
+        return f"pack-{self.name} {digest(json.dumps([self.scale, self.extensions, self.files, self.variables]))}"
 
     @property
     def short_name(self) -> str:
@@ -97,29 +94,22 @@ class PackTables(Data):
             )
         return None
 
-    def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Run schema.sql and data.sql, mark what is new as pgtrial's, freeze and analyse it.
+    @property
+    def replaced(self) -> str:
+        """The tables of this pack with other data."""
+        return f"{self.mark}pack-{self.name} "
+
+    def fill(self, server: Target, report: OnLine, maker: DataMaker) -> None:
+        """Run schema.sql and data.sql.
 
         Raises StudyError for SQL that fails, ArmError for an extension that cannot be created.
         """
         files = SqlFiles(self.name, dict(self.files), dict(self.variables))
         with server.connect() as connection:
-            before = set(_tables(connection))
-            try:
-                self._create_extensions(connection)
-                for file in (SCHEMA, DATA):
-                    if file in files:
-                        files.run(connection, file, report)
-            except BaseException:
-                # a server that is gone takes no mark, and why is what has been raised
-                with suppress(psycopg.Error):
-                    _mark_new(connection, before, _UNFINISHED)
-                raise
-        # a session of its own: the rows that the other has written reach the server's statistics when that ends
-        with server.connect() as connection:
-            # hint bits and frozen rows are written now, not by the first reads of a trial
-            vacuum(connection, [name for name in _tables(connection) if name not in before], freeze=True)
-            _mark_new(connection, before, _MARK + self.digest)
+            self._create_extensions(connection)
+            for file in (SCHEMA, DATA):
+                if file in files:
+                    files.run(connection, file, report)
 
     def _create_extensions(self, connection: Session) -> None:
         for extension in self.extensions:
@@ -133,16 +123,7 @@ class PackTables(Data):
 
     def find(self, connection: Session) -> bool:
         """Whether tables of this very data are there."""
-        return _MARK + self.digest in _tables(connection).values()
-
-    def clear(self, connection: Session) -> bool:
-        """Drop the tables of this pack with other data, and what was not finished."""
-        stale = (f"{_MARK}pack-{self.name} ", _UNFINISHED)
-        ours = [name for name, mark in _tables(connection).items() if mark.startswith(stale)]
-        if ours:
-            listed = sql.SQL(", ").join(map(sql.Identifier, ours))
-            connection.execute(sql.SQL("DROP TABLE {} CASCADE").format(listed))
-        return False
+        return self.mark + self.digest in comments(connection).values()
 
 
 def sql_files(spec: StudySpec, point: LoadPoint) -> SqlFiles | None:
@@ -156,18 +137,3 @@ def variables_of(point: LoadPoint) -> dict[str, str]:
     """The values that SQL files of a pack have filled in: its variables, the scale and the name of the mix."""
     load = point.pack
     return {} if load is None else {**load.variables, "scale": str(point.scale), "mix": load.mix or ""}
-
-
-def _mark_new(connection: Session, before: set[str], mark: str) -> None:
-    for name in [name for name in _tables(connection) if name not in before]:
-        connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.Identifier(name), sql.Literal(mark)))
-
-
-def _tables(connection: Session) -> dict[str, str]:
-    """Name and comment of the tables that unqualified names reach."""
-    rows = connection.execute(
-        "SELECT relname, coalesce(obj_description(oid, 'pg_class'), '') FROM pg_class "
-        "WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid) AND relpersistence <> 't' AND relnamespace NOT IN "
-        "('pg_catalog'::regnamespace, 'information_schema'::regnamespace) ORDER BY relname"
-    ).fetchall()
-    return {str(name): str(mark) for name, mark in rows}

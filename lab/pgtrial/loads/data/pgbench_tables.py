@@ -9,16 +9,8 @@ from typing import Any, ClassVar, Self
 
 from psycopg import sql
 
-from pgtrial.loads.data.data import Data
-from pgtrial.loads.data_makers import (
-    ENGINE_HERE,
-    DataMaker,
-    DataOrder,
-    OnLine,
-    Reset,
-    noticing,
-    vacuum,
-)
+from pgtrial.loads.data.data import Data, comment_on
+from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, DataOrder, OnLine, noticing, vacuum
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.records.plan import LoadPoint
@@ -96,20 +88,25 @@ class PgbenchTables(Data):
 
         With `in_steps` each phase is marked when it is done: an interrupted load resumes with the phase it was in.
         """
+        phases = _PHASES if self.foreign_keys else _PHASES[:-1]
         if in_steps:
-            _make_in_steps(server, self, report, maker)
-        else:
-            phases = _phases(self)
+            phases = _left(server, self) or phases
+        elif maker.engines <= 1:
             # one engine alone freezes the rows as they come in, since it makes the tables in the same run
-            for steps in phases if maker.engines > 1 else ["".join(phases)]:
-                _carry_out(server, self, steps, report, maker)
-        _finish(server, self)
+            phases = ("".join(phases),)
+        for done, steps in enumerate(phases, 1):
+            _carry_out(server, self, steps, report, maker)
+            if in_steps and phases[done:]:
+                _mark(server, _UNFINISHED + json.dumps({**asdict(self), "missing": phases[done:]}))
+        with server.connect() as connection:
+            # hint bits and frozen rows are written now, not by the first reads of a trial
+            vacuum(connection, TABLES, freeze=True)
+        _mark(server, _MARK + json.dumps(asdict(self)))
 
-    def reset(self, connection: Session, how: Reset) -> None:
-        """Bring the tables near their first state: an empty history, no dead rows; or leave them as they are."""
-        if how == "vacuum":
-            connection.execute("TRUNCATE pgbench_history")
-        super().reset(connection, how)
+    def reset(self, connection: Session) -> None:
+        """Bring the tables near their first state: an empty history, no dead rows."""
+        connection.execute("TRUNCATE pgbench_history")
+        super().reset(connection)
 
 
 @dataclass(frozen=True)
@@ -127,17 +124,17 @@ class Found:
 
 def find_tables(connection: Session) -> Found | None:
     """The tables of this database's search path, or None if none of the four is there. Raises ArmError if some lack."""
-    present = [name for name in TABLES if value(connection, "SELECT to_regclass(%s)", name) is not None]
+    present = {name: comment for name in TABLES if (comment := comment_on(connection, name)) is not None}
     if not present:
         return None
     database = str(value(connection, "SELECT current_database()"))
     if len(present) < len(TABLES):
-        missing = ", ".join(sorted(set(TABLES) - set(present)))
+        missing = ", ".join(sorted(set(TABLES) - present.keys()))
         raise ArmError(
             f"the database {database} has some of pgbench's tables but lacks {missing}: "
             "drop what is left of them, or name another database in the dsn"
         )
-    comment = str(value(connection, "SELECT obj_description(to_regclass('pgbench_accounts'), 'pg_class')") or "")
+    comment = present["pgbench_accounts"]
     if comment.startswith(_UNFINISHED):
         unfinished = json.loads(comment.removeprefix(_UNFINISHED))
         left = tuple(unfinished.pop("missing"))
@@ -158,21 +155,13 @@ def _missing(connection: Session, tables: PgbenchTables) -> tuple[str, ...]:
     return found.missing if found is not None and found.contents == tables else ()
 
 
-def _make_in_steps(server: Target, tables: PgbenchTables, report: OnLine, maker: DataMaker) -> None:
+def _left(server: Target, tables: PgbenchTables) -> tuple[str, ...]:
+    """As `_missing`, with the keys dropped that the first of these phases has made already."""
     with server.connect() as connection:
         missing = _missing(connection, tables)
     if missing:
         _undo_constraints(server, "f" if missing[0] == "f" else "pf" if missing[0] == "p" else "")
-    left = missing or _phases(tables)
-    while left:
-        _carry_out(server, tables, left[0], report, maker)
-        left = left[1:]
-        if left:
-            _mark(server, _UNFINISHED + json.dumps({**asdict(tables), "missing": left}))
-
-
-def _phases(tables: PgbenchTables) -> tuple[str, ...]:
-    return _PHASES if tables.foreign_keys else _PHASES[:-1]
+    return missing
 
 
 def _carry_out(server: Target, tables: PgbenchTables, steps: str, report: OnLine, maker: DataMaker) -> None:
@@ -182,8 +171,7 @@ def _carry_out(server: Target, tables: PgbenchTables, steps: str, report: OnLine
         # an engine that shares the rows leaves what is there: a load that broke off, and what the others write
         with server.connect() as connection:
             connection.execute(f"TRUNCATE {', '.join(TABLES)}")
-    environment = server.environment()
-    order = tables_order(environment, tables.scale, steps, fillfactor=tables.fillfactor, engines=engines)
+    order = tables_order(server.environment(), tables.scale, steps, fillfactor=tables.fillfactor, engines=engines)
     maker.make(order, report)
 
 
@@ -211,13 +199,6 @@ def _undo_constraints(server: Target, kinds: str) -> None:
         ).fetchall()
         for table, name in rows:
             connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {sql.Identifier(name).as_string()}".encode())
-
-
-def _finish(server: Target, tables: PgbenchTables) -> None:
-    with server.connect() as connection:
-        # hint bits and frozen rows are written now, not by the first reads of a trial
-        vacuum(connection, TABLES, freeze=True)
-    _mark(server, _MARK + json.dumps(asdict(tables)))
 
 
 def _mark(server: Target, mark: str) -> None:

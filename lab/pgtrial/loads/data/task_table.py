@@ -11,10 +11,9 @@ from typing import ClassVar, Self
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.data.data import Data
+from pgtrial.loads.data.data import Data, comment_on, tables_of_others
 from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, DataOrder, OnLine, noticing, vacuum
-from pgtrial.loads.target import Session, Target, value
-from pgtrial.model.errors import StudyError
+from pgtrial.loads.target import Session, Target
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
@@ -93,14 +92,9 @@ class TaskTable(Data):
 
     def find(self, connection: Session) -> bool:
         """Whether this very table is there. Raises StudyError for somebody else's in its place."""
-        if value(connection, "SELECT to_regclass(%s)", _TABLE) is None:
-            return False
-        comment = _comment(connection)
-        if not comment.startswith((_MADE, _UNFINISHED)):
-            raise StudyError(
-                f"the database {connection.info.dbname} already holds a {_TABLE} that pgtrial did not make and will "
-                "not replace; rename it, or name another database in the dsn"
-            )
+        comment = comment_on(connection, _TABLE)
+        if comment is not None and not comment.startswith((_MADE, _UNFINISHED)):
+            raise tables_of_others(connection, f"a {_TABLE}", "rename it")
         return comment == f"{_MADE}{self.threads} x {self.rows}"
 
 
@@ -113,15 +107,11 @@ def table_a_order(env: Mapping[str, str], threads: int, rows: int, steps: str, *
 
 def _drop_unfinished(server: Target) -> None:
     with suppress(psycopg.Error), server.connect() as connection:
-        if _comment(connection).startswith(_UNFINISHED):
+        if (comment_on(connection, _TABLE) or "").startswith(_UNFINISHED):
             connection.execute(f"DROP TABLE IF EXISTS {_TABLE}".encode())
 
 
 def creation_s(connection: Session) -> float | None:
     """How long the table took to be made, seconds; None if that was not noted."""
-    found = re.fullmatch(rf"{_CREATED}(\d+) ms", _comment(connection, _INDEX))
+    found = re.fullmatch(rf"{_CREATED}(\d+) ms", comment_on(connection, _INDEX) or "")
     return int(found[1]) / 1000 if found else None
-
-
-def _comment(connection: Session, name: str = _TABLE) -> str:
-    return str(value(connection, "SELECT obj_description(to_regclass(%s), 'pg_class')", name) or "")

@@ -248,9 +248,10 @@ class _Running:
         self.is_over = False
         self._here = here
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        messages = (line.strip() for line in process.stderr or () if line.strip())
         self._readers = [
             threading.Thread(target=_read_lines, args=(process.stdout, self._lines), daemon=True),
-            threading.Thread(target=_read_messages, args=(process.stderr, self.tail), daemon=True),
+            threading.Thread(target=self.tail.extend, args=(messages,), daemon=True),
         ]
         for reader in self._readers:
             reader.start()
@@ -288,10 +289,6 @@ def _read_lines(stream: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
     for line in stream:
         lines.put(line)
     lines.put(None)
-
-
-def _read_messages(stream: IO[str] | None, tail: collections.deque[str]) -> None:
-    tail.extend(line.strip() for line in stream or () if line.strip())
 
 
 def _digest(path: str) -> str | None:

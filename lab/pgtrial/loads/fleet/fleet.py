@@ -5,29 +5,26 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
-from pgtrial.loads.data_makers import ENGINE_HERE, DataOrder, OnLine
-from pgtrial.loads.engine import EngineRun
+from pgtrial.loads.data_makers import DataOrder, OnLine
 from pgtrial.loads.fleet.agent import identity, kind_of_machine
 from pgtrial.loads.fleet.cluster import RayCluster, joined
 from pgtrial.loads.fleet.members import (
     ANSWER_S,
     MachineLost,
     Member,
-    Offset,
+    answers,
     check_offset,
     doubt_of_clocks,
     measure,
     name_all,
-    round_trips_us,
 )
 from pgtrial.loads.fleet.run import FleetRun
 from pgtrial.loads.fleet.scratch import clean
-from pgtrial.loads.fleet.sharing import make_shared
-from pgtrial.loads.load_makers import LoadMaker, LoadOrder, OneEngine
+from pgtrial.loads.fleet.sharing import SharedMaking
+from pgtrial.loads.load_makers import LoadMaker, LoadOrder
 from pgtrial.loads.process import engine_path
 from pgtrial.loads.target import Target
 from pgtrial.machines.cpus import cpu_numbers
@@ -52,7 +49,7 @@ def load_maker(spec: StudySpec, report: OnLine) -> Iterator[LoadMaker]:
     for notice in clean():
         report(notice)
     if spec.fleet is None:
-        yield OneEngine()
+        yield LoadMaker()
         return
     report(f"the fleet at {spec.fleet.address}: gathering its machines")
     with joined(spec.fleet) as cluster:
@@ -65,15 +62,14 @@ def load_maker(spec: StudySpec, report: OnLine) -> Iterator[LoadMaker]:
             fleet.dismiss()
 
 
-class Fleet:
-    """Machines with an engine each: a LoadMaker whose loads they share."""
+class Fleet(LoadMaker):
+    """Machines with an engine each, which share loads and data."""
 
     def __init__(self, section: FleetSection, hiring: RayCluster, places: Sequence[int]):
         self._section = section
         self._hiring = hiring
         self._places = places
         self._members: list[Member] = []
-        self._offsets: dict[Member, Offset] = {}
         self._reached: set[tuple[Member, str, int]] = set()
         self._slice_s: float | None = None
         """Length of the slices in which the loads alternate."""
@@ -106,11 +102,7 @@ class Fleet:
 
     def dismiss(self) -> None:
         """Leave nothing on any machine."""
-        for member, coming in [(member, member.call("close")) for member in self._members if member.lost is None]:
-            try:
-                member.answer(coming)
-            except MachineLost:
-                continue
+        answers([member for member in self._members if member.lost is None], "close")
         for member in self._members:
             self._hiring.dismiss(member)
 
@@ -122,9 +114,9 @@ class Fleet:
     def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
         """Make data, by as many machines as can share it; where none can, it is made here. Raises ArmError."""
         if order.most_parts > 1 and self._loading:
-            make_shared(self._loading[: order.most_parts], order, on_line)
+            SharedMaking(self._loading[: order.most_parts], order, on_line).make()
         else:
-            ENGINE_HERE.make(order, on_line)
+            super().make(order, on_line)
 
     @property
     def _loading(self) -> list[Member]:
@@ -176,12 +168,12 @@ class Fleet:
         there = f"{len(self._members)} of {len(self._places)} machines of the fleet"
         return [*notes, f"this load was made by {there}: {'; '.join(self._gone)}"]
 
-    def started(self, order: LoadOrder) -> AbstractContextManager[EngineRun]:
+    @contextmanager
+    def started(self, order: LoadOrder) -> Iterator[FleetRun]:
         """Make a load; where there are more machines than it has parts, the first of them do."""
         self._check_target(order.target)
-        members = self._members[: order.most_parts]
-        offsets = [self._offsets[member] for member in members]
-        return FleetRun(order, members, offsets, round_trips_us(members, order.target))
+        with FleetRun(order, self._members[: order.most_parts]) as run:
+            yield run
 
     def _fit_out(self, member: Member) -> None:
         """See to it that the machine has the very engine of this one. Raises ArmError where it does not run."""
@@ -197,15 +189,14 @@ class Fleet:
 
     def _set_clocks(self) -> None:
         for member in self._members:
-            offset = measure(partial(member.ask, "clock"))
-            check_offset(member.name, offset)
-            self._offsets[member] = offset
+            member.offset = measure(partial(member.ask, "clock"))
+            check_offset(member.name, member.offset)
 
     def _doubt(self) -> str | None:
         """What is wrong with the clocks for loads that alternate."""
         if self._slice_s is None:
             return None
-        return doubt_of_clocks({member.name: self._offsets[member] for member in self._members}, self._slice_s)
+        return doubt_of_clocks({member.name: member.offset for member in self._members}, self._slice_s)
 
     def _part_with(self, member: Member, report: OnLine) -> None:
         """Do about a lost machine what the study says. Raises ArmError."""
@@ -246,12 +237,8 @@ class Fleet:
             return
         where = (target.host, target.port)
         asked = [member for member in self._members if (member, *where) not in self._reached]
-        coming = [member.call("complaint_about", *where, _REACH_S) for member in asked]
-        for member, answer in zip(asked, coming, strict=True):
-            try:
-                complaint: Any = member.answer(answer, _REACH_S + ANSWER_S)
-            except MachineLost:
-                continue
+        complaints = answers(asked, "complaint_about", *where, _REACH_S, patience_s=_REACH_S + ANSWER_S)
+        for member, complaint in complaints.items():
             if complaint is not None:
                 raise ArmError(
                     f"the machine {member.name} cannot connect to the server at {target.host}:{target.port}: "

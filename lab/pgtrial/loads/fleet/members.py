@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 from statistics import median
 from typing import Any
 
@@ -29,6 +30,15 @@ Caller = Callable[..., Future[Any]]
 """Calls a method of a machine's agent by its name: the answer comes later, or MachineLost does."""
 
 
+@dataclass(frozen=True)
+class Offset:
+    """A machine's clock less the lab's, by how much that may be wrong, and the round trip that showed it; seconds."""
+
+    offset_s: float
+    error_s: float
+    round_trip_s: float
+
+
 @dataclass(eq=False)
 class Member:
     """One machine of a fleet. `place` is its number among those asked for, from 0."""
@@ -44,6 +54,8 @@ class Member:
     name: str = ""
     lost: str | None = None
     """Why it is not there any more."""
+    offset: Offset = field(init=False, repr=False)
+    """Of its clock, as it was measured last."""
 
     @property
     def with_lab(self) -> bool:
@@ -65,37 +77,32 @@ class Member:
         raise MachineLost(self.lost)
 
 
-def name_all(members: Iterable[Member]) -> None:
+def answers(members: Iterable[Member], method: str, *arguments: Any, patience_s: float = ANSWER_S) -> dict[Member, Any]:
+    """What the agents of members answer, all asked at once; those that are lost meanwhile are left out."""
+    coming = {member: member.call(method, *arguments) for member in members}
+    found = {}
+    for member, answer in coming.items():
+        with suppress(MachineLost):
+            found[member] = member.answer(answer, patience_s)
+    return found
+
+
+def name_all(members: Sequence[Member]) -> None:
     """Call each by its host's name; those that share one are numbered: `node-1`, `node-2`."""
-    members = list(members)
     hosts = Counter(member.host for member in members)
-    taken = {member.name for member in members if member.name}
+    taken = {member.name for member in members}
     for member in members:
-        if member.name:
-            continue
-        names = (f"{member.host}-{number}" for number in count(1))
-        plain = member.host.replace(",", "_")
-        member.name = (
-            plain
-            if hosts[member.host] == 1 and plain not in taken
-            else next(name for name in names if name not in taken)
-        )
-        taken.add(member.name)
+        if not member.name:
+            plain = member.host.replace(",", "_")
+            names = chain([plain] if hosts[member.host] == 1 else [], (f"{plain}-{number}" for number in count(1)))
+            member.name = next(name for name in names if name not in taken)
+            taken.add(member.name)
 
 
 ROUND_TRIPS = 8
 
 MOST_OFFSET_S = 3600.0
 """A clock that is further off was never set."""
-
-
-@dataclass(frozen=True)
-class Offset:
-    """A machine's clock less the lab's, by how much that may be wrong, and the round trip that showed it; seconds."""
-
-    offset_s: float
-    error_s: float
-    round_trip_s: float
 
 
 def measure(ask: Callable[[], tuple[float, float]], now: Callable[[], float] = time.time) -> Offset:
@@ -153,13 +160,7 @@ def round_trips_us(members: Sequence[Member], target: Target) -> list[float | No
     """
     if target.host.startswith(("/", "@")):
         return [None] * len(members)
-    coming = [member.call("round_trips", target.host, target.port, _TIMES, _PATIENCE_S) for member in members]
-    return [_median(member, answer) for member, answer in zip(members, coming, strict=True)]
-
-
-def _median(member: Member, answer: Future[list[float]]) -> float | None:
-    try:
-        times = member.answer(answer, _TIMES * _PATIENCE_S + ANSWER_S)
-    except MachineLost:  # the load will report it
-        return None
-    return round(median(times), 1) if times else None
+    # a machine that is lost will be reported by the load
+    asked = (target.host, target.port, _TIMES, _PATIENCE_S)
+    times = answers(members, "round_trips", *asked, patience_s=_TIMES * _PATIENCE_S + ANSWER_S)
+    return [round(median(found), 1) if (found := times.get(member)) else None for member in members]

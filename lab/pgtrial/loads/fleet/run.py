@@ -6,15 +6,16 @@ import json
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self
 
-from pgtrial.loads.engine import AT_A_WORD, EngineRun, Event, load_command
+from pgtrial.loads.engine import AT_A_WORD, EngineRun, Event
 from pgtrial.loads.fleet.agent import identity
-from pgtrial.loads.fleet.members import ANSWER_S, MachineLost, Member, Offset
+from pgtrial.loads.fleet.members import ANSWER_S, MachineLost, Member, round_trips_us
 from pgtrial.loads.fleet.remote_engine import END_S, HERE, RemoteEngine, pack
 from pgtrial.loads.load_makers import Each, LoadOrder
-from pgtrial.loads.process import environment, last_words
+from pgtrial.loads.process import last_words
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import TrialError
 from pgtrial.model.records.where_it_ran import MachineShare
@@ -34,7 +35,6 @@ class _Part:
     index: int
     member: Member
     engine: RemoteEngine
-    offset: Offset
     round_trip_us: float | None
     """To the server."""
     ready: bool = False
@@ -46,22 +46,15 @@ class _Part:
 class FleetRun(EngineRun):
     """A load of a fleet, read as that of one engine: its own process is the one that merges the machines' events."""
 
-    def __init__(
-        self,
-        order: LoadOrder,
-        members: Sequence[Member],
-        offsets: Sequence[Offset],
-        round_trips_us: Sequence[float | None],
-    ):
+    def __init__(self, order: LoadOrder, members: Sequence[Member]):
         merge = ["merge", f"--machines={','.join(member.name for member in members)}"]
-        super().__init__(merge, environment({}), events_file=order.events_file, inbox=order.inbox, fed=True)
+        super().__init__(merge, {}, events_file=order.events_file, inbox=order.inbox, fed=True)
         self._folder = order.folder
-        options = order.options(_each(members))
-        self._alternates = AT_A_WORD in options
-        command = load_command(order.front_end, options, order.variables)
+        command = order.command(_each(members))
+        self._alternates = AT_A_WORD in command
         self._packed = pack(command, order.variables, self._folder, order.cpus)
-        each = zip(range(len(members)), members, map(RemoteEngine, members), offsets, round_trips_us, strict=True)
-        self._parts = [_Part(*part) for part in each]
+        each = enumerate(zip(members, round_trips_us(members, order.target), strict=True))
+        self._parts = [_Part(index, member, RemoteEngine(member), trip) for index, (member, trip) in each]
         self._carriers = [
             threading.Thread(target=self._carry, args=(part,), name=f"fleet {part.member.name}", daemon=True)
             for part in self._parts
@@ -102,7 +95,7 @@ class FleetRun(EngineRun):
         """Start all at one instant, a time of time.monotonic(), which each machine gets by its own wall clock."""
         self._planned = at - time.monotonic() + time.time()
         for part in self._parts:
-            part.engine.go(self._planned + part.offset.offset_s)
+            part.engine.go(self._planned + part.member.offset.offset_s)
 
     def interrupt(self) -> None:
         """Ask the engines to stop; they still report what they measured."""
@@ -129,18 +122,19 @@ class FleetRun(EngineRun):
         return [self._share(part, merged.get(part.member.name, {})) for part in self._parts]
 
     def _share(self, part: _Part, merged: Event) -> MachineShare:
-        began, offset = merged.get("began_at"), part.offset
+        began, offset = merged.get("began_at"), part.member.offset
         skew_s = began - offset.offset_s - self._planned if began is not None and self._planned is not None else None
-        return MachineShare(
-            machine=part.member.name,
-            address=part.member.address,
-            with_lab=part.member.with_lab,
-            round_trip_us=part.round_trip_us,
-            **{name: merged[name] for name in _MERGED if merged.get(name) is not None},
-            clock_offset_us=round(1e6 * offset.offset_s, 1),
-            offset_error_us=round(1e6 * offset.error_s, 1),
-            start_skew_us=None if skew_s is None else round(1e6 * skew_s, 1),
-        )
+        share = {name: merged[name] for name in MachineShare.model_fields.keys() & merged.keys()}
+        share |= {
+            "machine": part.member.name,
+            "address": part.member.address,
+            "with_lab": part.member.with_lab,
+            "round_trip_us": part.round_trip_us,
+            "clock_offset_us": round(1e6 * offset.offset_s, 1),
+            "offset_error_us": round(1e6 * offset.error_s, 1),
+            "start_skew_us": None if skew_s is None else round(1e6 * skew_s, 1),
+        }
+        return MachineShare.model_validate(share)
 
     def _begin_engines(self) -> None:
         """Start the engines, which connect and wait. Raises TrialError."""
@@ -184,7 +178,7 @@ class FleetRun(EngineRun):
 
     @property
     def _notice_s(self) -> float:
-        return max(_NOTICE_S, _NOTICE_TRIPS * max(part.offset.round_trip_s for part in self._parts))
+        return max(_NOTICE_S, _NOTICE_TRIPS * max(part.member.offset.round_trip_s for part in self._parts))
 
     def _close(self, part: _Part, reason: str) -> None:
         """End a part. Without its report the load has failed, for this reason, and what the others do is of no use."""
@@ -212,10 +206,8 @@ class FleetRun(EngineRun):
         # an engine that does not stop is killed, and a machine that does not answer is lost for the next load
         left = [part for part in self._parts if not part.over and part.member.lost is None]
         for part, coming in [(part, part.engine.end_now()) for part in left]:
-            try:
+            with suppress(MachineLost):
                 part.member.answer(coming)
-            except MachineLost:
-                continue
         self._join(END_S + 2 * ANSWER_S)
 
     def _join(self, patience_s: float) -> None:
@@ -223,20 +215,6 @@ class FleetRun(EngineRun):
         for carrier in self._carriers:
             if carrier.is_alive():
                 carrier.join(max(0.0, deadline - time.monotonic()))
-
-
-_MERGED = (
-    "clients",
-    "transactions",
-    "tps",
-    "cpu_user_s",
-    "cpu_system_s",
-    "busiest_thread_share",
-    "lag_p99_us",
-    "began_at",
-    "status",
-)
-"""What the merger reports of each machine."""
 
 
 def _each(members: Sequence[Member]) -> Each:

@@ -15,15 +15,9 @@ from pgtrial.loads.process import TAIL_LINES, last_words
 from pgtrial.model.errors import ArmError
 
 
-def make_shared(members: Sequence[Member], order: DataOrder, on_line: OnLine | None) -> None:
-    """Have each of the machines make a part; lines come with the machine's name where there are several.
+class SharedMaking:
+    """Has each of the machines make a part; lines come with the machine's name where there are several."""
 
-    The first machine that fails or is lost ends it for all. Raises ArmError with its reason.
-    """
-    _Shared(members, order, on_line).make()
-
-
-class _Shared:
     def __init__(self, members: Sequence[Member], order: DataOrder, on_line: OnLine | None):
         self._engines = [RemoteEngine(member) for member in members]
         self._order = order
@@ -36,6 +30,7 @@ class _Shared:
         """With the machines' names, in the order of time."""
 
     def make(self) -> None:
+        """Make all parts. The first machine that fails or is lost ends it for all. Raises ArmError with its reason."""
         with ThreadPoolExecutor(len(self._engines)) as workers:
             try:
                 for _ in workers.map(self._part, range(len(self._engines))):
