@@ -18,7 +18,7 @@ from pgtrial.model.errors import StoreError
 from pgtrial.model.records.disturbances import Canary
 from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.store import bundle
-from pgtrial.store.bundle import check_parts, is_bundle, manifest_of, open_head, open_study, write_bundle
+from pgtrial.store.bundle import check_parts, is_bundle, manifest_of, open_study, write_bundle
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from pgtrial.store.tables import TIMELINE_SCHEMA, fatal_table
@@ -366,11 +366,11 @@ def test_tables_that_are_damaged_otherwise_end_no_reader(tmp_path):
 def test_the_head_of_a_bundle_is_a_study_without_its_trials(study, tmp_path):
     path = tmp_path / "b.tar.xz"
     write_bundle(study, path, everything=True)
-    with open_head(path) as head:
+    with open_study(path, head=True) as head:
         assert (head.spec, head.plan) == (study.spec, study.plan)
         assert (head.path / "verdict.json").read_text() == '"verdict.json"'
         assert not (head.path / "trials").exists()
-    with open_head(study.path) as same:
+    with open_study(study.path, head=True) as same:
         assert same.trials() == study.trials()
 
 
@@ -379,5 +379,5 @@ def test_the_head_of_a_bundle_that_is_cut_short_is_refused(study, tmp_path, leng
     path = tmp_path / "b.tar.xz"
     write_bundle(study, path, everything=False)
     path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(StoreError, match="is cut short"), open_head(path):
+    with pytest.raises(StoreError, match="is cut short"), open_study(path, head=True):
         pass

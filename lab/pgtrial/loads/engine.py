@@ -12,8 +12,9 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, Self
 
@@ -90,20 +91,23 @@ class EngineRun:
         """`command` is what comes after the engine's path, `env` leads to the server; `events_file` receives a copy of
         every event; engines whose events are read together share an `inbox`; `fed`: there is something to write to its
         standard input."""
-        self._command = command
-        self._env = env
+        stdin = subprocess.PIPE if fed else subprocess.DEVNULL
+        self._begin = partial(begun, command, env, stdin=stdin, stderr=subprocess.PIPE)
         self._events_file = events_file
-        self._input = subprocess.PIPE if fed else subprocess.DEVNULL
         self._tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
         self.inbox: Inbox = inbox or queue.SimpleQueue()
         self._readers: list[threading.Thread] = []
-        self._process: subprocess.Popen[str] | None = None
-        self._copy_error: StoreError | None = None
+        self._process: subprocess.Popen[str]
+        self.trouble: str | None = None
+        """What broke a load that several machines shared, one sentence; None if nothing did."""
+        self.copy_error: StoreError | None = None
+        """Why the copy of the events could not be written."""
 
     def __enter__(self) -> Self:
-        try:
+        with ExitStack() as on_failure:
             with held_off():
-                self._process = begun(self._command, self._env, stdin=self._input, stderr=subprocess.PIPE)
+                self._process = self._begin()
+                on_failure.callback(self.__exit__)
                 messages = lines_of(self._process.stderr)
                 self._readers = [
                     threading.Thread(target=self._read_events, args=(self._process.stdout,), daemon=True),
@@ -111,20 +115,16 @@ class EngineRun:
                 ]
                 for reader in self._readers:
                     reader.start()
-        except BaseException:
-            if self._process is not None:
-                self.__exit__()
-            raise
+            on_failure.pop_all()
         return self
 
     def __exit__(self, *raised: object) -> None:
-        process = self._running()
-        if process.poll() is None:
+        if self._process.poll() is None:
             self.interrupt()
-            wait_or_kill(process, _STOP_GRACE_S)
+            wait_or_kill(self._process, _STOP_GRACE_S)
         for reader in self._readers:
             reader.join()
-        for stream in (process.stdout, process.stderr):
+        for stream in (self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()
         self.end_input()
@@ -144,11 +144,11 @@ class EngineRun:
     @property
     def pid(self) -> int | None:
         """Process id of the engine that makes the load; None where there are several."""
-        return self._running().pid
+        return self._process.pid
 
     def feed(self, text: str) -> None:
         """Write to a fed process; one that has ended takes nothing any more."""
-        stream = self._running().stdin
+        stream = self._process.stdin
         if stream is not None and not stream.closed:
             with suppress(BrokenPipeError):
                 stream.write(text)
@@ -156,7 +156,7 @@ class EngineRun:
 
     def end_input(self) -> None:
         """Tell a fed process that nothing more will come."""
-        stream = self._running().stdin
+        stream = self._process.stdin
         if stream is not None:
             with suppress(BrokenPipeError):
                 stream.close()
@@ -169,50 +169,34 @@ class EngineRun:
             if event is not None:
                 yield event
 
-    def check_copy(self) -> None:
-        """Raise StoreError if the copy of the events could not be written."""
-        if self._copy_error is not None:
-            raise self._copy_error
-
     def interrupt(self) -> None:
         """Ask the engine to stop; it still reports what it measured."""
-        process = self._running()
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
         """End the process by force."""
-        self._running().kill()
+        self._process.kill()
 
     def finish(self) -> int:
         """Wait for the end of the process; the exit status, negative for a signal."""
-        status = wait_or_kill(self._running(), _STOP_GRACE_S)
+        status = wait_or_kill(self._process, _STOP_GRACE_S)
         for reader in self._readers:
             reader.join(_STOP_GRACE_S)
         return status
 
     def last_words(self) -> str:
         """Why the engine ended, in one sentence: its last message, or the signal that killed it."""
-        return last_words(self._tail, self._running().poll())
+        return last_words(self._tail, self._process.poll())
 
     def message_about(self, name: str) -> str | None:
         """The first of the last messages that speaks of `name`, without the program's name; None if there is none."""
         found = next((line for line in self._tail if name in line), None)
         return found and _PROGRAM.sub("", found)
 
-    @property
-    def trouble(self) -> str | None:
-        """What broke a load that several machines shared, one sentence; None if nothing did."""
-        return None
-
     def machines(self, done: Event | None) -> list[MachineShare]:
         """What each machine of a fleet did of a load; [] where it was one engine here. `done` is the last event."""
         return []
-
-    def _running(self) -> subprocess.Popen[str]:
-        if self._process is None:
-            raise RuntimeError("the engine has not been started")
-        return self._process
 
     def _read_events(self, stream: IO[str]) -> None:
         try:
@@ -222,7 +206,7 @@ class EngineRun:
                     copy.write(line)
                     self.inbox.put((self, line))
         except OSError as error:
-            self._copy_error = cannot_write(self._events_file, error)
+            self.copy_error = cannot_write(self._events_file, error)
         finally:
             self.inbox.put((self, None))
 
@@ -256,7 +240,8 @@ def events_of(runs: Sequence[EngineRun], deadline: float) -> Iterator[tuple[Engi
         if run not in running:  # what it wrote after it was given up
             continue
         if line is None:
-            run.check_copy()
+            if run.copy_error is not None:
+                raise run.copy_error
             running.remove(run)
             yield run, TrialError("the engine did not finish in time and was stopped") if overdue else None
             continue

@@ -109,13 +109,8 @@ def lines_of(stream: IO[str] | None) -> Iterator[str]:
 
 
 def last_words(tail: Sequence[str], status: int | None) -> str:
-    """Why an engine ended, in one sentence: its last message, or the signal that killed it."""
+    """Why an engine ended, in one sentence: its last complaint, else its last line, or the signal that killed it."""
     if status is not None and status < 0:
         return f"the engine was killed by {signal.Signals(-status).name}"
-    return last_message(tail) or f"the engine ended with status {status} and said nothing"
-
-
-def last_message(tail: Sequence[str]) -> str | None:
-    """The last line that complains, else the last one; None if there is none."""
     spoken = [line for line in tail if "error" in line.lower() or "fatal" in line.lower()] or list(tail)
-    return spoken[-1] if spoken else None
+    return spoken[-1] if spoken else f"the engine ended with status {status} and said nothing"

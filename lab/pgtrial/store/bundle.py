@@ -26,7 +26,8 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records import Record
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.tables import fatal_table
+from pgtrial.store.files import reading
+from pgtrial.store.tables import SCHEMAS, fatal_table
 
 SUFFIX = ".tar.xz"
 FORMAT = 1
@@ -61,11 +62,7 @@ _STUDY = tuple(
         r"interruptions/\d+\.json",
         r"voided/[^/]+/void\.json",
         rf"{_TRIAL}/trial\.json",
-        rf"{_TRIAL}/timeline\.parquet",
-        rf"{_TRIAL}/slices\.parquet",
-        rf"{_TRIAL}/waits\.parquet",
-        rf"{_TRIAL}/observed\.parquet",
-        rf"{_TRIAL}/provider\.parquet",
+        *(rf"{_TRIAL}/{table}\.parquet" for table in SCHEMAS),
         rf"{_TRIAL}/latency\.hdr",
     )
 )
@@ -154,12 +151,9 @@ def _part(path: Path, name: str) -> Part:
 
 def _measure(path: Path) -> tuple[int, str]:
     """Size and SHA-256 of a file. Raises StoreError."""
-    try:
-        with path.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            return file.tell(), sha256
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+    with reading(path), path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        return file.tell(), sha256
 
 
 def _add(file: BinaryIO | lzma.LZMAFile, name: str, size: int, source: BinaryIO) -> None:
@@ -192,46 +186,21 @@ def is_bundle(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def open_study(path: Path) -> Iterator[StudyDirectory]:
+def open_study(path: Path, *, head: bool = False) -> Iterator[StudyDirectory]:
     """The study of a directory or of a bundle. Raises StoreError.
 
     All digests of a bundle are checked, and its tables are read by another process first. Its study is unpacked into a
-    private directory, which is removed at the end; files that are not needed for a report are not unpacked.
+    private directory, which is removed at the end; files that are not needed for a report are not unpacked. With `head`
+    it has only what the first parts hold: study file, plan, verdict, scripts. The parts behind these are not read.
     """
     if not path.is_file():
         yield StudyDirectory.open(path)
         return
-    with _unpacked(path) as study:
-        yield study
-
-
-@contextlib.contextmanager
-def open_head(path: Path) -> Iterator[StudyDirectory]:
-    """As open_study, but a bundle's study has only what its first parts hold: study file, plan, verdict, scripts.
-
-    The parts behind these are not read. Raises StoreError, also for a bundle that is cut short.
-    """
-    if not path.is_file():
-        yield StudyDirectory.open(path)
-        return
-    try:
-        with path.open("rb") as file:
-            file.seek(-min(len(_END), path.stat().st_size), os.SEEK_END)
-            whole = file.read() == _END
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
-    if is_bundle(path) and not whole:
-        raise StoreError(f"{path} is cut short; get it again")
-    with _unpacked(path, _HEAD) as study:
-        yield study
-
-
-@contextlib.contextmanager
-def _unpacked(path: Path, kinds: int | None = None) -> Iterator[StudyDirectory]:
-    """The study of a bundle, with the parts of all kinds or of the first so many."""
+    if head:
+        _check_end(path)
     with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
         try:
-            _unpack(path, Path(folder), kinds)
+            _unpack(path, Path(folder), _HEAD if head else None)
             _check_tables(Path(folder))
             yield StudyDirectory.open(Path(folder))
         except StoreError as error:
@@ -239,15 +208,20 @@ def _unpacked(path: Path, kinds: int | None = None) -> Iterator[StudyDirectory]:
             raise StoreError(str(error).replace(folder, str(path))) from error
 
 
+def _check_end(path: Path) -> None:
+    """Raise StoreError for a bundle that is cut short, without reading it."""
+    with reading(path), path.open("rb") as file:
+        file.seek(-min(len(_END), path.stat().st_size), os.SEEK_END)
+        whole = file.read() == _END
+    if is_bundle(path) and not whole:
+        raise StoreError(f"{path} is cut short; get it again")
+
+
 def manifest_of(study: StudyDirectory) -> Manifest | None:
     """The manifest of a study that was unpacked; None for one that was never bundled. Raises StoreError."""
     path = study.path / MANIFEST
-    try:
-        return _manifest(path.read_bytes(), path)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+    with reading(path):
+        return _manifest(path.read_bytes(), path) if path.exists() else None
 
 
 def check_parts(directory: Path, manifest: Manifest) -> None:
@@ -339,11 +313,9 @@ class _Reader:
                 there = False
             self._fail(f"{self._at} is {'altered: its header is another' if there else 'missing'}")
         sha256 = hashlib.sha256()
-        with contextlib.ExitStack() as stack:
-            file = None
-            if target is not None:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                file = stack.enter_context(target.open("xb"))
+        if target is not None:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") if target is not None else contextlib.nullcontext() as file:
             for piece in self._pieces(part.size):
                 sha256.update(piece)
                 if file is not None:
@@ -355,12 +327,10 @@ class _Reader:
     def finish(self) -> None:
         """Check that nothing follows the last part."""
         self._at = "its end"
-        if any(self._read(2 * _BLOCK)):
-            self._fail("something follows its last part")
-        while not self._xz.eof:
-            if self._decompress(1):
-                self._fail("something follows its last part")
-        if self._xz.unused_data or self._file.read(1):
+        more = any(self._read(2 * _BLOCK))
+        while not more and not self._xz.eof:
+            more = bool(self._decompress(1))
+        if more or self._xz.unused_data or self._file.read(1):
             self._fail("something follows its last part")
 
     def _read(self, size: int) -> bytes:

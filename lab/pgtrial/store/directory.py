@@ -6,14 +6,18 @@ lab loses at most the trial that was running, and no trial is there twice.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import itertools
+import json
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import polars as pl
+from pydantic_core import from_json
 
 from pgtrial.model.errors import StoreError
 from pgtrial.model.latencies import Latencies
@@ -29,27 +33,28 @@ from pgtrial.model.units import slug
 from pgtrial.store.files import (
     check_readable,
     damaged,
+    hidden,
+    intact,
+    parse_record,
     read_record,
+    record_at,
     refuse_newer,
     sync_directory,
     sync_tree,
     write_atomically,
+    write_in_folder,
     writing,
 )
-from pgtrial.store.plan_file import PLAN, STUDY, read_plan, write_plan
 from pgtrial.store.running import locked
-from pgtrial.store.tables import (
-    OBSERVED_SCHEMA,
-    PROVIDER_SCHEMA,
-    SLICES_SCHEMA,
-    TIMELINE_SCHEMA,
-    WAITS_SCHEMA,
-    again,
-    committed_per_second,
-    read_frame,
-)
+from pgtrial.store.tables import SCHEMAS, again, committed_per_second, read_frame
 from pgtrial.store.voids import set_aside, unfinished_void
 from pgtrial.store.workloads import FOLDER, digest
+
+PLAN, STUDY = "plan.json", "study.toml"
+
+_KEY = "sha256"
+"""Key of plan.json beside the plan's own: the SHA-256 of study.toml, and of the plan as compact JSON, keys sorted."""
+_CURE_OF_PLAN = "restore it from a copy, or run the study anew"
 
 _PROVIDER = "provider.parquet"
 _PLANS = "statement_plans.json"
@@ -79,7 +84,7 @@ class StudyDirectory:
         for name, text in spec.scripts.items():
             write_atomically(path / FOLDER / name, text)
         frozen = freeze(spec)
-        write_plan(path, plan, frozen)
+        _write_plan(path, plan, frozen)
         # written last: a directory with a study.toml has all that a study needs
         write_atomically(path / STUDY, frozen)
         return cls(path, thaw(frozen).with_scripts(spec.scripts), plan)
@@ -97,12 +102,12 @@ class StudyDirectory:
         except (OSError, ValueError) as error:
             refuse_newer(path / PLAN)
             raise damaged(path / STUDY, error, "restore it from a copy") from error
-        plan = read_plan(path, frozen)
+        plan = _read_plan(path, frozen)
         return cls(path, spec.with_scripts(_read_scripts(path / FOLDER, plan)), plan)
 
     def extend(self, plan: Plan) -> None:
         """Go on by this plan, which adds to the one that is there. Raises StoreError."""
-        write_plan(self.path, plan, (self.path / STUDY).read_bytes().decode())
+        _write_plan(self.path, plan, (self.path / STUDY).read_bytes().decode())
         self.plan = plan
 
     def script(self, workload: str) -> Path | None:
@@ -138,26 +143,23 @@ class StudyDirectory:
 
     def timeline(self, trial: Trial) -> pl.DataFrame:
         """The trial's seconds (columns of TIMELINE_SCHEMA); empty for a failed trial without any. Raises StoreError."""
-        path = self.trial_path(trial) / "timeline.parquet"
-        if not path.exists() and trial.status == "failed":
-            return pl.DataFrame(schema=TIMELINE_SCHEMA)
-        return read_frame(path, TIMELINE_SCHEMA)
+        return self._table(trial, "timeline", may_lack=trial.status == "failed")
 
     def slices(self, trial: Trial) -> pl.DataFrame:
         """The slices of an interleaved trial (columns of SLICES_SCHEMA); empty for other trials. Raises StoreError."""
-        return self._observation(trial, "slices.parquet", SLICES_SCHEMA)
+        return self._table(trial, "slices")
 
     def waits(self, trial: Trial) -> pl.DataFrame:
         """What sessions waited for (columns of WAITS_SCHEMA); empty where it was not observed. Raises StoreError."""
-        return self._observation(trial, "waits.parquet", WAITS_SCHEMA)
+        return self._table(trial, "waits")
 
     def observed(self, trial: Trial) -> pl.DataFrame:
         """Counters by second (columns of OBSERVED_SCHEMA); empty where they were not observed. Raises StoreError."""
-        return self._observation(trial, "observed.parquet", OBSERVED_SCHEMA)
+        return self._table(trial, "observed")
 
     def provider_metrics(self, trial: Trial) -> pl.DataFrame:
         """What the provider measured (columns of PROVIDER_SCHEMA); empty if not imported. Raises StoreError."""
-        return self._observation(trial, _PROVIDER, PROVIDER_SCHEMA)
+        return self._table(trial, "provider")
 
     def has_provider_metrics(self, trial: Trial) -> bool:
         """Whether they have been imported."""
@@ -167,17 +169,15 @@ class StudyDirectory:
         """Store them beside a trial that is there: monitoring knows some minutes after it."""
         file = io.BytesIO()
         metrics.write_parquet(file)
-        self._write(self.trial_path(trial) / _PROVIDER, file.getvalue())
+        write_in_folder(self.trial_path(trial) / _PROVIDER, file.getvalue())
 
     def latencies(self, trial: Trial) -> Latencies | None:
         """The latencies of the measured part; None when the trial has none. Raises StoreError."""
         path = self.trial_path(trial) / "latency.hdr"
         if not path.exists():
             return None
-        try:
+        with intact(path, again(path.parent)):
             return Latencies.read(path.read_text().strip())
-        except (OSError, ValueError) as error:
-            raise damaged(path, error, again(path.parent)) from error
 
     def begin_trial(self, planned: PlannedTrial) -> Path:
         """A fresh hidden directory in which one trial is written before `write_trial` completes it."""
@@ -189,7 +189,7 @@ class StudyDirectory:
 
     def hidden_path(self, planned: PlannedTrial) -> Path:
         """Directory of a trial that is under way."""
-        return _hidden(self.trial_path(planned))
+        return hidden(self.trial_path(planned))
 
     def write_trial(self, trial: Trial) -> Path:
         """Complete the trial begun with `begin_trial`; returns its directory."""
@@ -202,7 +202,7 @@ class StudyDirectory:
         `finish_trials` does the second half after a crash.
         """
         for trial in trials:
-            temporary = _hidden(self.trial_path(trial))
+            temporary = hidden(self.trial_path(trial))
             with writing(temporary):
                 sync_tree(temporary)
             write_atomically(temporary / _RECORD, trial.model_dump_json(indent=1))
@@ -213,7 +213,7 @@ class StudyDirectory:
         complete = {path for path in self.unfinished() if (path / _RECORD).exists()}
         for together in self._groups() if complete else ():
             paths = [self.trial_path(planned) for planned in together]
-            written = [path for path in paths if _hidden(path) in complete]
+            written = [path for path in paths if hidden(path) in complete]
             if all(path in written or path.exists() for path in paths):
                 self._name(written)
 
@@ -239,7 +239,7 @@ class StudyDirectory:
     def _name(self, paths: Sequence[Path]) -> None:
         for path in paths:
             with writing(path):
-                _hidden(path).rename(path)
+                hidden(path).rename(path)
                 sync_directory(path.parent)
 
     def unfinished(self) -> list[Path]:
@@ -255,7 +255,7 @@ class StudyDirectory:
 
     def write_canary(self, canary: Canary) -> None:
         """Store a canary, with the judgement that it carries."""
-        self._write(self.path / "canaries" / f"{canary.number:04d}.json", canary.model_dump_json(indent=1))
+        write_in_folder(self.path / "canaries" / f"{canary.number:04d}.json", canary.model_dump_json(indent=1))
 
     def finish_void(self) -> None:
         """Set aside the block that the newest canary voided, as far as that is not done. Raises StoreError."""
@@ -289,29 +289,29 @@ class StudyDirectory:
 
     def write_facts(self, facts: Facts) -> None:
         """Store what one arm, or one of its deployments, is."""
-        self._write(self._facts_path(facts.arm, facts.deployment), facts.model_dump_json(indent=1))
+        write_in_folder(self._facts_path(facts.arm, facts.deployment), facts.model_dump_json(indent=1))
 
     def audit(self) -> Audit | None:
         """What the facts say about fairness; None before the facts are complete. Raises StoreError."""
         path = self.path / "facts" / "audit.json"
-        return read_record(path, Audit, f"delete {path} and run again") if path.exists() else None
+        return record_at(path, Audit, f"delete {path} and run again")
 
     def write_audit(self, audit: Audit) -> None:
         """Store the audit."""
-        self._write(self.path / "facts" / "audit.json", audit.model_dump_json(indent=1))
+        write_in_folder(self.path / "facts" / "audit.json", audit.model_dump_json(indent=1))
 
     def statement_plans(self) -> StatementPlans | None:
         """Plans of the statements of a replay that got slower; None before they were taken. Raises StoreError."""
         path = self.path / _PLANS
-        return read_record(path, StatementPlans, f"delete {path} and run again") if path.exists() else None
+        return record_at(path, StatementPlans, f"delete {path} and run again")
 
     def write_statement_plans(self, plans: StatementPlans) -> None:
         """Store them."""
-        self._write(self.path / _PLANS, plans.model_dump_json(indent=1))
+        write_in_folder(self.path / _PLANS, plans.model_dump_json(indent=1))
 
     def write_file(self, name: str, data: str | bytes) -> Path:
         """Store a file beside the study, e.g. report.html; returns its path."""
-        self._write(self.path / name, data)
+        write_in_folder(self.path / name, data)
         return self.path / name
 
     def locked(self) -> AbstractContextManager[None]:
@@ -325,14 +325,10 @@ class StudyDirectory:
         name = f"{slug(arm)}{suffix}"
         return self.path / "facts" / (f"{name}.json" if deployment is None else f"{name}/{deployment}.json")
 
-    def _write(self, path: Path, data: str | bytes) -> None:
-        with writing(path):
-            path.parent.mkdir(exist_ok=True)
-        write_atomically(path, data)
-
-    def _observation(self, trial: Trial, name: str, schema: dict[str, pl.DataType]) -> pl.DataFrame:
-        path = self.trial_path(trial) / name
-        return read_frame(path, schema) if path.exists() else pl.DataFrame(schema=schema)
+    def _table(self, trial: Trial, name: str, *, may_lack: bool = True) -> pl.DataFrame:
+        """A table of a trial, without rows where it lacks and may lack. Raises StoreError."""
+        path = self.trial_path(trial) / f"{name}.parquet"
+        return pl.DataFrame(schema=SCHEMAS[name]) if may_lack and not path.exists() else read_frame(path)
 
     def _read_trial(self, path: Path) -> Trial:
         trial = read_record(path / _RECORD, Trial, again(path))
@@ -342,18 +338,45 @@ class StudyDirectory:
         return trial
 
 
-def _hidden(path: Path) -> Path:
-    return path.with_name(f".{path.name}.tmp")
+def _write_plan(directory: Path, plan: Plan, study: str) -> None:
+    """Write the plan of a study whose study.toml has this text. Raises StoreError."""
+    content = json.loads(plan.model_dump_json())
+    content[_KEY] = {PLAN: _digest_of(content), STUDY: digest(study)}
+    write_atomically(directory / PLAN, json.dumps(content, indent=1, ensure_ascii=False))
+
+
+def _read_plan(directory: Path, study: str) -> Plan:
+    """The plan of a study whose study.toml has this text. Raises StoreError if either was changed since it was written.
+
+    A plan that was written before there were digests is not checked.
+    """
+    path = directory / PLAN
+    with intact(path, _CURE_OF_PLAN):
+        content = from_json(path.read_bytes())
+        expected = content.pop(_KEY, None) if isinstance(content, dict) else None
+    plan = parse_record(path, json.dumps(content), Plan, _CURE_OF_PLAN)
+    if expected is not None:
+        found = {PLAN: _digest_of(content), STUDY: digest(study)}
+        for name, actual in found.items():
+            if not isinstance(expected, dict) or expected.get(name) != actual:
+                raise StoreError(
+                    f"{directory / name} was changed after the study began (its SHA-256 differs from the one in "
+                    f"{PLAN}); {_CURE_OF_PLAN}"
+                )
+    return plan
+
+
+def _digest_of(content: dict[str, Any]) -> str:
+    compact = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(compact.encode()).hexdigest()
 
 
 def _read_scripts(folder: Path, plan: Plan) -> dict[str, str]:
     """The texts of the planned scripts. Raises StoreError for one that is not as it was planned."""
     texts: dict[str, str] = {}
     for name, expected in plan.scripts.items():
-        try:
+        with intact(folder / name, "restore it from a copy"):
             texts[name] = (folder / name).read_bytes().decode()
-        except (OSError, ValueError) as error:
-            raise damaged(folder / name, error, "restore it from a copy") from error
         if digest(texts[name]) != expected:
             raise StoreError(
                 f"{folder / name} is not the script that was planned; restore it from a copy, or run a study of its own"

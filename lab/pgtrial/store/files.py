@@ -20,10 +20,13 @@ _R = TypeVar("_R", bound=Record)
 
 def read_record(path: Path, kind: type[_R], cure: str) -> _R:
     """A record from its file. Raises StoreError."""
-    try:
+    with intact(path, cure):
         return parse_record(path, path.read_text(), kind, cure)
-    except (OSError, UnicodeDecodeError) as error:
-        raise damaged(path, error, cure) from error
+
+
+def record_at(path: Path, kind: type[_R], cure: str) -> _R | None:
+    """As read_record; None if there is no such file."""
+    return read_record(path, kind, cure) if path.exists() else None
 
 
 def parse_record(path: Path, text: str, kind: type[_R], cure: str) -> _R:
@@ -31,31 +34,22 @@ def parse_record(path: Path, text: str, kind: type[_R], cure: str) -> _R:
     try:
         record = kind.model_validate_json(text)
     except ValidationError as error:
-        _refuse_newer(path, text)
+        refuse_newer(path)
         raise damaged(path, error, cure) from error
-    if (version := getattr(record, "format", FORMAT)) > FORMAT:
-        raise _newer(path, version)
+    _check_format(path, getattr(record, "format", FORMAT))
     return record
 
 
 def refuse_newer(path: Path) -> None:
     """Raise StoreError if this file holds a record of a newer format; one that cannot be read is of no format."""
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        _refuse_newer(path, path.read_text())
+    with contextlib.suppress(OSError, ValueError):
+        content = from_json(path.read_bytes())
+        _check_format(path, content.get("format") if isinstance(content, dict) else None)
 
 
-def _refuse_newer(path: Path, text: str) -> None:
-    try:
-        content = from_json(text)
-    except ValueError:
-        return
-    version = content.get("format") if isinstance(content, dict) else None
+def _check_format(path: Path, version: object) -> None:
     if isinstance(version, int) and version > FORMAT:
-        raise _newer(path, version)
-
-
-def _newer(path: Path, version: int) -> StoreError:
-    return StoreError(f"{path} was written by a newer pgtrial (format {version}); upgrade")
+        raise StoreError(f"{path} was written by a newer pgtrial (format {version}); upgrade")
 
 
 def check_readable(study: Path) -> None:
@@ -86,6 +80,15 @@ def damaged(path: Path, error: Exception, cure: str) -> StoreError:
     return StoreError(f"{path} is damaged or missing ({first_line(error)}); {cure}")
 
 
+@contextlib.contextmanager
+def intact(path: Path, cure: str) -> Iterator[None]:
+    """Whatever inside shows that a file cannot be read is a StoreError."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise damaged(path, error, cure) from error
+
+
 def first_line(error: Exception) -> str:
     """What an error says, in one line."""
     if isinstance(error, ValidationError):
@@ -97,9 +100,14 @@ def first_line(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
+def hidden(path: Path) -> Path:
+    """Where a file or directory is until it is complete."""
+    return path.with_name(f".{path.name}.tmp")
+
+
 def write_atomically(path: Path, data: str | bytes) -> None:
     """Replace `path` by `data` so that a crash leaves the old file or the new one. Raises StoreError."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = hidden(path)
     with writing(path):
         with temporary.open("wb") as file:
             file.write(data.encode() if isinstance(data, str) else data)
@@ -107,6 +115,13 @@ def write_atomically(path: Path, data: str | bytes) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
         sync_directory(path.parent)
+
+
+def write_in_folder(path: Path, data: str | bytes) -> None:
+    """As write_atomically; the folder is made where it is not there. Raises StoreError."""
+    with writing(path):
+        path.parent.mkdir(exist_ok=True)
+    write_atomically(path, data)
 
 
 def sync_tree(directory: Path) -> None:
@@ -135,6 +150,15 @@ def cannot_write(path: Path, error: OSError) -> StoreError:
 
 
 @contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """An OSError inside is a StoreError about `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
     """An OSError inside is a StoreError about `path`."""
     try:
@@ -149,7 +173,7 @@ def new_file(path: Path) -> Iterator[Path]:
 
     A file with the same bytes may be there already. Nothing is left behind by an error.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = hidden(path)
     try:
         yield temporary
         with temporary.open("rb") as file:

@@ -18,7 +18,7 @@ from pydantic_core import from_json
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records import Record
 from pgtrial.model.records.machine import Certificate, Certificates, Conditions, Noise, NoiseRecord, Selftest
-from pgtrial.store.files import first_line, read_record, write_atomically
+from pgtrial.store.files import first_line, record_at, write_atomically
 
 if TYPE_CHECKING:  # to read trials takes libraries that a look at the state directory does without
     from pgtrial.store.directory import StudyDirectory
@@ -28,7 +28,6 @@ NOISE = "noise.json"
 _OWN = "certificate.json"
 _SELFTEST = "selftest.json"
 
-_R = TypeVar("_R", bound=Record)
 _Shared = TypeVar("_Shared", NoiseRecord, Certificates)
 
 
@@ -71,16 +70,13 @@ def keep_certificate(path: Path, certificate: Certificate) -> None:
     Raises StoreError if the record is newer or cannot be written. The caller keeps other labs from writing.
     """
 
-    def with_it(record: Certificates) -> Certificates:
-        others = [each for each in record.certificates if each.servers != certificate.servers]
-        return Certificates(certificates=[certificate, *others])
-
-    _change_shared(path, Certificates, with_it)
+    others = [each for each in _to_change(path, Certificates).certificates if each.servers != certificate.servers]
+    _replace(path, Certificates(certificates=[certificate, *others]))
 
 
 def study_certificate(study: StudyDirectory) -> Certificate | None:
     """The certificate that a study keeps; None: the machine had none. Raises StoreError."""
-    return _own(study, _OWN, Certificate, "delete it, or restore it from a copy")
+    return record_at(study.path / _OWN, Certificate, "delete it, or restore it from a copy")
 
 
 def write_certificate(study: StudyDirectory, certificate: Certificate) -> Path:
@@ -90,17 +86,12 @@ def write_certificate(study: StudyDirectory, certificate: Certificate) -> Path:
 
 def selftest_in(study: StudyDirectory) -> Selftest | None:
     """How the arms of a self-test differ; None: the study is another one. Raises StoreError."""
-    return _own(study, _SELFTEST, Selftest, "run `pgtrial selftest` anew")
+    return record_at(study.path / _SELFTEST, Selftest, "run `pgtrial selftest` anew")
 
 
 def write_selftest(study: StudyDirectory, selftest: Selftest) -> None:
     """Store how the arms of a self-test differ. Raises StoreError."""
     study.write_file(_SELFTEST, selftest.model_dump_json(indent=1) + "\n")
-
-
-def _own(study: StudyDirectory, name: str, kind: type[_R], cure: str) -> _R | None:
-    path = study.path / name
-    return read_record(path, kind, cure) if path.exists() else None
 
 
 _KEPT = 100
@@ -122,11 +113,9 @@ def keep_noise(path: Path, noise: Noise) -> None:
     Raises StoreError if the record is newer or cannot be written. The caller keeps other labs from writing.
     """
 
-    def with_it(record: NoiseRecord) -> NoiseRecord:
-        others = [each for each in record.studies if (each.study, each.created) != (noise.study, noise.created)]
-        return NoiseRecord(studies=[*others, noise][-_KEPT:])
-
-    _change_shared(path, NoiseRecord, with_it)
+    studies = _to_change(path, NoiseRecord).studies
+    others = [each for each in studies if (each.study, each.created) != (noise.study, noise.created)]
+    _replace(path, NoiseRecord(studies=[*others, noise][-_KEPT:]))
 
 
 def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:
@@ -172,18 +161,19 @@ def _read_shared(path: Path, kind: type[_Shared], writer: str) -> _Shared:
         raise StoreError(f"{path} is ignored: it is damaged ({why}); {writer} begins it anew") from error
 
 
-def _change_shared(path: Path, kind: type[_Shared], change: Callable[[_Shared], _Shared]) -> None:
-    """Replace the record by what `change` makes of it. A damaged record is begun anew.
-
-    Raises StoreError if the record is newer or cannot be written. The caller keeps other labs from writing.
-    """
+def _to_change(path: Path, kind: type[_Shared]) -> _Shared:
+    """The record that is to be changed, an empty one in place of a damaged one. Raises StoreError if it is newer."""
     try:
-        before = _read_shared(path, kind, "this")
+        return _read_shared(path, kind, "this")
     except _NewerRecord:
         raise
     except StoreError:
-        before = kind()
+        return kind()
+
+
+def _replace(path: Path, record: Record) -> None:
+    """Write a record. Raises StoreError."""
     try:
-        write_atomically(path, change(before).model_dump_json(indent=1))
+        write_atomically(path, record.model_dump_json(indent=1))
     except StoreError as error:
         raise StoreError(f"{path} cannot be written ({getattr(error.__cause__, 'strerror', error)})") from error

@@ -184,7 +184,7 @@ def _sentence(kind: str, location: Sequence[int | str], message: str) -> str:
         where = f" in [{'.'.join(map(str, path))}]" if path else ""
         noun = "key" if path else "section or key"
         return f"unknown {noun} {key!r}{where}; {_known_keys(path, key)}"
-    if location == ("arms",) or (location and location[0] == "arms" and len(location) == 1):
+    if location == ("arms",):
         return "a study needs at least two arms; write [arms.NAME] once for each, the baseline first"
     return f"{_where(location)}: {message[:1].lower()}{message[1:]}"
 

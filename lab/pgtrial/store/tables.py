@@ -54,13 +54,23 @@ PROVIDER_SCHEMA: dict[str, pl.DataType] = {**OBSERVED_SCHEMA, "span_s": pl.Int64
 """Columns of provider.parquet: the mean that a provider's monitoring has for the `span_s` seconds from a second on."""
 
 
-def read_frame(path: Path, schema: dict[str, pl.DataType]) -> pl.DataFrame:
+SCHEMAS = {
+    "timeline": TIMELINE_SCHEMA,
+    "slices": SLICES_SCHEMA,
+    "waits": WAITS_SCHEMA,
+    "observed": OBSERVED_SCHEMA,
+    "provider": PROVIDER_SCHEMA,
+}
+"""The tables that a trial may have, by the names of their files."""
+
+
+def read_frame(path: Path) -> pl.DataFrame:
     """A table of a trial. Raises StoreError."""
     try:
         frame = pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise damaged(path, error, again(path.parent)) from error
-    if frame.schema != pl.Schema(schema):
+    if frame.schema != pl.Schema(SCHEMAS[path.stem]):
         raise damaged(path, ValueError(f"other columns than those of a {path.stem}"), again(path.parent))
     return frame
 
@@ -99,11 +109,6 @@ def again(trial: Path) -> str:
 
 def committed_per_second(timeline: pl.DataFrame) -> list[int]:
     """Committed transactions of each second of the measured part; a second without a row had none."""
-    measured = timeline.filter(pl.col("phase") == "measure")
-    if measured.is_empty():
-        return []
-    seconds = [int(second) for second in measured["second"]]
-    committed = [0] * (max(seconds) + 1)
-    for second, transactions in zip(seconds, measured["transactions"], strict=True):
-        committed[second] += int(transactions)
-    return committed
+    measured = timeline.filter(pl.col("phase") == "measure").group_by("second").agg(pl.col("transactions").sum())
+    committed: dict[int, int] = dict(measured.iter_rows())
+    return [committed.get(second, 0) for second in range(max(committed, default=-1) + 1)]

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pgtrial.model.records.disturbances import Canary, InterruptedTrial, Interruption, Judgement, Void
-from pgtrial.store.files import read_record, sync_directory, write_atomically, writing
+from pgtrial.store.files import hidden, read_record, sync_directory, write_atomically, write_in_folder, writing
 
 VOIDED = "voided"
 
@@ -31,17 +31,17 @@ def set_aside(root: Path, judgement: Judgement, canaries: Sequence[Canary], tria
     Any step may be the last one before a crash; the same call then goes on from there.
     """
     final = _final(root, judgement)
-    hidden = final.with_name(f".{final.name}.tmp")
+    temporary = hidden(final)
     with writing(final):
-        hidden.mkdir(parents=True, exist_ok=True)
+        temporary.mkdir(parents=True, exist_ok=True)
         for trial in trials:
             if trial.exists():
-                trial.rename(hidden / trial.name)
+                trial.rename(temporary / trial.name)
         concerned = [canary for canary in canaries if canary.number == judgement.before or canary.judged == judgement]
         void = Void(reason=judgement.reason, judgement=judgement, canaries=concerned)
-        write_atomically(hidden / "void.json", void.model_dump_json(indent=1))
+        write_atomically(temporary / "void.json", void.model_dump_json(indent=1))
         sync_directory(root / "trials")
-        hidden.rename(final)
+        temporary.rename(final)
         sync_directory(final.parent)
 
 
@@ -64,6 +64,4 @@ def note_interruption(root: Path, how: str, trials: Sequence[InterruptedTrial]) 
     noted = datetime.now(UTC).isoformat(timespec="milliseconds")
     interruption = Interruption(number=number, noted=noted, how=how, trials=list(trials))
     path = root / "interruptions" / f"{number:04d}.json"
-    with writing(path):
-        path.parent.mkdir(exist_ok=True)
-    write_atomically(path, interruption.model_dump_json(indent=1))
+    write_in_folder(path, interruption.model_dump_json(indent=1))

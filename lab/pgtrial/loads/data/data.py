@@ -179,7 +179,7 @@ def prefilled_wal_mb(data: Data) -> int:
 
 
 def needed_mb(data: Data, *, templates: int = 1, copies: int = 1) -> int:
-    """Megabytes to load and to run: the template, one copy of it, and the WAL of loading or of a trial."""
+    """Megabytes to load and to run: the templates, their copies, and the WAL of loading or of a trial."""
     return (templates + copies) * (CLUSTER_MB + data.mb + prefilled_wal_mb(data)) + wal_mb(data)
 
 

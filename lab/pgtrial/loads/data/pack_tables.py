@@ -14,7 +14,7 @@ from pgtrial.loads.data_makers import DataMaker, OnLine
 from pgtrial.loads.sql_files import SqlFiles, names_in
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import ArmError, one_line
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.plan import LoadPoint, PackLoad
 from pgtrial.model.study.packs import DATA, ROWS, SCHEMA, pack_files, read_pack
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.workloads import digest
@@ -48,7 +48,7 @@ class PackTables(MarkedTables):
         pack = read_pack(load.name, files)
         shaping = {file: text for file, text in files.items() if file in (SCHEMA, DATA) or file.endswith(ROWS)}
         used = {word for name in (SCHEMA, DATA) for word in names_in(shaping.get(name, ""))}
-        variables = {name: text for name, text in variables_of(point).items() if name in used - {"mix"}}
+        variables = {name: text for name, text in _variables_of(load, point.scale).items() if name in used - {"mix"}}
         return cls(
             load.name,
             point.scale,
@@ -130,10 +130,9 @@ def sql_files(spec: StudySpec, point: LoadPoint) -> SqlFiles | None:
     """The files of the pack that a load point has, with its variables; None: its workload is no pack."""
     if point.pack is None:
         return None
-    return SqlFiles(point.pack.name, pack_files(point.pack.name, spec.scripts), variables_of(point))
+    return SqlFiles(point.pack.name, pack_files(point.pack.name, spec.scripts), _variables_of(point.pack, point.scale))
 
 
-def variables_of(point: LoadPoint) -> dict[str, str]:
+def _variables_of(load: PackLoad, scale: int) -> dict[str, str]:
     """The values that SQL files of a pack have filled in: its variables, the scale and the name of the mix."""
-    load = point.pack
-    return {} if load is None else {**load.variables, "scale": str(point.scale), "mix": load.mix or ""}
+    return {**load.variables, "scale": str(scale), "mix": load.mix or ""}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from pgtrial.loads.data_makers import DataOrder, OnLine
@@ -157,11 +157,9 @@ class Fleet(LoadMaker):
         while True:
             for member in [member for member in self._members if member.lost is not None]:
                 self._part_with(member, report)
-            try:
+            with suppress(MachineLost):
                 self._set_clocks()
-            except MachineLost:
-                continue
-            break
+                break
         notes = [doubt] if (doubt := self._doubt()) is not None else []
         if not self._gone:
             return notes

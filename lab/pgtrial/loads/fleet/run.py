@@ -61,7 +61,6 @@ class FleetRun(EngineRun):
         ]
         self._one_at_a_time = threading.RLock()
         self._planned: float | None = None
-        self._trouble: str | None = None
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -71,14 +70,13 @@ class FleetRun(EngineRun):
                 for carrier in self._carriers:
                     carrier.start()
         except BaseException:
-            self._stop()
-            self.end_input()
-            super().__exit__()
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *raised: object) -> None:
         self._stop()
+        self.end_input()
         super().__exit__(*raised)
 
     @property
@@ -102,11 +100,6 @@ class FleetRun(EngineRun):
         for part in self._parts:
             if not part.over:
                 part.engine.interrupt()
-
-    @property
-    def trouble(self) -> str | None:
-        """What went wrong first, with the machine's name."""
-        return self._trouble
 
     def message_about(self, name: str) -> str | None:
         """The first of the engines' last messages that contains `name`, a path here; None if there is none."""
@@ -185,7 +178,7 @@ class FleetRun(EngineRun):
         with self._one_at_a_time:
             part.over = True
             if not part.done:
-                self._trouble = self._trouble or reason
+                self.trouble = self.trouble or reason
                 self.interrupt()
             # the merger may end with this, and the load with it
             self.feed(f"{part.index}\t\n")

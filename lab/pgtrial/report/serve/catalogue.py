@@ -22,7 +22,7 @@ from pgtrial.model.records.results import StudyResult
 from pgtrial.model.units import plural, slug
 from pgtrial.report.brief import brief
 from pgtrial.report.data import StudyData, read_data
-from pgtrial.store.bundle import SUFFIX, is_bundle, open_head, open_study
+from pgtrial.store.bundle import SUFFIX, is_bundle, open_study
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import check_listed
 from pgtrial.store.running import is_running
@@ -188,7 +188,7 @@ def _time(path: Path) -> tuple[int, int] | None:
 def _glance(path: Path, stamp: Hashable) -> Glance:
     """A line of the list; `stamp` is that of the study, so that what is kept is of the files as they are."""
     try:
-        with open_head(path) as study:
+        with open_study(path, head=True) as study:
             return _seen(path, study)
     except (PgtrialError, OSError) as error:
         sentence = _unreadable(path, error) if isinstance(error, OSError) else str(error)
