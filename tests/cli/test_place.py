@@ -29,7 +29,7 @@ def spec(clients=8, **study):
 def complete(study):
     for planned in study.plan.trials:
         study.begin_trial(planned)
-        study.write_trial(completed_trial(study, planned))
+        study.write_trials([completed_trial(study, planned)])
 
 
 def test_the_same_unfinished_study_is_taken_up():
@@ -149,7 +149,7 @@ def test_a_study_that_has_to_stop_says_what_is_stored_and_how_to_go_on(monkeypat
         conduct.conduct(study, study.spec)
     first = study.plan.trials[0]
     study.begin_trial(first)
-    study.write_trial(completed_trial(study, first))
+    study.write_trials([completed_trial(study, first)])
     expected = f"arms.a: cannot connect; 1 of 2 trials are stored, and when that is mended .* pgtrial run {study.path}$"
     with pytest.raises(ArmError, match=expected):
         conduct.conduct(study, study.spec)

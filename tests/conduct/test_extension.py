@@ -216,7 +216,7 @@ def test_more_blocks_take_a_real_study_from_undecided_to_a_verdict(tmp_path):
         pl.DataFrame(schema=TIMELINE_SCHEMA).write_parquet(directory / "timeline.parquet")
         trial = completed_trial(study, planned_trial)
         slow = trial.measured.model_copy(update={"transactions": 15 + trial.block, "tps": 3 + trial.block / 5})
-        study.write_trial(trial if trial.arm == "index" else trial.model_copy(update={"measured": slow}))
+        study.write_trials([trial if trial.arm == "index" else trial.model_copy(update={"measured": slow})])
     assert read_data(study).result.primary[0].verdict == "undecided"
     assert run_command(str(study.path), blocks=1) == 0
     again = StudyDirectory.open(study.path)

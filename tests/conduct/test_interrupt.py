@@ -14,8 +14,8 @@ import pytest
 
 from pgtrial.conduct.settle import Checkpoint
 from pgtrial.evidence.observe.sampler import Sampler
-from pgtrial.loads.data_makers import ENGINE_HERE, DataOrder
 from pgtrial.loads.engine import EngineRun
+from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder
 from pgtrial.machines.interrupt import Interrupted, held_off, interruptible
 
 

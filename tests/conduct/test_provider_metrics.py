@@ -54,7 +54,7 @@ def store_trials(study: StudyDirectory, *, events: bool = True) -> None:
         pl.DataFrame(schema=TIMELINE_SCHEMA).write_parquet(directory / "timeline.parquet")
         trial = completed_trial(study, planned)
         measured = trial.measured.model_copy(update={"duration_s": DURATION_S})
-        study.write_trial(trial.model_copy(update={"ended": ended, "measured": measured}))
+        study.write_trials([trial.model_copy(update={"ended": ended, "measured": measured})])
 
 
 @pytest.fixture

@@ -302,7 +302,7 @@ def store_blocks(study: StudyDirectory, blocks: int, speeds: dict[str, float]) -
         )
         timeline = pl.DataFrame(schema=TIMELINE_SCHEMA)
         timeline.write_parquet(study.begin_trial(planned) / "timeline.parquet")
-        study.write_trial(trial.model_copy(update={"measured": measured}))
+        study.write_trials([trial.model_copy(update={"measured": measured})])
 
 
 def test_a_running_study_tells_what_it_can_find_and_keeps_its_noise_for_the_next_one(tmp_path, state_root):

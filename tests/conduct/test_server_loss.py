@@ -161,7 +161,7 @@ def test_a_throttled_server_is_told_as_two_levels_and_never_as_their_average(tmp
     measured = study.trial_path(trial).rename(tmp_path / "measured")
     for planned in (first, second):
         shutil.copytree(measured, study.begin_trial(planned), dirs_exist_ok=True)
-        study.write_trial(shown.model_copy(update={"index": planned.index, "arm": planned.arm}))
+        study.write_trials([shown.model_copy(update={"index": planned.index, "arm": planned.arm})])
     build_report(study)
     table = level_table(read_data(study))
     told = [row[table.heads.index("median tps")] for row in table.rows]

@@ -51,7 +51,7 @@ def run(study, read, listener=lambda event: None):
             continue
         watch.before(step.block, study.trials())
         study.begin_trial(step)
-        study.write_trial(completed_trial(study, step))
+        study.write_trials([completed_trial(study, step)])
         order.append(step.index)
     return order
 
@@ -126,7 +126,7 @@ def test_a_lab_that_goes_on_between_blocks_takes_a_fresh_canary_and_within_a_blo
     Watch(study, read, lambda event: None).before(0, study.trials())
     assert len(study.canaries()) == REFERENCE + 1
     study.begin_trial(study.plan.trials[0])
-    study.write_trial(completed_trial(study, study.plan.trials[0]))
+    study.write_trials([completed_trial(study, study.plan.trials[0])])
     Watch(study, read, lambda event: None).before(0, study.trials())
     assert len(study.canaries()) == REFERENCE + 1
 

@@ -13,7 +13,7 @@ from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.data.pgbench_tables import tables_order
 from pgtrial.loads.data.sysbench_tables import sysbench_order
 from pgtrial.loads.data.task_table import table_a_order
-from pgtrial.loads.data_makers import ENGINE_HERE
+from pgtrial.loads.load_makers import ENGINE_HERE
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arms import make_arms
 from tests.conftest import require_engine, require_server

@@ -71,7 +71,7 @@ def write_study(
         if slices is not None:
             rows = [row.model_dump() for row in slices[trial.index]]
             pl.DataFrame(rows, schema=SLICES_SCHEMA).write_parquet(where / "slices.parquet")
-        directory.write_trial(trial)
+        directory.write_trials([trial])
     for arm in plan.arms:
         directory.write_facts(facts(arm).model_copy(update={"deployment": 0 if plan.deployments > 1 else None}))
     directory.write_audit(audit)

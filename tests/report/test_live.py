@@ -84,7 +84,7 @@ def test_trials_are_analysed_when_a_block_is_complete(study, monkeypatch):
             trial = run(study.plan, noisy({}))[index]
             where = study.begin_trial(study.plan.trials[index])
             shutil.copy(next(study.path.glob("trials/0000-*/timeline.parquet")), where)
-            study.write_trial(trial)
+            study.write_trials([trial])
         assert (live.look().blocks, live.look().stored) == (3, 7)
     assert len(read) == 2
 

@@ -161,7 +161,7 @@ class TestList:
             assert catalogue.studies()[0].words == ["running"]
         where = study.begin_trial(plan.trials[4])
         shutil.copy(study.trial_path(trials[0]) / "timeline.parquet", where)
-        study.write_trial(trials[4])
+        study.write_trials([trials[4]])
         assert catalogue.studies()[0].words == ["unfinished"]
         with study.locked():
             assert catalogue.studies()[0].words == ["running"]

@@ -81,7 +81,7 @@ def _begin(study: StudyDirectory, trial: Trial, seconds: int) -> None:
 def _end(study: StudyDirectory, trial: Trial) -> None:
     where = study.begin_trial(study.plan.trials[trial.index])
     timeline(trial).write_parquet(where / "timeline.parquet")
-    study.write_trial(trial)
+    study.write_trials([trial])
 
 
 def test_a_study_is_followed_while_it_is_written(browser, tmp_path):

@@ -49,7 +49,7 @@ def study(tmp_path_factory):
         (trial / "latency.hdr").write_text(encoded(100, 200, 300) + "\n")
         for name in RAW:
             (trial / name).write_text(f"{name} of {planned.index}\n")
-        study.write_trial(completed_trial(study, planned))
+        study.write_trials([completed_trial(study, planned)])
     for arm in study.plan.arms:
         study.write_facts(Facts(arm=arm, collected="2026-11-20T14:12:00Z", facts={"cpu": {"cores": 2}}))
     study.write_audit(Audit(findings=[]))

@@ -31,7 +31,8 @@ def store(study, index, **changes):
     pl.DataFrame(rows, schema=TIMELINE_SCHEMA, orient="row").write_parquet(directory / "timeline.parquet")
     (directory / "latency.hdr").write_text(encoded(100, 200, 300) + "\n")
     trial = completed_trial(study, planned).model_copy(update=changes)
-    return study.write_trial(trial), trial
+    study.write_trials([trial])
+    return study.trial_path(trial), trial
 
 
 def test_what_is_stored_reads_back_the_same(study):
@@ -95,7 +96,7 @@ def _write_trials(path, timeline):
     study = StudyDirectory.open(path)
     for planned in study.plan.trials:
         (study.begin_trial(planned) / "timeline.parquet").write_bytes(timeline)
-        study.write_trial(completed_trial(study, planned))
+        study.write_trials([completed_trial(study, planned)])
 
 
 def test_a_writer_killed_at_any_moment_leaves_whole_trials_only(study, tmp_path):

@@ -27,7 +27,7 @@ def study(tmp_path):
     for planned in study.plan.trials[:4]:
         directory = study.begin_trial(planned)
         (directory / "engine.jsonl").write_text(f"{planned.index}\n")
-        study.write_trial(completed_trial(study, planned))
+        study.write_trials([completed_trial(study, planned)])
     for canary in references([reading()] * 6, next_block=1):
         study.write_canary(canary)
     judged = Judgement(block=1, attempt=1, before=5, outcome="void", reason="the canary was off")
@@ -99,7 +99,7 @@ def test_a_crash_at_any_step_is_made_good_at_the_next_start(study, monkeypatch, 
 def test_finishing_twice_leaves_the_block_that_was_run_again_alone(study):
     study.finish_void()
     study.begin_trial(study.plan.trials[2])
-    study.write_trial(completed_trial(study, study.plan.trials[2]))
+    study.write_trials([completed_trial(study, study.plan.trials[2])])
     study.finish_void()
     assert [trial.index for trial in study.trials()] == [0, 1, 2]
 
@@ -109,7 +109,7 @@ def test_a_block_can_be_voided_twice(study):
     for planned in study.plan.trials[2:4]:
         directory = study.begin_trial(planned)
         (directory / "engine.jsonl").write_text("again\n")
-        study.write_trial(completed_trial(study, planned))
+        study.write_trials([completed_trial(study, planned)])
     judged = Judgement(block=1, attempt=2, before=6, outcome="void", reason="again")
     study.write_canary(Canary(number=7, role="after", next_block=1, reading=reading(), judged=judged))
     study.finish_void()

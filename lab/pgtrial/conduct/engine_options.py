@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
-from pgtrial.loads.data.sysbench_tables import lua_environment
 from pgtrial.loads.engine import AT_A_WORD, FrontEnd, refusal_by_sysbench
 from pgtrial.loads.load_makers import Each
+from pgtrial.loads.process import lua_environment
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import LoadPoint, PackLoad
 from pgtrial.model.study.load_section import LoadSection

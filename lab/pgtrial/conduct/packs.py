@@ -12,7 +12,7 @@ from pathlib import Path
 from pgtrial.conduct.engine_options import pack_options
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pack_tables import sql_files
-from pgtrial.loads.data_makers import ENGINE_HERE, DataOrder
+from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder
 from pgtrial.loads.process import engine_path
 from pgtrial.loads.sql_files import SqlFiles
 from pgtrial.loads.target import Target, value

@@ -21,7 +21,7 @@ from pgtrial.conduct.run_trial import Steps, WhileServed, now, record, steps_of,
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pack_tables import sql_files
 from pgtrial.loads.engine import EngineRun, Event, Inbox, events_of
-from pgtrial.loads.load_makers import LoadMaker
+from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
 from pgtrial.machines.journal import HostJournal
 from pgtrial.machines.machine import LOCAL, HostTrouble
 from pgtrial.model.errors import ArmError, StoreError, TrialError
@@ -54,7 +54,7 @@ def run_trials(
     `while_served` is called after the load of a trial that did not fail, with the server still running. Raises
     ArmError, StudyError and StoreError for what must stop the study; once the loads have ended they are stored first.
     """
-    maker = maker or LoadMaker()
+    maker = maker or ENGINE_HERE
     notes = maker.ready(lambda text: listener(Preparing(text)))
     inbox: Inbox = queue.SimpleQueue()
     turns = _turns(study.plan, planned)

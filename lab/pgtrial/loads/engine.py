@@ -227,14 +227,13 @@ def events_of(runs: Sequence[EngineRun], deadline: float) -> Iterator[tuple[Engi
         try:
             run, line = running[0].inbox.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
-            for late in running:
-                if overdue:
+            if overdue:
+                for late in running:
                     late.kill()
                     yield late, TrialError("the engine did not finish in time and was killed")
-                else:
-                    late.interrupt()
-            if overdue:
                 return
+            for late in running:
+                late.interrupt()
             overdue, deadline = True, time.monotonic() + _STOP_GRACE_S
             continue
         if run not in running:  # what it wrote after it was given up
@@ -279,10 +278,9 @@ def server_options(env: Mapping[str, str]) -> list[str]:
 
 
 def _parse(line: str) -> Event:
-    try:
+    event = None
+    with suppress(ValueError):
         event = json.loads(line)
-    except ValueError:
-        event = None
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
         raise TrialError(f"the engine wrote a line that is no event: {line.strip()[:120]!r}")
     if event["event"] == "hello" and event.get("protocol") != PROTOCOL:

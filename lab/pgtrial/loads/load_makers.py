@@ -1,20 +1,27 @@
-"""A load as a trial asks for it, and who makes it: one engine on this machine, or a fleet."""
+"""Loads and data as a study asks for them, and who makes them: one engine on this machine, or a fleet."""
 
 from __future__ import annotations
 
+import collections
 import os
-from collections.abc import Callable, Iterator, Sequence
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.loads.data.sysbench_tables import lua_environment
-from pgtrial.loads.data_makers import DataMaker, OnLine
 from pgtrial.loads.engine import AT_A_WORD, EngineRun, FrontEnd, Inbox, load_command
-from pgtrial.loads.target import Target
+from pgtrial.loads.process import TAIL_LINES, begun, last_words, lines_of, lua_environment
+from pgtrial.loads.target import KEEPALIVES, Target
 from pgtrial.machines.cpus import parse_cpus, running_on, usable_cpus
+from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import LOCAL
-from pgtrial.model.errors import StudyError
+from pgtrial.model.errors import ArmError, StudyError
+
+_UNANSWERED_MS = 300_000
+"""So long may rows be under way: a server may well stop reading for a while when its disk is slow."""
+
+OnLine = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,23 @@ class LoadOrder:
         return load_command(self.front_end, self.options(each), self.variables)
 
 
-class LoadMaker(DataMaker):
+@dataclass(frozen=True)
+class DataOrder:
+    """A command of the engine that makes data, which ends when the data is there."""
+
+    what: str
+    """For messages: `loading the tables at scale 10`."""
+    command: Sequence[str]
+    """The words after the engine's path, the front end first. Engines that share the order get `--shard` after that."""
+    env: Mapping[str, str] = field(repr=False)
+    """PG* values of the server, with its password, and what else the engine has to find in its environment."""
+    most_parts: int = 1
+    """How many engines can share it, at most."""
+    folder: Path | None = None
+    """Where the files are that the command and the environment speak of."""
+
+
+class LoadMaker:
     """Who makes the loads of a study, and its data: one engine on this machine, unless a fleet does."""
 
     @property
@@ -91,10 +114,52 @@ class LoadMaker(DataMaker):
     def started(self, order: LoadOrder) -> Iterator[EngineRun]:
         """A load from its start to its end. Raises TrialError, and ArmError for what no repetition mends."""
         command = order.command(Each())
-        load = EngineRun(
-            command, order.variables, events_file=order.events_file, inbox=order.inbox, fed=AT_A_WORD in command
-        )
+        fed = AT_A_WORD in command
+        load = EngineRun(command, order.variables, events_file=order.events_file, inbox=order.inbox, fed=fed)
         with ExitStack() as stack:
             with running_on(order.cpus):
                 run = stack.enter_context(load)
             yield run
+
+    @property
+    def engines(self) -> int:
+        """How many engines share what can be shared."""
+        return 1
+
+    def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
+        """Make data, each line on its progress going to `on_line`. Raises ArmError."""
+        tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
+        with ExitStack() as stack:
+            with held_off():
+                process = stack.enter_context(begun(order.command, order.env, stderr=subprocess.STDOUT))
+                stack.callback(process.kill)
+            for line in lines_of(process.stdout):
+                tail.append(line)
+                if on_line is not None and is_progress(line):
+                    on_line(line)
+            process.wait()
+        if process.returncode != 0:
+            raise ArmError(f"{order.what} failed: {last_words(tail, process.returncode)}")
+
+
+ENGINE_HERE = LoadMaker()
+"""Who makes loads and data where nobody else is named."""
+
+
+def is_progress(line: str) -> bool:
+    """Whether a line of an engine reports progress, unlike the server's notice that a table does not exist."""
+    return not line.startswith("NOTICE:")
+
+
+def noticing(env: Mapping[str, str]) -> Mapping[str, str]:
+    """The same server, with sessions that end some minutes after it has fallen silent: an order has no deadline.
+
+    libpq has no variables for that, but takes a database's name that is a connection string for one.
+    """
+    host, database = env.get("PGHOST", "/"), env.get("PGDATABASE")
+    if database is None or host.startswith(("/", "@")):
+        return env
+    parameters = {**KEEPALIVES, "tcp_user_timeout": _UNANSWERED_MS}
+    notices_silence = " ".join(f"{name}={value}" for name, value in parameters.items())
+    quoted = database.replace("\\", "\\\\").replace("'", "\\'")
+    return {**env, "PGDATABASE": f"dbname='{quoted}' {notices_silence}"}

@@ -23,8 +23,7 @@ TAIL_LINES = 40
 
 def engine_path() -> Path:
     """The engine's binary: $PGTRIAL_ENGINE, else beside this Python, else on PATH. Raises StudyError."""
-    chosen = os.environ.get("PGTRIAL_ENGINE")
-    if chosen:
+    if chosen := os.environ.get("PGTRIAL_ENGINE"):
         if not os.access(chosen, os.X_OK):
             raise StudyError(f"PGTRIAL_ENGINE names {chosen}, which is not an executable file; correct or unset it")
         return Path(chosen)
@@ -100,6 +99,11 @@ def environment(target: Mapping[str, str]) -> dict[str, str]:
     """The engine's environment: this process's without stray PG* variables, then the target's PG* values."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PG") or key == "PGPASSFILE"}
     return kept | dict(target)
+
+
+def lua_environment(folder: Path) -> dict[str, str]:
+    """Variables with which the engine finds Lua modules beside a script, then where sysbench looks."""
+    return {"LUA_PATH": f"{folder}/?.lua;;"}
 
 
 def lines_of(stream: IO[str] | None) -> Iterator[str]:

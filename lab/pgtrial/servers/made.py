@@ -16,7 +16,7 @@ import psycopg
 
 from pgtrial.loads.data.data import SEGMENT_MB, Data, check_free, prefilled_wal_mb, volume_bytes
 from pgtrial.loads.data.kinds import NO_TABLES
-from pgtrial.loads.data_makers import ENGINE_HERE
+from pgtrial.loads.load_makers import ENGINE_HERE
 from pgtrial.loads.target import Target, value
 from pgtrial.machines.cpus import parse_cpus, usable_cpus
 from pgtrial.machines.kernel import KB, huge_page_counters

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Self
 
-from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker
+from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
 from pgtrial.machines.journal import Leftover, pending, undo_all
 from pgtrial.machines.machine import LOCAL, HostError, take
 from pgtrial.model.errors import ArmError, StoreError
@@ -57,7 +57,7 @@ class Workspace(Room):
         self.notices: list[str] = clean(self.state)
         run, self._lock = _claim(self.state)
         super().__init__(LOCAL, run, str(self.state), account, _socket_directory(run))
-        self.maker: DataMaker = ENGINE_HERE
+        self.maker: LoadMaker = ENGINE_HERE
         """Who makes data on servers elsewhere."""
         self.rooms = Rooms(self.root)
         self.load_from: Callable[[], Sequence[str]] = tuple

@@ -178,11 +178,9 @@ def _padding(size: int) -> bytes:
 
 def is_bundle(path: Path) -> bool:
     """Whether the file looks like a bundle; its content decides when it is read."""
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
-    except OSError:
-        return False
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+    return False
 
 
 @contextlib.contextmanager

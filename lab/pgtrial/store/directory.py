@@ -180,7 +180,7 @@ class StudyDirectory:
             return Latencies.read(path.read_text().strip())
 
     def begin_trial(self, planned: PlannedTrial) -> Path:
-        """A fresh hidden directory in which one trial is written before `write_trial` completes it."""
+        """A fresh hidden directory in which one trial is written before `write_trials` completes it."""
         temporary = self.hidden_path(planned)
         with writing(temporary):
             shutil.rmtree(temporary, ignore_errors=True)
@@ -191,15 +191,10 @@ class StudyDirectory:
         """Directory of a trial that is under way."""
         return hidden(self.trial_path(planned))
 
-    def write_trial(self, trial: Trial) -> Path:
-        """Complete the trial begun with `begin_trial`; returns its directory."""
-        self.write_trials([trial])
-        return self.trial_path(trial)
-
     def write_trials(self, trials: Sequence[Trial]) -> None:
         """Complete trials that belong together: all their files reach the disk, then they get their names.
 
-        `finish_trials` does the second half after a crash.
+        They were begun with `begin_trial`. `finish_trials` does the second half after a crash.
         """
         for trial in trials:
             temporary = hidden(self.trial_path(trial))

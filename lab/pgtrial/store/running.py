@@ -6,7 +6,7 @@ import fcntl
 import shlex
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -38,11 +38,9 @@ def locked(study: Path) -> Iterator[None]:
 
 def is_running(study: Path) -> bool:
     """Whether a lab on this machine holds the study directory."""
-    try:
-        with (study / _LOCK).open() as file:
-            return not _take(file, fcntl.LOCK_SH)
-    except OSError:
-        return False
+    with suppress(OSError), (study / _LOCK).open() as file:
+        return not _take(file, fcntl.LOCK_SH)
+    return False
 
 
 def _take(file: IO[str], kind: int) -> bool:

@@ -137,8 +137,8 @@ def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:
     return max(known, key=lambda each: (min(each.blocks, _ENOUGH_BLOCKS), is_alike(each)), default=None)
 
 
-class _NewerRecord(StoreError):
-    """The record was written by a newer pgtrial, and must not be replaced."""
+class _Damaged(StoreError):
+    """The record cannot be read, and may be replaced."""
 
 
 def _read_shared(path: Path, kind: type[_Shared], writer: str) -> _Shared:
@@ -150,24 +150,22 @@ def _read_shared(path: Path, kind: type[_Shared], writer: str) -> _Shared:
         data = from_json(path.read_bytes())
         version = data.get("format") if isinstance(data, dict) else None
         if isinstance(version, int) and version > kind().format:
-            raise _NewerRecord(f"{path} is ignored: a newer pgtrial wrote it (format {version}); upgrade to use it")
+            raise StoreError(f"{path} is ignored: a newer pgtrial wrote it (format {version}); upgrade to use it")
         return kind.model_validate(data)
     except FileNotFoundError:
         return kind()
     except OSError as error:
-        raise StoreError(f"{path} is ignored: it cannot be read ({error.strerror})") from error
+        raise _Damaged(f"{path} is ignored: it cannot be read ({error.strerror})") from error
     except ValueError as error:
         why = first_line(error)
-        raise StoreError(f"{path} is ignored: it is damaged ({why}); {writer} begins it anew") from error
+        raise _Damaged(f"{path} is ignored: it is damaged ({why}); {writer} begins it anew") from error
 
 
 def _to_change(path: Path, kind: type[_Shared]) -> _Shared:
     """The record that is to be changed, an empty one in place of a damaged one. Raises StoreError if it is newer."""
     try:
         return _read_shared(path, kind, "this")
-    except _NewerRecord:
-        raise
-    except StoreError:
+    except _Damaged:
         return kind()
 
 

@@ -34,6 +34,9 @@ FOLDER = "scripts"
 """Where a study directory keeps them; its study.toml names them as paths beside it: `scripts/orders.sql`. A pack is a
 folder there, `scripts/kv/A` with the name of its mix."""
 
+_PACKS = files("pgtrial.store") / "packs"
+"""Those that come with pgtrial."""
+
 _REQUIRE = re.compile(r"""\brequire\s*\(?\s*["']([\w.-]+)["']""")
 
 
@@ -146,12 +149,12 @@ class FoundPack:
 
 def bundled_packs() -> list[str]:
     """The names of the packs that come with pgtrial."""
-    return sorted(folder.name for folder in _bundled().iterdir() if (folder / MANIFEST).is_file())
+    return sorted(folder.name for folder in _PACKS.iterdir() if (folder / MANIFEST).is_file())
 
 
 def described_packs() -> dict[str, Pack]:
     """The packs that come with pgtrial, by name."""
-    return {name: _read_pack(_bundled() / name, name, None, name).pack for name in bundled_packs()}
+    return {name: _read_pack(_PACKS / name, name, None, name).pack for name in bundled_packs()}
 
 
 def find_pack(workload: str, folder: Path, source: str) -> FoundPack | None:
@@ -167,17 +170,13 @@ def find_pack(workload: str, folder: Path, source: str) -> FoundPack | None:
                 f"{source}: no pack called {name!r} comes with pgtrial; {hint}. A pack of your own is named by the "
                 "path of its folder, ./my-pack"
             )
-        return _read_pack(_bundled() / name, name, mix or None, source)
+        return _read_pack(_PACKS / name, name, mix or None, source)
     path = folder / workload
     if path.is_dir():
         return _read_pack(path, path.resolve().name, None, source)
     if path.suffix not in (".sql", ".lua") and not path.exists() and (path.parent / MANIFEST).is_file():
         return _read_pack(path.parent, path.parent.resolve().name, path.name, source)
     return None
-
-
-def _bundled() -> Traversable:
-    return files("pgtrial.store") / "packs"
 
 
 def _read_pack(folder: Traversable, name: str, mix: str | None, source: str) -> FoundPack:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, OnLine, vacuum
+from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import LoadPoint
@@ -76,7 +76,7 @@ class Data(abc.ABC):
         return False
 
     @abc.abstractmethod
-    def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
+    def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Make it, mark it as pgtrial's, freeze and analyse it. Raises ArmError.
 
         With `in_steps` a load that was interrupted can be resumed, where the kind supports that.
@@ -109,10 +109,10 @@ class MarkedTables(Data):
         return self.mark
 
     @abc.abstractmethod
-    def fill(self, server: Target, report: OnLine, maker: DataMaker) -> None:
+    def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
         """Make the tables. Raises ArmError."""
 
-    def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
+    def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Make the tables, mark what is new as pgtrial's, freeze and analyse it. Raises what `fill` raises."""
         with server.connect() as connection:
             before = comments(connection)
@@ -162,12 +162,27 @@ def comment_on(connection: Session, relation: str) -> str | None:
     return comment
 
 
+def too_old(connection: Session, what: str, since: int, otherwise: str) -> str | None:
+    """Why `what` cannot run on a server, one sentence without a full stop; None if it has at least this version."""
+    major = connection.info.server_version // 10000
+    if major >= since:
+        return None
+    return f"{what} PostgreSQL {since} or later, and this server is {major}; take a later one, or {otherwise}"
+
+
 def tables_of_others(connection: Session, tables: str, cure: str) -> StudyError:
     """That `tables` which pgtrial did not make are in the place of its own."""
     return StudyError(
         f"the database {connection.info.dbname} already holds {tables} that pgtrial did not make and will not replace; "
         f"{cure}, or name another database in the dsn"
     )
+
+
+def vacuum(connection: Session, tables: Iterable[str], *, freeze: bool = False) -> None:
+    """Vacuum and analyse the tables, one in each statement: PostgreSQL 10 takes no list."""
+    options = sql.SQL("FREEZE, ANALYZE" if freeze else "ANALYZE")
+    for table in tables:
+        connection.execute(sql.SQL("VACUUM ({}) {}").format(options, sql.Identifier(table)))
 
 
 def prefilled_wal_mb(data: Data) -> int:

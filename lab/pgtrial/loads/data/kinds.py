@@ -12,7 +12,7 @@ from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.data.restored_dump import RestoredDump
 from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.loads.data.task_table import TaskTable
-from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, OnLine
+from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -47,7 +47,7 @@ class NoTables(Data):
     def find(self, connection: Session) -> bool:
         return True
 
-    def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
+    def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Nothing is made."""
 
 

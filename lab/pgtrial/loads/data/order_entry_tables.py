@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
-from pgtrial.loads.data.data import Data, comment_on, tables_of_others
-from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, DataOrder, OnLine, noticing, vacuum
+from pgtrial.loads.data.data import Data, comment_on, tables_of_others, too_old, vacuum
+from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
 from pgtrial.loads.process import finished, last_words, starting
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import TrialError
@@ -78,15 +78,11 @@ class OrderEntryTables(Data):
 
     def objection(self, connection: Session) -> str | None:
         """A server without procedures, if they are asked for."""
-        major = connection.info.server_version // 10000
-        if self.procedures and major < _SINCE:
-            return (
-                f"the procedures of order-entry need PostgreSQL {_SINCE} or later, and this server is {major}; take a "
-                "later one, or remove procedures from [load]"
-            )
-        return None
+        if not self.procedures:
+            return None
+        return too_old(connection, "the procedures of order-entry need", _SINCE, "remove procedures from [load]")
 
-    def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
+    def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Have one engine make the tables over several connections, and freeze their rows. Raises ArmError."""
         with server.connect() as connection:
             self.find(connection)  # what is there already is ours, or this is as far as we go

@@ -9,8 +9,8 @@ from typing import ClassVar, Self
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.data.data import MarkedTables, comments
-from pgtrial.loads.data_makers import DataMaker, OnLine
+from pgtrial.loads.data.data import MarkedTables, comments, too_old
+from pgtrial.loads.load_makers import LoadMaker, OnLine
 from pgtrial.loads.sql_files import SqlFiles, names_in
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import ArmError, one_line
@@ -77,12 +77,9 @@ class PackTables(MarkedTables):
 
     def objection(self, connection: Session) -> str | None:
         """A server that is too old, or has no such extension to create."""
-        major = connection.info.server_version // 10000
-        if major < self.server:
-            return (
-                f"the pack {self.name} needs PostgreSQL {self.server} or later, and this server is {major}; take a "
-                "later one, or another workload"
-            )
+        old = too_old(connection, f"the pack {self.name} needs", self.server, "another workload")
+        if old is not None:
+            return old
         known = connection.execute(
             "SELECT name FROM pg_available_extensions WHERE name = ANY (%s)", (list(self.extensions),)
         ).fetchall()
@@ -99,7 +96,7 @@ class PackTables(MarkedTables):
         """The tables of this pack with other data."""
         return f"{self.mark}pack-{self.name} "
 
-    def fill(self, server: Target, report: OnLine, maker: DataMaker) -> None:
+    def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
         """Run schema.sql and data.sql.
 
         Raises StudyError for SQL that fails, ArmError for an extension that cannot be created.

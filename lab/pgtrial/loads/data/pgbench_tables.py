@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 
 from psycopg import sql
 
-from pgtrial.loads.data.data import Data, comment_on
-from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, DataOrder, OnLine, noticing, vacuum
+from pgtrial.loads.data.data import Data, comment_on, vacuum
+from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.records.plan import LoadPoint
@@ -83,7 +83,7 @@ class PgbenchTables(Data):
         """Leave what is there to the load, which replaces it; whether it resumes a load that was interrupted."""
         return bool(_missing(connection, self))
 
-    def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
+    def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Create and fill the tables by the engine, mark them as pgtrial's, freeze and analyse them. Raises ArmError.
 
         With `in_steps` each phase is marked when it is done: an interrupted load resumes with the phase it was in.
@@ -164,7 +164,7 @@ def _left(server: Target, tables: PgbenchTables) -> tuple[str, ...]:
     return missing
 
 
-def _carry_out(server: Target, tables: PgbenchTables, steps: str, report: OnLine, maker: DataMaker) -> None:
+def _carry_out(server: Target, tables: PgbenchTables, steps: str, report: OnLine, maker: LoadMaker) -> None:
     """Some of pgbench's steps; the rows alone by as many engines as there are."""
     engines = maker.engines if steps == _ROWS else 1
     if engines > 1:

@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 import psycopg
 
 from pgtrial.loads.data.data import Data
-from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, OnLine
+from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
 from pgtrial.loads.process import finished
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import ArmError, one_line
@@ -21,9 +21,6 @@ from pgtrial.store.replay_files import DumpKind, dump_at, kind_of_dump
 
 _GROWTH: dict[DumpKind, float] = {"plain": 1.5, "archive": 6.0}
 """About how many times the bytes of a dump its tables and indexes take; archives are compressed."""
-
-_WITHOUT_ROLES = "--no-owner", "--no-privileges"
-"""Of pg_dump and pg_restore: the server has no other role than the lab's."""
 
 _COPY = re.compile(rb"COPY\s.+\sFROM\s+stdin;\s*\Z", re.IGNORECASE)
 _END = rb"\."
@@ -66,7 +63,7 @@ class RestoredDump(Data):
     def mb(self) -> int:
         return max(1, round(self.size * _GROWTH[kind_of_dump(self.path)] / 1e6))
 
-    def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
+    def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Restore it, freeze and analyse all tables. Raises ArmError with the words of PostgreSQL or of pg_restore."""
         if kind_of_dump(self.path) == "archive":
             _restore(self.path, server)
@@ -94,8 +91,9 @@ def _restore(path: Path, server: Target) -> None:
             f"{server.programs} has no pg_restore to restore {path}; name an installation that has it, or give a plain "
             "dump (pg_dump --format=plain)"
         )
-    command: list[str | Path] = [program, *_WITHOUT_ROLES, "--exit-on-error", f"--dbname={server.dbname}", path]
-    done = finished(command, server.environment())
+    # the server has no other role than the lab's
+    options = ["--no-owner", "--no-privileges", "--exit-on-error", f"--dbname={server.dbname}"]
+    done = finished([program, *options, path], server.environment())
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if "error:" in line] or done.stderr.splitlines()
         why = said[0].removeprefix("pg_restore: error: ") if said else f"it ended with status {done.returncode}"

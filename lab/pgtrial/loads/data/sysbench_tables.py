@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from pgtrial.loads.data.data import MarkedTables, comments, tables_of_others
-from pgtrial.loads.data_makers import DataMaker, DataOrder, OnLine, noticing
 from pgtrial.loads.engine import server_options
+from pgtrial.loads.load_makers import DataOrder, LoadMaker, OnLine, noticing
+from pgtrial.loads.process import lua_environment
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -89,7 +90,7 @@ class SysbenchTables(MarkedTables):
     def short_name(self) -> str:
         return f"sysbench-{self.digest[:8]}"
 
-    def fill(self, server: Target, report: OnLine, maker: DataMaker) -> None:
+    def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
         """Have the test make its tables."""
         with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
             maker.make(_order(server, self, Path(folder), maker.engines), _counted(self.tables, report))
@@ -148,8 +149,3 @@ def _counted(tables: int | None, report: OnLine) -> OnLine:
         report(f"table {done + 1:,}{of}{left}")
 
     return hear
-
-
-def lua_environment(folder: Path) -> dict[str, str]:
-    """Variables with which the engine finds Lua modules beside a script, then where sysbench looks."""
-    return {"LUA_PATH": f"{folder}/?.lua;;"}

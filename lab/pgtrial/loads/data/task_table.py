@@ -11,8 +11,8 @@ from typing import ClassVar, Self
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.data.data import Data, comment_on, tables_of_others
-from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, DataOrder, OnLine, noticing, vacuum
+from pgtrial.loads.data.data import Data, comment_on, tables_of_others, vacuum
+from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -61,7 +61,7 @@ class TaskTable(Data):
     def short_name(self) -> str:
         return f"{_TABLE}-{self.threads}x{self.rows}"
 
-    def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
+    def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Have the engine make the table as published, freeze its rows, and note how long it took.
 
         With several engines the time is not noted: the published time is that of one connection. An incomplete table is

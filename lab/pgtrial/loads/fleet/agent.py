@@ -292,11 +292,9 @@ def _read_lines(stream: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
 
 
 def _digest(path: str) -> str | None:
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return None
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+    return None
 
 
 @contextlib.contextmanager

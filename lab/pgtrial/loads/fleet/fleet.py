@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from pgtrial.loads.data_makers import DataOrder, OnLine
 from pgtrial.loads.fleet.agent import identity, kind_of_machine
 from pgtrial.loads.fleet.cluster import RayCluster, joined
 from pgtrial.loads.fleet.members import (
@@ -24,7 +23,7 @@ from pgtrial.loads.fleet.members import (
 from pgtrial.loads.fleet.run import FleetRun
 from pgtrial.loads.fleet.scratch import clean
 from pgtrial.loads.fleet.sharing import SharedMaking
-from pgtrial.loads.load_makers import LoadMaker, LoadOrder
+from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, LoadOrder, OnLine
 from pgtrial.loads.process import engine_path
 from pgtrial.loads.target import Target
 from pgtrial.machines.cpus import cpu_numbers
@@ -49,7 +48,7 @@ def load_maker(spec: StudySpec, report: OnLine) -> Iterator[LoadMaker]:
     for notice in clean():
         report(notice)
     if spec.fleet is None:
-        yield LoadMaker()
+        yield ENGINE_HERE
         return
     report(f"the fleet at {spec.fleet.address}: gathering its machines")
     with joined(spec.fleet) as cluster:

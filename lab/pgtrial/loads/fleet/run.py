@@ -218,9 +218,7 @@ def _each(members: Sequence[Member]) -> Each:
 
 
 def _is(line: str, event: str) -> bool:
-    if f'"{event}"' not in line:
-        return False
-    try:
-        return bool(json.loads(line)["event"] == event)
-    except (ValueError, KeyError, TypeError):
-        return False
+    if f'"{event}"' in line:
+        with suppress(ValueError, KeyError, TypeError):
+            return bool(json.loads(line)["event"] == event)
+    return False

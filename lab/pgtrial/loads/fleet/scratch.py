@@ -44,19 +44,17 @@ def scratch() -> Iterator[str]:
 
 def leftovers() -> list[Leftover]:
     """Folders whose lab has ended without removing them."""
-    with ExitStack() as held:
-        return [Leftover(room, "the Ray cluster of a lab that ended abruptly") for room in _abandoned(held)]
+    return [Leftover(room, "the Ray cluster of a lab that ended abruptly") for room in _abandoned()]
 
 
 def clean() -> list[str]:
     """Remove these folders, and end what is left of their clusters; sentences on what was done."""
     notices = []
-    with ExitStack() as held:
-        for room in _abandoned(held):
-            ended = _end_processes(room)
-            shutil.rmtree(room, ignore_errors=True)
-            processes = f" and ended {ended} of its processes" if ended else ""
-            notices.append(f"Removed {room}, the Ray cluster of a pgtrial that ended abruptly{processes}.")
+    for room in _abandoned():
+        ended = _end_processes(room)
+        shutil.rmtree(room, ignore_errors=True)
+        processes = f" and ended {ended} of its processes" if ended else ""
+        notices.append(f"Removed {room}, the Ray cluster of a pgtrial that ended abruptly{processes}.")
     return notices
 
 
@@ -65,12 +63,13 @@ def _root() -> Path:
     return common if common.is_dir() else Path(tempfile.gettempdir())
 
 
-def _abandoned(held: ExitStack) -> Iterator[Path]:
-    """The folders of this account that no lab holds; they are held until `held` is closed."""
-    for room in sorted(_root().glob("pgt-ray-*")):
-        named = _NAME.fullmatch(room.name)
-        if named is not None and _is_ours(room) and _is_free(room, int(named[1]), held):
-            yield room
+def _abandoned() -> Iterator[Path]:
+    """The folders of this account that no lab holds; they are held until the last one is done with."""
+    with ExitStack() as held:
+        for room in sorted(_root().glob("pgt-ray-*")):
+            named = _NAME.fullmatch(room.name)
+            if named is not None and _is_ours(room) and _is_free(room, int(named[1]), held):
+                yield room
 
 
 def _is_ours(room: Path) -> bool:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from pgtrial.loads.data_makers import DataOrder, OnLine, is_progress
 from pgtrial.loads.fleet.members import MachineLost, Member
 from pgtrial.loads.fleet.remote_engine import RemoteEngine, pack
+from pgtrial.loads.load_makers import DataOrder, OnLine, is_progress
 from pgtrial.loads.process import TAIL_LINES, last_words
 from pgtrial.model.errors import ArmError
 
@@ -33,8 +33,7 @@ class SharedMaking:
         """Make all parts. The first machine that fails or is lost ends it for all. Raises ArmError with its reason."""
         with ThreadPoolExecutor(len(self._engines)) as workers:
             try:
-                for _ in workers.map(self._part, range(len(self._engines))):
-                    pass
+                list(workers.map(self._part, range(len(self._engines))))
             except BaseException:
                 self._give_up()
                 raise
