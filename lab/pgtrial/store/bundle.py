@@ -207,7 +207,7 @@ def open_study(path: Path, *, head: bool = False) -> Iterator[StudyDirectory]:
 
 
 def _check_end(path: Path) -> None:
-    """Raise StoreError for a bundle that is cut short, without reading it."""
+    """Raise StoreError for a bundle that is cut short; its parts are not read."""
     with reading(path), path.open("rb") as file:
         file.seek(-min(len(_END), path.stat().st_size), os.SEEK_END)
         whole = file.read() == _END

@@ -6,7 +6,6 @@ lab loses at most the trial that was running, and no trial is there twice.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import itertools
 import json
@@ -362,8 +361,7 @@ def _read_plan(directory: Path, study: str) -> Plan:
 
 
 def _digest_of(content: dict[str, Any]) -> str:
-    compact = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(compact.encode()).hexdigest()
+    return digest(json.dumps(content, sort_keys=True, separators=(",", ":")))
 
 
 def _read_scripts(folder: Path, plan: Plan) -> dict[str, str]:

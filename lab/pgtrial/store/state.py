@@ -69,7 +69,6 @@ def keep_certificate(path: Path, certificate: Certificate) -> None:
 
     Raises StoreError if the record is newer or cannot be written. The caller keeps other labs from writing.
     """
-
     others = [each for each in _to_change(path, Certificates).certificates if each.servers != certificate.servers]
     _replace(path, Certificates(certificates=[certificate, *others]))
 
@@ -112,7 +111,6 @@ def keep_noise(path: Path, noise: Noise) -> None:
 
     Raises StoreError if the record is newer or cannot be written. The caller keeps other labs from writing.
     """
-
     studies = _to_change(path, NoiseRecord).studies
     others = [each for each in studies if (each.study, each.created) != (noise.study, noise.created)]
     _replace(path, NoiseRecord(studies=[*others, noise][-_KEPT:]))

@@ -88,7 +88,7 @@ class PgbenchTables(Data):
 
         With `in_steps` each phase is marked when it is done: an interrupted load resumes with the phase it was in.
         """
-        phases = _PHASES if self.foreign_keys else _PHASES[:-1]
+        phases: tuple[str, ...] = _PHASES if self.foreign_keys else _PHASES[:-1]
         if in_steps:
             phases = _left(server, self) or phases
         elif maker.engines <= 1:

@@ -81,7 +81,7 @@ def connect(ray: Any, section: FleetSection, folder: str | None) -> None:
     address = section.address
     quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
     # no option keeps Ray from printing pages about a node that is lost, which the lab reports in one sentence
-    vars(ray._private.worker)["print_to_stdstream"] = _discard
+    vars(ray._private.worker)["print_to_stdstream"] = lambda *arguments, **options: None
     with _kept_errors() as said:
         try:
             if address == LOCAL:
@@ -170,10 +170,6 @@ def _take_token() -> None:
 
         with kept_quiet(), _kept_errors():
             tokens.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
-
-
-def _discard(*arguments: Any, **options: Any) -> None:
-    """Ignore a message."""
 
 
 @contextmanager

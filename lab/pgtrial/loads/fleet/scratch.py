@@ -73,11 +73,10 @@ def _abandoned() -> Iterator[Path]:
 
 
 def _is_ours(room: Path) -> bool:
-    try:
+    with suppress(FileNotFoundError):  # its lab has just removed it
         found = room.lstat()
-    except FileNotFoundError:  # its lab has just removed it
-        return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return False
 
 
 def _is_free(room: Path, lab: int, held: ExitStack) -> bool:
