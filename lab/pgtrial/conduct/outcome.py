@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import polars as pl
 
 from pgtrial.conduct.ticks import by_second, slice_row, summary_of
 from pgtrial.loads.engine import Event, own_s
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.replay import ReplaySummary, StatementTimes, TemplateResult
+from pgtrial.model.records import Record
+from pgtrial.model.records.replay import ReplaySummary, StatementTimes
 from pgtrial.model.records.trial import (
     ClientUse,
-    ClientWarning,
     FailureSpan,
     Latency,
     Phase,
@@ -24,9 +24,13 @@ from pgtrial.model.records.trial import (
 )
 from pgtrial.store.tables import SLICES_SCHEMA, TIMELINE_SCHEMA
 
+_R = TypeVar("_R", bound=Record)
+
 PHASES = ("warmup", "measure")
 """The phases of a trial; what is still under way when the time is up belongs to neither."""
 
+_LONGEST_CAUSE = 300
+"""Characters."""
 _WHOLE_SECOND = 0.9
 _LATE = 0.25
 """Share of a slice by which its last transactions may overrun it."""
@@ -70,12 +74,11 @@ class Outcome:
         """Why the trial failed, one sentence, from the engine's exit status and messages; None when it did not."""
         if self.done is None:
             return f"the engine ended before its report: {last_words}"
-        aborted = self.aborted_clients
-        if aborted:
-            cause = self.first_error or last_words
-            return f"{aborted} of {self.clients or 'the'} clients were cut off: {_one_line(cause)}"
+        cause = " ".join((self.first_error or last_words).split())[:_LONGEST_CAUSE]
+        if self.aborted_clients:
+            return f"{self.aborted_clients} of {self.clients or 'the'} clients were cut off: {cause}"
         if status != 0:
-            return f"the engine ended with status {status}: {_one_line(self.first_error or last_words)}"
+            return f"the engine ended with status {status}: {cause}"
         if self.done.get("interrupted"):
             return "the engine was interrupted by something other than the lab"
         measured = self.measured
@@ -93,8 +96,21 @@ class Outcome:
 
     @property
     def failure_spans(self) -> list[FailureSpan]:
-        """When transactions failed, by kind."""
-        return _failure_spans(self.ticks)
+        """First and last second of each kind of failure, and how many there were, by phase."""
+        seen: dict[tuple[Any, str], list[tuple[int, int]]] = {}
+        for tick in self.ticks:
+            for kind, failures in tick.get("failures", {}).items():
+                seen.setdefault((tick["phase"], kind), []).append((tick["second"], failures))
+        return [
+            FailureSpan(
+                phase=phase,
+                kind=kind,
+                first_s=found[0][0],
+                last_s=found[-1][0],
+                failures=sum(number for _, number in found),
+            )
+            for (phase, kind), found in seen.items()
+        ]
 
     @property
     def tasks(self) -> TaskSummary | None:
@@ -104,14 +120,14 @@ class Outcome:
         if not summary or not measured:
             return None
         after = self.failed_after_s
-        return TaskSummary(
-            **{name: summary[name] for name in _EXACT},
-            response_us=_times(summary["response_us"], measured.get("latency_us"), median=summary["response_us"]),
-            queue_us=_times(summary["queue_us"], measured.get("queue_us")),
-            service_us=_times(summary["service_us"], measured.get("service_us")),
-            timeout_waited_us=_times(summary["timeout_waited_us"], None),
-            failed_after_us=1e6 * sum(after) / len(after) if after else None,
-        )
+        times = {
+            "response_us": _times(summary["response_us"], measured.get("latency_us")),
+            "queue_us": _times(summary["queue_us"], measured.get("queue_us")),
+            "service_us": _times(summary["service_us"], measured.get("service_us")),
+            "timeout_waited_us": _times(summary["timeout_waited_us"], None),
+            "failed_after_us": 1e6 * sum(after) / len(after) if after else None,
+        }
+        return TaskSummary.model_validate({**summary, **times}, extra="ignore")
 
     @property
     def kinds(self) -> list[TransactionKind]:
@@ -122,7 +138,7 @@ class Outcome:
                 name=name,
                 transactions=script["transactions"],
                 failures=script.get("failures", {}),
-                latency_us=_latency(script.get("latency_us")),
+                latency_us=_percentiles(Latency, script.get("latency_us")),
             )
             for name, script in zip(self.scripts, found, strict=False)
         ]
@@ -133,12 +149,12 @@ class Outcome:
         found = self.done and self.done.get("replay")
         if not found:
             return None
-        others = found.get("other_templates") or {}
-        return ReplaySummary(
-            **{name: found[name] for name in _OF_REPLAY},
-            templates=[_template(each) for each in found["templates"]],
-            others=others.get("statements", 0),
-        )
+        others = (found.get("other_templates") or {}).get("statements", 0)
+        templates = [
+            {**each, "failures": each["unexpected_failures"], "time_us": _percentiles(StatementTimes, each["time_us"])}
+            for each in found["templates"]
+        ]
+        return ReplaySummary.model_validate({**found, "templates": templates, "others": others}, extra="ignore")
 
     @property
     def aborted_clients(self) -> int:
@@ -152,13 +168,7 @@ class Outcome:
         if not use:
             return None
         try:
-            return ClientUse(
-                cpu_user_s=use["cpu_user_s"],
-                cpu_system_s=use["cpu_system_s"],
-                busiest_thread_share=use["busiest_thread_share"],
-                cpu_per_transaction_us=use["cpu_per_transaction_us"],
-                warnings=[ClientWarning(kind=each["kind"], message=each["message"]) for each in use["warnings"]],
-            )
+            return ClientUse.model_validate({name: use[name] for name in ClientUse.model_fields}, extra="ignore")
         except KeyError as missing:
             raise StudyError(
                 f"the engine's last event says nothing of {missing}; install the engine and the lab from the same "
@@ -206,7 +216,17 @@ class Outcome:
 
     def _phase(self, name: str) -> Phase | None:
         summary = self._summary(name)
-        return _phase(summary, own_s(summary, self.clients)) if summary else None
+        if not summary:
+            return None
+        seconds = own_s(summary, self.clients)
+        return Phase(
+            duration_s=seconds,
+            transactions=summary["transactions"],
+            failures=summary.get("failures", {}),
+            tps=summary["tps"] * summary["duration_s"] / seconds if seconds else 0.0,
+            latency_us=_percentiles(Latency, summary.get("latency_us")),
+            service_us=_percentiles(ServiceTime, summary.get("service_us")),
+        )
 
     def _summary(self, phase: str) -> Mapping[str, Any] | None:
         if self.done is not None:
@@ -226,74 +246,19 @@ def _row(tick: Event) -> list[Any]:
     ]
 
 
-def _phase(summary: Mapping[str, Any], seconds: float) -> Phase:
-    service = summary.get("service_us")
-    return Phase(
-        duration_s=seconds,
-        transactions=summary["transactions"],
-        failures=summary.get("failures", {}),
-        tps=summary["tps"] * summary["duration_s"] / seconds if seconds else 0.0,
-        latency_us=_latency(summary.get("latency_us")),
-        service_us=ServiceTime(**{name: service[name.replace("p999", "p99.9")] for name in ServiceTime.model_fields})
-        if service
-        else None,
-    )
-
-
-def _latency(figures: Mapping[str, Any] | None) -> Latency | None:
-    """None without transactions, and without percentiles."""
+def _percentiles(kind: type[_R], figures: Mapping[str, Any] | None) -> _R | None:
+    """The figures of a histogram; None without transactions, and without percentiles."""
     if not figures or "p50" not in figures:
         return None
-    return Latency(**{name: figures[name.replace("p999", "p99.9")] for name in Latency.model_fields})
+    return kind.model_validate({**figures, "p999": figures.get("p99.9")}, extra="ignore")
 
 
-_OF_REPLAY = (
-    "statements",
-    "transactions",
-    "rows",
-    "sessions",
-    "expected_failures",
-    "unexpected_failures",
-    "missing_failures",
-)
-
-
-def _template(found: Mapping[str, Any]) -> TemplateResult:
-    times = found["time_us"]
-    return TemplateResult(
-        template=found["template"],
-        text=found["text"],
-        statements=found["statements"],
-        rows=found["rows"],
-        rows_hash=found.get("rows_hash"),
-        failures=found["unexpected_failures"],
-        missing=found["missing"],
-        time_us=StatementTimes(**{name: times[name] for name in StatementTimes.model_fields})
-        if times and "p50" in times
-        else None,
-    )
-
-
-_EXACT = ("planned", "completed", "failed", "failures", "unfinished", "under_5_s", "classes")
-
-
-def _times(
-    extent: Mapping[str, Any] | None,
-    percentiles: Mapping[str, Any] | None,
-    *,
-    median: Mapping[str, Any] | None = None,
-) -> TaskTimes | None:
-    """Mean and extremes with the percentiles of the histogram, and the median where it is known exactly."""
+def _times(extent: Mapping[str, Any] | None, percentiles: Mapping[str, Any] | None) -> TaskTimes | None:
+    """Mean and extremes with the percentiles of the histogram, and the median where the extent has it exactly."""
     if extent is None:
         return None
     near = percentiles or {}
-    return TaskTimes(
-        mean=extent["mean"],
-        min=extent["min"],
-        max=extent["max"],
-        median=median["median"] if median else near.get("p50"),
-        p95=near.get("p95"),
-    )
+    return TaskTimes.model_validate({"median": near.get("p50"), "p95": near.get("p95"), **extent}, extra="ignore")
 
 
 def _nothing_done(tasks: TaskSummary | None) -> str:
@@ -301,25 +266,3 @@ def _nothing_done(tasks: TaskSummary | None) -> str:
         return "not one transaction was committed in the measured part"
     kinds = ", ".join(f"{kind}: {number:,}" for kind, number in tasks.failures.items())
     return f"not one of {tasks.planned:,} tasks was completed ({kinds or 'none ended'})"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:300]
-
-
-def _failure_spans(ticks: Sequence[Event]) -> list[FailureSpan]:
-    """First and last second of each kind of failure, and how many there were, by phase."""
-    seen: dict[tuple[Any, str], list[tuple[int, int]]] = {}
-    for tick in ticks:
-        for kind, failures in tick.get("failures", {}).items():
-            seen.setdefault((tick["phase"], kind), []).append((tick["second"], failures))
-    return [
-        FailureSpan(
-            phase=phase,
-            kind=kind,
-            first_s=found[0][0],
-            last_s=found[-1][0],
-            failures=sum(number for _, number in found),
-        )
-        for (phase, kind), found in seen.items()
-    ]

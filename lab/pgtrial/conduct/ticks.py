@@ -15,12 +15,6 @@ _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.
 
 def summary_of(ticks: Sequence[Event], clients: int) -> Event | None:
     """Ticks as one, in the form of the engine's summaries; None if they last no time."""
-    merged = _merged(ticks)
-    found = _figures(ticks, clients, merged)
-    return found and {**found, "histogram": merged.encode() if merged.total else None}
-
-
-def _figures(ticks: Sequence[Event], clients: int, merged: Latencies) -> Event | None:
     seconds = sum(own_s(tick, clients) for tick in ticks)
     if not seconds:
         return None
@@ -28,17 +22,15 @@ def _figures(ticks: Sequence[Event], clients: int, merged: Latencies) -> Event |
     for tick in ticks:
         failures.update(tick.get("failures", {}))
     transactions = sum(tick["transactions"] for tick in ticks)
+    merged = Latencies.sum_of(Latencies.read(tick["histogram"]) for tick in ticks if tick.get("histogram"))
     return {
         "duration_s": seconds,
         "transactions": transactions,
         "failures": dict(failures),
         "tps": transactions / seconds,
         "latency_us": _latency(merged),
+        "histogram": merged.encode() if merged.total else None,
     }
-
-
-def _merged(ticks: Sequence[Event]) -> Latencies:
-    return Latencies.sum_of(Latencies.read(tick["histogram"]) for tick in ticks if tick.get("histogram"))
 
 
 def by_second(ticks: Sequence[Event], clients: int, slice_s: float) -> Iterator[Event]:
@@ -50,8 +42,7 @@ def by_second(ticks: Sequence[Event], clients: int, slice_s: float) -> Iterator[
     for phase, own in itertools.groupby(ticks, key=lambda tick: tick["phase"]):
         slices = list(own)
         for second in range(len(slices) // each):
-            together = slices[second * each : (second + 1) * each]
-            found = _figures(together, clients, _merged(together))
+            found = summary_of(slices[second * each : (second + 1) * each], clients)
             if found is not None:
                 yield {**found, "phase": phase, "second": second, "transactions": round(found["tps"])}
 
