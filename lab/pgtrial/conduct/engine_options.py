@@ -56,12 +56,20 @@ def engine_options(
     They say the whole load, all but the threads, which are those of `each` engine; default: one, on this machine.
     """
     jobs = _jobs(load, point, each or Each())
-    if point.tasks is not None:
-        return _tasks(load, point, seed, jobs)
-    if point.replay is not None:
-        return _replay(load, seed, jobs)
-    make = _sysbench if point.sysbench else _order_entry if point.workload == ORDER_ENTRY else _pgbench
-    return [*make(load, point, seed, script, jobs, turn=turn), *turn.options(seed)]
+    tail = ["-j", str(jobs), "--random-seed", str(seed)]
+    match front_end(point):
+        case "tasks":
+            return [*load.tasks.arguments(), "-M", point.protocol, *tail]
+        case "replay":
+            return [str(capture_of(load.workload[0])), *load.replay.arguments(), *tail]
+        case "sysbench":
+            options = _sysbench(load, point, seed, script, jobs, turn)
+        case "order-entry":
+            calls = ["--procedures"] if load.procedures else []
+            options = ["run", *_closed_loop(load, point, seed, jobs, turn), *calls]
+        case "pgbench":
+            options = ["-n", *_workload(point, script), *_closed_loop(load, point, seed, jobs, turn)]
+    return [*options, *turn.options(seed)]
 
 
 def front_end(point: LoadPoint) -> FrontEnd:
@@ -96,20 +104,7 @@ def check_sysbench(spec: StudySpec) -> None:
             raise StudyError(f"[load] {test}: the engine refuses it: {said}; correct the script, or [load.sysbench]")
 
 
-def _pgbench(
-    load: LoadSection, point: LoadPoint, seed: int, script: Path | None, jobs: int, *, turn: Turn
-) -> list[str]:
-    return ["-n", *_workload(point, script), *_closed_loop(load, point, seed, jobs, turn=turn)]
-
-
-def _order_entry(
-    load: LoadSection, point: LoadPoint, seed: int, script: Path | None, jobs: int, *, turn: Turn
-) -> list[str]:
-    calls = ["--procedures"] if load.procedures else []
-    return ["run", *_closed_loop(load, point, seed, jobs, turn=turn), *calls]
-
-
-def _closed_loop(load: LoadSection, point: LoadPoint, seed: int, jobs: int, *, turn: Turn) -> list[str]:
+def _closed_loop(load: LoadSection, point: LoadPoint, seed: int, jobs: int, turn: Turn) -> list[str]:
     """Options that pgbench and order-entry share."""
     warmup, duration = map(turn.wall_s, (load.warmup, load.duration))
     options = ["-M", point.protocol, "-c", str(point.clients), "-j", str(jobs)]
@@ -125,9 +120,7 @@ def _closed_loop(load: LoadSection, point: LoadPoint, seed: int, jobs: int, *, t
     return options
 
 
-def _sysbench(
-    load: LoadSection, point: LoadPoint, seed: int, script: Path | None, jobs: int, *, turn: Turn
-) -> list[str]:
+def _sysbench(load: LoadSection, point: LoadPoint, seed: int, script: Path | None, jobs: int, turn: Turn) -> list[str]:
     warmup, duration = map(turn.wall_s, (load.warmup, load.duration))
     options = [str(script or point.workload), *load.sysbench.arguments(point.workload)]
     options += [f"--threads={point.clients}", f"--jobs={jobs}"]
@@ -136,16 +129,6 @@ def _sysbench(
     # 0 would stand for the time
     options += [f"--rand-seed={seed or 1}"]
     return options if point.rate is None else [*options, f"--rate={point.rate:.0f}"]
-
-
-def _tasks(load: LoadSection, point: LoadPoint, seed: int, jobs: int) -> list[str]:
-    jobs = min(jobs, load.tasks.apps)
-    return [*load.tasks.arguments(), "-M", point.protocol, "-j", str(jobs), "--random-seed", str(seed)]
-
-
-def _replay(load: LoadSection, seed: int, jobs: int) -> list[str]:
-    capture = str(capture_of(load.workload[0]))
-    return [capture, *load.replay.arguments(), "-j", str(jobs), "--random-seed", str(seed)]
 
 
 def _workload(point: LoadPoint, script: Path | None) -> list[str]:
@@ -172,4 +155,5 @@ def _jobs(load: LoadSection, point: LoadPoint, each: Each) -> int:
     clients = point.clients // each.engines
     if point.replay is not None:
         clients = load.replay.max_connections or point.replay.sessions * point.replay.copies
-    return min(clients, load.jobs or max(1, min(math.ceil(clients / 16), each.cpus)))
+    most = clients if point.tasks is None else min(clients, load.tasks.apps)
+    return min(most, load.jobs or max(1, min(math.ceil(clients / 16), each.cpus)))
