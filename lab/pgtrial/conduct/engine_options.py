@@ -63,7 +63,7 @@ def engine_options(
         case "replay":
             return [str(capture_of(load.workload[0])), *load.replay.arguments(), *tail]
         case "sysbench":
-            options = _sysbench(load, point, seed, script, jobs, turn)
+            options = [str(script or point.workload), *_sysbench(load, point, seed, jobs, turn)]
         case "order-entry":
             calls = ["--procedures"] if load.procedures else []
             options = ["run", *_closed_loop(load, point, seed, jobs, turn), *calls]
@@ -120,9 +120,9 @@ def _closed_loop(load: LoadSection, point: LoadPoint, seed: int, jobs: int, turn
     return options
 
 
-def _sysbench(load: LoadSection, point: LoadPoint, seed: int, script: Path | None, jobs: int, turn: Turn) -> list[str]:
+def _sysbench(load: LoadSection, point: LoadPoint, seed: int, jobs: int, turn: Turn) -> list[str]:
     warmup, duration = map(turn.wall_s, (load.warmup, load.duration))
-    options = [str(script or point.workload), *load.sysbench.arguments(point.workload)]
+    options = load.sysbench.arguments(point.workload)
     options += [f"--threads={point.clients}", f"--jobs={jobs}"]
     options += [f"--time={duration:.0f}", f"--warmup-time={warmup:.0f}"]
     options += [f"--db-ps-mode={'disable' if point.protocol == 'simple' else 'auto'}"]

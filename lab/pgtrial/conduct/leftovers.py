@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
 from pgtrial.model.records.disturbances import InterruptedTrial
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.files import cannot_write
+from pgtrial.store.files import writing
 from pgtrial.store.voids import KILLED, note_interruption
 
 _ENGINE = "engine.pid"
@@ -57,12 +58,8 @@ def discard_unfinished(study: StudyDirectory) -> int:
 def remove(unfinished: Iterable[Path]) -> None:
     """Remove the directories of trials that were under way. Raises StoreError."""
     for trial in unfinished:
-        try:
+        with writing(trial), suppress(FileNotFoundError):
             shutil.rmtree(trial)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise cannot_write(trial, error) from error
 
 
 def _end_engine(file: Path) -> None:

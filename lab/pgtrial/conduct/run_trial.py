@@ -40,7 +40,7 @@ from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.units import patience_s
 from pgtrial.servers.arm import Arm, timed
-from pgtrial.store.files import cannot_write
+from pgtrial.store.files import writing
 from pgtrial.store.replay_files import capture_of
 
 WhileServed = Callable[[Arm, Target, int | None], None]
@@ -336,7 +336,7 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
 def write_measurements(course: Course) -> None:
     """Write the tables of the trial into its directory. Raises StoreError."""
     directory, outcome, observation = course.directory, course.outcome, course.observation
-    try:
+    with writing(directory):
         outcome.timeline().write_parquet(directory / "timeline.parquet")
         if outcome.slice_s is not None:
             outcome.slices().write_parquet(directory / "slices.parquet")
@@ -345,8 +345,6 @@ def write_measurements(course: Course) -> None:
             observation.observed.write_parquet(directory / "observed.parquet")
         if outcome.histogram:
             (directory / "latency.hdr").write_text(outcome.histogram + "\n")
-    except OSError as error:
-        raise cannot_write(directory, error) from error
 
 
 def now() -> str:

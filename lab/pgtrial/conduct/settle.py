@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
+from contextlib import suppress
 
 import psycopg
 from psycopg import sql
 
 from pgtrial.loads.data.data import Data
-from pgtrial.loads.target import Target
+from pgtrial.loads.target import Session, Target
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import Given, Server
-
-Session = psycopg.Connection[tuple[Any, ...]]
+from pgtrial.store.files import first_line
 
 _TABLES = "{relations} AND c.relkind = 'r' AND pg_table_is_visible(c.oid)"
 
@@ -48,8 +47,8 @@ def run_setup_sql(session: Session, arm: str, server: Server) -> None:
         try:
             session.execute(statement.encode())
         except psycopg.Error as error:
-            said = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise StudyError(f"[arms.{arm}] setup_sql {statement.strip()[:60]!r} failed: {said}") from None
+            failed = f"[arms.{arm}] setup_sql {statement.strip()[:60]!r} failed"
+            raise StudyError(f"{failed}: {first_line(error)}") from None
 
 
 def warm_relations(session: Session, server: Server, data: Data) -> str | None:
@@ -61,14 +60,10 @@ def warm_relations(session: Session, server: Server, data: Data) -> str | None:
     """
     tables = _TABLES.format(relations=data.relations)
     if _has_prewarm(session, server):
-        try:
+        with suppress(psycopg.errors.InsufficientPrivilege):
             session.execute(_PREWARM.format(tables=tables).encode())
-        except psycopg.errors.InsufficientPrivilege:
-            _read_by_key(session, tables)
-        else:
             return None
-    else:
-        _read_by_key(session, tables)
+    _read_by_key(session, tables)
     return NO_PREWARM if isinstance(server, Given) else None
 
 
@@ -142,9 +137,7 @@ class Checkpoint:
             self.not_permitted = f"issue a checkpoint before the measured part ({cure})"
             self.refusal = f"no checkpoint before the measured part: the role may not issue one ({cure})"
         except psycopg.Error as error:
-            self.refusal = (
-                f"the checkpoint in the warm-up failed: {str(error).splitlines()[0] if str(error) else error!r}"
-            )
+            self.refusal = f"the checkpoint in the warm-up failed: {first_line(error)}"
         else:
             self.ended = time.monotonic()
             self.duration_s = self.ended - start
