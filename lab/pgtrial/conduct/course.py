@@ -20,7 +20,7 @@ from pgtrial.loads.engine import Inbox
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.sql_files import SqlFiles
 from pgtrial.loads.target import Target
-from pgtrial.model.errors import one_line
+from pgtrial.model.errors import TrialError, one_line
 from pgtrial.model.records.disturbances import InterruptedTrial
 from pgtrial.model.records.plan import LoadPoint, PlannedTrial
 from pgtrial.model.records.where_it_ran import MachineShare
@@ -77,9 +77,13 @@ class Course:
         """Note why the trial failed; the first reason counts."""
         self.reason = self.reason or reason
 
-    def fail_without_server(self, first: Course) -> None:
-        """Fail as the trial did that was to start the server of both."""
-        self.reason, self.start_failures = first.reason, first.start_failures
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """Within it, what goes wrong with the trial alone fails it, and is not raised."""
+        try:
+            yield
+        except (TrialError, psycopg.Error) as error:
+            self.fail(sentence(error))
 
     def fail_with(self, reason: str) -> None:
         """Note a failure of the server's host, which explains the reason that was noted before."""
@@ -88,15 +92,10 @@ class Course:
 
     def interrupted(self) -> InterruptedTrial:
         """The trial as it was when a person ended it."""
-        planned, measured = self.planned, self.outcome.measured
-        return InterruptedTrial(
-            index=planned.index,
-            block=planned.block,
-            arm=planned.arm,
-            load_point=planned.load_point,
-            under_way_s=round((datetime.now(UTC) - datetime.fromisoformat(self.started)).total_seconds(), 3),
-            tps=measured.tps if measured else None,
-        )
+        under_way_s = round((datetime.now(UTC) - datetime.fromisoformat(self.started)).total_seconds(), 3)
+        tps = self.outcome.measured.tps if self.outcome.measured else None
+        trial = InterruptedTrial.model_validate(self.planned, from_attributes=True)
+        return trial.model_copy(update={"under_way_s": under_way_s, "tps": tps})
 
     def note(self, text: str | None) -> None:
         """Keep a sentence for the reader of the trial, once."""

@@ -46,7 +46,7 @@ def discard_unfinished(study: StudyDirectory) -> int:
     remove(unfinished)
     names = {path.name for path in unfinished}
     killed = [
-        InterruptedTrial(index=each.index, block=each.block, arm=each.arm, load_point=each.load_point)
+        InterruptedTrial.model_validate(each, from_attributes=True)
         for each in study.plan.trials
         if study.hidden_path(each).name in names
     ]

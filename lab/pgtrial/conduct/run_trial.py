@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 import psycopg
 
@@ -32,8 +32,7 @@ from pgtrial.loads.data.order_entry_tables import violated_condition
 from pgtrial.loads.data.task_table import creation_s
 from pgtrial.loads.engine import EngineRun, Event
 from pgtrial.loads.load_makers import LoadOrder
-from pgtrial.loads.sql_files import SqlFiles
-from pgtrial.loads.target import Target
+from pgtrial.loads.target import Session, Target
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.errors import ArmError, StartError, StudyError, TrialError
 from pgtrial.model.records.trial import Trial
@@ -69,22 +68,17 @@ def steps_of(course: Course, arm: Arm, while_served: WhileServed | None) -> Step
             target = _served(course, arm, log, served)
             said_before = log.stat().st_size
             with ExitStack() as stack:
-                measured = _Measured(course, arm, target, stack)
-                try:
-                    yield from measured.load()
-                except (TrialError, psycopg.Error) as error:
-                    course.fail(sentence(error))
+                loaded: _Measured | None = None
+                with course.failing():
+                    loaded = yield from _Measured(course, arm, target, stack).load()
                 yield None
-                try:
-                    measured.collect()
-                except (TrialError, psycopg.Error) as error:
-                    course.fail(sentence(error))
+                if loaded is not None:
+                    with course.failing():
+                        loaded.collect()
             yield None
             has_ended = True
-            try:
+            with course.failing():
                 arm.fetch_log(log)
-            except TrialError as error:
-                course.fail(sentence(error))
             # what follows is the lab's own stop of the server
             course.server_said = server_log.last_lines(log, said_before)
             if course.reason is None and course.lost is None and while_served is not None:
@@ -117,20 +111,18 @@ class _Measured:
     """The load of a trial, and what the lab's session counts around it."""
 
     def __init__(self, course: Course, arm: Arm, target: Target, stack: ExitStack) -> None:
-        self._course, self._arm, self._target, self._stack = course, arm, target, stack
-        self._session: psycopg.Connection[tuple[Any, ...]] | None = None
+        """`stack` closes the lab's sessions. Raises psycopg.Error."""
+        self._course, self._arm, self._target = course, arm, target
+        self._session = stack.enter_context(target.connect())
+        self._checkpoint = Checkpoint(target)
+        stack.callback(self._checkpoint.close)
         self._others = 0
         self._before: views.Counters | None = None
         self._measured_since: float | None = None
-        self._checkpoint: Checkpoint | None = None
-        self._over = False
 
-    def load(self) -> Generator[EngineRun | None, Event | None, None]:
-        """Make ready, then the load, whose events are sent."""
+    def load(self) -> Generator[EngineRun | None, Event | None, Self]:
+        """Make ready, then the load, whose events are sent. Returns itself when the load has come to its end."""
         course, arm, target = self._course, self._arm, self._target
-        self._session = self._stack.enter_context(target.connect())
-        self._checkpoint = Checkpoint(target)
-        self._stack.callback(self._checkpoint.close)
         _check_conditions(course, target, "before")
         _make_ready(course, self._session, arm, self._checkpoint, target)
         self._others = views.count_clients(self._session)
@@ -151,13 +143,13 @@ class _Measured:
             course.note(course.outcome.overrun())
             _check_script(course, run)
             course.reason = run.trouble or course.outcome.failure(status, run.last_words())
-        self._over = True
+        return self
 
     def _hear(self, event: Event, sampler: Watching) -> None:
         course = self._course
         course.outcome.add(event)
         match event:
-            case {"event": "phase", "phase": "warmup"} if self._checkpoint is not None:
+            case {"event": "phase", "phase": "warmup"}:
                 self._checkpoint.issue_after(course.turn.wall_s(course.load.phases_s[0]) / 2)
             case {"event": "phase", "phase": "measure"}:
                 self._measured_since = time.monotonic()
@@ -170,10 +162,8 @@ class _Measured:
                 course.listener(Second(course.planned.arm, phase, event["second"], course.outcome.tps_of(event)))
 
     def collect(self) -> None:
-        """What has changed over the measured part, of a load that came to its end."""
+        """What has changed over the measured part."""
         course, checkpoint, session = self._course, self._checkpoint, self._session
-        if not self._over or checkpoint is None or session is None:
-            return
         with timed(course.timings, "collect"):
             checkpoint.close()
             course.checkpoint_s = checkpoint.duration_s
@@ -190,21 +180,20 @@ class _Measured:
         _settle_loss(course)
         if course.reason is None:
             _check_conditions(course, self._target, "after")
-        if course.pack is not None and course.reason is None:
-            _assess(course, course.pack, self._target)
+            if course.pack is not None:
+                with timed(course.timings, "check"):
+                    check(course.pack, self._target, "after the load")
+                with timed(course.timings, "measure"):
+                    course.quality = measure(course.pack, self._target)
 
     def _counters(self) -> views.Counters:
-        arm, session = self._arm, self._session
-        if session is None:
-            return {}
+        arm, session, alone = self._arm, self._session, self._course.turn.of == 1
         network = not self._target.host.startswith(("/", "@"))
-        host = read_host(arm.machine, arm.data_directory, session, network=network, alone=self._course.turn.of == 1)
+        host = read_host(arm.machine, arm.data_directory, session, network=network, alone=alone)
         return views.read_counters(session) | host
 
 
-def _make_ready(
-    course: Course, session: psycopg.Connection[tuple[Any, ...]], arm: Arm, checkpoint: Checkpoint, target: Target
-) -> None:
+def _make_ready(course: Course, session: Session, arm: Arm, checkpoint: Checkpoint, target: Target) -> None:
     """Everything before the load: the arm's SQL, a pack's check, warm relations, and what the idle server shows."""
     with timed(course.timings, "warm"):
         run_setup_sql(session, arm.name, arm.setup)
@@ -220,14 +209,6 @@ def _make_ready(
     if course.point.tasks is not None:
         course.table_created_s = creation_s(session)
     course.round_trip_us = median_round_trip(session)
-
-
-def _assess(course: Course, files: SqlFiles, target: Target) -> None:
-    """Check what the load has done to a pack's data, and measure its quality. Raises TrialError for a failed check."""
-    with timed(course.timings, "check"):
-        check(files, target, "after the load")
-    with timed(course.timings, "measure"):
-        course.quality = measure(files, target)
 
 
 def _check_conditions(course: Course, target: Target, when: str) -> None:
@@ -295,12 +276,8 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
     if course.reason is not None and panic is not None:
         course.reason = f"{course.reason}; the server's log: {panic}"
     return Trial(
-        index=planned.index,
-        block=planned.block,
-        arm=planned.arm,
+        **planned.model_dump(exclude={"load_point"}),
         load_point=course.point,
-        seed=planned.seed,
-        place=planned.place,
         status="completed" if course.reason is None else "failed",
         reason=course.reason,
         started=course.started,

@@ -80,7 +80,8 @@ def run_trials(
                     notes=list(notes),
                 )
                 if study.plan.shares_server and under_way and under_way[0].ended:
-                    course.fail_without_server(under_way[0].course)
+                    first = under_way[0].course  # it was to start the server of all
+                    course.reason, course.start_failures = first.reason, first.start_failures
                 trial = _UnderWay(course, arms[each.arm], while_served)
                 under_way.append(trial)
                 stack.enter_context(trial.ended_with_the_others())
