@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Self
+from functools import partial
 
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import ALONE, Turn
@@ -88,8 +88,9 @@ def run_trials(
                 trial.step()
             longest_s = turns[0].wall_s(study.spec.load.longest_s)
             deadline = time.monotonic() + longest_s + engine_grace_s
-            with _Start(study.plan, under_way, changes) as start:
-                _hear_loads(under_way, deadline, start, study.plan)
+            with ExitStack() as frozen:
+                give_start = partial(_give_start, study.plan, under_way, changes, frozen)
+                _hear_loads(under_way, deadline, study.plan, give_start)
             for trial in [*under_way, *reversed(under_way)]:
                 trial.step()
     except BaseException as error:
@@ -163,48 +164,31 @@ class _UnderWay:
             self._steps.close()
 
 
-class _Start:
-    """The one instant at which loads that alternate begin, and from then on the freezing of their servers."""
-
-    def __init__(self, plan: Plan, trials: Sequence[_UnderWay], changes: HostJournal | None) -> None:
-        self.at_a_word = plan.interleaving is not None
-        """Whether engines wait for it."""
-        self._interleaving = plan.interleaving
-        self._trials = trials
-        self._changes = changes
-        self._frozen = ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._frozen.close()
-
-    def give(self) -> None:
-        """Give it to the engines that are there, all at once."""
-        runs = [trial.run for trial in self._trials if trial.run is not None]
-        start_at = time.monotonic() + max((run.notice_s for run in runs), default=0.0)
-        for run in runs:
-            run.begin_at(start_at)
-        if self._interleaving is None or self._interleaving.shared_server or self._changes is None:
-            return
-        course = self._trials[0].course
-        slices = Slices(course.turn.slice_s or self._interleaving.slice_s, len(self._trials), course.planned.seed)
-        servers = [trial.arm.data_directory if trial.arm.machine is LOCAL else None for trial in self._trials]
-        duration_s = sum(map(course.turn.wall_s, course.load.phases_s))
-        freezer = self._frozen.enter_context(Freezer(servers, slices, start_at, duration_s, self._changes))
-        for trial in self._trials:
-            trial.course.notes += freezer.notes
+def _give_start(plan: Plan, trials: Sequence[_UnderWay], changes: HostJournal | None, frozen: ExitStack) -> None:
+    """Have all engines that wait for it begin at one instant. From then on servers are frozen, until `frozen` ends."""
+    runs = [trial.run for trial in trials if trial.run is not None]
+    start_at = time.monotonic() + max((run.notice_s for run in runs), default=0.0)
+    for run in runs:
+        run.begin_at(start_at)
+    if plan.interleaving is None or plan.interleaving.shared_server or changes is None:
+        return
+    course = trials[0].course
+    slices = Slices(course.turn.slice_s or plan.interleaving.slice_s, len(trials), course.planned.seed)
+    servers = [trial.arm.data_directory if trial.arm.machine is LOCAL else None for trial in trials]
+    duration_s = sum(map(course.turn.wall_s, course.load.phases_s))
+    freezer = frozen.enter_context(Freezer(servers, slices, start_at, duration_s, changes))
+    for trial in trials:
+        trial.course.notes += freezer.notes
 
 
-def _hear_loads(trials: Sequence[_UnderWay], deadline: float, start: _Start, plan: Plan) -> None:
+def _hear_loads(trials: Sequence[_UnderWay], deadline: float, plan: Plan, give_start: Callable[[], None]) -> None:
     """Pass on the events of all loads until they are over; engines that wait for their start get it together.
 
     Raises SlicesTooShort when the warm-up, the first at this load point, finds that.
     """
     by_run = {trial.run: trial for trial in trials if trial.run is not None}
     warming = set(by_run) if may_lengthen(plan, trials[0].course) else set()
-    waiting = set(by_run) if start.at_a_word else set()
+    waiting = set(by_run) if plan.interleaving is not None else set()
     for run, event in events_of(list(by_run), deadline):
         by_run[run].step(event)
         if run in warming and (not isinstance(event, dict) or event.get("phase") == "measure"):
@@ -214,4 +198,4 @@ def _hear_loads(trials: Sequence[_UnderWay], deadline: float, start: _Start, pla
         if run in waiting and (not isinstance(event, dict) or event["event"] == "ready"):
             waiting.remove(run)
             if not waiting:
-                start.give()
+                give_start()
