@@ -63,15 +63,15 @@ def run_study(
         stack.callback(forget_stop, study.path)
         discard_unfinished(study)
         study.finish_void()
-        ended = isinstance(_next_step(study, given, study.trials()), Stop)
-        if ended and more is None and not missing_plans(study):
+        step = _next_step(study, given, study.trials())
+        if isinstance(step, Stop) and more is None and not missing_plans(study):
             # a lab that was killed after its last trial has left what it had made
             for notice in (*scratch.clean(), *clean()):
                 listener(Preparing(notice, stays=True))
-            _end(study, given, listener)
+            _end(study, step, listener)
             return
         check_unchanged(given)
-        extended = _extended(study, more, ended=ended) if more is not None else None
+        extended = _extended(study, more, ended=isinstance(step, Stop)) if more is not None else None
         workspace = stack.enter_context(_workspace(listener))
         workspace.templates.study = str(study.path.absolute())
         for notice in workspace.notices:
@@ -99,11 +99,11 @@ def run_study(
         watch = None
         if takes_canaries(given, study.plan):
             watch = Watch(study, read_canary or _own_canary(workspace), listener)
-        _run_trials(
+        stop = _run_trials(
             study, given, arms, maker, listener, changes=workspace.changes, engine_grace_s=engine_grace_s, watch=watch
         )
         take_plans(study, len(Grid(study.plan, study.trials()).counted), arms, listener)
-        _end(study, given, listener)
+        _end(study, stop, listener)
 
 
 def _extended(study: StudyDirectory, more: More, *, ended: bool) -> Plan:
@@ -164,16 +164,26 @@ def _run_trials(
     changes: HostJournal,
     engine_grace_s: float,
     watch: Watch | None,
-) -> None:
+) -> Stop:
+    """Run what is due until there is a reason to stop."""
     plan = study.plan
     trials = study.trials()
     facts = ArmFacts(study, spec, listener)
     listener(StudyBegins(study.path, len(plan.due), len(trials), plan.end, time_left(plan, trials)))
     not_kept: set[str] = set()
 
+    def keep_noise(*, ended: bool = False) -> None:
+        """Keep the noise of this study for later plans. Each reason of a failure is reported once."""
+        try:
+            keep(spec, study.plan, trials, slices_of(study, trials) if ended else None)
+        except StoreError as error:
+            if str(error) not in not_kept:
+                listener(Preparing(f"the noise of this study is not kept for later plans: {error}"))
+            not_kept.add(str(error))
+
     def block_ends(block: int) -> None:
         listener(_block_ends(study, block))
-        _keep_noise(study, spec, trials, not_kept, listener)
+        keep_noise()
 
     while not isinstance(planned := _next_step(study, spec, trials), Stop):
         if isinstance(planned, JudgeBlock):
@@ -217,25 +227,8 @@ def _run_trials(
         ended = sum(stored.block == planned.block for stored in trials) == len(of_block)
         if ended and (watch is None or not watch.watches(planned.block)):
             block_ends(planned.block)
-    _keep_noise(study, spec, trials, not_kept, listener, ended=True)
-
-
-def _keep_noise(
-    study: StudyDirectory,
-    spec: StudySpec,
-    trials: list[Trial],
-    not_kept: set[str],
-    listener: Listener,
-    *,
-    ended: bool = False,
-) -> None:
-    """Keep the noise of this study for later plans. Each reason of a failure is reported once."""
-    try:
-        keep(spec, study.plan, trials, slices_of(study, trials) if ended else None)
-    except StoreError as error:
-        if str(error) not in not_kept:
-            listener(Preparing(f"the noise of this study is not kept for later plans: {error}"))
-        not_kept.add(str(error))
+    keep_noise(ended=True)
+    return planned
 
 
 def _without(arms: list[str], plan: Plan, block: int, listener: Listener) -> Plan:
@@ -283,8 +276,5 @@ def _block_ends(study: StudyDirectory, block: int) -> BlockEnds:
     )
 
 
-def _end(study: StudyDirectory, spec: StudySpec, listener: Listener) -> None:
-    trials = study.trials()
-    step = _next_step(study, spec, trials)
-    reason = step.reason if isinstance(step, Stop) else ""
-    listener(StudyEnds(reason, blocks=len(Grid(study.plan, trials).counted)))
+def _end(study: StudyDirectory, stop: Stop, listener: Listener) -> None:
+    listener(StudyEnds(stop.reason, blocks=len(Grid(study.plan, study.trials()).counted)))
