@@ -6,7 +6,6 @@ import itertools
 import json as json_format
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -53,7 +52,8 @@ def plan_command(
     expected = outlook(spec, plan)
     found = [*warnings(spec, plan), *cautions(expected, spec, plan)]
     if json:
-        told = {**_estimates(spec, plan), **_told_beforehand(expected), "warnings": found, "plan": plan.model_dump()}
+        beforehand = (expected or Outlook()).model_dump(exclude={"note"})
+        told = {**_estimates(spec, plan), **beforehand, "warnings": found, "plan": plan.model_dump()}
         print(json_format.dumps(told, indent=1))
         return 0
     for warning in found:
@@ -80,17 +80,6 @@ def _estimates(spec: StudySpec, plan: Plan) -> dict[str, Any]:
         ],
         "not_interleaved": why_not(spec) if spec.load.interleave != "off" else None,
         "fleet": spec.fleet.model_dump() if spec.fleet is not None else None,
-    }
-
-
-def _told_beforehand(expected: Outlook | None) -> dict[str, Any]:
-    """What the plan can tell, each null while it is not known."""
-    found = expected or Outlook()
-    return {
-        "precision": found.precision.model_dump() if found.precision is not None else None,
-        "noise": found.noise.model_dump() if found.noise is not None else None,
-        "blocks_for_margin": found.blocks_for_margin,
-        "length": asdict(found.length) if found.length is not None else None,
     }
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.plan import block_estimate, study_estimate
 from pgtrial.model.errors import StoreError
+from pgtrial.model.records import Record
 from pgtrial.model.records.machine import Conditions, Noise, Precision
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
@@ -23,12 +23,11 @@ from pgtrial.statistics.ratios import Grid
 from pgtrial.store.state import NOISE, keep_noise, noise_under, read_noise, state_root
 
 
-@dataclass(frozen=True)
-class Outlook:
+class Outlook(Record):
     """What a plan can tell, as far as the noise of this machine is known."""
 
-    noise: Noise | None = None
     precision: Precision | None = None
+    noise: Noise | None = None
     blocks_for_margin: int | None = None
     """Blocks of the shortest plan that establishes the study's margin; None: unknown, or more than can be run."""
     length: Proposal | None = None
@@ -53,7 +52,8 @@ def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
     length = None
     if plan.interleaving is not None:
         length = proposal(noise, plan.duration_s, len(plan.load_points), plan.interleaving.slice_s)
-    return Outlook(noise, told, blocks_for(plan.margin, claims, spread), length)
+    more = blocks_for(plan.margin, claims, spread)
+    return Outlook(precision=told, noise=noise, blocks_for_margin=more, length=length)
 
 
 def keep(spec: StudySpec, plan: Plan, trials: Sequence[Trial], slices: Slices | None = None) -> None:
@@ -114,25 +114,21 @@ def length_in_one_line(found: Outlook, plan: Plan) -> str | None:
 
 
 def cautions(found: Outlook | None, spec: StudySpec, plan: Plan) -> list[str]:
-    """One sentence each: that the record is ignored, and that the plan is too short for the study's margin."""
-    if found is None:
-        return []
-    return [each for each in (found.note, _margin_out_of_reach(found, spec, plan)) if each is not None]
-
-
-def _margin_out_of_reach(found: Outlook, spec: StudySpec, plan: Plan) -> str | None:
+    """One sentence each: that the record is ignored, or that the plan is too short for the study's margin."""
+    if found is None or found.note is not None:
+        return [found.note] if found and found.note else []
     if found.noise is None or found.precision is None or found.precision.margin <= plan.margin:
-        return None
+        return []
     needed = "more blocks than can be run"
     if found.blocks_for_margin is not None:
         about = float(f"{found.blocks_for_margin:.2g}")
         needed = f"about {about:,.0f} blocks ({format_duration(about * block_estimate(spec))})"
     feasible = _rounded_up(found.precision.margin)
     cure = f'set [verdict] margin = "{as_written(feasible)}", or plan more' if feasible < 1 else "longer trials help"
-    return (
+    return [
         f"the margin of {as_written(plan.margin)} takes {needed} in the noise of {_source(found.noise)}; for the "
         f"{plural(plan.max_blocks, 'planned block')}, {cure}"
-    )
+    ]
 
 
 def _source(noise: Noise) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
 
@@ -116,11 +116,7 @@ def check(files: SqlFiles, target: Target, when: str) -> None:
 
     `when`: `before the load`, for the message.
     """
-    if CHECK not in files:
-        return
-    with target.connect() as session:
-        rows = files.rows(session, CHECK)
-    if rows:
+    if rows := _rows(files, CHECK, target):
         told = "; ".join(" ".join(str(column) for column in row) for row in rows[:_SHOWN])
         more = f"; and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
         raise TrialError(f"{CHECK} of the pack {files.pack} failed {when}: {told}{more}")
@@ -131,10 +127,9 @@ def measure(files: SqlFiles, target: Target) -> float | None:
 
     Raises StudyError where it returns no number.
     """
-    if MEASURE not in files:
+    rows = _rows(files, MEASURE, target)
+    if rows is None:
         return None
-    with target.connect() as session:
-        rows = files.rows(session, MEASURE)
     found = rows[0][0] if len(rows) == 1 and len(rows[0]) == 1 else None
     if isinstance(found, int | float | Decimal) and math.isfinite(found):
         return float(found)
@@ -142,6 +137,14 @@ def measure(files: SqlFiles, target: Target) -> float | None:
         f"the pack {files.pack}: {MEASURE} has to return one row with one number, and it returns "
         f"{_told(rows)}; correct its last SELECT"
     )
+
+
+def _rows(files: SqlFiles, file: str, target: Target) -> list[tuple[object, ...]] | None:
+    """What a file of the pack returns; None: it has no such file."""
+    if file not in files:
+        return None
+    with target.connect() as session:
+        return files.rows(session, file)
 
 
 def _told(rows: list[tuple[object, ...]]) -> str:
@@ -153,13 +156,12 @@ def _told(rows: list[tuple[object, ...]]) -> str:
 @contextmanager
 def held(files: SqlFiles | None, setting: str | None, target: Target) -> Iterator[None]:
     """A session in which hold.sql was run, open until the end, if the setting of this name is on in the arm."""
-    if files is None or setting is None:
-        yield
-        return
-    # closed without a COMMIT, which a server that is gone would answer with an error
-    with closing(target.connect()) as session:
-        if str(value(session, "SELECT current_setting(%s, true)", setting) or "off").lower() in _ON:
-            files.run(session, HOLD)
+    with ExitStack() as stack:
+        if files is not None and setting is not None:
+            # closed without a COMMIT, which a server that is gone would answer with an error
+            session = stack.enter_context(closing(target.connect()))
+            if str(value(session, "SELECT current_setting(%s, true)", setting) or "off").lower() in _ON:
+                files.run(session, HOLD)
         yield
 
 

@@ -142,16 +142,12 @@ def declared(spec: StudySpec, arm: str) -> list[str]:
     return differing_keys(spec.resolved(arm), spec.resolved(spec.baseline))
 
 
-def identical_arms(spec: StudySpec) -> list[tuple[str, str]]:
-    """Pairs of arms whose set-ups are the same."""
-    return [(a, b) for a, b in itertools.combinations(spec.arms, 2) if spec.resolved(a) == spec.resolved(b)]
-
-
 def warnings(spec: StudySpec, plan: Plan) -> list[str]:
     """What the user should know before the first trial, one sentence each."""
     found = [
         f"the arms {first} and {second} are identical: this is an A/A study, and any difference it shows is noise"
-        for first, second in identical_arms(spec)
+        for first, second in itertools.combinations(spec.arms, 2)
+        if spec.resolved(first) == spec.resolved(second)
     ]
     floor = fewest_blocks(spec, plan)
     if plan.max_blocks < floor and are_units(spec):

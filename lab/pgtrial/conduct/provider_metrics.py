@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import polars as pl
 
@@ -94,21 +94,12 @@ def _silence(arm: str, source: CloudWatch, trials: int) -> str:
 
 def _measured_since(study: StudyDirectory, trial: Trial) -> datetime | None:
     """When the measured part began, by the engine's own record; None if it did not begin, or the record is missing."""
-    path = study.trial_path(trial) / "engine.jsonl"
     started: datetime | None = None
-    for event in _events(path):
-        match event:
-            case {"event": "hello", "started": str(moment)}:
-                started = datetime.fromisoformat(moment)
-            case {"event": "phase", "phase": "measure", "t": int() | float() as after} if started is not None:
-                return started + timedelta(seconds=after)
+    with suppress(OSError, ValueError), (study.trial_path(trial) / "engine.jsonl").open(encoding="utf-8") as lines:
+        for event in map(json.loads, lines):
+            match event:
+                case {"event": "hello", "started": str(moment)}:
+                    started = datetime.fromisoformat(moment)
+                case {"event": "phase", "phase": "measure", "t": int() | float() as after} if started is not None:
+                    return started + timedelta(seconds=after)
     return None
-
-
-def _events(path: Path) -> Iterator[object]:
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for line in lines:
-                yield json.loads(line)
-    except (OSError, ValueError):
-        return

@@ -53,7 +53,8 @@ def next_step(
     missing = next((planned for planned in plan.due if planned.index not in done), None)
     if missing is None:
         return Stop("the planned block is complete" if plan.end == 1 else f"all {plan.end} planned blocks are complete")
-    if missing.block == 0 or not _starts_block(plan, missing):
+    first = next(planned for planned in plan.wanted if planned.block == missing.block)
+    if missing.block == 0 or missing != first:
         return missing
     complete = [trial for trial in stored if trial.block < missing.block]
     extension = plan.extensions[-1] if plan.extensions else None
@@ -94,10 +95,6 @@ def leaving(plan: Plan, stored: Sequence[Trial], seconds: Callable[[], Seconds] 
     found = decided_arms(plan, stored, seconds() if seconds else None)
     remaining = [arm for arm in plan.arms if arm != plan.baseline and arm not in plan.left]
     return [] if set(found) >= set(remaining) else [arm for arm in remaining if arm in found]
-
-
-def _starts_block(plan: Plan, planned: PlannedTrial) -> bool:
-    return planned == next(each for each in plan.wanted if each.block == planned.block)
 
 
 def wall_time(trial: Trial) -> float:

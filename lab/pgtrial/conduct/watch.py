@@ -38,10 +38,11 @@ class Watch:
             self._listener(Preparing("taking the first canaries: how fast this machine is without any arm"))
         while len(canaries) < REFERENCE:
             canaries.append(self._take(canaries, "reference", block))
-        tries = 0
-        while tries < _TRIES and (not self._is_of_now(canaries[-1], block) or is_off(canaries)):
+        for _ in range(_TRIES):
+            newest = canaries[-1]
+            if newest.number in self._own and newest.next_block == block and not is_off(canaries):
+                break
             canaries.append(self._take(canaries, "before", block))
-            tries += 1
 
     def watches(self, block: int) -> bool:
         """Whether the block is to be judged when it ends: there is a canary from before it."""
@@ -52,9 +53,8 @@ class Watch:
         """Take the canary after a block and store the judgement; a voided block is set aside."""
         canaries = self._study.canaries()
         reading = self._read()
-        judgement = judge(canaries, reading, block, self._study.plan.max_blocks)
         ended = [trial for trial in trials if trial.block == block]
-        judgement = judgement.model_copy(
+        judgement = judge(canaries, reading, block, self._study.plan.max_blocks).model_copy(
             update={
                 "spent_s": round(sum(map(wall_time, ended)), 3),
                 "failed": dict(Counter(trial.arm for trial in ended if trial.status == "failed")),
@@ -70,9 +70,6 @@ class Watch:
         elif judgement.outcome == "noisy":
             self._listener(BlockNoisy(block, judgement.reason))
         return judgement
-
-    def _is_of_now(self, canary: Canary, block: int) -> bool:
-        return canary.number in self._own and canary.next_block == block
 
     def _take(self, canaries: Sequence[Canary], role: Literal["reference", "before"], block: int) -> Canary:
         number = canaries[-1].number + 1 if canaries else 0
