@@ -10,14 +10,14 @@ from pathlib import Path
 
 from pgtrial.conduct.engine_options import check_sysbench
 from pgtrial.conduct.plan import make_plan
-from pgtrial.conduct.stopping import Stop, next_step
+from pgtrial.conduct.stopping import Stop, next_step_of
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.plan import EarlierTry, Plan
 from pgtrial.model.study.frozen import freeze, without_secrets
 from pgtrial.model.study.spec import StudySection, StudySpec
 from pgtrial.model.units import slug
 from pgtrial.statistics.ratios import Grid
-from pgtrial.store.directory import StudyDirectory, committed_seconds
+from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import writing
 
 RESULTS = Path("results")
@@ -37,21 +37,17 @@ def find_or_create(spec: StudySpec, results: Path | None, *, anew: bool) -> tupl
     if not anew:
         for path in reversed(_alike(spec)):
             study = StudyDirectory.open(path)
-            if study.spec.scripts == spec.scripts and not _finished(study, spec):
+            if study.spec.scripts == spec.scripts and not _finished(study):
                 return study, True
     plan = _planned(spec, RESULTS)
     return StudyDirectory.create(_fresh_path(plan.name), spec, plan), False
 
 
-def _finished(study: StudyDirectory, spec: StudySpec) -> bool:
+def _finished(study: StudyDirectory) -> bool:
     """Whether it has ended and has its report: what a lab that was killed in between has left undone is done first."""
     if not (study.path / "report.html").exists():
         return False
-    trials = study.trials()
-    step = next_step(
-        study.plan, spec.verdict.budget, trials, study.canaries(), lambda: committed_seconds(study, trials)
-    )
-    return isinstance(step, Stop)
+    return isinstance(next_step_of(study, study.trials()), Stop)
 
 
 def plan_now(spec: StudySpec) -> Plan:

@@ -17,7 +17,7 @@ from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
 from pgtrial.conduct.selftest import take_certificate
 from pgtrial.conduct.statement_plans import missing_plans, take_plans
-from pgtrial.conduct.stopping import JudgeBlock, Stop, leaving, next_step, time_left
+from pgtrial.conduct.stopping import JudgeBlock, Stop, leaving, next_step_of, time_left
 from pgtrial.conduct.watch import ReadCanary, Watch
 from pgtrial.evidence.observe.canary import CanaryProbes
 from pgtrial.loads.fleet import scratch
@@ -26,7 +26,7 @@ from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.process import engine_path
 from pgtrial.machines.journal import HostJournal
 from pgtrial.model.errors import ArmError, StoreError, StudyError
-from pgtrial.model.records.plan import Plan, PlannedTrial
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import plural
@@ -63,7 +63,7 @@ def run_study(
         stack.callback(forget_stop, study.path)
         discard_unfinished(study)
         study.finish_void()
-        step = _next_step(study, given, study.trials())
+        step = next_step_of(study, study.trials())
         if isinstance(step, Stop) and more is None and not missing_plans(study):
             # a lab that was killed after its last trial has left what it had made
             for notice in (*scratch.clean(), *clean()):
@@ -185,7 +185,7 @@ def _run_trials(
         listener(_block_ends(study, block))
         keep_noise()
 
-    while not isinstance(planned := _next_step(study, spec, trials), Stop):
+    while not isinstance(planned := next_step_of(study, trials, stop_asked=stop_is_asked(study.path)), Stop):
         if isinstance(planned, JudgeBlock):
             if watch is not None and watch.judge(planned.block, trials).outcome == "void":
                 trials = study.trials()
@@ -243,18 +243,6 @@ def _check_start(trials: list[Trial], arms: set[str]) -> None:
     last = trials[-len(arms) :]
     if {trial.arm for trial in last if trial.never_started} == arms:
         raise ArmError(f"no arm's server starts any more: {last[-1].start_failures[-1]}")
-
-
-def _next_step(study: StudyDirectory, spec: StudySpec, trials: list[Trial]) -> PlannedTrial | JudgeBlock | Stop:
-    canaries = study.canaries() if takes_canaries(spec, study.plan) else []
-    return next_step(
-        study.plan,
-        spec.verdict.budget,
-        trials,
-        canaries,
-        lambda: committed_seconds(study, trials),
-        stop_asked=stop_is_asked(study.path),
-    )
 
 
 def _block_ends(study: StudyDirectory, block: int) -> BlockEnds:

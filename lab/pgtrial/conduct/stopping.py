@@ -1,9 +1,10 @@
-"""What a study does next: a pure function of the plan, the budget and what is stored, so that any lab can go on."""
+"""What a study does next: it follows from the plan, the budget and what is stored, so that any lab can go on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pgtrial.model.records.disturbances import Canary
 from pgtrial.model.records.plan import Plan, PlannedTrial
@@ -13,6 +14,7 @@ from pgtrial.statistics.canaries import judgements
 from pgtrial.statistics.changes import Seconds
 from pgtrial.statistics.claims import decide, decided_arms
 from pgtrial.statistics.ratios import Grid
+from pgtrial.store.directory import StudyDirectory, committed_seconds
 
 _OVERRUN = 1.25
 """Estimates are rough: a study may take a quarter longer than its budget before it is cut short of a planned look."""
@@ -32,6 +34,15 @@ class JudgeBlock:
     block: int
 
 
+Step = PlannedTrial | JudgeBlock | Stop
+
+
+def next_step_of(study: StudyDirectory, trials: Sequence[Trial], *, stop_asked: bool = False) -> Step:
+    """The next step of a study; `trials` are those that it has stored."""
+    seconds = partial(committed_seconds, study, trials)
+    return next_step(study.plan, study.spec.verdict.budget, trials, study.canaries(), seconds, stop_asked=stop_asked)
+
+
 def next_step(
     plan: Plan,
     budget_s: float,
@@ -40,7 +51,7 @@ def next_step(
     seconds: Callable[[], Seconds] | None = None,
     *,
     stop_asked: bool = False,
-) -> PlannedTrial | JudgeBlock | Stop:
+) -> Step:
     """The next planned trial, or why there is none. Verdicts are looked at only at the planned looks.
 
     `seconds` is asked for the trials' timelines when a verdict may end the study: it takes two where regimes change.
