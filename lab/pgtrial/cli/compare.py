@@ -166,9 +166,7 @@ def parse_setup(text: str) -> dict[str, Any]:
     text = text.strip()
     if text in ("", _DEFAULT):
         return {}
-    if re.match(r"postgres(ql)?://", text):
-        return {"dsn": text}
-    if text.partition("=")[0].strip() in _DSN_KEYS:
+    if re.match(r"postgres(ql)?://", text) or text.partition("=")[0].strip() in _DSN_KEYS:
         return {"dsn": text}
     setup: dict[str, Any] = {}
     for part in _NEXT_KEY.split(text):
@@ -190,43 +188,31 @@ def parse_setup(text: str) -> dict[str, Any]:
 
 def _merged(texts: Sequence[str]) -> dict[str, Any]:
     shared: dict[str, Any] = {}
-    for text in texts:
-        setup = parse_setup(text)
-        settings = {**shared.get("settings", {}), **setup.pop("settings", {})}
+    for setup in map(parse_setup, texts):
+        settings = {**shared.get("settings", {}), **setup.get("settings", {})}
         shared = {**shared, **setup, **({"settings": settings} if settings else {})}
     return shared
 
 
 def _server_names(dsns: Sequence[str]) -> dict[str, str]:
     """By connection string the shortest text that distinguishes it: host, port, database or user."""
-    parts = [parts_of(dsn) for dsn in dsns]
-    for short in (_short_host, _host, _port, _database, _user):
-        names = [short(each) for each in parts]
+    for names in zip(*map(_parts_of_name, dsns), strict=True):
         if len(names) > 1 and all(names) and len(set(names)) == len(names):
             return dict(zip(dsns, names, strict=True))
     return {dsn: _server_name(dsn) for dsn in dsns}
 
 
+def _parts_of_name(dsn: str) -> tuple[str, ...]:
+    """What may distinguish a server from others, the shortest first."""
+    parts = parts_of(dsn)
+    host = _host(parts)
+    # the first label of a host's name; an address or a socket's directory as it is
+    short = host if re.match(r"[/@]|[\d.]+$|.*:", host) else host.partition(".")[0]
+    return short, host, f"port {parts.get('port', '5432')}", parts.get("dbname", ""), parts.get("user", "")
+
+
 def _host(parts: Mapping[str, str]) -> str:
     return parts.get("host") or parts.get("hostaddr") or parts.get("service") or "local"
-
-
-def _short_host(parts: Mapping[str, str]) -> str:
-    """The first label of a host's name; an address or a socket's directory as it is."""
-    host = _host(parts)
-    return host if re.match(r"[/@]|[\d.]+$|.*:", host) else host.partition(".")[0]
-
-
-def _port(parts: Mapping[str, str]) -> str:
-    return f"port {parts.get('port', '5432')}"
-
-
-def _database(parts: Mapping[str, str]) -> str:
-    return parts.get("dbname", "")
-
-
-def _user(parts: Mapping[str, str]) -> str:
-    return parts.get("user", "")
 
 
 def _server_name(dsn: str) -> str:
@@ -235,7 +221,7 @@ def _server_name(dsn: str) -> str:
         # said properly when the study is checked, without the password
         return "server"
     port = f":{parts['port']}" if "port" in parts else ""
-    return f"{_host(parts)}{port}/{_database(parts)}".rstrip("/")
+    return f"{_host(parts)}{port}/{parts.get('dbname', '')}".rstrip("/")
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
