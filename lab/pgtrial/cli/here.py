@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from pgtrial.cli import warn
-from pgtrial.cli.study_options import builds_here
+from pgtrial.cli.study_options import builds_here, parsed
 from pgtrial.conduct.plan import make_plan, study_estimate
 from pgtrial.loads.fleet import scratch
 from pgtrial.model.errors import ArmError, StudyError
@@ -180,10 +180,7 @@ def _chosen(
     for name in names:
         if name not in known:
             raise StudyError(f"--template {name}: there is none of this name; `pgtrial list` shows those that are kept")
-    try:
-        unused_s = None if unused is None else parse_duration(unused)
-    except ValueError as error:
-        raise StudyError(f"--unused: {error}") from error
+    unused_s = None if unused is None else parsed("--unused", parse_duration, unused)
     now = datetime.now(UTC)
     return [
         template

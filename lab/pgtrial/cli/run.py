@@ -10,7 +10,7 @@ import typer
 
 from pgtrial.cli import study_options
 from pgtrial.cli.conduct import conduct, start
-from pgtrial.cli.study_options import Profile, Seed, read
+from pgtrial.cli.study_options import Profile, Seed, parsed, read
 from pgtrial.conduct.plan import More
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
@@ -94,10 +94,7 @@ def _more(time: str | None, blocks: int | None) -> More | None:
         return None
     if time is not None and blocks is not None:
         raise StudyError("say --more TIME or --blocks N, not both")
-    try:
-        return More(blocks, None if time is None else parse_duration(time))
-    except ValueError as error:
-        raise StudyError(f"--more: {error}") from error
+    return More(blocks, None if time is None else parsed("--more", parse_duration, time))
 
 
 def _at(study: StudyDirectory, fleet: str | None, *, changed: bool) -> StudySpec:

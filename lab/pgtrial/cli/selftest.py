@@ -15,6 +15,7 @@ from pgtrial.cli import say, warn
 from pgtrial.cli.conduct import conduct
 from pgtrial.cli.place import find_or_create, plan_now
 from pgtrial.cli.progress import shown
+from pgtrial.cli.study_options import parsed
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.selftest import (
     FIRST_WORK,
@@ -92,7 +93,7 @@ def selftest_command(
         scale=scale,
         clients=clients,
         interleave=interleave,
-        budget_s=_seconds(budget),
+        budget_s=parsed("--budget", parse_duration, budget),
         seed=seed,
     )
     return run(wanted, results, as_json=json)
@@ -152,18 +153,8 @@ def _conduct(study: StudyDirectory, spec: StudySpec, selftest: Selftest, *, as_j
     return 0 if found is None else 1
 
 
-def _seconds(budget: str) -> float:
-    try:
-        return parse_duration(budget)
-    except ValueError as error:
-        raise StudyError(f"--budget: {error}") from error
-
-
 def _shares(planted: str) -> list[float]:
-    try:
-        shares = [parse_share(each) for each in planted.split(",")]
-    except ValueError as error:
-        raise StudyError(f"--planted: {error}") from error
+    shares = [parsed("--planted", parse_share, each) for each in planted.split(",")]
     for share in shares:
         if not _LEAST <= share <= _MOST:
             raise StudyError(

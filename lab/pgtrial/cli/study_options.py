@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from pgtrial.cli import say
+from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.variants import Build
 from pgtrial.servers.installations import find_servers
@@ -32,6 +34,14 @@ def read(study: str, profile: str | None, seed: int | None = None) -> StudySpec:
 def builds_here() -> list[Build]:
     """The server builds that `postgres = "every"` stands for."""
     return [Build(server.version, str(server.bin), server.origin.split()[0]) for server in find_servers()]
+
+
+def parsed(option: str, parse: Callable[[object], float], text: str) -> float:
+    """The number that the value of an option stands for. Raises StudyError, which names the option."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise StudyError(f"{option}: {error}") from error
 
 
 Fleet = Annotated[
