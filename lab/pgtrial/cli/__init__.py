@@ -9,7 +9,7 @@ import importlib
 import os
 import sys
 import traceback
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import typer
 
@@ -51,8 +51,6 @@ _USAGE_ERROR = 3
 _PASSED_ON = [name for name, (module, _) in COMMANDS.items() if module is None]
 """What becomes the engine, its arguments untouched."""
 
-_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
-
 
 def _show_version(asked: bool) -> None:
     if asked:
@@ -76,7 +74,7 @@ def _listed_only() -> None:
 
 def application(called: str | None) -> typer.Typer:
     """The command line, with the module of the command that is called and no other imported."""
-    app = typer.Typer(rich_markup_mode="markdown", context_settings=_SETTINGS)
+    app = typer.Typer(rich_markup_mode="markdown", context_settings={"help_option_names": ["-h", "--help"]})
     app.callback(invoke_without_command=True)(_root)
     for name, (module, summary) in COMMANDS.items():
         if name == called:
@@ -89,11 +87,9 @@ def application(called: str | None) -> typer.Typer:
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the `pgtrial` script. Exits with the command's status; an error is one line on stderr."""
     given = sys.argv[1:] if arguments is None else arguments
-    if _is_passed_on(given):
-        debug = False
-    else:
-        # --debug is taken anywhere in the line, so that it can be added to the end of a failed command
-        debug = "--debug" in given
+    # --debug is taken anywhere in the line, so that it can be added to the end of a failed command
+    debug = "--debug" in given and not _is_passed_on(given)
+    if debug:
         given = [argument for argument in given if argument != "--debug"]
     sys.exit(_status_of(given, debug=debug))
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from pgtrial.cli import study_options, warn
 from pgtrial.cli.place import plan_now
@@ -58,9 +58,7 @@ def plan_command(
         return 0
     for warning in found:
         warn(warning)
-    rows = Table.grid(padding=(0, 2))
-    rows.add_column(style="dim")
-    rows.add_column()
+    rows = Table.grid(Column(style="dim"), Column(), padding=(0, 2))
     for name, text in [*_what(spec, plan), *_where(spec, plan), *_how_long(spec, plan, expected), *_order(plan)]:
         rows.add_row(name, escape(text))
     Console().print(rows)

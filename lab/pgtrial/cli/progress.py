@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
-import sys
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from pydantic import BaseModel
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from pgtrial.conduct.outlook import in_words
@@ -47,14 +46,15 @@ _SPARKS = 40
 @contextmanager
 def shown(console: Console, *, as_json: bool) -> Iterator[Listener]:
     """A listener that shows the study while it runs, in the way that fits where the output goes."""
+    say = partial(console.print, highlight=False, markup=False, soft_wrap=True)
     if as_json:
         yield _print_json
     elif console.is_terminal:
-        display = _Display(console)
+        display = _Display(say)
         with Live(display, console=console, refresh_per_second=8, transient=True):
             yield display.hear
     else:
-        yield _Lines(console).hear
+        yield _Lines(say).hear
 
 
 def describe(trial: Trial) -> str:
@@ -116,8 +116,7 @@ def _beginning(event: StudyBegins) -> str:
 
 def _print_json(event: ProgressEvent) -> None:
     name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
-    fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
-    print(json.dumps({"event": name, **fields}, default=_plain), flush=True)
+    print(json.dumps({"event": name, **vars(event)}, default=_plain), flush=True)
 
 
 def _plain(value: Any) -> Any:
@@ -129,8 +128,8 @@ def _plain(value: Any) -> Any:
 class _Lines:
     """One line for each trial and each block."""
 
-    def __init__(self, console: Console):
-        self._console = console
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
         self._begun: TrialBegins | None = None
         self._number = 0
         """Of the trial that ends next; of those that run at the same time the first one's is known."""
@@ -139,39 +138,36 @@ class _Lines:
     def hear(self, event: ProgressEvent) -> None:
         match event:
             case Preparing(text):
-                self._print(text)
+                self._say(text)
             case StudyBegins():
                 self._blocks = event.blocks
-                self._print(_beginning(event))
+                self._say(_beginning(event))
             case TrialBegins():
                 self._begun, self._number = event, event.number
             case TrialEnds(trial):
                 number = f"{self._number}/{self._begun.planned}" if self._begun else str(trial.index + 1)
                 self._number += 1
-                self._print(
+                self._say(
                     f"trial {number}, block {trial.block + 1}, {trial.arm}: {trial.load_point.label}: {describe(trial)}"
                 )
             case BlockEnds():
                 look = "a look, " if event.look else ""
-                self._print(
+                self._say(
                     f"block {event.block + 1}/{self._blocks} complete; estimate so far: {running_estimate(event)} "
                     f"({look}{_state(event)}){f'; by the end it {told}' if (told := _by_the_end(event)) else ''}"
                 )
             case BlockVoid() | BlockNoisy():
-                self._print(_disturbance(event))
+                self._say(_disturbance(event))
             case StudyEnds():
-                self._print(f"end: {event.reason}")
-
-    def _print(self, text: str) -> None:
-        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
-        sys.stdout.flush()
+                self._say(f"end: {event.reason}")
 
 
 class _Display:
     """The live display: trial, block, time left, tps of the running trial, the running estimate."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        """Prints a line above the display that stays when it is gone."""
         self._preparing = "preparing"
         self._begun: TrialBegins | None = None
         self._second: Second | None = None
@@ -184,11 +180,11 @@ class _Display:
     def hear(self, event: ProgressEvent) -> None:
         match event:
             case Preparing(text, stays=True):
-                self._keep(text)
+                self._say(text)
             case Preparing(text):
                 self._preparing = text
             case StudyBegins():
-                self._keep(_beginning(event))
+                self._say(_beginning(event))
             case TrialBegins():
                 self._begun, self._second, self._since = event, None, time.monotonic()
                 self._tps = defaultdict(lambda: deque(maxlen=_SPARKS))
@@ -198,19 +194,17 @@ class _Display:
             case TrialEnds(trial):
                 self._last = trial
                 if trial.status == "failed":
-                    self._keep(f"trial {trial.index + 1}, {trial.arm}: {describe(trial)}")
+                    self._say(f"trial {trial.index + 1}, {trial.arm}: {describe(trial)}")
             case BlockEnds():
                 self._block = event
             case BlockVoid() | BlockNoisy():
-                self._keep(_disturbance(event))
+                self._say(_disturbance(event))
 
     def __rich__(self) -> Group:
         begun = self._begun
         if begun is None:
             return Group(Text(self._preparing, style="dim"))
-        rows = Table.grid(padding=(0, 2))
-        rows.add_column(style="dim")
-        rows.add_column()
+        rows = Table.grid(Column(style="dim"), Column(), padding=(0, 2))
         rows.add_row("trial", f"{begun.number} of {begun.planned}, block {begun.trial.block + 1} of {begun.blocks}")
         rows.add_row("arm", Text(" and ".join([begun.trial.arm, *begun.others]), style="bold cyan"))
         rows.add_row("load", begun.load_point.label)
@@ -227,10 +221,6 @@ class _Display:
         left = max(0.0, begun.left_s - (time.monotonic() - self._since))
         rows.add_row("left", f"at most about {format_duration(round(left) or 1)}")
         return Group(ProgressBar(total=begun.planned, completed=begun.number - 1, width=60), rows)
-
-    def _keep(self, text: str) -> None:
-        """Print a line above the display that stays when it is gone."""
-        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def _now(self) -> str:
         if self._second is None:
