@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import polars as pl
 
-from pgtrial.conduct.ticks import by_second, slice_row, summary_of
 from pgtrial.loads.engine import Event, own_s
 from pgtrial.model.errors import StudyError
+from pgtrial.model.latencies import Latencies
 from pgtrial.model.records import Record
 from pgtrial.model.records.replay import ReplaySummary, StatementTimes
 from pgtrial.model.records.trial import (
@@ -192,14 +194,14 @@ class Outcome:
         Of a load that alternates with others, seconds are those of its own slices.
         """
         if self.slice_s is not None:
-            seconds = list(by_second(self.ticks, self.clients, self.slice_s))
+            seconds = list(_by_second(self.ticks, self.clients, self.slice_s))
         else:
             seconds = [tick for tick in self.ticks if tick.get("seconds", 1.0) >= _WHOLE_SECOND]
         return pl.DataFrame([_row(tick) for tick in seconds], schema=TIMELINE_SCHEMA, orient="row")
 
     def slices(self) -> pl.DataFrame:
         """One row per slice."""
-        return pl.DataFrame([slice_row(tick) for tick in self.ticks], schema=SLICES_SCHEMA, orient="row")
+        return pl.DataFrame([_slice_row(tick) for tick in self.ticks], schema=SLICES_SCHEMA, orient="row")
 
     def overrun(self) -> str | None:
         """A sentence if most slices ended late by a good part of their length; None if they did not."""
@@ -231,7 +233,7 @@ class Outcome:
     def _summary(self, phase: str) -> Mapping[str, Any] | None:
         if self.done is not None:
             return self.done.get(phase)
-        return summary_of([tick for tick in self.ticks if tick["phase"] == phase], self.clients)
+        return _summary_of([tick for tick in self.ticks if tick["phase"] == phase], self.clients)
 
 
 def _row(tick: Event) -> list[Any]:
@@ -244,6 +246,15 @@ def _row(tick: Event) -> list[Any]:
         sum(tick.get("failures", {}).values()),
         *(None if value is None else float(value) for value in percentiles),
     ]
+
+
+def _slice_row(tick: Event) -> list[Any]:
+    """A tick as a row of slices.parquet."""
+    own = tick["slice"]
+    times = [own[name] for name in ("planned_begin_s", "planned_end_s", "begin_s", "end_s", "client_s")]
+    mean = (tick.get("latency_us") or {}).get("mean")
+    failures = sum(tick.get("failures", {}).values())
+    return [tick["phase"], own["round"], *times, tick["transactions"], failures, None if mean is None else float(mean)]
 
 
 def _percentiles(kind: type[_R], figures: Mapping[str, Any] | None) -> _R | None:
@@ -266,3 +277,48 @@ def _nothing_done(tasks: TaskSummary | None) -> str:
         return "not one transaction was committed in the measured part"
     kinds = ", ".join(f"{kind}: {number:,}" for kind, number in tasks.failures.items())
     return f"not one of {tasks.planned:,} tasks was completed ({kinds or 'none ended'})"
+
+
+_POINTS = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
+
+
+def _summary_of(ticks: Sequence[Event], clients: int) -> Event | None:
+    """Ticks as one, in the form of the engine's summaries; None if they last no time."""
+    seconds = sum(own_s(tick, clients) for tick in ticks)
+    if not seconds:
+        return None
+    failures: Counter[str] = Counter()
+    for tick in ticks:
+        failures.update(tick.get("failures", {}))
+    transactions = sum(tick["transactions"] for tick in ticks)
+    merged = Latencies.sum_of(Latencies.read(tick["histogram"]) for tick in ticks if tick.get("histogram"))
+    return {
+        "duration_s": seconds,
+        "transactions": transactions,
+        "failures": dict(failures),
+        "tps": transactions / seconds,
+        "latency_us": _latency(merged),
+        "histogram": merged.encode() if merged.total else None,
+    }
+
+
+def _by_second(ticks: Sequence[Event], clients: int, slice_s: float) -> Iterator[Event]:
+    """Slices put together to seconds of the load's own time, each with the transactions of a whole second.
+
+    The rest after the last whole second of a phase is left out.
+    """
+    each = max(1, round(1 / slice_s))
+    for phase, own in itertools.groupby(ticks, key=lambda tick: tick["phase"]):
+        slices = list(own)
+        for second in range(len(slices) // each):
+            found = _summary_of(slices[second * each : (second + 1) * each], clients)
+            if found is not None:
+                yield {**found, "phase": phase, "second": second, "transactions": round(found["tps"])}
+
+
+def _latency(merged: Latencies) -> dict[str, float] | None:
+    if not merged.total:
+        return None
+    moments = {"mean": merged.mean, "stddev": merged.sd, "min": merged.least, "max": merged.greatest}
+    at = {name: merged.percentile(percent) for name, percent in _POINTS.items()}
+    return {name: float(value) for name, value in (moments | at).items()}
