@@ -122,37 +122,25 @@ def _of_servers(servers: dict[str, Server]) -> Iterator[str]:
         yield (
             f"shared_buffers of all arms are {buffers / 1e9:.1f} GB together, and the machine has {memory / 1e9:.1f} GB"
         )
-    for port, arms in _repeated(_ports(servers)):
-        yield f"the arms {arms} listen on one port, {port}"
-    for address, arms in _repeated(_given(servers)):
-        yield f"the arms {arms} are one given server, {address}"
+    places = list(_places(servers))
+    for place, number in Counter(place for _, place in places).items():
+        if number > 1:
+            yield f"the arms {' and '.join(arm for arm, own in places if own == place)} {place}"
 
 
-def _ports(servers: dict[str, Server]) -> Iterator[tuple[str, str]]:
-    """Arm, and the address on which its server listens, where that is fixed."""
+def _places(servers: dict[str, Server]) -> Iterator[tuple[str, str]]:
+    """Arm, and what no two can share: the address on which its server listens, where that is fixed; a given server."""
     for arm, server in servers.items():
         match server:
             case MadeBySsh(ssh=login, port=port):
-                yield arm, f"{port} of {login.rpartition('@')[2]}"
+                yield arm, f"listen on one port, {port} of {login.rpartition('@')[2]}"
             case MadeHere(connect="tcp", settings=settings) if "port" in settings:
-                yield arm, str(settings["port"])
-
-
-def _given(servers: dict[str, Server]) -> Iterator[tuple[str, str]]:
-    """Arm, and where its server is, as far as its connection string says."""
-    for arm, server in servers.items():
-        for dsn in server.dsn if isinstance(server, Given) else ():
-            parts = parts_of(dsn)
-            address = parts.get("hostaddr") or parts.get("host") or parts.get("service") or dsn
-            yield arm, f"{address}:{parts.get('port') or 5432}"
-
-
-def _repeated(places: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Each place that several arms have, with their names."""
-    found = list(places)
-    for place, number in Counter(place for _, place in found).items():
-        if number > 1:
-            yield place, " and ".join(arm for arm, own in found if own == place)
+                yield arm, f"listen on one port, {settings['port']}"
+            case Given(dsn=dsns):
+                for dsn in dsns:
+                    parts = parts_of(dsn)
+                    address = parts.get("hostaddr") or parts.get("host") or parts.get("service") or dsn
+                    yield arm, f"are one given server, {address}:{parts.get('port') or 5432}"
 
 
 _FACTORS = (1, 2, 4, 8, 12, 20, 40, 60, 120)
@@ -172,9 +160,8 @@ class SlicesTooShort(Exception):
         """The plan with slices that are long enough."""
         assert plan.interleaving is not None
         longer = {**plan.interleaving.longer, self.point: self.slice_s}
-        return plan.model_copy(
-            update={"interleaving": plan.interleaving.model_copy(update={"longer": longer})},
-        )
+        interleaving = plan.interleaving.model_copy(update={"longer": longer})
+        return plan.model_copy(update={"interleaving": interleaving})
 
 
 def may_lengthen(plan: Plan, course: Course) -> bool:

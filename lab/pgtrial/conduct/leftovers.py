@@ -22,11 +22,8 @@ _SAME_S = 0.1
 
 def remember(trial: Path, pid: int) -> None:
     """Note the engine of the running trial, so that the next lab can end it if this one dies."""
-    try:
-        born = _born(psutil.Process(pid))
-    except psutil.NoSuchProcess:
-        return
-    (trial / _ENGINE).write_text(json.dumps({"pid": pid, "born": born}))
+    with suppress(psutil.NoSuchProcess):
+        (trial / _ENGINE).write_text(json.dumps({"pid": pid, "born": _born(psutil.Process(pid))}))
 
 
 def forget(trial: Path) -> None:
@@ -63,17 +60,14 @@ def remove(unfinished: Iterable[Path]) -> None:
 
 
 def _end_engine(file: Path) -> None:
-    try:
+    # no note, a half-written one, or no such process: nothing is left to end
+    with suppress(OSError, ValueError, KeyError, TypeError, psutil.Error):
         noted = json.loads(file.read_text())
         process = psutil.Process(int(noted["pid"]))
         # the same number may have gone to another process since
-        if all(abs(now - float(then)) > _SAME_S for now, then in zip(_born(process), noted["born"], strict=True)):
-            return
-        process.kill()
-        process.wait(_END_S)
-    except (OSError, ValueError, KeyError, TypeError, psutil.Error):
-        # no note, a half-written one, or no such process: nothing is left to end
-        return
+        if any(abs(now - float(then)) <= _SAME_S for now, then in zip(_born(process), noted["born"], strict=True)):
+            process.kill()
+            process.wait(_END_S)
 
 
 def _born(process: psutil.Process) -> tuple[float, float]:

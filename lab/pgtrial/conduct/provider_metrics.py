@@ -29,8 +29,7 @@ _TOLD_EVERY = 25
 def measured_arms(study: StudyDirectory) -> dict[str, ProviderMetrics]:
     """The arms whose providers' metrics the study wants."""
     servers = {arm: study.spec.resolved(arm) for arm in study.spec.arms}
-    given = {arm: server.metrics for arm, server in servers.items() if isinstance(server, Given)}
-    return {arm: metrics for arm, metrics in given.items() if metrics is not None}
+    return {arm: server.metrics for arm, server in servers.items() if isinstance(server, Given) and server.metrics}
 
 
 def import_metrics(study: StudyDirectory, on_progress: Callable[[str], None], now: datetime | None = None) -> list[str]:

@@ -192,8 +192,7 @@ def _run_trials(
             else:
                 block_ends(planned.block)
             continue
-        left = leaving(plan, trials, partial(committed_seconds, study, trials))
-        if left:
+        if left := leaving(plan, trials, partial(committed_seconds, study, trials)):
             study.extend(plan := _without(left, plan, planned.block, listener))
             continue
         if watch is not None:

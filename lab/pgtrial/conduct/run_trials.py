@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 
 from pgtrial.conduct.course import Course
-from pgtrial.conduct.engine_options import ALONE, Turn
+from pgtrial.conduct.engine_options import Turn
 from pgtrial.conduct.interleaving import check_slices, may_lengthen
 from pgtrial.conduct.leftovers import remove
 from pgtrial.conduct.progress import Listener, Preparing
@@ -57,11 +57,12 @@ def run_trials(
     maker = maker or ENGINE_HERE
     notes = maker.ready(lambda text: listener(Preparing(text)))
     inbox: Inbox = queue.SimpleQueue()
-    turns = _turns(study.plan, planned)
+    alternating = study.plan.interleaving
+    slice_s = alternating.slice_at(planned[0].load_point) if alternating is not None else None
     under_way: list[_UnderWay] = []
     try:
         with ExitStack() as stack:
-            for each, turn in zip(planned, turns, strict=True):
+            for number, each in enumerate(planned, 1):
                 point = study.plan.load_points[each.load_point]
                 course = Course(
                     study.spec.load,
@@ -73,7 +74,7 @@ def run_trials(
                     listener,
                     maker,
                     started=now(),
-                    turn=turn,
+                    turn=Turn(number, len(planned), slice_s),
                     shared_server=study.plan.shares_server,
                     pack=sql_files(study.spec, point),
                     inbox=inbox,
@@ -86,7 +87,7 @@ def run_trials(
                 under_way.append(trial)
                 stack.enter_context(trial.ended_with_the_others())
                 trial.step()
-            longest_s = turns[0].wall_s(study.spec.load.longest_s)
+            longest_s = under_way[0].course.turn.wall_s(study.spec.load.longest_s)
             deadline = time.monotonic() + longest_s + engine_grace_s
             with ExitStack() as frozen:
                 give_start = partial(_give_start, study.plan, under_way, changes, frozen)
@@ -110,13 +111,6 @@ def _end_unstored(study: StudyDirectory, under_way: Sequence[_UnderWay], error: 
         remove(trial.course.directory for trial in under_way)
     if isinstance(error, KeyboardInterrupt):
         note_interruption(study.path, str(error) or "SIGINT", [trial.course.interrupted() for trial in under_way])
-
-
-def _turns(plan: Plan, planned: Sequence[PlannedTrial]) -> list[Turn]:
-    if plan.interleaving is None:
-        return [ALONE] * len(planned)
-    slice_s = plan.interleaving.slice_at(planned[0].load_point)
-    return [Turn(each + 1, len(planned), slice_s) for each in range(len(planned))]
 
 
 class _UnderWay:

@@ -138,12 +138,10 @@ def _given_host(server: Given) -> ServerHost:
     if server.dsn == [ENVIRONMENT]:
         return ServerHost(label="as the environment says", by="dsn", looked_at=server.ssh)
     parts = parts_of(server.dsn[0])
-    host = parts.get("host") or parts.get("hostaddr")
-    if host is None:
-        label = f"service {parts['service']}" if "service" in parts else "a given server"
-        return ServerHost(label=label, by="dsn", looked_at=server.ssh)
-    address = parts.get("hostaddr") or host
-    return ServerHost(label=host, by="dsn", address=address, looked_at=server.ssh)
+    host, address = parts.get("host"), parts.get("hostaddr")
+    unnamed = f"service {parts['service']}" if "service" in parts else "a given server"
+    label = host or address or unnamed
+    return ServerHost(label=label, by="dsn", address=address or host, looked_at=server.ssh)
 
 
 _KEYS = {
