@@ -22,7 +22,6 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import StudyResult
-from pgtrial.model.records.trial import Trial
 from pgtrial.model.resources import resource
 from pgtrial.report.brief import brief
 from pgtrial.report.build import build_report
@@ -223,13 +222,10 @@ class Study:
         if load_point is not None and load_point not in labels:
             raise StudyError(f"{self.path} has no load point {load_point!r}; name one of {labels}")
         own = [t for t in self._data.trials if t.arm == arm and load_point in (None, t.load_point.label)]
-        return Latency(self._latencies(own, arm))
-
-    def _latencies(self, trials: Sequence[Trial], arm: str) -> Latencies:
-        found = [each for trial in trials if (each := self._directory.latencies(trial)) is not None]
+        found = [each for trial in own if (each := self._directory.latencies(trial)) is not None]
         if not found:
             raise StudyError(f"no trial of {arm} in {self.path} has a histogram of its latencies")
-        return Latencies.sum_of(found)
+        return Latency(Latencies.sum_of(found))
 
 
 def open(path: str | Path) -> Study:

@@ -64,10 +64,11 @@ def conduct(
     """
     console = Console()
     ended = study.plan if more is not None else None
-    expected = None if study.trials() else outlook(spec, study.plan)
-    silent = quiet or more is not None
-    for warning in () if silent else [*warnings(spec, study.plan), *cautions(expected, spec, study.plan)]:
-        warn(warning)
+    again = f"pgtrial {command} {shlex.quote(str(study.path))}"
+    if not quiet and more is None:
+        expected = None if study.trials() else outlook(spec, study.plan)
+        for warning in [*warnings(spec, study.plan), *cautions(expected, spec, study.plan)]:
+            warn(warning)
     try:
         with interruptible():
             with shown(console, as_json=as_json) as listener:
@@ -79,24 +80,19 @@ def conduct(
         if study.plan is ended:
             return stopped(interrupted)
         stored, planned = len(study.trials()), len(study.plan.due)
-        return stopped(interrupted, f": {stored} of {planned} trials are stored; go on with: {_again(command, study)}")
+        return stopped(interrupted, f": {stored} of {planned} trials are stored; go on with: {again}")
     except (ArmError, StudyError) as error:
         if study.plan is not ended and (stored := len(study.trials())):
             said = str(error).removesuffix(".")
             error.args = (
                 f"{said}; {stored} of {len(study.plan.due)} trials are stored, and when that is mended "
-                f"the study goes on with: {_again(command, study)}",
+                f"the study goes on with: {again}",
             )
         raise
     if not as_json:
         console.print(conclusion)
         console.print(f"report: {study.path / 'report.html'}", highlight=False, markup=False, soft_wrap=True)
     return 0
-
-
-def _again(command: str, study: StudyDirectory) -> str:
-    """The command that goes on with a study, as a shell takes it."""
-    return f"pgtrial {command} {shlex.quote(str(study.path))}"
 
 
 def stopped(interrupted: Interrupted, then: str = "") -> int:

@@ -93,11 +93,8 @@ def _same_study(spec: StudySpec, results: Path) -> StudyDirectory:
 def _alike(spec: StudySpec) -> list[Path]:
     """Directories in results/ with the identical frozen study, the oldest first."""
     frozen = freeze(spec)
-    found = []
-    for file in sorted(RESULTS.glob(f"{slug(spec.study.name or 'study')}-*/study.toml")):
-        if file.is_file() and file.read_text(errors="replace") == frozen:
-            found.append(file.parent)
-    return found
+    files = sorted(RESULTS.glob(f"{slug(spec.study.name or 'study')}-*/study.toml"))
+    return [file.parent for file in files if file.is_file() and file.read_text(errors="replace") == frozen]
 
 
 def _fresh_path(name: str) -> Path:

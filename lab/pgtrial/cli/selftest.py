@@ -31,13 +31,13 @@ from pgtrial.conduct.selftest import (
 )
 from pgtrial.machines.interrupt import interruptible
 from pgtrial.model.errors import StoreError, StudyError
-from pgtrial.model.records.machine import Certificate, Selftest
+from pgtrial.model.records.machine import Selftest
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, parse_duration, parse_share, percent
 from pgtrial.report.build import build_report
 from pgtrial.report.tables.certificate import caution, lines
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.state import selftest_in, write_certificate, write_selftest
+from pgtrial.store.state import selftest_in, study_certificate, write_certificate, write_selftest
 
 _DEFAULT = Wanted()
 _LEAST, _MOST = 0.005, 0.5
@@ -129,25 +129,23 @@ def _calibrated(wanted: Wanted, *, as_json: bool) -> Selftest:
 
 
 def _conduct(study: StudyDirectory, spec: StudySpec, selftest: Selftest, *, as_json: bool) -> int:
-    made: list[Certificate] = []
-
     def conclude(study: StudyDirectory) -> RenderableType:
         certificate = certify(study, selftest)
         write_certificate(study, certificate)
-        made.append(certificate)
         build_report(study)
         return Group(*map(Text, lines(certificate)))
 
     status = conduct(study, spec, as_json=as_json, quiet=True, command="selftest", conclude=conclude)
-    if not made:
+    certificate = study_certificate(study) if status == 0 else None
+    if certificate is None:
         return status
     if as_json:
-        print(made[0].model_dump_json())
+        print(certificate.model_dump_json())
     try:
-        keep_for_studies(made[0])
+        keep_for_studies(certificate)
     except StoreError as error:
         warn(f"reports of later studies will not name this certificate: {error}")
-    found = caution(made[0])
+    found = caution(certificate)
     if found is not None:
         warn(found)
     return 0 if found is None else 1

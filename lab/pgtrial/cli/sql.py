@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import json as json_format
 import re
 import tempfile
 from collections.abc import Sequence
@@ -38,7 +38,8 @@ def sql_command(
     """
     heads, rows = run(query, studies)
     if json:
-        _print_json(heads, rows)
+        for row in rows:
+            print(json_format.dumps(dict(zip(heads, row, strict=True)), ensure_ascii=False, default=str))
         return
     columns = by_place(*heads, right=[place for place in range(len(heads)) if _is_numeric(rows, place)])
     Console().print(for_terminal(Table("", [[_cell(value) for value in row] for row in rows], columns)))
@@ -102,8 +103,3 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _print_json(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    for row in rows:
-        print(json.dumps(dict(zip(heads, row, strict=True)), ensure_ascii=False, default=str))
