@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -17,15 +16,8 @@ from pgtrial.report.table import Table, by_place, for_terminal
 from pgtrial.store.workloads import FoundPack, described_packs, find_pack
 
 
-class Action(StrEnum):
-    """What is asked for."""
-
-    CHECK = "check"
-    LIST = "list"
-
-
 def pack_command(
-    action: Annotated[Action, typer.Argument(help="check or list.")],
+    action: Annotated[Literal["check", "list"], typer.Argument(help="check or list.")],
     pack: Annotated[
         str | None, typer.Argument(help="With check: a folder, or a pack that comes with pgtrial (pack:NAME or NAME).")
     ] = None,
@@ -39,7 +31,7 @@ def pack_command(
     A check reads the pack's files, loads its data on a server of its own, and runs all checks and some transactions of
     each script. It prints what it has done, or the first thing that does not work; the exit status is then 1.
     """
-    if action is Action.LIST:
+    if action == "list":
         if pack is not None:
             raise StudyError(f"pgtrial pack list takes no pack; write pgtrial pack check {pack}")
         _list()
