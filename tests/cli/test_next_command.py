@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from pgtrial.cli.demo import next_command, running_servers
+from pgtrial.cli.run import next_command, running_servers
 
 
 def test_sockets_of_servers_are_found_by_their_names(tmp_path):

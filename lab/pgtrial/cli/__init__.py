@@ -17,7 +17,7 @@ from pgtrial import __version__
 from pgtrial.model.errors import PgtrialError
 
 COMMANDS = {
-    "demo": ("demo", "Compare synchronous_commit on with off here and now, in about three minutes."),
+    "demo": ("run", "Compare synchronous_commit on with off here and now, in about three minutes."),
     "run": ("run", "Run a study, or go on with one that was interrupted."),
     "stop": ("run", "Ask a running study to end after the block under way."),
     "compare": ("compare", "Compare set-ups named on the command line, without a study file."),

@@ -70,7 +70,9 @@ def facts_command(
         except Interrupted as interrupted:
             return stopped(interrupted)
     if as_json:
-        print(_json(found, audited))
+        content: dict[str, Any] = {"facts": {arm: facts.model_dump() for arm, facts in found.items()}}
+        content |= {"audit": audited.model_dump()} if audited is not None else {}
+        print(json.dumps(content, indent=2, ensure_ascii=False))
     else:
         _show(found, audited)
     return 0
@@ -104,13 +106,6 @@ def _title(facts: Facts) -> str:
 
 def _existing(path: Path) -> Path:
     return next(part for part in (path, *path.absolute().parents) if part.exists())
-
-
-def _json(found: dict[str, Facts], audited: Audit | None) -> str:
-    content: dict[str, Any] = {"facts": {arm: facts.model_dump() for arm, facts in found.items()}}
-    if audited is not None:
-        content["audit"] = audited.model_dump()
-    return json.dumps(content, indent=2, ensure_ascii=False)
 
 
 def _show(found: dict[str, Facts], audited: Audit | None) -> None:

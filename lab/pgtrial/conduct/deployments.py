@@ -8,7 +8,7 @@ before it, in rounds, so that no pair has its blocks at one time of day.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -100,4 +100,4 @@ def _draw(deployments: int, blocks: int, generator: np.random.Generator) -> Iter
         ends = p8.looks(deployments) if deployments >= FEWEST_P8 else [deployments]
         groups = [order[start:end] for start, end in pairwise([0, *ends])]
     drawn = (int(each) for group in groups for _ in range(rounds) for each in generator.permutation(group))
-    yield from (deployment for _, deployment in zip(range(blocks), drawn, strict=False))
+    yield from islice(drawn, blocks)
