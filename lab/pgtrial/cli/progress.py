@@ -9,10 +9,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -116,13 +114,7 @@ def _beginning(event: StudyBegins) -> str:
 
 def _print_json(event: ProgressEvent) -> None:
     name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
-    print(json.dumps({"event": name, **vars(event)}, default=_plain), flush=True)
-
-
-def _plain(value: Any) -> Any:
-    return (
-        value.model_dump() if isinstance(value, BaseModel) else str(value) if isinstance(value, Path) else repr(value)
-    )
+    print(json.dumps({"event": name, **vars(event)}, default=to_jsonable_python), flush=True)
 
 
 class _Lines:

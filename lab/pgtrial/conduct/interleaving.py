@@ -61,7 +61,7 @@ def interleaving_of(spec: StudySpec) -> Interleaving | None:
                 f"[load] interleave: the {name} of {length_s:g}s is not a whole number of slices of "
                 f'{slice_s * 1000:g}ms; write for example "{nearest * 1000:.6g}ms"'
             )
-    return Interleaving(slice_s=slice_s, shared_server=sessions_of(spec) is not None)
+    return Interleaving(slice_s=slice_s, shared_server=bool(sessions_of(spec)))
 
 
 def is_whole(length_s: float, slice_s: float) -> bool:
@@ -70,8 +70,8 @@ def is_whole(length_s: float, slice_s: float) -> bool:
     return abs(slices - round(slices)) <= _ROUNDING * slices
 
 
-def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]] | None:
-    """By arm, the settings of its sessions, where the arms differ in nothing else; None: each needs a server.
+def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]]:
+    """By arm, the settings of its sessions, where the arms differ in nothing else; empty: each needs a server.
 
     Identical arms need one each: what differs between two servers that are alike is then what the study is to show.
     """
@@ -80,11 +80,11 @@ def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]] | None:
     alike = all(replace(server, settings={}) == replace(base, settings={}) for server in servers.values())
     several = isinstance(base, Given) and len(base.dsn) > 1
     if not spec.load.share_server or not alike or several or base.setup_sql:
-        return None
+        return {}
     names = {name for server in servers.values() for name in server.settings}
     differing = {name for name in names if len({server.settings.get(name) for server in servers.values()}) > 1}
     if not differing or not {name.lower() for name in differing} <= SESSION_SETTINGS:
-        return None
+        return {}
     return {
         arm: {name: value for name, value in server.settings.items() if name in differing}
         for arm, server in servers.items()
@@ -104,7 +104,7 @@ def _obstacles(spec: StudySpec) -> Iterator[str]:
         yield "the recorded times of a replay would pass during the slices of the others"
     if load.on_server_loss != "fail":
         yield "the time without service of a server that is lost is to count"
-    if sessions_of(spec) is None:
+    if not sessions_of(spec):
         yield from _of_servers({arm: spec.resolved(arm) for arm in spec.arms})
 
 

@@ -43,7 +43,7 @@ class Outcome:
 
     def __init__(self) -> None:
         self.ticks: list[Event] = []
-        self.done: Event | None = None
+        self.done: Event = {}
         self.first_error: str | None = None
         self.failed_after_s: list[float] = []
         self.clients = 0
@@ -74,7 +74,7 @@ class Outcome:
 
     def failure(self, status: int, last_words: str) -> str | None:
         """Why the trial failed, one sentence, from the engine's exit status and messages; None when it did not."""
-        if self.done is None:
+        if not self.done:
             return f"the engine ended before its report: {last_words}"
         cause = " ".join((self.first_error or last_words).split())[:_LONGEST_CAUSE]
         if self.aborted_clients:
@@ -117,8 +117,7 @@ class Outcome:
     @property
     def tasks(self) -> TaskSummary | None:
         """The counts and times of the tasks; None for a load without tasks."""
-        summary = self.done and self.done.get("tasks")
-        measured = self.done and self.done.get("measure")
+        summary, measured = self.done.get("tasks"), self.done.get("measure")
         if not summary or not measured:
             return None
         after = self.failed_after_s
@@ -134,7 +133,6 @@ class Outcome:
     @property
     def kinds(self) -> list[TransactionKind]:
         """What became of each of several scripts; [] of a load with one."""
-        found = self.done.get("scripts", []) if self.done else []
         return [
             TransactionKind(
                 name=name,
@@ -142,13 +140,13 @@ class Outcome:
                 failures=script.get("failures", {}),
                 latency_us=_percentiles(Latency, script.get("latency_us")),
             )
-            for name, script in zip(self.scripts, found, strict=False)
+            for name, script in zip(self.scripts, self.done.get("scripts", []), strict=False)
         ]
 
     @property
     def replay(self) -> ReplaySummary | None:
         """What became of the statements of a replay; None of another load."""
-        found = self.done and self.done.get("replay")
+        found = self.done.get("replay")
         if not found:
             return None
         others = (found.get("other_templates") or {}).get("statements", 0)
@@ -161,12 +159,12 @@ class Outcome:
     @property
     def aborted_clients(self) -> int:
         """Clients that could not go on, e.g. because their connection broke."""
-        return int(self.done.get("clients_aborted", 0)) if self.done else 0
+        return int(self.done.get("clients_aborted", 0))
 
     @property
     def client(self) -> ClientUse | None:
         """The engine's resource use and its warnings about itself. Raises StudyError if an old engine reports none."""
-        use = self.done and self.done.get("client")
+        use = self.done.get("client")
         if not use:
             return None
         try:
@@ -231,7 +229,7 @@ class Outcome:
         )
 
     def _summary(self, phase: str) -> Mapping[str, Any] | None:
-        if self.done is not None:
+        if self.done:
             return self.done.get(phase)
         return _summary_of([tick for tick in self.ticks if tick["phase"] == phase], self.clients)
 
@@ -239,13 +237,7 @@ class Outcome:
 def _row(tick: Event) -> list[Any]:
     latency = tick.get("latency_us") or {}
     percentiles = [latency.get(name) for name in ("mean", "p50", "p95", "p99", "max")]
-    return [
-        tick["phase"],
-        tick["second"],
-        tick["transactions"],
-        sum(tick.get("failures", {}).values()),
-        *(None if value is None else float(value) for value in percentiles),
-    ]
+    return [tick["phase"], tick["second"], tick["transactions"], sum(tick.get("failures", {}).values()), *percentiles]
 
 
 def _slice_row(tick: Event) -> list[Any]:
@@ -254,7 +246,7 @@ def _slice_row(tick: Event) -> list[Any]:
     times = [own[name] for name in ("planned_begin_s", "planned_end_s", "begin_s", "end_s", "client_s")]
     mean = (tick.get("latency_us") or {}).get("mean")
     failures = sum(tick.get("failures", {}).values())
-    return [tick["phase"], own["round"], *times, tick["transactions"], failures, None if mean is None else float(mean)]
+    return [tick["phase"], own["round"], *times, tick["transactions"], failures, mean]
 
 
 def _percentiles(kind: type[_R], figures: Mapping[str, Any] | None) -> _R | None:

@@ -36,10 +36,10 @@ _BY_SERVER = "ERROR: "
 Say = Callable[[str], None]
 
 
-def study_of(workloads: list[str], scale: int, folder: Path = Path()) -> StudySpec:
+def study_of(workloads: list[str], scale: int) -> StudySpec:
     """A study of these packs, as far as a check needs one. Raises StudyError for what is wrong with their files."""
     load = {"workload": workloads, "scale": scale, "clients": _CLIENTS}
-    return build_study({"load": load, "arms": {"server": {}, "same": {}}}, "pgtrial pack check", folder)
+    return build_study({"load": load, "arms": {"server": {}, "same": {}}}, "pgtrial pack check")
 
 
 def try_out(spec: StudySpec, postgres: str, say: Say) -> None:

@@ -47,20 +47,17 @@ def import_metrics(study: StudyDirectory, on_progress: Callable[[str], None], no
         wanting = [trial for trial in study.trials() if not study.has_provider_metrics(trial)]
         for arm, wanted in arms.items():
             # a trial that never came to its measured part has no time axis
-            begun = {
-                t.index: since for t in wanting if t.arm == arm and (since := _measured_since(study, t)) is not None
-            }
-            settled = [t for t in wanting if t.index in begun and moment - datetime.fromisoformat(t.ended) >= SETTLED]
+            begun = [(t, since) for t in wanting if t.arm == arm and (since := _measured_since(study, t)) is not None]
+            settled = [each for each in begun if moment - datetime.fromisoformat(each[0].ended) >= SETTLED]
             try:
                 if settled:
                     source = CloudWatch(arm, wanted.cloudwatch, wanted.region)
-                    silent = []
-                    for done, trial in enumerate(settled):
+                    silent = 0
+                    for done, (trial, since) in enumerate(settled):
                         if done % _TOLD_EVERY == 0:
                             on_progress(f"{arm}: metrics from CloudWatch, {done} of {plural(len(settled), 'trial')}")
-                        if not _import(study, trial, source, begun[trial.index], moment):
-                            silent.append(trial)
-                    missing += [_silence(arm, source, len(silent))] if silent else []
+                        silent += not _import(study, trial, source, since, moment)
+                    missing += [_silence(arm, source, silent)] if silent else []
             except MetricsError as error:
                 missing.append(str(error))
             if len(settled) < len(begun):

@@ -80,7 +80,7 @@ def run_study(
         workspace.maker, workspace.load_from = maker, lambda: maker.addresses
         if study.plan.interleaving is not None:
             maker.check_slices(study.plan.interleaving.slice_s)
-        sessions = (sessions_of(given) or {}) if study.plan.shares_server else {}
+        sessions = sessions_of(given) if study.plan.shares_server else {}
         arms = make_arms(given, workspace, sessions)
         for arm in arms.values():
             stack.callback(arm.close)

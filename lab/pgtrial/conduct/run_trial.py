@@ -204,7 +204,7 @@ def _make_ready(course: Course, session: Session, arm: Arm, checkpoint: Checkpoi
         missed = warm_relations(session, arm.setup, course.data)
         course.not_permitted += [missed] if missed else []
         if course.load.phases_s[0] == 0:
-            checkpoint.issue_now()
+            checkpoint.issue()
     course.relations_before = views.read_relations(session, course.data.relations)
     if course.point.tasks is not None:
         course.table_created_s = creation_s(session)

@@ -100,12 +100,26 @@ class Checkpoint:
     def issue_after(self, delay_s: float) -> None:
         """Issue it in the background, so many seconds from now."""
         with held_off():
-            self._thread = threading.Thread(target=self._issue, args=(delay_s,), daemon=True)
+            self._thread = threading.Thread(target=self.issue, args=(delay_s,), daemon=True)
             self._thread.start()
 
-    def issue_now(self) -> None:
+    def issue(self, delay_s: float = 0.0) -> None:
         """Issue it and wait for its end."""
-        self._issue(0.0)
+        if self._cancelled.wait(delay_s):
+            return
+        start = time.monotonic()
+        try:
+            self._session.execute("CHECKPOINT")
+        except psycopg.errors.InsufficientPrivilege:
+            has_role = self._session.info.server_version >= 150000
+            cure = "grant pg_checkpoint" if has_role else "before PostgreSQL 15 a superuser alone may"
+            self.not_permitted = f"issue a checkpoint before the measured part ({cure})"
+            self.refusal = f"no checkpoint before the measured part: the role may not issue one ({cure})"
+        except psycopg.Error as error:
+            self.refusal = f"the checkpoint in the warm-up failed: {first_line(error)}"
+        else:
+            self.ended = time.monotonic()
+            self.duration_s = self.ended - start
 
     def close(self) -> None:
         """Wait for its end if it has begun; cancel it if it has not."""
@@ -124,20 +138,3 @@ class Checkpoint:
             f"the checkpoint issued in the warm-up took {self.duration_s:.1f}s and ended "
             f"{self.ended - measured_since:.1f}s into the measured part; a longer warm-up keeps it out"
         )
-
-    def _issue(self, delay_s: float) -> None:
-        if self._cancelled.wait(delay_s):
-            return
-        start = time.monotonic()
-        try:
-            self._session.execute("CHECKPOINT")
-        except psycopg.errors.InsufficientPrivilege:
-            has_role = self._session.info.server_version >= 150000
-            cure = "grant pg_checkpoint" if has_role else "before PostgreSQL 15 a superuser alone may"
-            self.not_permitted = f"issue a checkpoint before the measured part ({cure})"
-            self.refusal = f"no checkpoint before the measured part: the role may not issue one ({cure})"
-        except psycopg.Error as error:
-            self.refusal = f"the checkpoint in the warm-up failed: {first_line(error)}"
-        else:
-            self.ended = time.monotonic()
-            self.duration_s = self.ended - start
