@@ -254,7 +254,8 @@ def compare(
     `results` is the study's directory; a study that is unfinished there goes on. Raises StudyError, ArmError or
     StoreError, each with one clear sentence.
     """
-    spec = comparison(arms, "pgtrial.compare", question, seed, load=load, server=server or {}, verdict=verdict or {})
+    sections = {"load": load, "server": server or {}, "verdict": verdict or {}}
+    spec = comparison(arms, "pgtrial.compare", question, seed, sections)
     study, _ = find_or_create(spec, Path(results) if results is not None else None, anew=False)
     run_study(study, on_progress or (lambda event: None), spec=spec)
     build_report(study)

@@ -104,37 +104,23 @@ def compare_command(
         "latency_limit": latency_limit,
     }
     verdict = {"blocks": blocks, "budget": budget, "margin": margin, "allow_busy_client": allow_busy_client or None}
-    spec = comparison(
-        arms,
-        "the command line",
-        question,
-        seed,
-        load=_given(load),
-        server=_merged(server or []),
-        verdict=_given(verdict),
-    )
+    sections = {"load": _given(load), "server": _merged(server or []), "verdict": _given(verdict)}
+    spec = comparison(arms, "the command line", question, seed, sections)
     spec = study_options.by_fleet(spec, fleet, machines, pack=pack)
     return start(spec, results, anew=new, as_json=json)
 
 
 def comparison(
-    arms: Sequence[str],
-    origin: str,
-    question: str | None,
-    seed: int | None,
-    *,
-    load: Mapping[str, Any],
-    server: Mapping[str, Any],
-    verdict: Mapping[str, Any],
+    arms: Sequence[str], origin: str, question: str | None, seed: int | None, sections: Mapping[str, Mapping[str, Any]]
 ) -> StudySpec:
-    """The study of arms as the command line names them; the others are sections. `origin` is for messages.
+    """The study of arms as the command line names them, with other sections of a study file. `origin` is for messages.
 
     Raises StudyError.
     """
     named = name_arms(arms)
     question = question or f"Which is faster: {' or '.join(named)}?"
     study = _given({"question": question, "name": "compare", "seed": seed})
-    return build_study({"study": study, "load": load, "server": server, "arms": named, "verdict": verdict}, origin)
+    return build_study({"study": study, "arms": named, **sections}, origin)
 
 
 def name_arms(texts: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -177,7 +177,11 @@ class _Measured:
                 course.relations = views.read_relations(session, course.data.relations)
             except psycopg.OperationalError as error:
                 course.lose(error)
-        _settle_loss(course)
+        if course.lost is not None and patience_s(course.load.on_server_loss) is None:
+            course.fail(course.lost)
+        elif course.lost is not None:  # the study waits for lost servers: the load decides
+            gone = "the lab's own session was lost with the server, and with it the server's counters"
+            course.note(f"{gone}: {course.lost}")
         if course.reason is None:
             _check_conditions(course, self._target, "after")
             if course.pack is not None:
@@ -219,16 +223,6 @@ def _check_conditions(course: Course, target: Target, when: str) -> None:
         violation = violated_condition(target)
     if violation is not None:
         raise TrialError(f"{when} the load {violation}")
-
-
-def _settle_loss(course: Course) -> None:
-    """Fail a trial whose lab session broke, unless the study waits for lost servers: then the load decides."""
-    if course.lost is None:
-        return
-    if patience_s(course.load.on_server_loss) is None:
-        course.fail(course.lost)
-    else:
-        course.note(f"the lab's own session was lost with the server, and with it the server's counters: {course.lost}")
 
 
 def _check_script(course: Course, run: EngineRun) -> None:

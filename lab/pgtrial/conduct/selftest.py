@@ -164,13 +164,14 @@ def certify(study: StudyDirectory, selftest: Selftest) -> Certificate:
     spread = max(each.spread for each in (same, *slower))
     orders, false = figures.relabelled(grid, selftest.same)
     interleaving = plan.interleaving
+    facts = study.facts().get(plan.baseline)
     return Certificate(
         created=plan.created,
         pgtrial=pgtrial.__version__,
         host=platform.node(),
         cpus=os.cpu_count() or 1,
         servers=plan.server_hosts,
-        postgres=_version(study),
+        postgres=facts.facts.get("server", {}).get("version") if facts is not None else None,
         load=plan.load_points[0].label,
         slice_s=interleaving.slice_s if interleaving is not None else None,
         shared_server=plan.shares_server,
@@ -222,11 +223,6 @@ def _least_study_s(wanted: Wanted) -> float:
     arms = {_BASELINE: _NO_WORK, _SAME: _NO_WORK, **{str(share): 1 for share in wanted.planted}}
     spec = _spec(wanted, arms, {"blocks": 1, "budget": "24h"})
     return p8.first_look(len(arms) - 1) * block_estimate(spec)
-
-
-def _version(study: StudyDirectory) -> str | None:
-    facts = study.facts().get(study.plan.baseline)
-    return facts.facts.get("server", {}).get("version") if facts is not None else None
 
 
 def keep_for_studies(certificate: Certificate) -> None:
