@@ -269,36 +269,26 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
     panic = server_log.panic(course.server_said)
     if course.reason is not None and panic is not None:
         course.reason = f"{course.reason}; the server's log: {panic}"
+    gathered = {name: found for name, found in vars(course).items() if name in Trial.model_fields}
     return Trial(
         **planned.model_dump(exclude={"load_point"}),
+        **gathered,
         load_point=course.point,
         status="completed" if course.reason is None else "failed",
-        reason=course.reason,
-        started=course.started,
-        start_failures=course.start_failures,
         ended=now(),
         phases_s={
             phase: round(seconds / (course.turn.of if phase == "load" else 1), 4)
             for phase, seconds in course.timings.items()
         },
-        checkpoint_s=course.checkpoint_s,
         warmup=outcome.warmup,
         measured=outcome.measured,
         tasks=outcome.tasks,
         kinds=outcome.kinds if course.point.workload == ORDER_ENTRY else [],
         replay=outcome.replay,
-        table_created_s=course.table_created_s,
-        quality=course.quality,
         aborted_clients=outcome.aborted_clients,
         client=outcome.client,
         server_deltas=course.deltas,
-        relations_before=course.relations_before,
-        relations=course.relations,
         huge_pages=host_seen,
-        round_trip_us=course.round_trip_us,
-        not_permitted=course.not_permitted,
-        notes=course.notes,
-        machines=course.machines,
         failure_spans=outcome.failure_spans,
         server_log_tail=course.server_said,
     )

@@ -15,7 +15,7 @@ from pgtrial.model.study.places import shared_places
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, Server, parts_of
 from pgtrial.model.study.setup import ENVIRONMENT
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.model.study.storage import Storage, Volume
+from pgtrial.model.study.storage import Volume
 from pgtrial.statistics.deployments import FEWEST
 
 
@@ -194,17 +194,13 @@ def differing_keys(own: Server, base: Server) -> list[str]:
         if mine.get(name) != theirs.get(name):
             both = [name, *([COUNTERPARTS[name]] if name in COUNTERPARTS else [])]
             keys.extend(_SYSCTL_FACTS.get(each, f"os.{each}") for each in both)
-    return list(dict.fromkeys([*keys, *_storage(_value(own, "storage"), _value(base, "storage"))]))
+    storage, other = _value(own, "storage"), _value(base, "storage")
+    keys += [*_volume("", storage, other), *_volume("wal_", storage and storage.wal, other and other.wal)]
+    return list(dict.fromkeys(keys))
 
 
 def _value(server: Server, key: str) -> Any:
     return getattr(server, key, _ABSENT.get(key))
-
-
-def _storage(own: Storage | None, base: Storage | None) -> list[str]:
-    if own == base:
-        return []
-    return [*_volume("", own, base), *_volume("wal_", own and own.wal, base and base.wal)]
 
 
 def _volume(prefix: str, own: Volume | None, base: Volume | None) -> list[str]:

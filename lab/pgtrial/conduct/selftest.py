@@ -107,8 +107,8 @@ def next_work(work: int, slower_by: float, attempt: int) -> int | None:
 
 def slower_by(study: StudyDirectory) -> float:
     """Share of the throughput that the second arm lacks, the median block's."""
-    logs = [each.log_ratio for each in Grid(study.plan, study.trials()).ratios(study.plan.arms[1], None)]
-    known = [value for value in logs if value is not None]
+    ratios = Grid(study.plan, study.trials()).ratios(study.plan.arms[1], None)
+    known = [each.log_ratio for each in ratios if each.log_ratio is not None]
     if not known:
         raise StudyError("the calibration has no block in which both arms committed transactions")
     return -math.expm1(median(known))
@@ -166,7 +166,7 @@ def certify(study: StudyDirectory, selftest: Selftest) -> Certificate:
     interleaving = plan.interleaving
     facts = study.facts().get(plan.baseline)
     return Certificate(
-        created=plan.created,
+        **plan.model_dump(include={"created", "warmup_s", "duration_s"}),
         pgtrial=pgtrial.__version__,
         host=platform.node(),
         cpus=os.cpu_count() or 1,
@@ -175,8 +175,6 @@ def certify(study: StudyDirectory, selftest: Selftest) -> Certificate:
         load=plan.load_points[0].label,
         slice_s=interleaving.slice_s if interleaving is not None else None,
         shared_server=plan.shares_server,
-        warmup_s=plan.warmup_s,
-        duration_s=plan.duration_s,
         blocks=blocks,
         block_s=same.block_s,
         spread=spread,
