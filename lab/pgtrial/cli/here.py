@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -180,12 +181,8 @@ def _chosen(
     for name in names:
         if name not in known:
             raise StudyError(f"--template {name}: there is none of this name; `pgtrial list` shows those that are kept")
-    unused_s = None if unused is None else parsed("--unused", parse_duration, unused)
+    unused_s = math.inf if unused is None else parsed("--unused", parse_duration, unused)
     now = datetime.now(UTC)
     return [
-        template
-        for template in kept
-        if all_of_them
-        or template.name in names
-        or (unused_s is not None and (now - template.last_used).total_seconds() >= unused_s)
+        each for each in kept if all_of_them or each.name in names or (now - each.last_used).total_seconds() >= unused_s
     ]

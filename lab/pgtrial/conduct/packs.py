@@ -59,9 +59,8 @@ def try_out(spec: StudySpec, postgres: str, say: Say) -> None:
             with cluster.running(Path(logs) / "log", immediate=True) as target:
                 say(f"PostgreSQL {server.version}, {data.label}")
                 with target.connect() as session:
-                    objection = data.objection(session)
-                if objection is not None:
-                    raise StudyError(objection)
+                    if (objection := data.objection(session)) is not None:
+                        raise StudyError(objection)
                 data.make(target, lambda line: None)
                 for point in points:
                     _try_mix(spec, point, target, say)

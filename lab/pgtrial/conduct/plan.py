@@ -147,19 +147,15 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
         if spec.resolved(first) == spec.resolved(second)
     ]
     floor = fewest_blocks(spec, plan)
-    if plan.max_blocks < floor and are_units(spec):
+    if plan.max_blocks < floor:
+        given, needed = f"blocks = {plan.max_blocks}", f"{floor}"
+        if are_units(spec):
+            given, needed = f"{plan.deployments} deployments", f"{p8.fewest_blocks(len(plan.arms) - 1)} of each"
+        found.append(f"with {given} no verdict is possible; {len(plan.arms)} arms take at least {needed}")
+    time_s = plan.max_blocks * block_estimate(spec)
+    if time_s > spec.verdict.budget and not plan.extensions:
         found.append(
-            f"with {plan.deployments} deployments no verdict is possible; {len(plan.arms)} arms take at least "
-            f"{p8.fewest_blocks(len(plan.arms) - 1)} of each"
-        )
-    elif plan.max_blocks < floor:
-        found.append(
-            f"with blocks = {plan.max_blocks} no verdict is possible; {len(plan.arms)} arms take at least {floor}"
-        )
-    needed = plan.max_blocks * block_estimate(spec)
-    if needed > spec.verdict.budget and not plan.extensions:
-        found.append(
-            f"{plan.max_blocks} blocks take about {format_duration(needed)}, more than the budget of "
+            f"{plan.max_blocks} blocks take about {format_duration(time_s)}, more than the budget of "
             f"{format_duration(spec.verdict.budget)}, which ends the study"
         )
     return found

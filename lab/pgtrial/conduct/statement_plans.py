@@ -25,8 +25,6 @@ from pgtrial.statistics.analysis import analyse_study
 from pgtrial.store.directory import StudyDirectory, committed_seconds
 from pgtrial.store.replay_files import capture_of
 
-_REFUSES = "EXPLAIN rejects it: "
-
 
 def missing_plans(study: StudyDirectory) -> dict[str, list[int]]:
     """By arm, the templates that got slower in a comparison of this arm and have no plan yet."""
@@ -82,7 +80,7 @@ def _plan(session: Session, arm: str, template: int, example: Example) -> Statem
         return StatementPlan(arm=arm, template=template, plan=lines)
     except psycopg.Error as error:
         said = error.diag.message_primary or one_line(error)
-        return StatementPlan(arm=arm, template=template, plan=[], refusal=_REFUSES + said)
+        return StatementPlan(arm=arm, template=template, plan=[], refusal=f"EXPLAIN rejects it: {said}")
 
 
 def _explained(session: Session, template: int, example: Example) -> list[tuple[object, ...]]:
