@@ -182,13 +182,13 @@ def _merged(texts: Sequence[str]) -> dict[str, Any]:
 
 def _server_names(dsns: Sequence[str]) -> dict[str, str]:
     """By connection string the shortest text that distinguishes it: host, port, database or user."""
-    for names in zip(*map(_parts_of_name, dsns), strict=True):
+    for names in zip(*map(_short_names, dsns), strict=True):
         if len(names) > 1 and all(names) and len(set(names)) == len(names):
             return dict(zip(dsns, names, strict=True))
     return {dsn: _server_name(dsn) for dsn in dsns}
 
 
-def _parts_of_name(dsn: str) -> tuple[str, ...]:
+def _short_names(dsn: str) -> tuple[str, ...]:
     """What may distinguish a server from others, the shortest first."""
     parts = parts_of(dsn)
     host = _host(parts)

@@ -93,7 +93,7 @@ class Course:
     def interrupted(self) -> InterruptedTrial:
         """The trial as it was when a person ended it."""
         under_way_s = round((datetime.now(UTC) - datetime.fromisoformat(self.started)).total_seconds(), 3)
-        tps = self.outcome.measured.tps if self.outcome.measured else None
+        tps = measured.tps if (measured := self.outcome.measured) else None
         trial = InterruptedTrial.model_validate(self.planned, from_attributes=True)
         return trial.model_copy(update={"under_way_s": under_way_s, "tps": tps})
 

@@ -114,11 +114,9 @@ def length_in_one_line(found: Outlook, plan: Plan) -> str | None:
 
 
 def cautions(found: Outlook | None, spec: StudySpec, plan: Plan) -> list[str]:
-    """One sentence each: that the record is ignored, or that the plan is too short for the study's margin."""
-    if found is None or found.note is not None:
-        return [found.note] if found and found.note else []
-    if found.noise is None or found.precision is None or found.precision.margin <= plan.margin:
-        return []
+    """At most one sentence: that the record is ignored, or that the plan is too short for the study's margin."""
+    if found is None or found.noise is None or found.precision is None or found.precision.margin <= plan.margin:
+        return [found.note] if found is not None and found.note is not None else []
     needed = "more blocks than can be run"
     if found.blocks_for_margin is not None:
         about = float(f"{found.blocks_for_margin:.2g}")
