@@ -15,13 +15,13 @@ from pgtrial.cli.study_options import builds_here
 from pgtrial.model.study.frozen import freeze
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import read_study
+from tests.cheaper import CHEAPER
 from tests.conduct.small import WAITING
 from tests.conftest import public_directory, require_engine, require_root, require_server
-from tests.flushes import BY_DD
 from tests.machine import machine
 from tests.machines.test_volumes import require_filesystem
 
-_PGTRIAL = f"{BY_DD}\nfrom pgtrial.cli import main\nmain()"
+_PGTRIAL = f"{CHEAPER}\nfrom pgtrial.cli import main\nmain()"
 _LOAD = {"workload": ["tpcb-like"], "scale": [1], "clients": [2], "jobs": 1, "warmup": 0.2, "duration": 1.0}
 
 

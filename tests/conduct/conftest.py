@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.flushes import flushes_measured_once  # noqa: F401 - a fixture of this folder
+from tests.cheaper import cheaper  # noqa: F401 - a fixture of this folder
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from pgtrial.servers.workspace import Workspace
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from pgtrial.store.tables import committed_per_second
-from tests.flushes import BY_DD
+from tests.cheaper import CHEAPER
 
 WAITING = {"commit_delay": "5000", "commit_siblings": "0"}
 """Each commit waits 5 ms, with fsync alone: how fast these servers are matters to no test, and a load that takes all
@@ -167,7 +167,7 @@ def start_lab(directory: Path, study: str = STUDY) -> subprocess.Popen[str]:
     """`pgtrial run` of a study file in a directory, as a process of its own."""
     (directory / "crash.toml").write_text(study)
     return subprocess.Popen(
-        [sys.executable, "-c", f"{BY_DD}\nfrom pgtrial.cli import main\nmain()", "run", "crash.toml"],
+        [sys.executable, "-c", f"{CHEAPER}\nfrom pgtrial.cli import main\nmain()", "run", "crash.toml"],
         cwd=directory,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -13,13 +13,13 @@ from pgtrial.conduct.run_study import run_study
 from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.servers.installations import ServerBinaries
 from tests import old_servers
+from tests.cheaper import CHEAPER
 from tests.conduct.small import FAST, small_study
 from tests.conftest import require, require_engine, require_server
-from tests.flushes import BY_DD
 
 MAJORS = (10, 11, 13, 14, 18)
 SINCE = {"pg_stat_wal": 14, "pg_stat_slru": 13, "pg_stat_io": 16}
-_PGTRIAL = f"{BY_DD}\nfrom pgtrial.cli import main\nmain()"
+_PGTRIAL = f"{CHEAPER}\nfrom pgtrial.cli import main\nmain()"
 
 
 def test_a_study_of_10_11_13_14_and_18_ends_with_a_verdict(tmp_path, state_root):

@@ -14,6 +14,7 @@ from pgtrial.conduct.progress import Preparing
 from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.data.data import SEGMENT_MB, prefilled_wal_mb
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.servers import made
 from pgtrial.servers.workspace import Workspace, templates_of
 from tests.conduct.small import STUDY, measuring, once, small_study, start_lab, until
 from tests.conftest import require_engine, require_server
@@ -26,6 +27,7 @@ def state(fresh_state, state_root, monkeypatch):
     """A state directory without templates."""
     require_engine()
     require_server(18)
+    monkeypatch.setattr(made, "prefilled_wal_mb", prefilled_wal_mb)
     (fresh_state / "kept").symlink_to(state_root / "kept")
     monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
     return fresh_state

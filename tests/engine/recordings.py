@@ -6,8 +6,9 @@ To record: `make record` runs every test that asks an original against it and wr
 
 An answer is stored after the test's own normalisation, as one line of JSON, and it is used when its key fits:
 
-- `original`: a digest of the original program and of the libraries that it has words from (libpq, LuaJIT). A rebuilt
-  package is another original. Where the original is not installed, its recordings stand for it.
+- `original`: a digest of the original program, and of the names of the libraries that it has words from, such as
+  libpq.so.5.15. A rebuilt program is another original, a minor update of a library is not: that comes every few months,
+  and CI finds out whether it changed a word. Where the original is not installed, its recordings stand for it.
 - `server`: the version of the server that was asked.
 - `inputs`: a digest of the case: its parameters or its content in the corpus, the source of the test and of the
   functions of the tests that it names, and their constants. Comments, imports and decorators are left out, and so are
@@ -175,13 +176,13 @@ def by_fifties(lines: list[str]) -> list[str]:
 
 @functools.cache
 def digest_of_program(program: Path) -> str | None:
-    """A digest of a program and of its libraries that have words of their own; None if it is not there."""
+    """A digest of a program and of the names of libraries that have words of their own; None if it is not there."""
     if not program.exists():
         return None
     listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
     found = re.findall(r"^\s*(\S+) => (/\S+)", listed, flags=re.MULTILINE)
-    libraries = [Path(path) for name, path in sorted(found) if _LIBRARIES.match(name)]
-    return _digest(hashlib.sha256(path.read_bytes()).hexdigest() for path in (program, *libraries))[:16]
+    libraries = [Path(path).resolve().name for name, path in sorted(found) if _LIBRARIES.match(name)]
+    return _digest([hashlib.sha256(program.read_bytes()).hexdigest(), *libraries])[:16]
 
 
 def digest_of_inputs(test: Callable[..., object], content: object) -> str:

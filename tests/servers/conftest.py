@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.flushes import flushes_measured_once  # noqa: F401 - a fixture of this folder
+from tests.cheaper import cheaper  # noqa: F401 - a fixture of this folder
 from tests.servers.given import PASSWORD
 
 

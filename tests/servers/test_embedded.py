@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from pgtrial.loads.data.data import prefilled_wal_mb
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.machines.machine import LOCAL
@@ -114,11 +115,13 @@ def test_initdb_options_make_another_template(arms_of, tmp_path):
         assert connection.execute("SHOW wal_segment_size").fetchone() == ("1MB",)
 
 
-def test_the_template_is_frozen_and_its_wal_is_ready_made(arms_of, tmp_path):
+def test_the_template_is_frozen_and_its_wal_is_ready_made(arms_of, tmp_path, monkeypatch):
     require_engine()
+    monkeypatch.setattr(made, "prefilled_wal_mb", prefilled_wal_mb)
     spec = _spec()
     arm = arms_of(spec)["A"]
-    with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect() as connection:
+    own = PgbenchTables(1, fillfactor=90)  # else another test may have made the template, with less WAL
+    with arm.serve(own, tmp_path / "log", {}) as target, target.connect() as connection:
         query = "SELECT count(*) FROM pg_ls_waldir()"
         segments = connection.execute(query).fetchone()
         assert segments is not None
