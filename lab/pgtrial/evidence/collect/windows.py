@@ -112,7 +112,7 @@ def storage_of(reply: Reply, directory: Path) -> Group:
         "rotational": _WORDS["spins"].get(media or ""),
         "logical_block": whole(disk.get("LogicalSectorSize")),
         "physical_block": whole(disk.get("PhysicalSectorSize")),
-        "wal_link": next(filter(None, map(_text, as_list(reply.get("wal")))), None),
+        "wal_link": next(filter(None, map(_text, as_list(reply.get("wal") or []))), None),
     }
 
 

@@ -146,7 +146,7 @@ def _blocks(data: StudyData, primary: Claim) -> Figure | None:
     intervals = [
         {"claim": _name(data, claim), **dict(claim.difference)}
         for claim in claims
-        if claim.difference is not None and claim.difference.low is not None
+        if claim.difference is not None and None not in (claim.difference.low, claim.difference.high)
     ]
     layers: list[Any] = [zero]
     if intervals:
