@@ -63,8 +63,9 @@ VERSIONS = (15, 16, 17, 18)
 OLD_VERSIONS = (10, 13)
 """The first one that is supported, and the last one without WAL statistics."""
 
-_PLENTY = 8 << 30
+_OF_A_RUN = 8 << 30
 """Bytes; the tests of one process hold about one GB at once."""
+_OF_A_TEST = 2 << 30
 
 _OF_THE_MACHINE = (
     "tests/machines/",
@@ -80,6 +81,9 @@ _OF_THE_MACHINE = (
 )
 """Tests that change the machine or look whether it was changed, be it by comparing two looks at its facts: one after
 the other, in one process."""
+
+_ORDER_ENTRY = "tests/engine/order_entry/"
+"""Tests that copy the same databases, which take seconds to load."""
 
 _PAGES = "tests/cli/test_pages.py"
 """Each of its tests takes as long as other files, and shares nothing with the others."""
@@ -150,12 +154,15 @@ def _needs(item: pytest.Item) -> set[str]:
 
 
 class _ByFile(LoadScopeScheduling):
-    """For several processes: a file stays together, with what its module sets up; so do the tests of the machine."""
+    """For several processes: a file stays together, with what its module sets up, and so do the tests of the machine and
+    those of order entry."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
         if path.startswith(_OF_THE_MACHINE):
             return "the machine"
+        if path.startswith(_ORDER_ENTRY):
+            return "order entry"
         return nodeid if path == _PAGES else path
 
 
@@ -193,6 +200,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[ANSWERS] = Counter()
     if hasattr(config, "workerinput"):
         config.stash[SHARED] = Path(config.workerinput["shared"])
+    elif config.getoption("numprocesses"):
+        # the directories of the tests are there as well: thousands of files, which a disk would have to write
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(_shared(config))
 
 
 def pytest_configure_node(node: WorkerController) -> None:
@@ -202,7 +212,7 @@ def pytest_configure_node(node: WorkerController) -> None:
 def _shared(config: pytest.Config) -> Path:
     """Made when it is asked for first, for a run that only lists its tests needs none."""
     if SHARED not in config.stash:
-        config.stash[SHARED] = shared = public_directory(_roomy())
+        config.stash[SHARED] = shared = public_directory(_roomy(_OF_A_RUN))
         for name in ("kept", "templates"):
             (shared / name).mkdir()
         config.add_cleanup(lambda: shutil.rmtree(shared, ignore_errors=True))
@@ -303,7 +313,7 @@ def state_root(pytestconfig: pytest.Config) -> Iterator[Path]:
 @pytest.fixture
 def fresh_state() -> Iterator[Path]:
     """A state root for one test."""
-    path = public_directory(_roomy())
+    path = public_directory(_roomy(_OF_A_TEST))
     yield path
     shutil.rmtree(path, ignore_errors=True)
 
@@ -382,14 +392,14 @@ def public_directory(below: Path = Path("/tmp")) -> Path:
     return path
 
 
-def _roomy() -> Path:
+def _roomy(least: int) -> Path:
     """A file system in memory, if there is plenty: copies of a cluster are a thousand files each. Copies of programs
     are run there as well."""
     disk, memory = Path("/tmp"), Path("/dev/shm")
     if not os.access(memory, os.W_OK) or os.statvfs(memory).f_flag & os.ST_NOEXEC:
         return disk
     room = min(shutil.disk_usage(memory).free, psutil.virtual_memory().available)
-    return memory if room > _PLENTY else disk
+    return memory if room > least else disk
 
 
 def _new_cluster(workspace: Workspace, major: int, settings: dict[str, str]) -> Cluster:

@@ -53,7 +53,7 @@ def copy(_loaded: dict[int, Target]) -> Iterator[Callable[..., Target]]:
     def make(warehouses: int = WAREHOUSES) -> Target:
         copies.append(f"order_copy{next(numbers)}")
         with server.connect() as connection:
-            connection.execute(f"CREATE DATABASE {copies[-1]} TEMPLATE orders{warehouses}")
+            connection.execute(f"CREATE DATABASE {copies[-1]} TEMPLATE orders{warehouses} STRATEGY file_copy")
         return replace(server, dbname=copies[-1])
 
     yield make
