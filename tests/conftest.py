@@ -154,8 +154,8 @@ def _needs(item: pytest.Item) -> set[str]:
 
 
 class _ByFile(LoadScopeScheduling):
-    """For several processes: a file stays together, with what its module sets up, and so do the tests of the machine and
-    those of order entry."""
+    """For several processes: a file stays together, with what its module sets up, and so do the tests of the machine
+    and those of order entry."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
