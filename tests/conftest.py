@@ -78,6 +78,7 @@ _OF_THE_MACHINE = (
     "tests/evidence/audit/test_confounders.py",
     "tests/conduct/test_builds_and_places.py",
     "tests/conduct/test_old_versions.py",
+    "tests/conduct/test_run_quiet.py",
 )
 """Tests that change the machine or look whether it was changed, be it by comparing two looks at its facts: one after
 the other, in one process."""
@@ -200,9 +201,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[ANSWERS] = Counter()
     if hasattr(config, "workerinput"):
         config.stash[SHARED] = Path(config.workerinput["shared"])
-    elif config.getoption("numprocesses"):
-        # the directories of the tests are there as well: thousands of files, which a disk would have to write
-        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(_shared(config))
 
 
 def pytest_configure_node(node: WorkerController) -> None:

@@ -71,14 +71,13 @@ def test_nothing_is_written_to_the_volume_of_somebody_elses_server(clusters):
     assert "round_trip_median_us" in probes
 
 
-def test_wal_on_a_device_of_its_own_is_measured_apart():
-    disk, shared = Path("/tmp"), Path("/dev/shm")
+def test_wal_on_a_device_of_its_own_is_measured_apart(tmp_path):
+    shared = Path("/dev/shm")
     require(shared.is_dir() and os.access(shared, os.W_OK), "/dev/shm")
-    require(shared.stat().st_dev != disk.stat().st_dev, "two file systems")
-    here, there = (tempfile.TemporaryDirectory(prefix="pgt-", dir=place) for place in (disk, shared))
-    with here as data, there as wal:
-        (Path(data) / "pg_wal").symlink_to(wal)
-        probes = collect_machine(Path(data), measure=True).facts["probes"]
+    require(shared.stat().st_dev != tmp_path.stat().st_dev, "two file systems")
+    with tempfile.TemporaryDirectory(prefix="pgt-", dir=shared) as wal:
+        (tmp_path / "pg_wal").symlink_to(wal)
+        probes = collect_machine(tmp_path, measure=True).facts["probes"]
     assert probes["wal_flushes_per_s"] > 0
 
 
