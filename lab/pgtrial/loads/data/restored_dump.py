@@ -111,9 +111,8 @@ def _run(path: Path, server: Target) -> None:
                 raise ArmError(f"{path}, line {number}: it changes the database; make the dump without --create")
             if _COPY.fullmatch(line):
                 _execute(connection, statements, path, first)
-                _copy(connection, line, lines, path, number)
+                first = _copy(connection, line, lines, path, number) + 1
                 statements.clear()
-                first = number + 1
             else:
                 # the lines of psql are kept as empty ones, so that they count
                 statements.append(b"\n" if _RESTRICTS.match(line) else line)
@@ -129,12 +128,13 @@ def _execute(connection: Session, lines: Sequence[bytes], path: Path, first: int
         raise _refusal(error, path, first + before.count("\n")) from None
 
 
-def _copy(connection: Session, command: bytes, lines: Iterator[tuple[int, bytes]], path: Path, number: int) -> None:
+def _copy(connection: Session, command: bytes, lines: Iterator[tuple[int, bytes]], path: Path, number: int) -> int:
+    """Copy the rows that follow, and return the number of their last line. Raises ArmError."""
     try:
         with connection.cursor() as cursor, cursor.copy(command.rstrip().removesuffix(b";")) as copy:
-            for _, line in lines:
+            for last, line in lines:
                 if line.rstrip(b"\r\n") == _END:
-                    return
+                    return last
                 copy.write(line)
             raise ArmError(f"{path} ends within the rows of a COPY; make the dump anew")
     except psycopg.Error as error:
