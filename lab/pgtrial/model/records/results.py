@@ -110,9 +110,7 @@ class Claim(Record):
     more_chance: float | None = added(
         None, "Probability that they decide, if the difference is as estimated; None: unknown, or too few blocks."
     )
-    established_margin: float | None = Field(
-        None, description="The margin within which the arms are already equivalent."
-    )
+    established_margin: float | None = Field(None, description="The arms are already equivalent within this margin.")
     looks: list[LookReading] = Field([])
     ratios: list[BlockRatio] = Field([])
     unit: Unit = added("block", "What the numbers of blocks in this claim, its looks and ratios count.")
