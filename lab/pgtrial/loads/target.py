@@ -17,9 +17,18 @@ from psycopg.types.string import TextLoader
 
 _WITH_VARIABLE = frozenset(
     (
-        *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "sslcrldir", "sslcertmode", "sslsni"),
-        *("sslnegotiation", "ssl_min_protocol_version", "ssl_max_protocol_version"),
-        *("min_protocol_version", "max_protocol_version"),
+        *(
+            "sslmode",
+            "sslrootcert",
+            "sslcert",
+            "sslkey",
+            "sslcrl",
+            "sslcrldir",
+            "sslcertmode",
+            "sslsni",
+            "sslnegotiation",
+        ),
+        *("ssl_min_protocol_version", "ssl_max_protocol_version", "min_protocol_version", "max_protocol_version"),
         *("requirepeer", "krbsrvname", "gssencmode", "channel_binding", "require_auth", "application_name", "options"),
         *("client_encoding", "connect_timeout", "target_session_attrs"),
     )
