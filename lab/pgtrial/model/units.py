@@ -9,7 +9,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator
 
@@ -21,6 +21,18 @@ _DURATION_UNITS |= {"h": 3600.0, "hours": 3600.0, "d": 86400.0}
 def as_list(value: Any) -> Any:
     """A single value as a list of one; None stays."""
     return value if value is None or isinstance(value, list) else [value]
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
+    """The values of each key, in the order in which keys and values first come."""
+    found: dict[_Key, list[_Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def as_arguments(options: Mapping[str, object]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import median
 
@@ -11,6 +10,7 @@ from pgtrial.model.records.facts import Audit, Facts, Finding
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Claim, PlannedLook, StudyResult
 from pgtrial.model.records.trial import Trial
+from pgtrial.model.units import grouped
 from pgtrial.statistics import levels
 from pgtrial.statistics.canaries import disturbed
 from pgtrial.statistics.carry_over import Slices, carry_over, cell_speeds, shifts
@@ -114,7 +114,5 @@ def _block_seconds(plan: Plan, grid: Grid) -> float:
         return plan.trial_estimate_s * arms * points
     if plan.interleaving is None:
         return median(under_way_s([trial]) for trial in grid.trials) * arms * points
-    together = defaultdict(list)
-    for trial in grid.trials:
-        together[trial.block, grid.point_of(trial)].append(trial)
+    together = grouped(((trial.block, grid.point_of(trial)), trial) for trial in grid.trials)
     return median(map(under_way_s, together.values())) * points

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pgtrial.model.records.facts import FactChange, Facts, Finding
 from pgtrial.model.records.plan import LoadPoint, Plan
@@ -22,9 +22,6 @@ _TOLERATED = 1 / 8
 
 _SHOWN = 80
 """Characters of a value in a message."""
-
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -188,14 +185,6 @@ def changes(known: Facts, now: Facts, block: int) -> list[FactChange]:
         before = latest.get(key, first)
         if before is not None and value is not None and before != value and key not in _NAMES:
             found.append(FactChange(block=block, collected=now.collected, key=key, before=before, now=value))
-    return found
-
-
-def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
-    """The values of each key, in the order in which keys and values first come."""
-    found: dict[_Key, list[_Value]] = {}
-    for key, value in pairs:
-        found.setdefault(key, []).append(value)
     return found
 
 

@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterator, Sequence
 
 from pgtrial.evidence.audit import network
-from pgtrial.evidence.audit.case import Case, Concern, Difference, as_shown, compared, grouped, listed, rule
+from pgtrial.evidence.audit.case import Case, Concern, Difference, as_shown, compared, listed, rule
 from pgtrial.evidence.audit.hygiene import is_debugging
 from pgtrial.evidence.collect.server import KNOWN
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.study.places import listed_places
+from pgtrial.model.units import grouped
 
 _LOCALE = ("encoding", "locale_provider", "collate", "ctype", "provider_locale")
 _PAGES = ("huge_pages", "huge_page_size", "huge_pages_status", "shared_memory_size_in_huge_pages")

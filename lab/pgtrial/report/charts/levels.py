@@ -12,7 +12,7 @@ import altair as alt
 from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE, PgbenchTables
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.records.results import Spread
-from pgtrial.model.units import setting_bytes
+from pgtrial.model.units import grouped, setting_bytes
 from pgtrial.report.charts.parts import Canvas, Figure, Rows, arm_colour, arm_dash, arm_shape
 from pgtrial.report.data import StudyData
 
@@ -21,10 +21,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 def cells(data: StudyData, key: Callable[[LoadPoint], Key]) -> dict[Key, list[int]]:
     """The indexes of the load points by what they have in common."""
-    found: dict[Key, list[int]] = {}
-    for place, point in enumerate(data.plan.load_points):
-        found.setdefault(key(point), []).append(place)
-    return found
+    return grouped((key(point), place) for place, point in enumerate(data.plan.load_points))
 
 
 @dataclass(frozen=True)
