@@ -64,7 +64,7 @@ def server_96(workspace):
     """A running server of 9.6, which pgtrial itself does not start."""
     directory = old_servers.bin_directory("9.6")
     require(directory, "PostgreSQL 9.6 (make old-servers)")
-    server = workspace.reachable(ServerBinaries("9.6.24", 9, directory, "old", "9.6.24"))
+    server = workspace.reachable(ServerBinaries("9.6.24", 9, directory, "old"))
     data = workspace.directory("test-96")
     create_cluster(workspace, server, data)
     cluster = Cluster(workspace, server, data, workspace.socket_directory(), FAST)

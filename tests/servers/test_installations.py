@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import StudyError
-from pgtrial.servers.installations import find_servers, resolve
+from pgtrial.servers.installations import find_servers, program_digest, resolve
 from tests.conftest import VERSIONS, require_server
 
 
@@ -108,4 +109,4 @@ def test_two_builds_of_one_version_have_different_digests(tmp_path):
         (tmp_path / name).chmod(0o755)
     other = resolve(str(tmp_path))
     assert other.version == server.version
-    assert other.digest != server.digest
+    assert program_digest(LOCAL, other.bin) != program_digest(LOCAL, server.bin)

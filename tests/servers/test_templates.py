@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -278,13 +279,16 @@ def test_names_say_what_they_hold_and_differ_by_all_that_matters():
 
 def test_what_somebody_removes_meanwhile_is_no_error(store, tmp_path, monkeypatch):
     data = store.ensure(_order(), tmp_path / "staging", _unheard, [])
-    lstat = os.lstat
+    scandir = os.scandir
 
-    def look(path, **options):
-        if str(path).endswith("PG_VERSION") and os.path.exists(path):
-            os.unlink(path)
-        return lstat(path, **options)
+    def look(path):
+        with scandir(path) as scanned:
+            entries = list(scanned)
+        for entry in entries:
+            if entry.name == "PG_VERSION":
+                os.unlink(entry)
+        return nullcontext(entries)
 
-    monkeypatch.setattr(os, "lstat", look)
+    monkeypatch.setattr(os, "scandir", look)
     assert _another(store).find(KEY) is None
     assert not (data / "PG_VERSION").exists()

@@ -129,26 +129,30 @@ class FrozenServer(Change):
             postmaster = int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
         except (OSError, ValueError):
             postmaster = 0
-        if postmaster not in _working_in(self.data):
+        if postmaster not in working_below(self.data):
             raise HostError(f"no server whose processes we may stop runs in {self.data}")
         return Processes(postmaster)
 
     def undo(self, machine: Machine) -> None:
         """Let every process that works in the data directory go on, also where the postmaster is gone."""
-        for pid in _working_in(self.data):
+        for pid in working_below(self.data):
             _signal(pid, signal.SIGCONT)
 
     def __str__(self) -> str:
         return f"frozen PostgreSQL server in {self.data}"
 
 
-def _working_in(directory: Path) -> Iterator[int]:
-    """Processes with this working directory, as far as we may look at them; a server's have its data directory."""
-    wanted = os.path.realpath(directory)
-    for entry in _PROC.glob("[0-9]*"):
+def working_below(directory: Path) -> Iterator[int]:
+    """Processes whose working directory is this one or lies in it, as far as we may look at them.
+
+    That of a server's processes is its data directory.
+    """
+    wanted = os.path.join(os.path.realpath(directory), "")
+    for name in filter(str.isdecimal, os.listdir(_PROC) if _PROC.exists() else ()):
         with suppress(OSError):
-            if os.readlink(entry / "cwd").removesuffix(" (deleted)") == wanted:
-                yield int(entry.name)
+            where = os.readlink(f"{_PROC}/{name}/cwd").removesuffix(" (deleted)")
+            if os.path.join(where, "").startswith(wanted):
+                yield int(name)
 
 
 def _title(pid: int) -> bytes:

@@ -57,12 +57,13 @@ look() {{
     for name in {needed}; do [ -f "$2/$name" ] && [ -x "$2/$name" ] || missing="$missing $name"; done
     real=$(readlink -f "$2/postgres" 2>/dev/null) || real=$2/postgres
     version=$("$2/postgres" --version 2>&1 | tail -n 1 | tr '|' ' ')
-    digest=$(exec 2>/dev/null; for tool in sha256sum 'sha256 -r' 'shasum -a 256' cksum; do
-        $tool < "$2/postgres" && break
-    done)
-    echo "$1|$2|${{real%/*}}|$missing|$version|${{digest%% *}}"
+    echo "$1|$2|${{real%/*}}|$missing|$version"
 }}
 {places}
+"""
+_DIGEST = """
+exec 2>/dev/null
+for tool in sha256sum 'sha256 -r' 'shasum -a 256' cksum; do $tool < "$1" && break; done
 """
 _VERSION = re.compile(r"PostgreSQL\) (\S+)")
 
@@ -75,8 +76,6 @@ class ServerBinaries:
     major: int
     bin: Path
     origin: str
-    digest: str
-    """Of the postgres program, so that a rebuilt server of the same version is another server."""
 
 
 @dataclass(frozen=True)
@@ -181,12 +180,18 @@ def _look(machine: Machine, account: str | None, places: str) -> list[_Found]:
     script = _LOOK.format(given=_GIVEN, needed=" ".join(_needed(machine)), places=places)
     found: dict[str, _Found] = {}
     for line in machine.looked(["sh", "-c", script], user=account).stdout.splitlines():
-        origin, directory, real, missing, printed, digest = line.split("|")
+        origin, directory, real, missing, printed = line.split("|")
         version = _VERSION.search(printed)
         home = Path(real if origin == _PATH else directory)
-        server = version and ServerBinaries(version[1], int(re.split(r"\D", version[1])[0]), home, origin, digest)
+        server = version and ServerBinaries(version[1], int(re.split(r"\D", version[1])[0]), home, origin)
         found.setdefault(real, _Found(missing.split(), server, printed))
     return list(found.values())
+
+
+@lru_cache
+def program_digest(machine: Machine, directory: Path) -> str:
+    """Of the postgres program in a bin directory: a rebuilt server of the same version is another server."""
+    return machine.looked(["sh", "-c", _DIGEST, "sh", directory / "postgres"]).stdout.partition(" ")[0]
 
 
 def _how_to_install(wanted: str, *, here: bool) -> str:

@@ -325,13 +325,22 @@ def _bytes_below(directory: Path) -> int:
     return sum(status.st_blocks * 512 for _, status in _entries(directory))
 
 
-def _entries(directory: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """What is below a directory, by its path there; what somebody removes meanwhile is left out."""
-    for path, folders, names in os.walk(directory):
-        below = os.path.relpath(path, directory)
-        for name in (*folders, *names):
-            with suppress(FileNotFoundError):
-                yield os.path.normpath(os.path.join(below, name)), os.lstat(os.path.join(path, name))
+def _entries(directory: Path, below: str = "") -> Iterator[tuple[str, os.stat_result]]:
+    """What is below a directory, by its path there; what somebody removes meanwhile is left out.
+
+    There are a thousand, and they are looked through before each study: hence no objects of pathlib.
+    """
+    try:
+        with os.scandir(directory / below) as scanned:
+            entries = list(scanned)
+    except OSError:
+        return
+    for entry in entries:
+        name = f"{below}{entry.name}"
+        with suppress(FileNotFoundError):
+            yield name, entry.stat(follow_symlinks=False)
+        if entry.is_dir(follow_symlinks=False):
+            yield from _entries(directory, f"{name}/")
 
 
 def _contents(record: TemplateRecord) -> str:

@@ -27,7 +27,7 @@ from pgtrial.model.study.servers import Made, MadeBySsh, MadeHere
 from pgtrial.servers.access import LOOPBACK_ACCESS, Access, access_to
 from pgtrial.servers.arm import Needs, check_clients, check_data, check_sessions, timed
 from pgtrial.servers.cluster import Cluster, check_settings, create_cluster, loading_settings
-from pgtrial.servers.installations import ServerBinaries, resolve
+from pgtrial.servers.installations import ServerBinaries, program_digest, resolve
 from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.machine_state import MachineState, page_settings, taking_pages
 from pgtrial.servers.room import copy_directory, move_wal
@@ -76,8 +76,9 @@ class MadeArm:
     def kind(self) -> str:
         """What arms with the same empty cluster have in common."""
         server = self._site.server
+        digest = program_digest(self._site.room.machine, server.bin)
         initdb = " ".join(["initdb", *(self.setup.initdb)])
-        return f"PostgreSQL {server.version} {server.digest[:16]} {initdb}"
+        return f"PostgreSQL {server.version} {digest[:16]} {initdb}"
 
     def check(self, needs: Needs) -> None:
         """Start the server once with the arm's settings: what PostgreSQL refuses is refused here, in its words.

@@ -21,7 +21,7 @@ import psycopg
 from pgtrial.loads.target import Session, Target, has_data_in
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import LOCAL, HostError, wait_or_kill
-from pgtrial.machines.server import FrozenServer, RunningServer
+from pgtrial.machines.server import FrozenServer, RunningServer, working_below
 from pgtrial.model.errors import ArmError, StartError
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.room import Room, is_full
@@ -216,21 +216,13 @@ def stop_servers_below(directory: Path) -> int:
 
 def server_processes(directory: Path) -> list[psutil.Process]:
     """Servers, null ones too, that work in `directory` or below: PostgreSQL's sit in their data directories."""
-    wanted = directory.resolve()
     found = []
-    for process in psutil.process_iter():
-        if _works_below(process, wanted):
-            with suppress(psutil.NoSuchProcess):
-                # what the iterator has kept may be of an earlier process with this number, and signals no later one
-                found.append(psutil.Process(process.pid))
+    for pid in working_below(directory):
+        with suppress(psutil.Error):
+            process = psutil.Process(pid)
+            if process.name() in _NAMES:
+                found.append(process)
     return found
-
-
-def _works_below(process: psutil.Process, directory: Path) -> bool:
-    with suppress(psutil.Error):
-        if process.name() in _NAMES:
-            return Path(process.cwd().removesuffix(" (deleted)")).is_relative_to(directory)
-    return False
 
 
 def _is_postmaster(process: psutil.Process) -> bool:
