@@ -5,8 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
 ENGINE_SOURCES := $(shell find engine -name target -prune -o -type f \( -path '*/src/*' -o -name 'Cargo.*' \) -print)
-# $(call processes,2) is two more than there are processors, and no more than four.
-processes = --numprocesses $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + $(1)))') --no-loadscope-reorder
+# $(call processes,3) is three more than there are processors, and no more than five.
+processes = --numprocesses $(shell $(PYTHON) -c 'import os; print(min(5, (os.cpu_count() or 1) + $(1)))') --no-loadscope-reorder
 LAB_SOURCES := $(shell find lab -type f -not -path '*/__pycache__/*' -not -path '*.egg-info/*') pyproject.toml
 
 # Without the compiled files of the run before, each process of the tests spends 4 s on compiling them all.
@@ -63,9 +63,9 @@ test: $(VENV)/.dev
 test-engine:
 	cd engine && cargo test --locked --quiet
 
-# Nearly half of the tests' time is waiting.
+# More than half of the tests' time is waiting.
 test-lab: $(VENV)/.dev old-servers
-	$(BIN)/python -m pytest $(call processes,2)
+	$(BIN)/python -m pytest $(call processes,3)
 
 test-install: $(VENV)/.dev
 	$(BIN)/python -m pytest -m install tests/distribution

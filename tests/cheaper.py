@@ -1,51 +1,90 @@
-"""What tests of other things need not pay for: a real probe of flushes for each arm, and much ready-made WAL.
+"""What tests of other things need not pay for: a real probe of flushes for each arm, clusters with much WAL, and tables
+that are read into the buffers before each trial.
 
-pg_test_fsync takes seconds of processor time where flushes are fast. A template of a small scale consists mostly of the
-WAL files that trials find ready, and each trial copies them.
+pg_test_fsync takes seconds of processor time where flushes are fast. A template of a small scale consists mostly of
+WAL, and each trial copies it. To read the tables takes a sixth of what the smallest trial does.
+
+And what they must not take from the tests beside them: huge pages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from pgtrial.conduct import run_trial
 from pgtrial.evidence.collect import flush
 from pgtrial.evidence.collect.flush import Rates
-from pgtrial.loads.data.data import SEGMENT_MB
+from pgtrial.loads.data.data import SEGMENT_MB, Data
+from pgtrial.loads.target import Session
 from pgtrial.machines.machine import LOCAL, Machine
+from pgtrial.model.study.servers import Given, Server
 from pgtrial.servers import made
+from pgtrial.servers.cluster import LAB_SETTINGS
+from pgtrial.servers.installations import ServerBinaries
+from pgtrial.servers.room import Room
 
-CHEAPER = """
-from pgtrial.evidence.collect import flush
-from pgtrial.servers import made
-
-by_any_program = flush.flush_rate
-flush.flush_rate = lambda machine, directory, program=None: by_any_program(machine, directory)
-made.prefilled_wal_mb = lambda data: made.SEGMENT_MB
+CHEAPER = f"""
+import sys
+sys.path.append({str(Path(__file__).parents[1])!r})
+from tests.cheaper import PATCHES, spare_huge_pages
+spare_huge_pages()
+for module, name, cheaper in PATCHES:
+    setattr(module, name, cheaper)
 """
-"""Python code by which a lab that is a process of its own measures flushes by dd, and prepares one WAL file."""
+"""Python code by which a lab that is a process of its own has it cheaper."""
+
+_flush_rate = flush.flush_rate
+_create_cluster = made.create_cluster
+_warm_relations = run_trial.warm_relations
+_known: dict[int, Rates] = {}
+
+
+def flush_rate(machine: Machine, directory: Path, program: Path | None = None) -> Rates:
+    """Measures each volume of this machine once, by dd."""
+    if machine is not LOCAL:
+        return _flush_rate(machine, directory, program)
+    volume = directory.stat().st_dev
+    if volume not in _known:
+        _known[volume] = _flush_rate(machine, directory)
+    return dict(_known[volume])
+
+
+def prefilled_wal_mb(data: Data) -> int:
+    """One file, whatever the data."""
+    return SEGMENT_MB
+
+
+def create_cluster(room: Room, server: ServerBinaries, data: Path, options: Sequence[str] = ()) -> None:
+    """Files of WAL have 1 MB, where PostgreSQL can be told so."""
+    of_one_mb = () if server.major < 11 or any("wal-segsize" in option for option in options) else ("--wal-segsize=1",)
+    _create_cluster(room, server, data, (*options, *of_one_mb))
+
+
+def warm_relations(session: Session, server: Server, data: Data) -> str | None:
+    """Only given servers are warmed, for that they permit it or not is told."""
+    return _warm_relations(session, server, data) if isinstance(server, Given) else None
+
+
+PATCHES = (
+    (flush, "flush_rate", flush_rate),
+    (made, "prefilled_wal_mb", prefilled_wal_mb),
+    (made, "create_cluster", create_cluster),
+    (run_trial, "warm_relations", warm_relations),
+)
+
+
+def spare_huge_pages() -> None:
+    """A server whose arm asks for none takes none: a test beside it may have reserved them."""
+    LAB_SETTINGS["huge_pages"] = "off"
 
 
 @pytest.fixture(scope="package", autouse=True)
 def cheaper() -> Iterator[None]:
-    """Measures each volume of this machine once, by dd, and prepares one WAL file in each template that is made.
-
-    A conftest.py that imports this has it for its folder.
-    """
-    measure = flush.flush_rate
-    known: dict[int, Rates] = {}
-
-    def measured(machine: Machine, directory: Path, program: Path | None = None) -> Rates:
-        if machine is not LOCAL:
-            return measure(machine, directory, program)
-        volume = directory.stat().st_dev
-        if volume not in known:
-            known[volume] = measure(machine, directory)
-        return dict(known[volume])
-
+    """A conftest.py that imports this has it for its folder."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flush, "flush_rate", measured)
-        patch.setattr(made, "prefilled_wal_mb", lambda data: SEGMENT_MB)
+        for module, name, function in PATCHES:
+            patch.setattr(module, name, function)
         yield

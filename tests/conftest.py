@@ -32,6 +32,7 @@ from pgtrial.servers.workspace import Workspace
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import StudyDirectory
 from tests import old_servers
+from tests.cheaper import spare_huge_pages
 
 # A counter-example belongs on the desk of whoever changes a property or what it is about, not into a later run that
 # changed neither: every run draws the same examples, which follow from the property's own source, and no run is slow
@@ -55,6 +56,8 @@ gc.disable()
 _no_constants = providers._local_constants
 assert callable(providers._get_local_constants)
 providers._get_local_constants = lambda: _no_constants
+
+spare_huge_pages()
 
 for variable in [name for name in os.environ if name.startswith("PG") and not name.startswith("PGTRIAL_")]:
     del os.environ[variable]  # what leads whoever runs the tests to a server of theirs
@@ -98,8 +101,11 @@ _LONG = (
     "tests/cli/",
     "tests/report/",
 )
-"""In this order, and before all others, so that several processes end together. Beside those of the machine run those
-of the engine, which look at no facts: a kernel value that changes for a while is nothing to them."""
+"""In this order, and before all others, so that several processes end together."""
+
+_MACHINE = "the machine"
+_WAITING = (_MACHINE, "tests/conduct/", "tests/loads/fleet/")
+"""Groups of tests that mostly wait, for trials above all, while the others compute."""
 
 
 _SERVERS = ("workspace", "clusters", "cluster", "start_cluster", "sides")
@@ -161,10 +167,19 @@ class _ByFile(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
         if path.startswith(_OF_THE_MACHINE):
-            return "the machine"
+            return _MACHINE
         if path.startswith(_ORDER_ENTRY):
             return "order entry"
         return nodeid if path == _PAGES else path
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """Every second process begins with tests that wait, the others with those that compute, for the processors to
+        have work all the time."""
+        waits = self.nodes.index(node) % 2 == 0
+        fitting = next((group for group in self.workqueue if group.startswith(_WAITING) == waits), None)
+        if fitting is not None:
+            self.workqueue.move_to_end(fitting, last=False)
+        super()._assign_work_unit(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
@@ -186,6 +201,7 @@ def pytest_collection_finish() -> None:
     """The tests and the modules are no garbage; what the tests make is looked through without them."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000)
     gc.enable()
 
 
@@ -404,9 +420,7 @@ def _new_cluster(workspace: Workspace, major: int, settings: dict[str, str]) -> 
     server = workspace.reachable(require_server(major))
     data = workspace.directory(f"test-{major}")
     copy_directory(workspace, _initialised(workspace, server), data, flush=False)
-    # else it would take pages that a test beside it has just reserved
-    own = {"huge_pages": "off", **settings}
-    return Cluster(workspace, server, data, workspace.socket_directory(), own)
+    return Cluster(workspace, server, data, workspace.socket_directory(), settings)
 
 
 def _initialised(workspace: Workspace, server: ServerBinaries) -> Path:

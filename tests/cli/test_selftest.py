@@ -11,6 +11,7 @@ import pytest
 
 from pgtrial.cli import main
 from pgtrial.cli.selftest import run
+from pgtrial.conduct import selftest
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.selftest import Wanted, calibration_of, next_work, selftest_of, slower_by
@@ -38,6 +39,11 @@ def test_a_self_test_of_a_given_server_ends_with_a_certificate_that_later_studie
     monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
     # so it has the fewest blocks
     monkeypatch.setattr("pgtrial.cli.selftest.check_budget", lambda wanted: None)
+    # with lookups that mostly wait, for the processors are wanted by the tests beside this one
+    lookup = tmp_path / "lookup.sql"
+    lookup.write_text("\\sleep 2 ms\n" + (Path(selftest.__file__).parent / selftest._LOOKUP).read_text())
+    monkeypatch.setattr(selftest, "_LOOKUP", str(lookup))
+    monkeypatch.setattr("pgtrial.cli.selftest.FIRST_WORK", 8000)
     cluster = start_cluster(settings={**FAST, "commit_delay": "0"})
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user={cluster.target.user}"
     assert run(replace(SHORT, server=dsn, planted=[0.5]), None, as_json=False) == 0

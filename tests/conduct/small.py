@@ -36,10 +36,8 @@ processors slows the tests beside it."""
 
 FAST = {
     **WAITING,
-    "shared_buffers": "64MB",
+    "shared_buffers": "16MB",
     "autovacuum": "off",
-    # else a server would take pages that a test of huge pages in another process has just reserved
-    "huge_pages": "off",
 }
 
 

@@ -51,6 +51,8 @@ SELECT pg_logical_emit_message(true, 'filler', 'x'), CASE WHEN nextval('turns') 
 """
 """16 MB of WAL with each transaction, once those before it have slept through the warm-up and a measured second."""
 
+LARGE_SEGMENTS = ["--wal-segsize=16"]
+
 BALLAST = [
     "CREATE UNLOGGED TABLE ballast (line text STORAGE PLAIN)",
     "INSERT INTO ballast SELECT repeat('x', 7000) FROM generate_series(1, 3000)",
@@ -70,7 +72,10 @@ def test_a_disk_that_fills_in_mid_trial_fails_that_trial_and_the_panic_is_told(t
         load={"workload": "filler.sql", "clients": 1, "duration": "7s"},
         server={"settings": {**FAST, "max_wal_size": "4GB"}, "setup_sql": ["CREATE SEQUENCE turns"]},
         # room for the data and some WAL, but not for that of this load
-        arms={"roomy": {}, "tight": {"storage": {"fs": "ext4", "size": "200MB"}, "setup_sql": BALLAST}},
+        arms={
+            "roomy": {"initdb": LARGE_SEGMENTS},
+            "tight": {"initdb": LARGE_SEGMENTS, "storage": {"fs": "ext4", "size": "200MB"}, "setup_sql": BALLAST},
+        },
     )
     assert [planned.arm for planned in study.plan.trials] == ["tight", "roomy"]
     run_study(study, lambda event: None)

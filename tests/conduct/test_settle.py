@@ -7,11 +7,17 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from pgtrial.conduct import run_trial
+from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.settle import warm_relations
+from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.loads.target import Session
+from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace
+from tests.conduct.small import small_study
 from tests.conftest import require_engine, require_server
 
 READ_BLOCKS = "SELECT heap_blks_read + idx_blks_read FROM pg_statio_user_tables WHERE relname = 'pgbench_accounts'"
@@ -23,6 +29,22 @@ def _count(session: psycopg.Connection[tuple[int]]) -> int:
     row = session.execute(READ_BLOCKS).fetchone()
     assert row is not None
     return row[0]
+
+
+def test_the_tables_of_each_trial_are_warmed_before_its_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_engine()
+    warmed: list[tuple[str | None, bool]] = []
+    study = small_study(tmp_path / "s", blocks=1)
+
+    def warm(session: Session, server: Server, data: Data) -> str | None:
+        (began,) = session.execute("SELECT sum(n_tup_upd) > 0 FROM pg_stat_user_tables").fetchone() or (True,)
+        warmed.append((server.settings.get("jit"), began))
+        return warm_relations(session, server, data)
+
+    monkeypatch.setattr(run_trial, "warm_relations", warm)
+    run_study(study, lambda event: None)
+    assert {trial.status for trial in study.trials()} == {"completed"}
+    assert sorted(warmed, key=str) == [("off", False), (None, False)]
 
 
 @pytest.mark.parametrize("major", [16, 18])
