@@ -86,7 +86,8 @@ _OF_THE_MACHINE = (
 """Tests that change the machine or look whether it was changed, be it by comparing two looks at its facts: one after
 the other, in one process."""
 
-_ORDER_ENTRY = "tests/engine/order_entry/"
+_ENGINE = "tests/engine/"
+_ORDER_ENTRY = f"{_ENGINE}order_entry/"
 """Tests that copy the same databases, which take seconds to load."""
 
 _PAGES = "tests/cli/test_pages.py"
@@ -94,9 +95,10 @@ _PAGES = "tests/cli/test_pages.py"
 
 _LONG = (
     *_OF_THE_MACHINE,
-    "tests/engine/",
+    _ENGINE,
     _PAGES,
     "tests/loads/fleet/test_cluster.py",
+    "tests/conduct/test_slow_down.py",
     "tests/conduct/",
     "tests/cli/",
     "tests/report/",
@@ -162,24 +164,43 @@ def _needs(item: pytest.Item) -> set[str]:
 
 class _ByFile(LoadScopeScheduling):
     """For several processes: a file stays together, with what its module sets up, and so do the tests of the machine
-    and those of order entry."""
+    and those of order entry.
+
+    Every second process begins with tests that wait, the others with those that compute, for the processors to have
+    work all the time. Each goes on with files of a folder where it has been, since what the folder's tests share is
+    made once for each process.
+    """
+
+    def __init__(self, config: pytest.Config, log: Producer) -> None:
+        super().__init__(config, log)
+        self._been: dict[WorkerController, set[str]] = {}
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
         if path.startswith(_OF_THE_MACHINE):
             return _MACHINE
         if path.startswith(_ORDER_ENTRY):
-            return "order entry"
+            return _ORDER_ENTRY
         return nodeid if path == _PAGES else path
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        """Every second process begins with tests that wait, the others with those that compute, for the processors to
-        have work all the time."""
         waits = self.nodes.index(node) % 2 == 0
-        fitting = next((group for group in self.workqueue if group.startswith(_WAITING) == waits), None)
-        if fitting is not None:
-            self.workqueue.move_to_end(fitting, last=False)
+        here = self._been.setdefault(node, set())
+        elsewhere = {folder for folders in self._been.values() for folder in folders} - here
+
+        def unfit(group: str) -> tuple[bool, bool, bool]:
+            folder = _folder(group)
+            return group.startswith(_WAITING) != waits, folder not in here, folder in elsewhere
+
+        group = min(self.workqueue, key=unfit)
+        here.add(_folder(group))
+        self.workqueue.move_to_end(group, last=False)
         super()._assign_work_unit(node)
+
+
+def _folder(group: str) -> str:
+    """The folder right below tests/ of a group of tests."""
+    return "/".join(group.split("/")[:2])
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
