@@ -186,7 +186,7 @@ class _ByFile(LoadScopeScheduling):
     def _assign_work_unit(self, node: WorkerController) -> None:
         waits = self.nodes.index(node) % 2 == 0
         here = self._been.setdefault(node, set())
-        elsewhere = {folder for folders in self._been.values() for folder in folders} - here
+        elsewhere = set.union(*self._been.values()) - here
 
         def unfit(group: str) -> tuple[bool, bool, bool]:
             folder = _folder(group)
