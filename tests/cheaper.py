@@ -58,13 +58,13 @@ def prefilled_wal_mb(data: Data) -> int:
 
 
 def create_cluster(room: Room, server: ServerBinaries, data: Path, options: Sequence[str] = ()) -> None:
-    """Files of WAL have 1 MB, where PostgreSQL can be told so."""
-    of_one_mb = () if server.major < 11 or any("wal-segsize" in option for option in options) else ("--wal-segsize=1",)
-    _create_cluster(room, server, data, (*options, *of_one_mb))
+    """Files of WAL have 1 MB, where PostgreSQL can be told so; an arm's own options come later and win."""
+    of_one_mb = ("--wal-segsize=1",) if server.major >= 11 else ()
+    _create_cluster(room, server, data, (*of_one_mb, *options))
 
 
 def warm_relations(session: Session, server: Server, data: Data) -> str | None:
-    """Only given servers are warmed, for that they permit it or not is told."""
+    """Reads the tables of given servers alone: a trial tells whether they permit it."""
     return _warm_relations(session, server, data) if isinstance(server, Given) else None
 
 

@@ -328,7 +328,7 @@ def _bytes_below(directory: Path) -> int:
 def _entries(directory: Path, below: str = "") -> Iterator[tuple[str, os.stat_result]]:
     """What is below a directory, by its path there; what somebody removes meanwhile is left out.
 
-    There are a thousand, and they are looked through before each study: hence no objects of pathlib.
+    There are a thousand, looked through before each trial: hence no objects of pathlib.
     """
     try:
         with os.scandir(directory / below) as scanned:
