@@ -55,7 +55,8 @@ def test_tables_are_made_over_tcp_in_a_database_of_any_name(workspace, tmp_path)
     name = r"it's a = b \c"
     with make_arms(_spec(), workspace)["A"].serve(NO_TABLES, tmp_path / "log", {}) as target:
         with target.connect() as connection:
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+            named = sql.Identifier(name), sql.Identifier(target.dbname)
+            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*named))
         there = replace(target, dbname=name)
         env = there.environment()
         ENGINE_HERE.make(tables_order(env, 1, "dt"))

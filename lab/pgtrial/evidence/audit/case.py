@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from pgtrial.model.records.facts import FactChange, Facts, Finding
@@ -147,12 +148,15 @@ class Case:
         """Whether the study declares a difference in a key with one of the prefixes."""
         return any(key.startswith(prefixes) for key in self.plan.declared.get(arm, []))
 
-    def differences(self) -> Iterator[Difference]:
+    @cached_property
+    def differences(self) -> list[Difference]:
         """Every fact in which an arm differs from the baseline, declared or not, in the order of the groups."""
-        for arm in self.arms if self.baseline in self.facts else ():
-            for group, name, (base, own) in compared([self.facts[self.baseline], self.facts[arm]]):
-                if base is not None and own is not None and base != own:
-                    yield Difference(arm, group, name, base, own)
+        return [
+            Difference(arm, group, name, base, own)
+            for arm in (self.arms if self.baseline in self.facts else ())
+            for group, name, (base, own) in compared([self.facts[self.baseline], self.facts[arm]])
+            if base is not None and own is not None and base != own
+        ]
 
 
 def known_value(facts: Facts, group: str, name: str) -> Any:

@@ -68,7 +68,7 @@ def following_differences(case: Case) -> Iterator[Concern]:
 @rule("swapped_places", "the arms take turns on unlike places")
 def swapped_places(case: Case) -> Iterator[Concern]:
     """What differs because the facts were collected in one trial of each arm, at the place that this trial drew."""
-    swapped = ((each.arm, each) for each in case.differences() if _of_the_place(case, each))
+    swapped = ((each.arm, each) for each in case.differences if _of_the_place(case, each))
     for arm, found in grouped(swapped).items():
         yield Concern(
             [case.baseline, arm],
@@ -82,7 +82,7 @@ def swapped_places(case: Case) -> Iterator[Concern]:
 @rule("data_checksums", "data checksums differ")
 def data_checksums(case: Case) -> Iterator[Concern]:
     """Checksums cost time; since PostgreSQL 18 they are on by default, so versions differ silently."""
-    for difference in case.differences():
+    for difference in case.differences:
         if difference.key == "server.data_checksums" and not case.declared(difference.arm, "server.initdb"):
             yield Concern(
                 [case.baseline, difference.arm],
@@ -96,7 +96,7 @@ def data_checksums(case: Case) -> Iterator[Concern]:
 @rule("locale", "locales differ")
 def locale(case: Case) -> Iterator[Concern]:
     """Collations differ in speed, and in the order of rows."""
-    of_locale = (each for each in case.differences() if each.group == "server" and each.name in _LOCALE)
+    of_locale = (each for each in case.differences if each.group == "server" and each.name in _LOCALE)
     undeclared = ((each.arm, each) for each in of_locale if not case.declared(each.arm, "server.initdb"))
     for arm, found in grouped(undeclared).items():
         values = listed(f"{one.name} ({as_shown(one.baseline_value)} and {as_shown(one.value)})" for one in found)
@@ -151,7 +151,7 @@ def _of_the_place(case: Case, difference: Difference) -> bool:
 
 
 def _without_own_rule(case: Case) -> Iterator[Difference]:
-    return (each for each in case.differences() if not _has_own_rule(case, each))
+    return (each for each in case.differences if not _has_own_rule(case, each))
 
 
 def _has_own_rule(case: Case, difference: Difference) -> bool:
