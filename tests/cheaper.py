@@ -1,9 +1,9 @@
-"""What tests of other things need not pay for: a real probe of flushes for each arm, clusters with much WAL and two
-databases that nobody opens, and tables that are read into the buffers before each trial.
+"""What tests of other things need not pay for: a real probe of flushes and a digest of the server for each arm,
+clusters with much WAL and two databases that nobody opens, and tables that are read into the buffers before each trial.
 
-pg_test_fsync takes seconds of processor time where flushes are fast. A template of a small scale consists mostly of
-WAL, and each trial copies it: 1,000 files, of which 600 are template0 and template1. To read the tables takes a sixth
-of what the smallest trial does.
+pg_test_fsync takes seconds of processor time where flushes are fast, and the digest of a server's program 40 ms each
+time that facts are collected. A template of a small scale consists mostly of WAL, and each trial copies it: 1,000
+files, of which 600 are template0 and template1. To read the tables takes a sixth of what the smallest trial does.
 
 And what they must not take from the tests beside them: huge pages.
 """
@@ -17,6 +17,7 @@ import pytest
 
 from pgtrial.conduct import run_trial
 from pgtrial.evidence.collect import flush
+from pgtrial.evidence.collect import server as server_facts
 from pgtrial.evidence.collect.flush import Rates
 from pgtrial.loads.data.data import SEGMENT_MB, Data
 from pgtrial.loads.target import Session
@@ -44,6 +45,10 @@ DROP DATABASE template0;
 DROP DATABASE template1;
 """
 """A statement each line, as a server without clients takes them."""
+
+PROGRAM = server_facts._PROGRAM
+_LISTED_PROGRAM = PROGRAM.partition("sha256sum")[0] + 'ls -lLi "$program" | sha256sum'
+"""Says of each program something else, as its digest does."""
 
 _flush_rate = flush.flush_rate
 _create_cluster = made.create_cluster
@@ -84,6 +89,7 @@ def warm_relations(session: Session, server: Server, data: Data) -> str | None:
 
 PATCHES = (
     (flush, "flush_rate", flush_rate),
+    (server_facts, "_PROGRAM", _LISTED_PROGRAM),
     (made, "prefilled_wal_mb", prefilled_wal_mb),
     (made, "create_cluster", create_cluster),
     (run_trial, "warm_relations", warm_relations),
