@@ -46,6 +46,7 @@ def stopped(cluster: Cluster) -> set[str]:
 def freeze(cluster: Cluster) -> Processes:
     """Stop the background processes, and wait until they are."""
     processes = FrozenServer(data=cluster.data_directory).processes()
+    background(cluster.data_directory, "checkpointer")
     assert processes.freeze()
     # of a server that has just started some begin only now, and are stopped by the next call
     while not all(is_stopped for title, is_stopped in titles(cluster).items() if title.startswith(BACKGROUND)):
