@@ -38,8 +38,8 @@ spare_huge_pages()
 for module, name, cheaper in PATCHES:
     setattr(module, name, cheaper)
 """
-"""Python code by which a lab that is a process of its own has it cheaper. Nor does it look for garbage once more before
-it ends, for some 0.2 s."""
+"""Python code by which a lab that is a process of its own has it cheaper. It ends without Python's last search
+for garbage, which takes 0.2 s."""
 
 _WITHOUT_TEMPLATES = """
 UPDATE pg_database SET datistemplate = false;
@@ -50,7 +50,7 @@ DROP DATABASE template1;
 
 PROGRAM = server_facts._PROGRAM
 _LISTED_PROGRAM = PROGRAM.partition("sha256sum")[0] + 'ls -lLi "$program" | sha256sum'
-"""Says of each program something else, as its digest does."""
+"""The shell script of facts, with a digest of what ls prints: it differs from program to program, too."""
 
 _flush_rate = flush.flush_rate
 _create_cluster = made.create_cluster
@@ -85,7 +85,7 @@ def create_cluster(room: Room, server: ServerBinaries, data: Path, options: Sequ
 
 
 def warm_relations(session: Session, server: Server, data: Data) -> str | None:
-    """Reads the tables of given servers alone: a trial tells whether they permit it."""
+    """Reads tables on given servers only: these may refuse it, and the trial then says so."""
     return _warm_relations(session, server, data) if isinstance(server, Given) else None
 
 

@@ -65,8 +65,7 @@ def frozen(cluster: Cluster) -> Iterator[Processes]:
 
 
 def test_what_works_in_the_background_is_stopped_and_sessions_go_on(cluster):
-    for name in ("checkpointer", "autovacuum"):
-        background(cluster.data_directory, name)
+    background(cluster.data_directory, "autovacuum")
     with cluster.target.connect() as before, frozen(cluster):
         assert {title.split()[0] for title in stopped(cluster)} >= {"checkpointer", "autovacuum"}
         assert all(title.startswith(BACKGROUND) for title in stopped(cluster))
