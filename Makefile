@@ -11,6 +11,9 @@ LAB_SOURCES := $(shell find lab -type f -not -path '*/__pycache__/*' -not -path 
 
 # Without the compiled files of the run before, each process of the tests spends 4 s on compiling them all.
 unexport PYTHONDONTWRITEBYTECODE
+# As pgtrial's commands have it: the threads of these libraries spin while they wait for work.
+export OPENBLAS_NUM_THREADS := 1
+export POLARS_MAX_THREADS := 1
 
 .PHONY: help build old-servers demo test test-engine test-lab test-install quick record examples lint docs dist dist-here release-check bench clean
 

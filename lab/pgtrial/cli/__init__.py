@@ -48,6 +48,10 @@ COMMANDS = {
 _COMPLETE = "_PGTRIAL_COMPLETE"
 """Environment variable of a shell that asks for completions; `pgtrial --install-completion` sets it up."""
 
+_LIBRARIES = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
+"""Environment variables of numpy, scipy and polars, unless they are set: the frames of a study are small, and threads
+that wait for work spin on processors that a server may be measured on."""
+
 _USAGE_ERROR = 3
 _PASSED_ON = [name for name, (module, _) in COMMANDS.items() if module is None]
 """What becomes the engine, its arguments untouched."""
@@ -89,6 +93,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Entry point of the `pgtrial` script. Exits with the command's status; an error is one line on stderr."""
     # else Python looks for garbage among the modules while they are imported: a tenth of what a short command takes
     gc.set_threshold(50_000)
+    for name, value in _LIBRARIES.items():
+        os.environ.setdefault(name, value)
     given = sys.argv[1:] if arguments is None else arguments
     # --debug is taken anywhere in the line, so that it can be added to the end of a failed command
     debug = "--debug" in given and not _is_passed_on(given)

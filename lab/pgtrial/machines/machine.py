@@ -292,9 +292,15 @@ def wait_or_kill(process: subprocess.Popen[Any], timeout_s: float) -> int:
         return process.wait()
 
 
+_OWN_VARIABLES = ("PG", "OPENBLAS_", "POLARS_")
+
+
 def _environment() -> dict[str, str]:
-    """The lab's environment for a program, without PG* variables, since PostgreSQL's programs would obey them."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    """The lab's environment for a program, without what is meant for the lab alone.
+
+    PostgreSQL's programs would obey PG* variables, and its extensions those of the libraries that they share with us.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OWN_VARIABLES)}
     path = f"{os.environ.get('PATH', '')}{os.pathsep}{TOOLS}"
     return {**kept, "LC_ALL": "C", "PATH": path}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -26,6 +26,9 @@ from pgtrial.store.directory import StudyDirectory, slices_of
 from pgtrial.store.state import study_certificate
 from pgtrial.store.tables import committed_per_second
 from pgtrial.store.voids import read_interruptions
+
+Cells = Mapping[tuple[LoadPoint, str], pl.DataFrame]
+"""By load point and arm, the rows of all its trials, with the index of each in `trial`."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,29 @@ class StudyData:
         """What the primary claims reached after each block."""
         claims = [part for claim in self.result.primary for part in claim.read]
         return [(claim, step) for claim in claims for step in reached(self.plan, self.trials, claim)]
+
+    @cached_property
+    def waits_by_cell(self) -> Cells:
+        """As `waits`."""
+        return self._by_cell(self.waits)
+
+    @cached_property
+    def observed_by_cell(self) -> Cells:
+        """As `observed`."""
+        return self._by_cell(self.observed)
+
+    @cached_property
+    def provider_by_cell(self) -> Cells:
+        """As `provider`."""
+        return self._by_cell(self.provider)
+
+    def _by_cell(self, frames: Mapping[int, pl.DataFrame]) -> Cells:
+        found: dict[tuple[LoadPoint, str], list[pl.DataFrame]] = {}
+        for trial in self.trials:
+            if trial.index in frames:
+                marked = frames[trial.index].with_columns(trial=pl.lit(trial.index))
+                found.setdefault((trial.load_point, trial.arm), []).append(marked)
+        return {cell: pl.concat(own) for cell, own in found.items()}
 
     @property
     def cells(self) -> list[tuple[LoadPoint, str]]:

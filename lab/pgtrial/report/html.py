@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 import vl_convert
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from pgtrial.model.records.results import Claim
@@ -29,8 +29,7 @@ _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", 
 def render(data: StudyData, parts: Sequence[Section]) -> str:
     """The whole page."""
     short = brief(data.result, data.plan)
-    page = templates("page").get_template("report.html.j2")
-    return page.render(
+    return _page().render(
         data=data,
         result=data.result,
         claims=cards(data, short),
@@ -43,6 +42,11 @@ def render(data: StudyData, parts: Sequence[Section]) -> str:
         vega=vega(),
         specs=specs(parts),
     )
+
+
+@cache
+def _page() -> Template:
+    return templates("page").get_template("report.html.j2")
 
 
 def templates(*folders: str) -> Environment:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import polars as pl
 
 from pgtrial.evidence.observe.cloudwatch import UNITS
 from pgtrial.model.records.plan import LoadPoint
-from pgtrial.report.data import StudyData
+from pgtrial.report.data import Cells, StudyData
 
 MB = 1e-6
 
@@ -33,7 +32,7 @@ def host_series(data: StudyData, point: LoadPoint, arm: str, source: str, step: 
 
     A counter has no row in a trial in which it never moved: there it counts as zero.
     """
-    seen = _of(data, data.observed, point, arm).filter(pl.col("source") == source)
+    seen = _of(data.observed_by_cell, point, arm).filter(pl.col("source") == source)
     return _means(seen, seen, step, "name", "value")
 
 
@@ -47,7 +46,7 @@ def _means(seen: pl.DataFrame, kept: pl.DataFrame, step: int, name: str, value: 
 
 def provider_series(data: StudyData, point: LoadPoint, arm: str, step: int) -> pl.DataFrame:
     """Columns second, name, value (see `provider_unit`): the mean of the values with their middle in these `step`."""
-    seen = _of(data, data.provider, point, arm)
+    seen = _of(data.provider_by_cell, point, arm)
     return (
         seen.group_by(second=(pl.col("second") + pl.col("span_s") // 2).floordiv(step) * step, name="name")
         .agg(pl.col("value").mean() * pl.col("name").first().replace_strict(_FACTORS, default=1.0))
@@ -57,7 +56,7 @@ def provider_series(data: StudyData, point: LoadPoint, arm: str, step: int) -> p
 
 def provider_means(data: StudyData, point: LoadPoint, arm: str) -> dict[str, float]:
     """Metric -> mean of the values that lie wholly within the measured part, in the unit of `provider_unit`."""
-    within = _of(data, data.provider, point, arm).filter(
+    within = _of(data.provider_by_cell, point, arm).filter(
         (pl.col("second") >= 0) & (pl.col("second") + pl.col("span_s") <= data.observed_s)
     )
     means = within.group_by("name").agg(pl.col("value").mean())
@@ -79,15 +78,10 @@ def provider_unit(metric: str) -> str:
 _FACTORS = {metric: _SHOWN[unit][0] for metric, unit in UNITS.items() if unit in _SHOWN}
 
 
-def _of(data: StudyData, frames: Mapping[int, pl.DataFrame], point: LoadPoint, arm: str) -> pl.DataFrame:
-    """The rows of one arm's trials at a load point, with the index of the trial."""
-    found = [
-        frames[trial.index].with_columns(trial=pl.lit(trial.index))
-        for trial in data.trials
-        if (trial.load_point, trial.arm) == (point, arm) and trial.index in frames
-    ]
+def _of(cells: Cells, point: LoadPoint, arm: str) -> pl.DataFrame:
+    """The rows of one arm's trials at a load point."""
     empty = {**_SERIES, "source": pl.String(), "span_s": pl.Int64(), "trial": pl.Int32()}
-    return pl.concat(found) if found else pl.DataFrame(schema=empty)
+    return cells[point, arm] if (point, arm) in cells else pl.DataFrame(schema=empty)
 
 
 CPU = "CPU"
@@ -105,7 +99,7 @@ def active_sessions(data: StudyData, point: LoadPoint, arm: str, step: int) -> p
 
     A mean and not a median, so that the events add up to the load, and rare ones are not lost.
     """
-    seen = _of(data, data.waits, point, arm)
+    seen = _of(data.waits_by_cell, point, arm)
     if seen.is_empty():
         return pl.DataFrame(schema={"second": pl.Int64(), "event": pl.String(), "sessions": pl.Float64()})
     named = pl.concat_str(["wait_event_type", "wait_event"], separator=":")
@@ -118,7 +112,7 @@ def active_sessions(data: StudyData, point: LoadPoint, arm: str, step: int) -> p
 def measured_load(data: StudyData, point: LoadPoint, arm: str) -> dict[str, float] | None:
     """Event -> mean active sessions over the measured part; None if it was not observed."""
     span = max(1, math.ceil(data.observed_s))
-    if not (_of(data, data.waits, point, arm)["second"] >= 0).any():
+    if not (_of(data.waits_by_cell, point, arm)["second"] >= 0).any():
         return None
     seen = active_sessions(data, point, arm, span).filter(pl.col("second") == 0)
     return dict(zip(seen["event"], seen["sessions"], strict=True))

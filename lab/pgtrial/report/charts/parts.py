@@ -70,12 +70,21 @@ class Canvas:
         self, title: str, layers: Sequence[alt.Chart], height: int, text: str, unit: str = "", *, wide: bool = False
     ) -> Figure:
         """The layers as one figure, as wide as the page allows; `text` is the alternative text."""
-        sized = alt.LayerChart(layer=list(layers), width="container", height=height, description=text)
-        # the tests draw every chart in a browser; checking each against the schema takes a third of a report's time
-        spec: dict[str, Any] = sized.to_dict(validate=False)
-        # the page brings its own looks for light and dark
-        spec.pop("config", None)
-        spec = {**spec, "autosize": {"type": "fit-x", "contains": "padding"}, "datasets": self._datasets}
+        # altair's own way to put layers together copies each of them several times, and checking each chart against the
+        # schema takes as long again; the tests draw every chart in a browser
+        drawn = [layer.to_dict(validate=False, context={"top_level": False}) for layer in layers]
+        # what the reader chooses belongs to the figure
+        chosen = {each["name"]: each for layer in drawn for each in layer.pop("params", ())}
+        spec: dict[str, Any] = {
+            "$schema": alt.SCHEMA_URL,
+            "width": "container",
+            "height": height,
+            "description": text,
+            "params": list(chosen.values()),
+            "layer": drawn,
+            "autosize": {"type": "fit-x", "contains": "padding"},
+            "datasets": self._datasets,
+        }
         return Figure(title, text, spec, unit, wide)
 
 
