@@ -32,7 +32,7 @@ from pgtrial.servers.workspace import Workspace
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import StudyDirectory
 from tests import old_servers
-from tests.cheaper import spare_huge_pages
+from tests.cheaper import INITIALISED, spare_huge_pages
 
 # A counter-example belongs on the desk of whoever changes a property or what it is about, not into a later run that
 # changed neither: every run draws the same examples, which follow from the property's own source, and no run is slow
@@ -220,7 +220,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """The tests and the modules are no garbage; what the tests make is looked through without them."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(50_000)
     gc.enable()
@@ -248,7 +247,7 @@ def _shared(config: pytest.Config) -> Path:
     """Made when it is asked for first, for a run that only lists its tests needs none."""
     if SHARED not in config.stash:
         config.stash[SHARED] = shared = public_directory(_roomy(_OF_A_RUN))
-        for name in ("kept", "templates"):
+        for name in ("initialised", "kept", "templates"):
             (shared / name).mkdir()
         config.add_cleanup(lambda: shutil.rmtree(shared, ignore_errors=True))
     return config.stash[SHARED]
@@ -335,13 +334,10 @@ def state_root(pytestconfig: pytest.Config) -> Iterator[Path]:
     path.mkdir()
     for name in ("kept", "templates"):
         (path / name).symlink_to(shared / name)
-    before = os.environ.get("PGTRIAL_STATE")
-    os.environ["PGTRIAL_STATE"] = str(path)
-    yield path
-    if before is None:
-        del os.environ["PGTRIAL_STATE"]
-    else:
-        os.environ["PGTRIAL_STATE"] = before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGTRIAL_STATE", str(path))
+        patch.setenv(INITIALISED, str(shared / "initialised"))
+        yield path
     shutil.rmtree(path, ignore_errors=True)
 
 

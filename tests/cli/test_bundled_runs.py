@@ -16,7 +16,6 @@ from pgtrial.model.study.frozen import freeze
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import read_study
 from tests.cheaper import CHEAPER
-from tests.conduct.small import WAITING
 from tests.conftest import public_directory, require_engine, require_root, require_server
 from tests.machine import machine
 from tests.machines.test_volumes import require_filesystem
@@ -32,7 +31,6 @@ def shortened(name: str, profile: str, path: Path) -> Path:
         update={
             "load": spec.load.model_copy(update=_LOAD),
             "verdict": spec.verdict.model_copy(update={"blocks": 1, "canary": False}),
-            "server": spec.server.model_copy(update={"settings": spec.server.settings | WAITING}),
             "study": spec.study.model_copy(update={"profile": None}),
         }
     )

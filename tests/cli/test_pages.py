@@ -45,7 +45,7 @@ def script_of(page: str, servers: dict[str, str]) -> str:
 
 
 INSTALLED = Path(sys.executable).parent
-"""The folder of the installed `pgtrial`. Short pages run it; the others run a `pgtrial` that forks its labs."""
+"""The folder of the installed `pgtrial`. The shortest page runs it; the others run a `pgtrial` that forks its labs."""
 
 
 def run_page(
@@ -95,7 +95,7 @@ def test_before_an_upgrade(tmp_path, workspace, commands):
     assert "the verdict follows from the 2 trials" in done.stdout
 
 
-def test_two_settings_on_your_own_server(tmp_path, clusters, workspace):
+def test_two_settings_on_your_own_server(tmp_path, clusters, workspace, commands):
     cluster = clusters(18)
     servers = {
         r"export .*": f"export PGHOST={cluster.socket_directory} PGPORT={cluster.port} PGUSER=postgres PGDATABASE=own",
@@ -106,7 +106,7 @@ def test_two_settings_on_your_own_server(tmp_path, clusters, workspace):
         session.autocommit = True
         session.execute("CREATE DATABASE own")
         try:
-            done = run_page("docs/tutorials/own-server.md", tmp_path, servers)
+            done = run_page("docs/tutorials/own-server.md", tmp_path, servers, programs=commands.folder)
         finally:
             session.execute("DROP DATABASE own WITH (FORCE)")
     assert done.returncode == 0, done.stderr

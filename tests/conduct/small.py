@@ -28,11 +28,7 @@ from pgtrial.servers.workspace import Workspace
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from pgtrial.store.tables import committed_per_second
-from tests.cheaper import CHEAPER
-
-WAITING = {"commit_delay": "5000", "commit_siblings": "0"}
-"""Each commit waits 5 ms, with fsync alone: how fast these servers are matters to no test, and a load that takes all
-processors slows the tests beside it."""
+from tests.cheaper import CHEAPER, WAITING
 
 FAST = {
     **WAITING,
@@ -51,8 +47,6 @@ clients = 2
 warmup = "500ms"
 duration = "2s"
 interleave = "off"
-[server]
-settings = { commit_delay = "5000", commit_siblings = "0" }
 [arms.base]
 [arms."no jit"]
 settings = { jit = "off" }

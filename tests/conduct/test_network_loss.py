@@ -14,7 +14,6 @@ from pgtrial.store.directory import StudyDirectory
 from tests.conduct.crowd import Crowd
 from tests.conduct.proxy import Proxy
 from tests.conduct.small import (
-    WAITING,
     committed_after_its_failures,
     measuring,
     once,
@@ -49,7 +48,7 @@ def _engine() -> None:
 def test_where_the_study_does_not_wait_a_cut_network_fails_the_trial_and_keeps_what_was_measured(
     start_cluster, tmp_path: Path
 ) -> None:
-    with Proxy(start_cluster(settings=WAITING)) as network:
+    with Proxy(start_cluster()) as network:
         study = study_through(network, tmp_path, duration="20s", on_server_loss="fail")
         with one_arm(study) as arm:
             trial = run_one(study, study.plan.trials[0], arm, once(measuring, network.cut))
@@ -67,7 +66,7 @@ def test_where_the_study_does_not_wait_a_cut_network_fails_the_trial_and_keeps_w
 
 
 def test_a_cut_network_and_then_a_full_server_are_waited_out(start_cluster, tmp_path: Path) -> None:
-    cluster = start_cluster(settings={**WAITING, "max_connections": "10"})
+    cluster = start_cluster(settings={"max_connections": "10"})
     log = Path(f"{cluster.data_directory}.log")
     crowd = Crowd(cluster)
 
@@ -104,7 +103,7 @@ def test_a_network_that_falls_silent_costs_time_and_no_transaction(start_cluster
         time.sleep(SILENCE_S)
         network.resume()
 
-    with Proxy(start_cluster(settings=WAITING)) as network:
+    with Proxy(start_cluster()) as network:
         # long enough for a lab that hears of the first second late
         study = study_through(network, tmp_path, duration="4s", on_server_loss="fail")
         with one_arm(study) as arm:
@@ -117,7 +116,7 @@ def test_a_network_that_falls_silent_costs_time_and_no_transaction(start_cluster
 
 
 def test_a_failover_to_a_promoted_standby_is_waited_for(start_cluster, workspace: Workspace, tmp_path: Path) -> None:
-    first = start_cluster(settings={"fsync": "off"})  # a slow disk is no part of this
+    first = start_cluster()
     with Proxy(first) as network:
         study = study_through(network, tmp_path, duration="8s", on_server_loss="wait 60s")
         with one_arm(study) as arm:

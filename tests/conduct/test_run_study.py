@@ -257,7 +257,7 @@ def test_an_engine_of_another_protocol_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_script_of_the_studys_own_is_run(tmp_path):
-    (tmp_path / "own.sql").write_text("\\set aid random(1, 100000 * :scale)\nSELECT :aid;\n")
+    (tmp_path / "own.sql").write_text("\\set aid random(1, 100000 * :scale)\nSELECT :aid;\n\\sleep 5 ms\n")
     study = small_study(tmp_path / "study", blocks=1, folder=tmp_path, load={"workload": "own.sql", "max_tries": 2})
     run_study(study, list[ProgressEvent]().append)
     assert [(trial.status, trial.reason) for trial in study.trials()] == [("completed", None)] * 2

@@ -61,8 +61,8 @@ def number(pattern: str, text: str) -> int:
     [
         f"-t 4 -j 2 --max-tries={TRIES}",
         f"-t 4 -j 2 --max-tries={TRIES} -M prepared",
-        f"-T 2 -j 2 --max-tries={TRIES} -M extended",
-        "-T 2 -j 1 --max-tries=3 -M prepared",
+        f"-T 1 -j 2 --max-tries={TRIES} -M extended",
+        "-T 1 -j 1 --max-tries=3 -M prepared",
         "-t 3 -j 2 --max-tries=0 -L 60000 -C",
     ],
 )

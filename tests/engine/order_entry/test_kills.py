@@ -10,7 +10,8 @@ from tests.engine.sessions import wait_until_left
 
 
 def test_the_conditions_survive_killed_backends_and_a_killed_engine(order_entry, start_cluster, tmp_path):
-    target = start_cluster().target
+    # each commit waits 20 ms: there is no need to wear the processors out
+    target = start_cluster(settings={"commit_delay": "20000", "commit_siblings": "0"}).target
     assert order_entry.run(target, "load").status == 0
     load = AttackedLoad(order_entry, target, tmp_path / "events", ["-c", "16"])
     load.attack(0, (0.2, 1.0), Random(3))

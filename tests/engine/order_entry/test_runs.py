@@ -9,14 +9,13 @@ from dataclasses import replace
 import pytest
 
 from tests.engine.events import assert_consistent, check_latencies, done_of, events_of, run_with_events
-from tests.engine.order_entry.looks import DISTRICTS, KINDS, number, violated
+from tests.engine.order_entry.looks import DISTRICTS, KINDS, WAITING, number, violated
 
 
 def test_a_run_counts_each_transaction_and_leaves_the_conditions_true(order_entry, copy, tmp_path):
     target = copy()
-    done, events = run_with_events(
-        order_entry, target, tmp_path / "events", "run", "-c", "8", "-j", "2", "-T", "4", "--max-tries", "0"
-    )
+    args = ("run", "-c", "8", "-j", "2", "-T", "4", "--max-tries", "0")
+    done, events = run_with_events(order_entry, target, tmp_path / "events", *args, **WAITING)
     assert (done.status, done.stderr) == (0, "")
     assert_consistent(events)
     assert (events[0]["frontend"], events[0]["plan"]["scripts"], events[0]["plan"]["scale"]) == (
@@ -164,7 +163,8 @@ def test_what_the_server_refuses_is_one_sentence(order_entry, copy):
 
 
 def test_progress_is_shown_every_second(order_entry, copy):
-    done = order_entry.run(copy(1), "run", "-c", "2", "-T", "2", "-P", "1", "--warmup", "1")
+    line = ("run", "-c", "2", "-T", "2", "-P", "1", "--warmup", "1")
+    done = order_entry.run(copy(1), *line, **WAITING)
     assert done.status == 0
     assert re.search(
         r"^progress: 1\.0 s, [\d.]+ tps, lat [\d.]+ ms, p90 [\d.]+ ms, 0 failed$", done.stderr, re.MULTILINE

@@ -24,6 +24,7 @@ _SETTINGS = {
     "max_connections": "400",
     "shared_preload_libraries": "pg_stat_statements",
     "pg_stat_statements.track": "top",
+    "fsync": "on",  # else no commit waits, as those of loads that last for a time do
     "synchronous_commit": "off",
     "autovacuum": "off",
     "deadlock_timeout": "20ms",

@@ -22,6 +22,8 @@ RUN = (
 )
 MODERN = f"--tables={TABLES} --table-size={ROWS} --rand-type=uniform --skip-trx=off"
 
+_WAITING = ("synchronous_commit = on", "commit_siblings = 0", "commit_delay = 100000", "deadlock_timeout = 1000")
+"""Each commit waits 0.1 s and leaves the processors to other tests, and so do those who wait for its locks."""
 
 CUT_OFF = 2
 """The status of a run that --forced-shutdown without a number cuts off at the end of its time."""
@@ -43,7 +45,12 @@ def prepared(sides, databases, tmp_path):
     assert sides[0].run(theirs, *modern.split(), directory=tmp_path).status == 0
     done = sides[1].run(mine, *f"{SIZE} prepare".split(), directory=tmp_path)
     assert done.status == 0, done.stdout + done.stderr
-    return databases
+    with mine.connect() as connection:
+        for setting in _WAITING:
+            connection.execute(f"ALTER DATABASE {mine.dbname} SET {setting}")
+    yield databases
+    with mine.connect() as connection:
+        connection.execute(f"ALTER DATABASE {mine.dbname} RESET ALL")
 
 
 def test_the_published_command_makes_its_tables(prepared):
