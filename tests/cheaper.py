@@ -90,12 +90,12 @@ def prefilled_wal_mb(data: Data) -> int:
 
 def create_cluster(room: Room, server: ServerBinaries, data: Path, options: Sequence[str] = ()) -> None:
     """A copy of the cluster that was made first for this account with the server and the options."""
-    shared = Path(os.environ.get(INITIALISED, ""))
-    if room.machine is not LOCAL or not os.access(shared, os.W_OK):
+    shared = os.environ.get(INITIALISED)
+    if room.machine is not LOCAL or shared is None or not os.access(shared, os.W_OK):
         _small_cluster(room, server, data, options)
         return
     kind = repr((str(server.bin), server.version, room.account, *options))
-    first = shared / hashlib.sha256(kind.encode()).hexdigest()
+    first = Path(shared) / hashlib.sha256(kind.encode()).hexdigest()
     with first.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not first.exists():

@@ -36,6 +36,8 @@ FAST = {
     "autovacuum": "off",
 }
 
+IN_SLICES = {**FAST, "commit_delay": "5000"}
+"""Slices are lengthened where five transactions do not fit: these do on a slow machine, too."""
 
 STUDY = """
 [study]
@@ -59,6 +61,7 @@ canary = false
 
 def small_study(path: Path, blocks: int = 2, seed: int = 11, folder: Path = Path(), **sections: Any) -> StudyDirectory:
     """Two arms that differ in jit, for a second one after the other, in a new directory; `folder` has the scripts."""
+    alternate = sections.get("load", {}).get("interleave", "off") != "off"
     data: dict[str, Any] = {
         "load": {
             "workload": "simple-update",
@@ -68,7 +71,7 @@ def small_study(path: Path, blocks: int = 2, seed: int = 11, folder: Path = Path
             "duration": "1s",
             "interleave": "off",
         },
-        "server": {"settings": FAST},
+        "server": {"settings": IN_SLICES if alternate else FAST},
         "arms": {"base": {}, "no jit": {"settings": {"jit": "off"}}},
         "verdict": {"blocks": blocks, "canary": False},
     }

@@ -55,6 +55,7 @@ def test_the_calls_do_what_the_statements_do(order_entry, copy, tmp_path, protoc
         kinds.append([script["transactions"] for script in done_of(events)["scripts"]])
         left.append(contents(target, first))
     assert left[0] == left[1]
+    assert all(digest is not None for _, digest in left[0].values()), "each table was written to"
     assert kinds[0] == kinds[1]
     assert min(kinds[0]) > 0, "the seed has a new-order that is rolled back"
     assert sum(kinds[0]) == 400
