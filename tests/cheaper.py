@@ -74,9 +74,9 @@ _known: dict[int, Rates] = {}
 
 
 def flush_rate(machine: Machine, directory: Path, program: Path | None = None) -> Rates:
-    """Measures each volume of this machine once, by dd."""
+    """By dd; each volume of this machine is measured once."""
     if machine is not LOCAL:
-        return _flush_rate(machine, directory, program)
+        return _flush_rate(machine, directory)
     volume = directory.stat().st_dev
     if volume not in _known:
         _known[volume] = _flush_rate(machine, directory)

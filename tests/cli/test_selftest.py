@@ -41,16 +41,16 @@ def test_a_self_test_of_a_given_server_ends_with_a_certificate_that_later_studie
     monkeypatch.setattr("pgtrial.cli.selftest.check_budget", lambda wanted: None)
     # with lookups that mostly wait, for the processors are wanted by the tests beside this one
     lookup = tmp_path / "lookup.sql"
-    lookup.write_text("\\sleep 2 ms\n" + (Path(selftest.__file__).parent / selftest._LOOKUP).read_text())
+    lookup.write_text("\\sleep 5 ms\n" + (Path(selftest.__file__).parent / selftest._LOOKUP).read_text())
     monkeypatch.setattr(selftest, "_LOOKUP", str(lookup))
-    monkeypatch.setattr("pgtrial.cli.selftest.FIRST_WORK", 8000)
+    monkeypatch.setattr("pgtrial.cli.selftest.FIRST_WORK", 20_000)
     cluster = start_cluster(settings={**FAST, "commit_delay": "0"})
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user={cluster.target.user}"
-    assert run(replace(SHORT, server=dsn, planted=[0.5]), None, as_json=False) == 0
+    assert run(replace(SHORT, server=dsn, planted=[0.3]), None, as_json=False) == 0
     out = capsys.readouterr().out
     assert "This machine finds a difference of" in out
     assert "A/A: " in out
-    [hits] = re.findall(r"planted 50%: found in . of . stud(?:y|ies)", out)
+    [hits] = re.findall(r"planted 30%: found in . of . stud(?:y|ies)", out)
     [directory] = Path("results").glob("selftest-*")
     certificate = Certificate.model_validate_json((directory / "certificate.json").read_text())
     assert certificate.shared_server

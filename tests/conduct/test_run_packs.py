@@ -107,11 +107,14 @@ def test_all_of_ycsbs_workloads_run_interleaved_on_one_server(tmp_path):
     assert all(completed(trial) for trial in study.trials())
 
 
+SMALL = {"dimensions": 16}
+"""To make vectors takes as long as they have dimensions."""
+
+
 def test_vectors_are_compared_at_equal_recall_alone(tmp_path):
     arms = {"base": {}, "same": {"settings": {"jit": "off"}}, "low": {"settings": {"hnsw.ef_search": "1"}}}
-    study = run(
-        small_study(tmp_path / "s", blocks=1, load={"workload": "pack:vectors/nearest", "clients": 1}, arms=arms)
-    )
+    load = {"workload": "pack:vectors/nearest", "pack": {"variables": SMALL}, "clients": 1}
+    study = run(small_study(tmp_path / "s", blocks=1, load=load, arms=arms))
     trials = by_arm(study)
     assert all(completed(trial) for trial in trials.values())
     recall = {arm: trial.quality for arm, trial in trials.items()}
@@ -130,7 +133,7 @@ def test_vectors_are_compared_at_equal_recall_alone(tmp_path):
 
 
 def test_the_filter_of_vectors_has_a_recall_of_its_own(tmp_path):
-    load = {"workload": "pack:vectors/filtered", "pack": {"at_least": 1.01}}
+    load = {"workload": "pack:vectors/filtered", "pack": {"at_least": 1.01, "variables": SMALL}}
     study = run(small_study(tmp_path / "s", blocks=1, load=load))
     qualities = {trial.quality for trial in study.trials()}
     assert len(qualities) == 1

@@ -14,7 +14,7 @@ from pgtrial.evidence.collect.collect import collect, collect_machine
 from pgtrial.evidence.collect.flush import parse_pg_test_fsync, rates_of
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import LOCAL
-from tests.conftest import require
+from tests.conftest import require, require_server
 
 from ..audit.cases import rate_fits_time
 from .recordings import recorded
@@ -27,6 +27,13 @@ def test_dd_measures_where_there_is_no_tool_of_the_server_and_leaves_nothing(tmp
     assert set(found) == RATES
     assert rate_fits_time(found)
     assert found["flush_tool"] == "dd, dsync"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_servers_own_tool_measures_and_leaves_nothing(tmp_path):
+    found = flush.flush_rate(LOCAL, tmp_path, require_server(18).bin / "pg_test_fsync")
+    assert rate_fits_time(found)
+    assert found["flush_tool"] == "pg_test_fsync, fdatasync"
     assert list(tmp_path.iterdir()) == []
 
 

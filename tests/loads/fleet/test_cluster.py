@@ -29,7 +29,7 @@ from tests.conduct.small import each_once, once, small_study, windows
 from tests.conftest import require_engine
 from tests.loads.fleet.rays import PATIENCE_S, cluster_of_two_nodes, remove_sessions
 
-SCRIPT = r"\set divisor random(0, 4)" + "\nSELECT 1 / :divisor;\n"
+SCRIPT = "\\sleep 2 ms\n\\set divisor random(0, 4)\nSELECT 1 / :divisor;\n"
 """A fifth of its transactions fails, with SQLSTATE 22012."""
 
 MARK = "FLEET_OF_TESTS"
