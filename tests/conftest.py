@@ -95,6 +95,8 @@ _PAGES = "tests/cli/test_pages.py"
 
 _LONG = (
     *_OF_THE_MACHINE,
+    "tests/engine/test_slices.py",
+    "tests/engine/test_tasks.py",
     _ENGINE,
     _PAGES,
     "tests/loads/fleet/test_cluster.py",
@@ -221,7 +223,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """The tests and the modules are no garbage; what the tests make is looked through without them."""
     gc.freeze()
-    gc.set_threshold(50_000)
+    gc.set_threshold(500_000)
     gc.enable()
 
 
@@ -235,6 +237,8 @@ SHARED = pytest.StashKey[Path]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[ANSWERS] = Counter()
+    # for `tmp_path`; on ext4 each new file costs a search through those that tests have just removed
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_roomy(_OF_A_RUN)))
     if hasattr(config, "workerinput"):
         config.stash[SHARED] = Path(config.workerinput["shared"])
 
@@ -338,6 +342,14 @@ def state_root(pytestconfig: pytest.Config) -> Iterator[Path]:
         patch.setenv("PGTRIAL_STATE", str(path))
         patch.setenv(INITIALISED, str(shared / "initialised"))
         yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def disk_path() -> Iterator[Path]:
+    """As `tmp_path`, which may be in memory."""
+    path = public_directory()
+    yield path
     shutil.rmtree(path, ignore_errors=True)
 
 

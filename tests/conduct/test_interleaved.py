@@ -71,6 +71,7 @@ def test_the_loads_of_all_arms_alternate_and_each_instant_is_the_slice_of_one(tm
 def test_tests_of_sysbench_alternate_too(tmp_path):
     load = {"workload": "oltp_point_select", "warmup": "1s", "duration": "1s", "interleave": "100ms"}
     load["share_server"] = False
+    load["rate"] = 200
     load["sysbench"] = {"tables": 1, "table_size": 1000}
     arms = {"base": {}, "no jit": {"settings": {"jit": "off"}}}
     spec = build_study(

@@ -172,22 +172,22 @@ def test_a_disk_that_has_got_the_name_of_the_device_since_keeps_what_it_holds(so
     assert held(somebodys_disk) == ["ext4"]
 
 
-def test_a_directory_is_used_as_it_is_and_left_as_it_was(changes, tmp_path):
-    volumes = Volumes("A", Storage(on=str(tmp_path)), changes)
+def test_a_directory_is_used_as_it_is_and_left_as_it_was(changes, disk_path):
+    volumes = Volumes("A", Storage(on=str(disk_path)), changes)
     volumes.check(1)
     with volumes.made() as place:
         place.data.mkdir()
-        assert place.data.is_relative_to(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-    mounted = mounted_over(tmp_path)
+        assert place.data.is_relative_to(disk_path)
+    assert list(disk_path.iterdir()) == []
+    mounted = mounted_over(disk_path)
     assert mounted is not None
     wrong = "xfs" if mounted.filesystem != "xfs" else "ext4"
     with pytest.raises(StudyError, match=f"and the study asks for {wrong}"):
-        Volumes("A", Storage(fs=wrong, on=str(tmp_path)), changes).check(1)
+        Volumes("A", Storage(fs=wrong, on=str(disk_path)), changes).check(1)
 
 
-def test_each_place_of_a_list_is_checked_and_the_one_that_was_drawn_is_used(changes, tmp_path):
-    first, second = tmp_path / "first", tmp_path / "second"
+def test_each_place_of_a_list_is_checked_and_the_one_that_was_drawn_is_used(changes, disk_path):
+    first, second = disk_path / "first", disk_path / "second"
     first.mkdir()
     volumes = Volumes("A", Storage(on=[str(first), str(second)]), changes)
     with pytest.raises(StudyError, match=f"there is no directory {second}"):

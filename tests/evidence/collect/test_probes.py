@@ -78,13 +78,13 @@ def test_nothing_is_written_to_the_volume_of_somebody_elses_server(clusters):
     assert "round_trip_median_us" in probes
 
 
-def test_wal_on_a_device_of_its_own_is_measured_apart(tmp_path):
+def test_wal_on_a_device_of_its_own_is_measured_apart(disk_path):
     shared = Path("/dev/shm")
     require(shared.is_dir() and os.access(shared, os.W_OK), "/dev/shm")
-    require(shared.stat().st_dev != tmp_path.stat().st_dev, "two file systems")
+    require(shared.stat().st_dev != disk_path.stat().st_dev, "two file systems")
     with tempfile.TemporaryDirectory(prefix="pgt-", dir=shared) as wal:
-        (tmp_path / "pg_wal").symlink_to(wal)
-        probes = collect_machine(tmp_path, measure=True).facts["probes"]
+        (disk_path / "pg_wal").symlink_to(wal)
+        probes = collect_machine(disk_path, measure=True).facts["probes"]
     assert probes["wal_flushes_per_s"] > 0
 
 
