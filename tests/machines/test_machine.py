@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.machines import cpus
 from pgtrial.machines.cpus import usable_cpus
 from pgtrial.machines.machine import Done, HostError, HostLost
 from pgtrial.machines.volumes import Mount, Pool, mountinfo
@@ -182,6 +183,14 @@ def test_root_runs_commands_as_another_user(host, tmp_path):
 
 def test_the_usable_cpus_are_those_of_the_process(host):
     assert usable_cpus(host) == os.sched_getaffinity(0)
+
+
+def test_a_cpu_that_is_off_is_not_usable(host, tmp_path, monkeypatch):
+    online = tmp_path / "online"
+    monkeypatch.setattr(cpus, "_ONLINE", online)
+    first = min(os.sched_getaffinity(0))
+    online.write_text(f"{first},1000-1001\n")
+    assert usable_cpus(host) == {first}
 
 
 def test_a_script_that_is_cut_off_does_nothing(tmp_path):

@@ -248,6 +248,8 @@ class TestRegimes:
         assert "Levels: off 4,0" in figure.alt
         marks = [row for rows in figure.spec["datasets"].values() for row in rows if row.get("changed")]
         assert {row["to"] for row in marks if row["block"] is None} == {34}
+        titles = {layer["encoding"]["x"]["title"] for layer in figure.spec["layer"]}
+        assert titles == {"second of the measured part"}, "of several titles the page would show none"
         assert {row["block"] for row in marks if row["block"]} == set(range(1, 9))
 
     def test_charts_of_throughput_and_blocks_hold_no_average_across_the_change(self, studies):

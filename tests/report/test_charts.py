@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import altair as alt
+import pytest
 from altair.utils.schemapi import SchemaBase
 
-from pgtrial.report.charts.parts import Canvas
+from pgtrial.report.charts.parts import Canvas, log_ticks
 
 
 def test_channels_that_are_strings_are_what_altair_makes_of_them_without_its_search_through_all_schemas(monkeypatch):
@@ -27,3 +28,15 @@ def test_channels_that_are_strings_are_what_altair_makes_of_them_without_its_sea
     ours = Canvas().chart([]).mark_rule().encode(**channels).to_dict(validate=False)
     assert ours["encoding"] == theirs["encoding"]
     assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.86, 1.15, [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]),
+        (0.0004, 1.15, [0.0001, 0.001, 0.01, 0.1, 1, 10]),
+        (0.9, 3000, [0.1, 1, 10, 100, 1000, 10_000]),
+    ],
+)
+def test_a_logarithmic_axis_has_ticks_over_its_whole_range(low, high, ticks):
+    assert log_ticks(low, high) == pytest.approx(ticks)

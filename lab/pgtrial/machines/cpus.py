@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial.machines.machine import LOCAL, Machine
 
 _PART = re.compile(r"(\d+)(?:-(\d+))?")
 _STATUS = Path("/proc/self/status")
+_ONLINE = Path("/sys/devices/system/cpu/online")
 _ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)$", re.MULTILINE)
 
 
@@ -25,9 +26,10 @@ def parse_cpus(text: str, usable: frozenset[int]) -> frozenset[int]:
 
 def usable_cpus(machine: Machine) -> frozenset[int]:
     """The CPUs that a process of ours on the machine may run on; all, where the system does not tell. HostError."""
-    with suppress(OSError):
-        if told := _ALLOWED.search(machine.read_text(_STATUS)):
-            return cpu_numbers(told[1])
+    found = machine.read_many([_STATUS, _ONLINE])
+    if told := _ALLOWED.search(found.get(_STATUS, "")):
+        # Linux allows CPUs that are off too, as half of them are where SMT is off
+        return cpu_numbers(told[1]) & cpu_numbers(found.get(_ONLINE, told[1]))
     return frozenset(range(int(machine.tool(["sysctl", "-n", "hw.ncpu"]))))
 
 

@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -147,10 +148,9 @@ def remove_rooms(run: Path) -> tuple[list[str], list[str]]:
     """Remove what a crashed lab left on other hosts: sentences on what was done, and on what could not be."""
     notices, failures = [], []
     for record, place in _records(run):
-        machine = _machine(place.ssh, sudo=place.sudo)
         try:
-            _remove(machine, place)
-            machine.close()
+            with closing(_machine(place.ssh, sudo=place.sudo)) as machine:
+                _remove(machine, place)
         except (HostTrouble, OSError) as error:
             failures.append(
                 f"{place.root} on {place.ssh}, left by a pgtrial that ended abruptly, could not be removed ({error}); "

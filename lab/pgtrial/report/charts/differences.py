@@ -10,7 +10,7 @@ import altair as alt
 
 from pgtrial.model.records.results import BlockRatio, Claim, Cost
 from pgtrial.model.units import as_written, percent
-from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure, numbered, row_axis
+from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure, log_ticks, numbered, row_axis
 from pgtrial.report.data import StudyData
 from pgtrial.report.words import cost_text, in_regime, interval_text, is_wide
 from pgtrial.statistics.costs import clearly
@@ -26,7 +26,6 @@ _SHAPES = {
     "undecided": "circle",
     "withheld": "cross",
 }
-_TICKS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100]
 
 
 def forest(data: StudyData) -> list[Figure]:
@@ -193,7 +192,7 @@ def _costs(data: StudyData, arm: str) -> Figure | None:
         return None
     low, high = min(row["low"] for row in rows), max(row["high"] for row in rows)
     low, high = min(low, 0.9) / 1.05, max(high, 1.1) * 1.05
-    ticks = [tick for tick in _TICKS if low <= tick <= high]
+    ticks = [tick for tick in log_ticks(low, high) if low <= tick <= high]
     x = partial(
         alt.X,
         title=f"cost of a transaction, {arm} / {data.plan.baseline}",

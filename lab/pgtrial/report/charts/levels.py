@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -13,7 +12,7 @@ from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE, PgbenchTables
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.records.results import Spread
 from pgtrial.model.units import grouped, setting_bytes
-from pgtrial.report.charts.parts import Canvas, Figure, Rows, arm_colour, arm_dash, arm_shape
+from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash, arm_shape, log_ticks
 from pgtrial.report.data import StudyData
 
 Key = TypeVar("Key", bound=Hashable)
@@ -260,7 +259,8 @@ def _latency(data: StudyData, point: int) -> Figure | None:
         xOffset=alt.XOffset("arm:N", sort=arms, scale=alt.Scale(paddingInner=0.5, paddingOuter=1)),
         color=arm_colour(arms),
     )
-    y = alt.Y("median:Q", title=None, scale=alt.Scale(type="log"), axis=alt.Axis(format="~g", values=_ticks(rows)))
+    ticks = log_ticks(min(row["lowest"] for row in rows), max(row["highest"] for row in rows))
+    y = alt.Y("median:Q", title=None, scale=alt.Scale(type="log"), axis=alt.Axis(format="~g", values=ticks))
     tooltip: list[Any] = ["arm:N", "percentile:N"]
     tooltip += [alt.Tooltip(f"{which}:Q", format=".3~g", title=f"{which} trial, ms") for which in Spread.model_fields]
     whisker = base.mark_rule(strokeWidth=2).encode(y=alt.Y("lowest:Q", title=None), y2="highest:Q")
@@ -269,11 +269,3 @@ def _latency(data: StudyData, point: int) -> Figure | None:
     summary = "; ".join(f"{row['arm']} {row['percentile']} {row['median']:.3g} ms" for row in rows)
     alt_text = f"Latency percentiles, {label}: {summary}."
     return canvas.figure(label, [line, whisker, dot], 240, alt_text, "ms")
-
-
-def _ticks(rows: Rows) -> list[float]:
-    """1, 2, 5, 10, 20, ... over the range; only powers of ten over a wide range."""
-    low = math.floor(math.log10(min(row["lowest"] for row in rows)))
-    high = math.ceil(math.log10(max(row["highest"] for row in rows)))
-    steps = (1, 2, 5) if high - low <= 3 else (1,)
-    return [step * 10.0**power for power in range(low, high + 1) for step in steps]

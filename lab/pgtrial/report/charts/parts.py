@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -122,6 +123,17 @@ def numbered(field: str, title: str, numbers: Sequence[int]) -> alt.X:
         axis=alt.Axis(grid=False, values=list(numbers), format="d", labelOverlap=True),
         scale=alt.Scale(domain=[numbers[0] - 0.5, numbers[-1] + 0.5], nice=False),
     )
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10, 20, ... from below `low` to above `high`; only powers of ten over a wide range."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    steps = (1, 2, 5) if last - first <= _DECADES else (1,)
+    return [step * 10.0**power for power in range(first, last + 1) for step in steps]
+
+
+_DECADES = 3
+"""So wide a range has room for more ticks than powers of ten."""
 
 
 def seconds_axis(first: int, last: int) -> alt.X:

@@ -57,8 +57,8 @@ def _figure(data: StudyData, point: int) -> Figure | None:
         shown = canvas.chart(levels).transform_filter("block === datum.block").encode(color=colour, tooltip=_LEVEL)
         level = shown.mark_rule(strokeWidth=3, opacity=0.9, clip=True)
         change = shown.transform_filter("datum.changed").mark_rule(strokeWidth=1.5, strokeDash=[2, 3])
-        layers.append(level.encode(x=alt.X("from:Q", title=None), x2="to:Q", y="tps:Q"))
-        layers.append(change.encode(x=alt.X("to:Q", title=None)))
+        layers.append(level.encode(x=alt.X("from:Q", title=SECONDS), x2="to:Q", y="tps:Q"))
+        layers.append(change.encode(x=alt.X("to:Q", title=SECONDS)))
     alt_text = (
         f"tps by second of {len(rows)} trials, {load_point.label}, from second {first} (warm-up) to {last}; "
         "the same numbers are in each trial's timeline.parquet."
