@@ -97,6 +97,7 @@ def test_a_session_that_waits_is_seen_with_what_it_waits_for(clusters, major, ma
     assert seen.cost["samples"] >= 3
     assert 0 < seen.cost["lab_cpu_s"] < 60
     assert 0 < seen.cost["server_cpu_s"] < 60
+    assert watching.seen(0).cost == dict.fromkeys(seen.cost, 0.0), "no look was in the measured part"
 
 
 @pytest.mark.usefixtures("often")

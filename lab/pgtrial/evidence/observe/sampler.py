@@ -129,7 +129,10 @@ class Sampler:
         whole = [(None, "pg_stat_statements", name, value) for name, value in self._statements.items()]
         observed = pl.concat([rates, pl.DataFrame(whole, schema=OBSERVED_SCHEMA, orient="row")])
         looks = [spent for began, spent in self._looks if 0 <= began - since < duration_s]
-        return Observation(waits, observed, list(self._notes), _cost(looks))
+        # a short measured part may be over before the next look
+        names = self._looks[0][1] if self._looks else ("samples", "transactions", "lab_cpu_s", "statements_s")
+        cost = {name: sum((look[name] for look in looks), 0.0) for name in names}
+        return Observation(waits, observed, list(self._notes), cost)
 
     def _run(self, session: Session) -> None:
         try:
@@ -221,8 +224,3 @@ class _Meter:
         """CPU seconds so far."""
         server = {} if self._host is None else {"server_cpu_s": self._host.cpu_taken_s()}
         return {"lab_cpu_s": time.thread_time(), **server}
-
-
-def _cost(looks: list[dict[str, float]]) -> dict[str, float]:
-    names = looks[0] if looks else ("samples", "transactions", "lab_cpu_s", "statements_s")
-    return {name: sum(look[name] for look in looks) for name in names}
