@@ -347,7 +347,7 @@ def state_root(pytestconfig: pytest.Config) -> Iterator[Path]:
 
 @pytest.fixture
 def disk_path() -> Iterator[Path]:
-    """As `tmp_path`, which may be in memory."""
+    """As `tmp_path`, but always below /tmp, and open to every account."""
     path = public_directory()
     yield path
     shutil.rmtree(path, ignore_errors=True)

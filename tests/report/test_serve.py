@@ -28,7 +28,7 @@ from pgtrial.report.serve.server import serving
 from pgtrial.store.bundle import write_bundle
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.running import ask_to_stop, stop_is_asked
-from tests.conftest import EXAMPLES, public_directory, require_root
+from tests.conftest import EXAMPLES, require_root
 
 from ..statistics.studies import make_plan, noisy, run
 from .conftest import Audit, write_study
@@ -166,20 +166,18 @@ class TestList:
         with study.locked():
             assert catalogue.studies()[0].words == ["running"]
 
-    def test_what_may_not_be_read_is_listed_with_its_reason(self, studies):
+    def test_what_may_not_be_read_is_listed_with_its_reason(self, studies, disk_path):
         require_root()
-        public = public_directory()
         for name in ("hidden", "open"):
-            shutil.copytree(studies("demo").path, public / name, ignore=WRITTEN)
-        (public / "hidden").chmod(0o700)
+            shutil.copytree(studies("demo").path, disk_path / name, ignore=WRITTEN)
+        (disk_path / "hidden").chmod(0o700)
         try:
             os.seteuid(65534)
-            found = {study.name: study.says for study in Catalogue([public]).studies()}
+            found = {study.name: study.says for study in Catalogue([disk_path]).studies()}
         finally:
             os.seteuid(0)
-            shutil.rmtree(public)
         (said,) = found["hidden"]
-        assert said.startswith(f"{public / 'hidden'} may not be read by this account; run pgtrial as its owner")
+        assert said.startswith(f"{disk_path / 'hidden'} may not be read by this account; run pgtrial as its owner")
         assert "No verdict yet" in found["open"][0]
 
     def test_an_unknown_date_fits_no_dates(self, folder):

@@ -30,11 +30,11 @@ def test_dd_measures_where_there_is_no_tool_of_the_server_and_leaves_nothing(tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_servers_own_tool_measures_and_leaves_nothing(tmp_path):
-    found = flush.flush_rate(LOCAL, tmp_path, require_server(18).bin / "pg_test_fsync")
+def test_the_servers_own_tool_measures_and_leaves_nothing(disk_path):
+    found = flush.flush_rate(LOCAL, disk_path, require_server(18).bin / "pg_test_fsync")
     assert rate_fits_time(found)
     assert found["flush_tool"] == "pg_test_fsync, fdatasync"
-    assert list(tmp_path.iterdir()) == []
+    assert list(disk_path.iterdir()) == []
 
 
 def test_the_line_of_pg_test_fsync_is_read():

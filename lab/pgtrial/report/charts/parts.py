@@ -128,12 +128,12 @@ def numbered(field: str, title: str, numbers: Sequence[int]) -> alt.X:
 def log_ticks(low: float, high: float) -> list[float]:
     """1, 2, 5, 10, 20, ... from below `low` to above `high`; only powers of ten over a wide range."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    steps = (1, 2, 5) if last - first <= _DECADES else (1,)
+    steps = (1, 2, 5) if last - first <= _NARROW else (1,)
     return [step * 10.0**power for power in range(first, last + 1) for step in steps]
 
 
-_DECADES = 3
-"""So wide a range has room for more ticks than powers of ten."""
+_NARROW = 3
+"""Decades that have room for more ticks than powers of ten."""
 
 
 def seconds_axis(first: int, last: int) -> alt.X:

@@ -12,14 +12,13 @@ import altair as alt
 
 from pgtrial.model.published import Figure as PublishedFigure
 from pgtrial.report.charts.levels import CLIENTS, Readings, cells, horizontal, lines, readings
-from pgtrial.report.charts.parts import Canvas, Figure, row_axis
+from pgtrial.report.charts.parts import Canvas, Figure, log_ticks, row_axis
 from pgtrial.report.data import StudyData
 from pgtrial.report.published import Contrast, beside, published_text, ratio_text
 
 _ROW = 58
 _THEIRS, _OURS = "published", "this study"
 _SHAPES = {_THEIRS: "diamond", _OURS: "circle"}
-_TICKS = [step * 10.0**power for power in range(-3, 4) for step in (1, 2, 5)]
 _LABEL = "slice(split(datum.label, '|'), 1)"
 """Lines of a row's label; what stands before the first bar keeps rows with equal labels apart."""
 
@@ -47,11 +46,12 @@ def _ratios(contrasts: list[Contrast]) -> Figure:
     low, high = min(reach), max(reach)
     narrow = high / low < _NARROW
     pad = (high / low) ** 0.08
-    ticks = alt.Undefined if narrow else [tick for tick in _TICKS if low / pad <= tick <= high * pad]
+    low, high = low / pad, high * pad
+    ticks = alt.Undefined if narrow else [tick for tick in log_ticks(low, high) if low <= tick <= high]
     x = partial(
         alt.X,
         title="times as fast as the baseline",
-        scale=alt.Scale(type="log", domain=[low / pad, high * pad], nice=False),
+        scale=alt.Scale(type="log", domain=[low, high], nice=False),
         axis=alt.Axis(format=".3~f", labelExpr="datum.label && datum.label + 'x'", values=ticks, tickCount=5),
     )
     y = row_axis("row:N", rows, labelExpr=_LABEL, labelLimit=210, labelPadding=10)
