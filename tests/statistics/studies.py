@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import numpy as np
 
@@ -107,6 +108,19 @@ def _phase(tps: float, duration_s: float, clients: int, failures: dict[str, int]
         tps=tps,
         latency_us=latency if tps else None,
     )
+
+
+def exchanged(trials: Sequence[Trial], blocks: Collection[int]) -> list[Trial]:
+    """What the same trials of two arms would be, had the coin fallen the other way in these blocks."""
+    arms = sorted({trial.arm for trial in trials})
+    other = dict(zip(arms, reversed(arms), strict=True))
+    return [trial.model_copy(update={"arm": other[trial.arm]}) if trial.block in blocks else trial for trial in trials]
+
+
+def ways(blocks: int) -> Iterator[set[int]]:
+    """The blocks to exchange for all ways in which the coin can fall, up to exchanging all of them."""
+    for falls in product((False, True), repeat=blocks - 1):
+        yield {block for block, other in enumerate(falls) if other}
 
 
 def noisy(ratio: dict[str, float], *, base: float = 2000.0, sd: float = 0.02, seed: int = 1) -> Tps:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 
@@ -13,8 +14,9 @@ from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import p8
+from pgtrial.statistics.claims import decide
 
-from .studies import POINT, is_decided, make_plan, noisy, run
+from .studies import POINT, exchanged, is_decided, make_plan, noisy, run, ways
 
 Levels = Callable[[PlannedTrial], np.ndarray]
 """tps of each second of a planned trial."""
@@ -170,7 +172,7 @@ def test_whether_arms_are_read_by_regime_does_not_depend_on_which_is_which():
         changed = {p.index for p in plan.trials if rng.random() < 0.2}
         level = {True: [1000] * 30 + [300] * 30, False: [1000] * 60}
         seconds = {t.index: level[t.index in changed] for t in trials}
-        swapped = [t.model_copy(update={"arm": "b" if t.arm == "a" else "a"}) for t in trials]
+        swapped = exchanged(trials, range(8))
         one, other = (verdict_of(plan, each, None, seconds).primary[0] for each in (trials, swapped))
         assert [len(part.ratios) for part in one.parts] == [len(part.ratios) for part in other.parts]
         for ours, theirs in zip(one.parts, other.parts, strict=True):
@@ -180,10 +182,70 @@ def test_whether_arms_are_read_by_regime_does_not_depend_on_which_is_which():
 
 def test_one_verdict_or_two_is_chosen_at_looks_only():
     """The trials collapse from block 8 on: at the look after 12 blocks these are a third."""
-    plan, trials, seconds = recorded(lambda p: steps(2000, 30, 500 if p.block >= 8 else 2000), blocks=12)
+    plan = make_plan(blocks=12, duration_s=60.0, margin=0.0001)
+    plan, trials, seconds = recorded(lambda p: steps(2000, 30, 500 if p.block >= 8 else 2000), plan=plan)
     parts = []
     for blocks in range(9, 13):
         upto = [trial for trial in trials if trial.block < blocks]
         parts.append(len(verdict_of(plan, upto, None, seconds).primary[0].parts))
     assert plan.looks == [8, 12]
     assert parts == [0, 0, 0, 1]
+
+
+def leaving_and_coming_back(p: PlannedTrial) -> np.ndarray:
+    """Two of the first eight blocks change their regime, and all from block 8 on: `off` is faster before and after."""
+    if p.arm == "on":
+        return steps(2000, 0, 2000)
+    return steps(1500, 25, 4000) if p.block in (0, 1) or p.block >= 8 else steps(2200, 0, 2200)
+
+
+def test_a_decided_verdict_is_never_retracted():
+    """The first look decides on whole trials; at the second one more than a quarter of the blocks change."""
+    plan, trials, seconds = recorded(leaving_and_coming_back, plan=make_plan(blocks=18, duration_s=60.0))
+    assert plan.looks == [8, 12, 18]
+    for blocks in range(8, 19):
+        result = verdict_of(plan, [trial for trial in trials if trial.block < blocks], None, seconds)
+        claim = result.primary[0]
+        assert (claim.verdict, claim.parts, result.exit_status) == ("better", [], 0), blocks
+        assert [look.blocks for look in claim.looks] == [8]
+        assert claim.changing == (blocks >= 12), "a later look no longer carries it"
+
+
+def test_what_one_look_decided_of_a_regime_stays_where_the_next_look_reads_whole_trials():
+    """Four of twelve blocks change, of eighteen still four."""
+    plan = make_plan(blocks=18, duration_s=60.0, margin=0.0001)
+
+    def levels(p: PlannedTrial) -> np.ndarray:
+        fast, slow = (2600, 1000) if p.arm == "off" else (2000, 3000)
+        return steps(fast, 30, slow) if 2 <= p.block % 4 < 4 and p.block < 8 else steps(fast, 0, fast)
+
+    plan, trials, seconds = recorded(levels, plan=plan)
+    words = []
+    for blocks in (8, 12, 18):
+        claim = verdict_of(plan, [trial for trial in trials if trial.block < blocks], None, seconds).primary[0]
+        words.append([(part.regime, part.verdict, [look.blocks for look in part.looks]) for part in claim.parts])
+    assert words == [[("before", "better", [8])], [("before", "better", [8, 12])], [("before", "better", [8, 12])]]
+
+
+def alike(p: PlannedTrial) -> np.ndarray:
+    """Noise that does not know the arms: the regime changes in two of eight blocks, in three of nine."""
+    noise = np.random.default_rng([5, p.index]).normal(0, 0.3)
+    return math.exp(noise) * (steps(2000, 30, 600) if p.block in (2, 5, 8) else steps(2000, 0, 2000))
+
+
+def test_of_all_ways_in_which_the_coin_can_fall_no_more_than_the_looks_allow_give_a_verdict():
+    """The first look reads whole trials, the second the time before the change; what the first decided stays."""
+    plan, trials, seconds = recorded(alike, plan=make_plan(blocks=9, duration_s=60.0, margin=1e-9))
+    assert plan.looks == [8, 9]
+    false = by_regime = of = 0
+    for blocks in ways(plan.max_blocks):
+        of += 1
+        as_fallen = exchanged(trials, blocks)
+        at_first = decide(plan, [trial for trial in as_fallen if trial.block < 8], seconds)
+        at_second = decide(plan, as_fallen, seconds)
+        if at_first[0].decided:
+            assert [(comparison.regime, comparison.decided) for comparison in at_second] == [(None, True)]
+        by_regime += [comparison.regime for comparison in at_second] == ["before"]
+        false += any(comparison.decided for comparison in at_second)
+    assert by_regime > of / 2
+    assert 0 < false / of <= p8.ALPHAS[0] + p8.ALPHAS[1]

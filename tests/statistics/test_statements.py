@@ -7,13 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from pgtrial.model.records.plan import PlannedTrial
+from pgtrial.model.records.plan import Plan, PlannedTrial
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.report.verdict import verdict_of
-from pgtrial.statistics.p8 import fewest_blocks, interval, schedule
+from pgtrial.statistics.p8 import ALPHAS, fewest_blocks, interval, schedule
 from pgtrial.statistics.ratios import Grid
 from pgtrial.statistics.statements import statement_claims
 from tests.statistics.replays import Template, Templates, run_replays
+from tests.statistics.studies import exchanged, ways
 
 BLOCKS = 18
 
@@ -115,6 +117,61 @@ def test_of_studies_of_arms_that_are_alike_five_in_a_hundred_name_a_statement_at
         wrong += any(claim.verdict in ("better", "worse") for claim in claims)
     # more than 31 of 400 would be seen once in a hundred times if the error were 5%
     assert wrong <= 31
+
+
+def near_the_least_share(seed: int, blocks: int) -> tuple[Plan, list[Trial]]:
+    """Alike arms, with a template that takes nearly all of the time and many whose share is near the least one."""
+    rng = np.random.default_rng([11, seed])
+
+    def templates(planned: PlannedTrial) -> list[Template]:
+        return [Template(float(ms * np.exp(rng.normal(0, 0.2)))) for ms in [80.0] + [0.95] * 21]
+
+    return run_replays(blocks, templates, seed=seed)
+
+
+def test_exchanging_the_trials_of_a_block_changes_no_family():
+    for seed in range(40):
+        plan, trials = near_the_least_share(seed, 9)
+        families = [
+            [claim.template for claim in statement_claims(Grid(plan, exchanged(trials, blocks)), ())]
+            for blocks in ([], [4], [0, 3, 8])
+        ]
+        assert len(families[0]) > 1
+        assert families[1:] == families[:1] * 2
+
+
+def test_of_all_ways_in_which_the_coin_can_fall_no_more_than_the_looks_allow_name_a_statement():
+    """A template of the whole time, and one whose share is near the least one, by an outlier in one trial."""
+
+    def templates(planned: PlannedTrial) -> list[Template]:
+        noise = np.random.default_rng([3, planned.index]).normal(0, 0.3, 2)
+        outlier = 6.0 if planned.index % 3 == 0 else 0.5
+        return [Template(80 * math.exp(noise[0])), Template(0.95 * outlier * math.exp(noise[1]))]
+
+    plan, trials = run_replays(10, templates)
+    false, families = [], set()
+    for blocks in ways(plan.max_blocks):
+        claims = statement_claims(Grid(plan, exchanged(trials, blocks)), ())
+        families.add(tuple(claim.template for claim in claims))
+        false.append(any(claim.verdict in ("better", "worse") for claim in claims))
+    assert len(families) == 1
+    assert 0 < sum(false) / len(false) <= ALPHAS[0] + ALPHAS[1]
+
+
+def test_a_statement_that_one_look_named_stays_named(rng):
+    """From block 8 on it takes less than one hundredth of the time."""
+
+    def templates(planned: PlannedTrial) -> list[Template]:
+        slower = 3.0 if planned.arm == "b" else 1.0
+        return [Template(slower * float(np.exp(rng.normal(0, 0.01)))), Template(1.0 if planned.block < 8 else 5000.0)]
+
+    plan, trials = run_replays(18, templates)
+    words = []
+    for blocks in plan.looks:
+        claims = statement_claims(Grid(plan, [trial for trial in trials if trial.block < blocks]), ())
+        words.append([(claim.template, claim.verdict, claim.claims) for claim in claims])
+    assert plan.looks == [8, 12, 18]
+    assert words[1:] == [[(0, "worse", 2), (1, "equivalent", 2)], [(1, "equivalent", 1), (0, "worse", 2)]]
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -26,6 +26,8 @@ TOLERATED_BLOCKS = 2 * TOLERATED
 For a comparison a block counts once, whichever of its two trials changes: then the choice between one claim and one for
 each regime does not depend on which arm is which, and the coin stays fair under it.
 """
+
+WHEN: tuple[When, ...] = ("before", "after")
 
 _CHANGING: tuple[Shape, ...] = ("warm-up", "slow-down", "collapse", "recovery", "no steady state")
 """Classes that end on another level than they began with. A cyclic trial comes back, and its average is a level."""
@@ -49,40 +51,47 @@ class Changes:
         self.seconds = seconds if grid.plan.measure == "goodput" else None
         found = {trial.index: _regime(trial, self.seconds or {}) for trial in grid.trials}
         self._regimes = {index: regime for index, regime in found.items() if regime is not None}
+        self._ratios: dict[tuple[str, int | None, frozenset[int], When], list[BlockRatio]] = {}
 
     def changes(self, trial: Trial) -> bool:
         """Whether the trial ended in another regime than it began in."""
         regime = self._regimes.get(trial.index)
         return regime is not None and regime.shape in _CHANGING
 
-    def between(self, arm: str, point: int | None) -> bool:
-        """Whether `arm` and the baseline have to be compared by regime: at a load point, or (None) at any of them.
-
-        Chosen at looks only: blocks after the last look change nothing until the next one.
-        """
-        if point is None:
-            return any(self.between(arm, p) for p in self._grid.points)
-        pairs = [self._grid.pair(block, point, arm) for block in self._grid.looked_at]
+    def between(self, arm: str, point: int, blocks: Collection[int]) -> bool:
+        """Whether `arm` and the baseline have to be compared by regime at a load point, as these blocks show it."""
+        pairs = [self._grid.pair(block, point, arm) for block in blocks]
         complete = [(ours, theirs) for ours, theirs in pairs if ours is not None and theirs is not None]
         return _many(sum(self.changes(ours) or self.changes(theirs) for ours, theirs in complete), len(complete))
 
-    def ratios(self, arm: str, point: int | None, when: When) -> list[BlockRatio]:
-        """The block log-ratios in one regime, at a load point or (None) as the mean over all.
+    def ratios(self, arm: str, point: int | None, blocks: Collection[int]) -> dict[When, list[BlockRatio]]:
+        """The log-ratios of all stored blocks by regime, at a load point or (None) as the mean over all.
 
-        Load points at which the regime does not change count with their whole trials. Empty after the change if more
-        than the tolerated blocks have no level there, as of the last look.
+        What is compared follows from the given `blocks`, those of a look: nothing if the regime does not change in
+        them; only the regime before the change, if more than the tolerated blocks have no level after it. Load points
+        at which the regime does not change count with their whole trials.
         """
-        split = {p for p in (self._grid.points if point is None else [point]) if self.between(arm, p)}
+        points = self._grid.points if point is None else [point]
+        split = frozenset(p for p in points if self.between(arm, p, blocks))
+        if not split:
+            return {}
+        before, after = (self._by_regime(arm, point, split, when) for when in WHEN)
+        at_look = [ratio for ratio in after if ratio.block in blocks]
+        unknown = sum(ratio.log_ratio is None and not ratio.failed for ratio in at_look)
+        return {"before": before} if _many(unknown, len(at_look)) else {"before": before, "after": after}
 
-        def speed(trial: Trial) -> float | None:
-            if self._grid.point_of(trial) not in split or not self._grid.goodput(trial):
-                return self._grid.speed(trial)
-            return self._speed(trial, when)
+    def _by_regime(self, arm: str, point: int | None, split: frozenset[int], when: When) -> list[BlockRatio]:
+        """The block log-ratios in one regime; `split` holds the load points at which it changes. Computed once."""
+        key = (arm, point, split, when)
+        if key not in self._ratios:
 
-        ratios = self._grid.ratios(arm, point, speed)
-        looked_at = [ratio for ratio in ratios if ratio.block in self._grid.looked_at]
-        unknown = sum(ratio.log_ratio is None and not ratio.failed for ratio in looked_at)
-        return [] if when == "after" and _many(unknown, len(looked_at)) else ratios
+            def speed(trial: Trial) -> float | None:
+                if self._grid.point_of(trial) not in split or not self._grid.goodput(trial):
+                    return self._grid.speed(trial)
+                return self._speed(trial, when)
+
+            self._ratios[key] = self._grid.ratios(arm, point, speed)
+        return self._ratios[key]
 
     def _speed(self, trial: Trial, when: When) -> float | None:
         """Goodput in one regime. A trial that has not changed counts as before the change."""

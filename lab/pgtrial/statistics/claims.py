@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -13,7 +13,7 @@ from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import BlockRatio, Claim, Comparison, Estimate, LookReading, When, Word
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
-from pgtrial.statistics.changes import Changes, Seconds
+from pgtrial.statistics.changes import WHEN, Changes, Seconds
 from pgtrial.statistics.deployments import ALPHA, t_interval
 from pgtrial.statistics.levels import robust_sd
 from pgtrial.statistics.ratios import Grid
@@ -23,8 +23,6 @@ _ODD = 3.5
 
 Scale = Callable[[float], float]
 """From what the rule reads, log-ratios mostly, to what is shown."""
-
-_REGIMES: tuple[When, ...] = ("before", "after")
 
 
 @dataclass(frozen=True)
@@ -52,9 +50,9 @@ def decide(plan: Plan, trials: Sequence[Trial], seconds: Seconds | None = None) 
     grid = Grid(plan, trials)
     changes = Changes(grid, seconds)
     return [
-        Comparison(part.arm, part.regime, _is_decided(grid, part, ratios), _so_far(ratios))
+        Comparison(series.about.arm, series.about.regime, series.decided, _so_far(series.ratios))
         for about in subjects(plan)[0]
-        for part, ratios in _series(grid, changes, about)
+        for series in _series(grid, changes, about)
     ]
 
 
@@ -62,33 +60,76 @@ def decided_arms(plan: Plan, trials: Sequence[Trial], seconds: Seconds | None = 
     """The arms of which every claim is decided: the primary one, and those of all load points."""
     grid = Grid(plan, trials)
     changes = Changes(grid, seconds)
-    series = [each for about in chain(*subjects(plan)) for each in _series(grid, changes, about)]
-    undecided = {part.arm for part, ratios in series if not _is_decided(grid, part, ratios)}
+    all_series = [series for about in chain(*subjects(plan)) for series in _series(grid, changes, about)]
+    undecided = {series.about.arm for series in all_series if not series.decided}
     return [arm for arm in plan.others if arm not in undecided]
 
 
-def _is_decided(grid: Grid, about: Subject, ratios: list[BlockRatio]) -> bool:
-    values = [value for _, value in counting(ratios)]
-    return grid.units.decide(values, grid.plan.margin, about.family).verdict != "undecided"
+@dataclass(frozen=True)
+class Series:
+    """The units on which one claim rests, and what the looks said about it."""
+
+    about: Subject
+    """With the family and the regime of the last look that read it."""
+    ratios: list[BlockRatio]
+    decision: p8.Decision
+
+    @property
+    def decided(self) -> bool:
+        """Whether a look has decided the claim, which later looks never undo."""
+        return self.decision.verdict != "undecided"
 
 
 def make_claim(grid: Grid, changes: Changes, about: Subject, block_s: float, *, withheld: bool) -> Claim:
     """The claim on a subject: on whole trials or, if the regime changes within them, on each regime."""
-    series = _series(grid, changes, about)
-    claims = [_claim(grid, part, ratios, block_s, withheld=withheld) for part, ratios in series]
-    return claims[0] if series[0][0].regime is None else _whole(about, claims)
+    claims = [_claim(grid, series, block_s, withheld=withheld) for series in _series(grid, changes, about)]
+    return claims[0] if claims[0].regime is None else _whole(about, claims)
 
 
-def _series(grid: Grid, changes: Changes, about: Subject) -> list[tuple[Subject, list[BlockRatio]]]:
-    """The units on which the claims about a subject rest: one series, or one for each regime with known units."""
-    known: dict[When, list[BlockRatio]] = {}
-    if changes.between(about.arm, about.point):
-        both = {when: changes.ratios(about.arm, about.point, when) for when in _REGIMES}
-        known = {when: ratios for when, ratios in both.items() if ratios}
-    if not known:
-        return [(about, grid.units.pooled(grid.ratios(about.arm, about.point)))]
-    shared = len(known) * about.family
-    return [(replace(about, family=shared, regime=when), grid.units.pooled(ratios)) for when, ratios in known.items()]
+def _series(grid: Grid, changes: Changes, about: Subject) -> list[Series]:
+    """The claims about a subject after the looks so far: one on whole trials, or one for each regime with known units.
+
+    Each look chooses which claims it reads from its own blocks alone, by a rule in which both arms are alike, and
+    divides its error between them. The first look that decides one of them also settles whether the subject has one
+    claim or one for each regime: later looks that choose otherwise say nothing. So no look spends its error twice, and
+    what is decided stays.
+    """
+    limits = p8.ratio_limits(grid.plan.margin)
+    whole = grid.ratios(about.arm, about.point)
+    found: dict[When | None, Series] = {}
+    latest: list[When | None] = []
+    settled = False
+    for look, units in grid.units.reached(grid.counted):
+        parts = _parts(grid, changes, about, whole, grid.units.blocks(units))
+        regimes = [part.regime for part, _ in parts]
+        if settled and (None in regimes) != (None in latest):
+            continue
+        latest = regimes
+        for part, ratios in parts:
+            readings = found[part.regime].decision.readings if part.regime in found else ()
+            values = [value for unit, value in counting(ratios) if unit in units]
+            if values:
+                readings = (*readings, grid.units.reading(look, values, limits, part.family))
+            found[part.regime] = Series(part, ratios, p8.conclude(readings, limits))
+        settled = settled or any(found[regime].decided for regime in regimes)
+    if not found:
+        parts = _parts(grid, changes, about, whole, grid.blocks)
+        return [Series(part, ratios, p8.conclude((), limits)) for part, ratios in parts]
+    claimed = ((regime, found[regime]) for regime in (None, *WHEN) if regime in found)
+    return [series for regime, series in claimed if regime in latest or series.decided]
+
+
+def _parts(
+    grid: Grid, changes: Changes, about: Subject, whole: list[BlockRatio], blocks: Collection[int]
+) -> list[tuple[Subject, list[BlockRatio]]]:
+    """What is compared according to these blocks: whole trials, or each regime with known units."""
+    by_regime = changes.ratios(about.arm, about.point, blocks)
+    if not by_regime:
+        return [(about, grid.units.pooled(whole))]
+    shared = len(by_regime) * about.family
+    return [
+        (replace(about, family=shared, regime=when), grid.units.pooled(ratios)) for when, ratios in by_regime.items()
+    ]
 
 
 def counting(ratios: Sequence[BlockRatio]) -> list[tuple[int, float]]:
@@ -102,7 +143,7 @@ def _whole(about: Subject, parts: list[Claim]) -> Claim:
     It has no figure of its own: that would be an average across the change.
     """
     verdicts = {part.verdict for part in parts}
-    both = len(parts) == len(_REGIMES)
+    both = len(parts) == len(WHEN)
     agreed = len(verdicts) == 1 and (both or "withheld" in verdicts)
     return Claim(
         arm=about.arm,
@@ -118,15 +159,17 @@ def _whole(about: Subject, parts: list[Claim]) -> Claim:
     )
 
 
-def _claim(grid: Grid, about: Subject, ratios: list[BlockRatio], block_s: float, *, withheld: bool) -> Claim:
+def _claim(grid: Grid, series: Series, block_s: float, *, withheld: bool) -> Claim:
+    about, ratios, decision = series.about, series.ratios, series.decision
     plan, arm, point, family = grid.plan, about.arm, about.point, about.family
     units = grid.units
+    reached = units.reached(grid.counted)
     valid = counting(ratios)
     values = [value for _, value in valid]
-    decision = units.decide(values, plan.margin, family)
     shown = decision.shown.interval if decision.shown else None
     so_far = _so_far(ratios)
-    used = valid[: decision.shown.look.blocks] if decision.shown else valid
+    rests_on = next((own for look, own in reached if decision.shown and look == decision.shown.look), None)
+    used = [(unit, value) for unit, value in valid if rests_on is None or unit in rests_on]
     mean = t_interval([value for _, value in used]) if used else None
     more = _more_blocks(values, family, grid) if decision.verdict == "undecided" else None
     established = shown.established_margin if shown else math.inf
@@ -145,7 +188,7 @@ def _claim(grid: Grid, about: Subject, ratios: list[BlockRatio], block_s: float,
         else None,
         unstable=_unstable(shown, mean),
         odd_blocks=_odd_blocks(used),
-        changing=decision.verdict != "undecided" and decision.contradicted,
+        changing=series.decided and rests_on != reached[-1][1],
         running=so_far.value if so_far else None,
         fewest_blocks=units.fewest(family),
         more_blocks=more,
@@ -183,11 +226,15 @@ def outcome(
 ) -> Outcome:
     """Reads the values of blocks, log-ratios unless another `scale` is given, as those of a claim are read."""
     of_units = grid.units.means(values, grid.counted)
-    found = grid.units.read(of_units, limits, family)
-    if found.shown is None:
-        return Outcome(found.verdict, within_margin=False, difference=None, blocks=len(of_units))
-    shown = found.shown.interval
-    return Outcome(found.verdict, shown.between(limits), as_difference(shown, scale), found.shown.look.blocks)
+    return concluded(grid.units.read(of_units, limits, family), limits, len(of_units), scale)
+
+
+def concluded(decision: p8.Decision, limits: p8.Limits, units: int, scale: Scale = math.expm1) -> Outcome:
+    """A decision as an outcome; `units` is how many say something so far, which stands before the first look."""
+    if decision.shown is None:
+        return Outcome(decision.verdict, within_margin=False, difference=None, blocks=units)
+    shown = decision.shown.interval
+    return Outcome(decision.verdict, shown.between(limits), as_difference(shown, scale), decision.shown.look.blocks)
 
 
 def at_last_look(grid: Grid, logs: Mapping[int, float], family: int) -> tuple[int, Estimate | None]:

@@ -101,6 +101,11 @@ class Units:
         """The planned looks in units, with the error that each may spend on all claims of a family together."""
         return [p8.Look(look, ALPHA) for look in self.planned] if self.fixed else p8.schedule(self.planned)
 
+    def reached(self, counted: Collection[int]) -> list[tuple[p8.Look, list[int]]]:
+        """The planned looks that so many blocks reach, each with the units on which it rests."""
+        units = self.complete(counted)
+        return [(look, units[: look.blocks]) for look in self.looks() if look.blocks <= len(units)]
+
     def can_decide(self, look: p8.Look, claims: int) -> bool:
         """Whether a look can decide any of so many claims at all."""
         return self.fixed or p8.can_decide(look, claims)
@@ -111,7 +116,13 @@ class Units:
 
     def read(self, values: Sequence[float], limits: p8.Limits, claims: int) -> p8.Decision:
         """As `decide`, for values other than log-ratios, with their own limits."""
-        return p8.read(self.looks(), values, limits, claims, t_interval if self.fixed else p8.interval)
+        return p8.read(self.looks(), values, limits, claims, self._interval)
+
+    def reading(self, look: p8.Look, values: Sequence[float], limits: p8.Limits, claims: int) -> p8.Reading:
+        """What a look says of the units that it rests on: `values` are those that say something, at least one."""
+        level = look.alpha / claims
+        interval = self._interval(np.asarray(values, dtype=np.float64), level)
+        return p8.Reading(look, level, interval, interval.word(limits))
 
     def fewest(self, claims: int) -> int:
         """Units below which nothing can be decided with so many claims."""
@@ -135,6 +146,9 @@ class Units:
             return p8.chance_of_decision(values, margin, units, claims=claims, planned=self.planned)
         now = self._present(values, margin)
         return now.chance(units, _quantile(ALPHA / claims, units - 1)) if now is not None else None
+
+    def _interval(self, values: p8.Values, alpha: float) -> p8.Interval:
+        return t_interval(values, alpha) if self.fixed else p8.interval(values, alpha)
 
     def _present(self, values: Sequence[float], margin: float) -> p8.Present | None:
         """What the t test says now; None for fewer than three units."""

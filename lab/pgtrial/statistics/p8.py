@@ -112,11 +112,6 @@ class Decision:
     shown: Reading | None
     """The last look that carries the verdict; the last look reached when undecided; None before the first look."""
 
-    @property
-    def contradicted(self) -> bool:
-        """Whether a later look no longer carries the verdict: the effect itself changes from block to block."""
-        return bool(self.readings) and self.readings[-1] is not self.shown
-
 
 def open_ended_looks() -> Iterator[Look]:
     """All looks there can ever be: the frozen table, then half as many blocks again for half the error, without end."""
@@ -217,6 +212,11 @@ def read(
             break
         found = by(values[: look.blocks], look.alpha / claims)
         readings.append(Reading(look, look.alpha / claims, found, found.word(limits)))
+    return conclude(readings, limits)
+
+
+def conclude(readings: Sequence[Reading], limits: Limits) -> Decision:
+    """The decision that a claim's readings make, in the order of their looks."""
     verdict: Verdict = next((r.verdict for r in readings if r.verdict != "undecided"), "undecided")
     carrying = [reading for reading in readings if reading.interval.supports(verdict, limits)]
     return Decision(tuple(readings), verdict, carrying[-1] if carrying else None)

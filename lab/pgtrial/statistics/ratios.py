@@ -48,13 +48,6 @@ class Grid:
         """The trials of each complete block, in order."""
         return {block: [trial for trial in self.trials if trial.block == block] for block in self.counted}
 
-    @cached_property
-    def looked_at(self) -> list[int]:
-        """The blocks of the last planned look that was reached; before the first all blocks that are stored."""
-        units = self.units.complete(self.counted)
-        reached = [look for look in self.units.planned if look <= len(units)]
-        return sorted(self.units.blocks(units[: reached[-1]])) if reached else self.blocks
-
     def point_of(self, trial: Trial) -> int:
         """Index of the trial's load point in the plan."""
         return self.plan.load_points.index(trial.load_point)
