@@ -1,12 +1,16 @@
 """A bundle gives back the study that went in, and anything else is one sentence: nothing of it is written anywhere."""
 
+import base64
 import io
 import json
 import lzma
 import os
 import shutil
+import struct
 import tarfile
+import zlib
 from hashlib import sha256
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -21,7 +25,7 @@ from pgtrial.store import bundle
 from pgtrial.store.bundle import check_parts, is_bundle, manifest_of, open_study, write_bundle
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
-from pgtrial.store.tables import TIMELINE_SCHEMA, fatal_table
+from pgtrial.store.tables import TIMELINE_SCHEMA, refuse_hostile
 from tests.statistics.canaries import reading
 from tests.store.samples import completed_trial, encoded
 
@@ -289,8 +293,18 @@ def test_sizes_are_bounded(read):
     def claim(size):
         return {"name": "study.toml", "size": size, "sha256": sha256(b"").hexdigest()}
 
+    scripts = [{**claim(1 << 28), "name": f"scripts/{number}"} for number in range(17)]
     with pytest.raises(StoreError, match="holds more than 4 GB; unpack it with tar -xf"):
-        read(forged(manifest={"format": 1, "parts": [claim(5 << 30)]}))
+        read(forged(manifest={"format": 1, "parts": scripts}))
+    for name in ("report.html", "plan.json", "trials/000/timeline.parquet"):
+        with pytest.raises(StoreError, match=f"its part {name} has 300 MB, and at most 256 MB are read"):
+            read(forged(manifest={"format": 1, "parts": [{**claim(300 << 20), "name": name}]}))
+    raw = [{**claim(6 << 30), "name": f"trials/{number}/engine.jsonl"} for number in range(3)]
+    with pytest.raises(StoreError, match="holds more than 16 GB in all"):
+        read(forged(manifest={"format": 1, "parts": raw}))
+    many = [{"name": f"x/{number}", "size": 0, "sha256": sha256(b"").hexdigest()} for number in range((1 << 17) + 1)]
+    with pytest.raises(StoreError, match="has 131,073 parts, and at most 131,072 are read"):
+        read(forged(manifest={"format": 1, "parts": many}))
     for size in (1 << 40, -1):
         with pytest.raises(StoreError, match="its manifest is invalid"):
             read(forged(manifest={"format": 1, "parts": [claim(size)]}))
@@ -347,9 +361,9 @@ def test_a_table_that_ends_its_reader_is_named(study, tmp_path):
     for place in places:
         tables.append(tmp_path / f"{place}.parquet")
         tables[-1].write_bytes(whole[:place] + BELOW_ZERO + whole[place + 1 :])
-    fatal = fatal_table(tables)
-    assert fatal is not None, "this version of polars reads them all: the check can go"
-    table.write_bytes(fatal.read_bytes())
+    with pytest.raises(StoreError, match=r"parquet cannot be read: it ends the process") as refusal:
+        refuse_hostile(tables)  # else this version of polars reads them all: the check can go
+    table.write_bytes(Path(str(refusal.value).split()[0]).read_bytes())
     write_bundle(StudyDirectory.open(made), tmp_path / "forged.tar.xz", everything=False)
     with (
         pytest.raises(StoreError, match=rf"forged\.tar\.xz/.*{table.name} cannot be read: it ends the process"),
@@ -360,7 +374,61 @@ def test_a_table_that_ends_its_reader_is_named(study, tmp_path):
 
 def test_tables_that_are_damaged_otherwise_end_no_reader(tmp_path):
     (tmp_path / "no.parquet").write_bytes(b"PAR1 no parquet")
-    assert fatal_table([tmp_path / "no.parquet", tmp_path / "absent.parquet"]) is None
+    refuse_hostile([tmp_path / "no.parquet", tmp_path / "absent.parquet"])
+
+
+def bundled_with(study, tmp_path, name, content):
+    """A bundle of the study in which one file of the first trial is another one."""
+    made = tmp_path / "made"
+    shutil.copytree(study.path, made)
+    copy = StudyDirectory.open(made)
+    (copy.trial_path(copy.trials()[0]) / name).write_bytes(content)
+    path = tmp_path / "forged.tar.xz"
+    write_bundle(copy, path, everything=True)
+    return path
+
+
+def read_first_trial(path):
+    with open_study(path) as opened:
+        (first, *_) = opened.trials()
+        opened.timeline(first)
+        opened.latencies(first)
+
+
+def refusal_of(path):
+    with pytest.raises(StoreError) as refusal:
+        read_first_trial(path)
+    return str(refusal.value)
+
+
+def timeline(*seconds):
+    rows = [["measure", second, 100, 0, 1.0, 1.0, 1.0, 1.0, 1.0] for second in seconds]
+    table = io.BytesIO()
+    pl.DataFrame(rows, schema=TIMELINE_SCHEMA, orient="row").write_parquet(table)
+    return table.getvalue()
+
+
+def test_a_second_far_beyond_any_trial_is_refused(study, tmp_path):
+    forged = bundled_with(study, tmp_path, "timeline.parquet", timeline(0, 1, 300_000_000))
+    assert "is damaged or missing (a second beyond 2,000,000)" in refusal_of(forged)
+
+
+def test_more_rows_than_a_trial_can_have_are_refused_before_they_are_read(study, tmp_path):
+    table = io.BytesIO()
+    columns = [pl.repeat("measure", 5_000_001, eager=True).alias("phase")]
+    columns += [
+        pl.repeat(0, 5_000_001, dtype=kind, eager=True).alias(name) for name, kind in list(TIMELINE_SCHEMA.items())[1:]
+    ]
+    pl.DataFrame(columns).write_parquet(table)
+    assert len(table.getvalue()) < 200_000
+    refusal = refusal_of(bundled_with(study, tmp_path, "timeline.parquet", table.getvalue()))
+    assert "has 5,000,001 rows, and at most 5,000,000 are read" in refusal
+
+
+def test_a_histogram_is_not_inflated_beyond_the_longest_there_is(study, tmp_path):
+    bomb = zlib.compress(struct.pack(">IIIIQQd", 0x1C849313, 1 << 30, 0, 3, 1, 3_600_000_000, 1.0) + bytes(1 << 26), 9)
+    text = base64.b64encode(struct.pack(">II", 0x1C849314, len(bomb)) + bomb)
+    assert "longer than all ranges take" in refusal_of(bundled_with(study, tmp_path, "latency.hdr", text))
 
 
 def test_the_head_of_a_bundle_is_a_study_without_its_trials(study, tmp_path):

@@ -9,12 +9,12 @@ import gc
 import importlib
 import os
 import sys
-import traceback
 from typing import NoReturn
 
 import typer
 
 from pgtrial import __version__
+from pgtrial.cli.output import line, print_notes, print_traceback, say
 from pgtrial.model.errors import PgtrialError
 
 COMMANDS = {
@@ -59,7 +59,7 @@ _PASSED_ON = [name for name, (module, _) in COMMANDS.items() if module is None]
 
 def _show_version(asked: bool) -> None:
     if asked:
-        print(f"pgtrial {__version__}")
+        line(f"pgtrial {__version__}")
         raise typer.Exit
 
 
@@ -70,7 +70,7 @@ def _root(
 ) -> None:
     """Put PostgreSQL set-ups on trial: the same load, fairly, and a verdict that says how sure it is."""
     if context.invoked_subcommand is None:
-        print(context.get_help())
+        line(context.get_help())
 
 
 def _listed_only() -> None:
@@ -126,7 +126,7 @@ def _status_of(arguments: list[str], *, debug: bool) -> int:
         outcome = command.main(arguments, prog_name="pgtrial", standalone_mode=False)
     except PgtrialError as error:
         if debug:
-            traceback.print_exc()
+            print_traceback(error)
         say(f"error: {error}")
         print_notes(error)
         return error.exit_status
@@ -153,19 +153,3 @@ def _completed() -> str | None:
     """The command in the line that a shell wants completed, so that its options are known."""
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
     return _called(line.split()[1:])
-
-
-def print_notes(error: BaseException) -> None:
-    """What was left behind on the way out."""
-    for note in getattr(error, "__notes__", ()):
-        warn(note)
-
-
-def say(text: str) -> None:
-    """Print a line of progress on stderr."""
-    print(f"pgtrial: {text}", file=sys.stderr)
-
-
-def warn(text: str) -> None:
-    """Print a warning, one sentence, on stderr."""
-    say(f"warning: {text}")

@@ -7,11 +7,12 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
-from pgtrial.cli import print_notes, say, warn
+from pgtrial.cli.output import print_notes, say, warn
 from pgtrial.cli.place import find_or_create
 from pgtrial.cli.progress import shown
+from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.outlook import cautions, outlook
 from pgtrial.conduct.plan import More, warnings
 from pgtrial.conduct.provider_metrics import import_metrics
@@ -62,7 +63,7 @@ def conduct(
     `command` is the one that goes on with the study; `quiet` leaves out what a person should know before it.
     The exit status: 0 when it is complete, 128 + signal when stopped.
     """
-    console = Console()
+    console = Terminal()
     ended = study.plan if more is not None else None
     again = f"pgtrial {command} {shlex.quote(str(study.path))}"
     if not quiet and more is None:
@@ -91,7 +92,7 @@ def conduct(
         raise
     if not as_json:
         console.print(conclusion)
-        console.print(f"report: {study.path / 'report.html'}", highlight=False, markup=False, soft_wrap=True)
+        console.print_line(f"report: {study.path / 'report.html'}")
     return 0
 
 

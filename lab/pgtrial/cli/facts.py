@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.text import Text
 
 from pgtrial.cli import study_options
 from pgtrial.cli.conduct import stopped
+from pgtrial.cli.output import json_line
 from pgtrial.cli.study_options import Profile, read
+from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.deployments import deployments_of
 from pgtrial.conduct.plan import make_plan
 from pgtrial.evidence.audit import audit
@@ -72,7 +74,7 @@ def facts_command(
     if as_json:
         content: dict[str, Any] = {"facts": {arm: facts.model_dump() for arm, facts in found.items()}}
         content |= {"audit": audited.model_dump()} if audited is not None else {}
-        print(json.dumps(content, indent=2, ensure_ascii=False))
+        json_line(content, indent=2)
     else:
         _show(found, audited)
     return 0
@@ -116,11 +118,10 @@ def _show(found: dict[str, Facts], audited: Audit | None) -> None:
             continue
         for name in dict.fromkeys(name for facts in found.values() for name in facts.facts.get(group, {})):
             rows.append([f"{group}.{name}", *(_text(known_value(facts, group, name)) for facts in found.values())])
-    console = Console()
+    console = Terminal()
     console.print(for_terminal(Table("", rows, by_place("fact", *found), lambda row: len(set(row[1:])) > 1)))
     for finding in audited.findings if audited is not None else ():
-        console.print(f"\n[bold]{finding.severity}[/]: ", end="")
-        console.print(f"{finding.message} {finding.cure}", markup=False)
+        console.print("", Text.assemble((finding.severity, "bold"), f": {finding.message} {finding.cure}"))
 
 
 def _text(value: Any) -> str:

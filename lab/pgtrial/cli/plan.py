@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import json as json_format
 from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Column, Table
 
-from pgtrial.cli import study_options, warn
+from pgtrial.cli import study_options
+from pgtrial.cli.output import json_line, warn
 from pgtrial.cli.place import plan_now
 from pgtrial.cli.study_options import Profile, Seed, read
+from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.interleaving import why_not
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, length_in_one_line, outlook
 from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate, warnings
@@ -54,14 +53,14 @@ def plan_command(
     if json:
         beforehand = (expected or Outlook()).model_dump(exclude={"note"})
         told = {**_estimates(spec, plan), **beforehand, "warnings": found, "plan": plan.model_dump()}
-        print(json_format.dumps(told, indent=1))
+        json_line(told, indent=1)
         return 0
     for warning in found:
         warn(warning)
     rows = Table.grid(Column(style="dim"), Column(), padding=(0, 2))
     for name, text in [*_what(spec, plan), *_where(spec, plan), *_how_long(spec, plan, expected), *_order(plan)]:
-        rows.add_row(name, escape(text))
-    Console().print(rows)
+        rows.add_row(name, text)
+    Terminal().print(rows)
     return 0
 
 

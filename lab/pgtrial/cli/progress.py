@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 
 from pydantic_core import to_jsonable_python
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Column, Table
 from rich.text import Text
 
+from pgtrial.cli.output import json_line
+from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.outlook import in_words
 from pgtrial.conduct.progress import (
     BlockEnds,
@@ -42,17 +42,16 @@ _SPARKS = 40
 
 
 @contextmanager
-def shown(console: Console, *, as_json: bool) -> Iterator[Listener]:
+def shown(console: Terminal, *, as_json: bool) -> Iterator[Listener]:
     """A listener that shows the study while it runs, in the way that fits where the output goes."""
-    say = partial(console.print, highlight=False, markup=False, soft_wrap=True)
     if as_json:
         yield _print_json
     elif console.is_terminal:
-        display = _Display(say)
+        display = _Display(console.print_line)
         with Live(display, console=console, refresh_per_second=8, transient=True):
             yield display.hear
     else:
-        yield _Lines(say).hear
+        yield _Lines(console.print_line).hear
 
 
 def describe(trial: Trial) -> str:
@@ -114,7 +113,7 @@ def _beginning(event: StudyBegins) -> str:
 
 def _print_json(event: ProgressEvent) -> None:
     name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
-    print(json.dumps({"event": name, **vars(event)}, default=to_jsonable_python), flush=True)
+    json_line({"event": name, **vars(event)}, default=to_jsonable_python)
 
 
 class _Lines:

@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from pgtrial.cli import say, study_options
+from pgtrial.cli import study_options
 from pgtrial.cli.conduct import conduct, start
+from pgtrial.cli.output import line, say
 from pgtrial.cli.study_options import Profile, Seed, parsed, read
 from pgtrial.conduct.plan import More
 from pgtrial.model.errors import StudyError
@@ -115,9 +116,7 @@ def stop_command(directory: Annotated[Path, typer.Argument(help="The directory o
     No trial is lost or interrupted. The study goes on when it is run again.
     """
     ask_to_stop(StudyDirectory.open(directory).path)
-    print(
-        f"{directory} ends after the block under way; pgtrial run {shlex.quote(str(directory))} goes on with it later"
-    )
+    line(f"{directory} ends after the block under way; pgtrial run {shlex.quote(str(directory))} goes on with it later")
 
 
 _SOCKETS = (Path("/var/run/postgresql"), Path("/run/postgresql"), Path("/tmp"))
@@ -143,7 +142,7 @@ def demo_command(
     status = start(read_study("@demo"), results, as_json=json)
     if status == 0 and not json:
         majors = sorted({server.major for server in find_servers()})
-        print(f"next: {next_command(running_servers(), majors)}")
+        line(f"next: {next_command(running_servers(), majors)}")
     return status
 
 

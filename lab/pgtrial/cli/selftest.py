@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
-from pgtrial.cli import say, warn
 from pgtrial.cli.conduct import conduct
+from pgtrial.cli.output import json_text, say, warn
 from pgtrial.cli.place import find_or_create, plan_now
 from pgtrial.cli.progress import shown
 from pgtrial.cli.study_options import parsed
+from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.selftest import (
     FIRST_WORK,
@@ -118,7 +119,7 @@ def _calibrated(wanted: Wanted, *, as_json: bool) -> Selftest:
         with tempfile.TemporaryDirectory(prefix="pgtrial-calibration-") as folder:
             spec = calibration_of(wanted, work)
             study = StudyDirectory.create(Path(folder) / "study", spec, plan_now(spec))
-            with interruptible(), shown(Console(), as_json=as_json) as listener:
+            with interruptible(), shown(Terminal(), as_json=as_json) as listener:
                 run_study(study, listener, spec=spec)
             cost = slower_by(study)
         other = next_work(work, cost, attempt)
@@ -140,7 +141,7 @@ def _conduct(study: StudyDirectory, spec: StudySpec, selftest: Selftest, *, as_j
     if certificate is None:
         return status
     if as_json:
-        print(certificate.model_dump_json())
+        json_text(certificate.model_dump_json())
     try:
         keep_for_studies(certificate)
     except StoreError as error:

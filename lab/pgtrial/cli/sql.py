@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 import re
 import tempfile
 from collections.abc import Sequence
@@ -11,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from pgtrial.cli import warn
+from pgtrial.cli.output import json_line, warn
+from pgtrial.cli.terminal import Terminal
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.report.frames import FRAMES, frame_of
 from pgtrial.report.table import NONE, Table, by_place, for_terminal
@@ -39,10 +38,10 @@ def sql_command(
     heads, rows = run(query, studies)
     if json:
         for row in rows:
-            print(json_format.dumps(dict(zip(heads, row, strict=True)), ensure_ascii=False, default=str))
+            json_line(dict(zip(heads, row, strict=True)), default=str)
         return
     columns = by_place(*heads, right=[place for place in range(len(heads)) if _is_numeric(rows, place)])
-    Console().print(for_terminal(Table("", [[_cell(value) for value in row] for row in rows], columns)))
+    Terminal().print(for_terminal(Table("", [[_cell(value) for value in row] for row in rows], columns)))
 
 
 def run(query: str, paths: Sequence[Path]) -> tuple[list[str], list[tuple[Any, ...]]]:

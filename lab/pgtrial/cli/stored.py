@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from pgtrial.cli import say, warn
+from pgtrial.cli.output import json_text, line, say, warn
 from pgtrial.cli.place import RESULTS
+from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.provider_metrics import import_metrics, measured_arms
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StoreError, StudyError
@@ -41,11 +41,11 @@ def verdict_command(
         data = read_data(opened)
     result = data.result
     if json:
-        print(result.model_dump_json(indent=1))
+        json_text(result.model_dump_json(indent=1))
     elif everything:
-        Console().print(in_full(result))
+        Terminal().print(in_full(result))
     else:
-        Console().print(in_short(brief(result, data.plan, study if study.is_dir() else None)))
+        Terminal().print(in_short(brief(result, data.plan, study if study.is_dir() else None)))
     return result.exit_status
 
 
@@ -69,13 +69,13 @@ def report_command(
     with open_study(study) as opened:
         if output is None and study.is_dir():
             build_report(opened)
-            print(opened.path / "report.html")
+            line(opened.path / "report.html")
             return 0
         page = output or study.with_name(f"{study.name.removesuffix(SUFFIX)}.html")
         text = render(opened, "md" if page.suffix == ".md" else "html")
     with new_file(page) as temporary:
         temporary.write_text(text)
-    print(page)
+    line(page)
     return 0
 
 
@@ -107,7 +107,7 @@ def bundle_command(
             if written.trials() != study.trials():
                 raise StoreError(f"{directory} has changed meanwhile, or holds links to folders; let its run end first")
     say(_kept(study, manifest, target))
-    print(target)
+    line(target)
     return 0
 
 
@@ -134,7 +134,7 @@ def verify_command(study: Annotated[Path, typer.Argument(help="A bundle, or a st
     study directory the digests are checked if it was unpacked from a bundle.
     """
     try:
-        print(_verified(study))
+        line(_verified(study))
     except StoreError as error:
         error.exit_status = 1
         raise
@@ -170,7 +170,7 @@ def metrics_command(directory: Annotated[Path, typer.Argument(help="A study dire
     for sentence in missing:
         warn(sentence)
     build_report(study)
-    print(study.path / "report.html")
+    line(study.path / "report.html")
     return 2 if missing else 0
 
 
@@ -204,7 +204,7 @@ def serve_command(
     check_paths(paths or [path for path in [RESULTS] if path.exists()])
     try:
         with interruptible(), serving(paths or [RESULTS], port) as server:
-            print(server.address, flush=True)
+            line(server.address)
             say("Ctrl-C ends it")
             with _shown(server.address, wanted=not no_browser):
                 server.thread.join()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pgtrial.cli import say
+from pgtrial.cli.output import say
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.variants import Build

@@ -26,6 +26,8 @@ _OUTER = struct.Struct(">II")
 """Kind, length of the deflated part."""
 _HEADER = struct.Struct(">IIIIQQd")
 """Kind, length of the counts, offset of their index, significant digits, lowest and highest value, factor of values."""
+_LONGEST = _HEADER.size + 9 * _COUNTS
+"""Bytes of the longest histogram: no more is inflated."""
 _LAST_SHIFT = 56
 """The ninth byte of a number has eight bits of it, the others seven."""
 
@@ -122,7 +124,10 @@ def _inflated(text: str) -> bytes:
     try:
         packed = base64.b64decode(text, validate=True)
         kind, length = _OUTER.unpack_from(packed)
-        plain = zlib.decompress(packed[_OUTER.size :])
+        inflater = zlib.decompressobj()
+        plain = inflater.decompress(packed[_OUTER.size :], _LONGEST)
+        if not inflater.eof:
+            raise ValueError("it is cut off, or longer than all ranges take")
         inner_kind, inner_length, offset, *layout, _ = _HEADER.unpack_from(plain)
     except (ValueError, struct.error, zlib.error) as error:
         raise ValueError(f"it is no histogram in HdrHistogram's V2 form ({error})") from None

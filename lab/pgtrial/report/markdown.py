@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pgtrial.model.printable import printable
 from pgtrial.report.brief import brief
 from pgtrial.report.data import StudyData
 from pgtrial.report.design import design
@@ -61,7 +62,9 @@ def _table(table: Table[Any]) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """Text on one line, with the characters escaped that have a meaning in Markdown or HTML."""
+    """Text on one line, with signs for control characters, and the characters escaped that have a meaning in Markdown
+    or HTML."""
+    text = printable(text)
     for character in "\\`*_<>[]":
         text = text.replace(character, f"\\{character}")
     return " ".join(text.split())

@@ -27,7 +27,7 @@ from pgtrial.model.errors import StoreError
 from pgtrial.model.records import Record
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import reading
-from pgtrial.store.tables import SCHEMAS, fatal_table
+from pgtrial.store.tables import SCHEMAS, refuse_hostile
 
 SUFFIX = ".tar.xz"
 FORMAT = 1
@@ -49,24 +49,32 @@ _LARGEST_MANIFEST = 1 << 26
 _LARGEST_PART = (1 << 33) - 1
 _LARGEST_STUDY = 1 << 32
 """Most bytes that are unpacked."""
+_LARGEST_BUNDLE = 1 << 34
+"""Most bytes of all parts: the raw record too is decompressed, for its digest."""
+_MOST_PARTS = 1 << 17
 
 _TRIAL = r"(trials|voided/[^/]+)/\d[^/]*"
+_MB = 1 << 20
 _STUDY = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"(study\.toml|plan\.json|verdict\.json|published\.json|certificate\.json|selftest\.json|report\.md|report\.html"
-        r"|statement_plans\.json)",
-        r"scripts/[^/]+(/[^/]+)?",
-        r"facts/[^/]+(/\d+)?\.json",
-        r"canaries/\d+\.json",
-        r"interruptions/\d+\.json",
-        r"voided/[^/]+/void\.json",
-        rf"{_TRIAL}/trial\.json",
-        *(rf"{_TRIAL}/{table}\.parquet" for table in SCHEMAS),
-        rf"{_TRIAL}/latency\.hdr",
+    (re.compile(pattern), largest)
+    for pattern, largest in (
+        (
+            r"(study\.toml|plan\.json|verdict\.json|published\.json|certificate\.json|selftest\.json|report\.md"
+            r"|report\.html|statement_plans\.json)",
+            256 * _MB,
+        ),
+        (r"scripts/[^/]+(/[^/]+)?", 256 * _MB),
+        (r"facts/[^/]+(/\d+)?\.json", 16 * _MB),
+        (r"canaries/\d+\.json", 16 * _MB),
+        (r"interruptions/\d+\.json", 16 * _MB),
+        (r"voided/[^/]+/void\.json", 16 * _MB),
+        (rf"{_TRIAL}/trial\.json", 64 * _MB),
+        *((rf"{_TRIAL}/{table}\.parquet", 256 * _MB) for table in SCHEMAS),
+        (rf"{_TRIAL}/latency\.hdr", _MB),
     )
 )
-"""The files that a report and a verdict are made of. Files of one kind stand together: they compress better."""
+"""The files that a report and a verdict are made of, and the most bytes of each that are unpacked. Files of one kind
+stand together: they compress better."""
 
 _HEAD = 2
 """Kinds that a study needs to be opened; they come first."""
@@ -135,7 +143,7 @@ def files_of(directory: Path) -> list[str]:
 
 def _kind(name: str) -> int:
     """Position of the name's pattern in _STUDY; its length for any other file."""
-    return next((i for i, pattern in enumerate(_STUDY) if pattern.fullmatch(name)), len(_STUDY))
+    return next((i for i, (pattern, _) in enumerate(_STUDY) if pattern.fullmatch(name)), len(_STUDY))
 
 
 def _part(path: Path, name: str) -> Part:
@@ -199,7 +207,8 @@ def open_study(path: Path, *, head: bool = False) -> Iterator[StudyDirectory]:
     with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
         try:
             _unpack(path, Path(folder), _HEAD if head else None)
-            _check_tables(Path(folder))
+            # digests are the sender's as well
+            refuse_hostile(sorted(Path(folder).rglob("*.parquet")))
             yield StudyDirectory.open(Path(folder))
         except StoreError as error:
             # the user knows the bundle, not its copy
@@ -238,8 +247,7 @@ def _unpack(path: Path, folder: Path, kinds: int | None) -> None:
         with path.open("rb") as file:
             reader = _Reader(path, file)
             manifest = reader.manifest()
-            if sum(part.size for part in manifest.parts if _kind(part.name) < len(_STUDY)) > _LARGEST_STUDY:
-                raise StoreError(f"{path} holds more than {_LARGEST_STUDY >> 30} GB; unpack it with tar -xf")
+            _check_sizes(path, manifest)
             for part in manifest.parts:
                 if kinds is not None and _kind(part.name) >= kinds:
                     break
@@ -253,11 +261,26 @@ def _unpack(path: Path, folder: Path, kinds: int | None) -> None:
         ) from error
 
 
-def _check_tables(folder: Path) -> None:
-    """Digests are the sender's as well: a table may be made to end whoever reads it. Raises StoreError."""
-    tables = sorted(folder.rglob("*.parquet"))
-    if tables and (fatal := fatal_table(tables)) is not None:
-        raise StoreError(f"{fatal} cannot be read: it ends the process that reads it; do not trust this bundle")
+def _check_sizes(path: Path, manifest: Manifest) -> None:
+    """Raise StoreError for more than is unpacked, before anything is."""
+    if len(manifest.parts) > _MOST_PARTS:
+        raise StoreError(f"{path} has {len(manifest.parts):,} parts, and at most {_MOST_PARTS:,} are read")
+    study = 0
+    for part in manifest.parts:
+        kind = _kind(part.name)
+        if kind == len(_STUDY):
+            continue
+        study += part.size
+        largest = _STUDY[kind][1]
+        if part.size > largest:
+            raise StoreError(
+                f"{path}: its part {part.name} has {part.size >> 20:,} MB, and at most {largest >> 20:,} MB are read; "
+                "unpack it with tar -xf"
+            )
+    if study > _LARGEST_STUDY:
+        raise StoreError(f"{path} holds more than {_LARGEST_STUDY >> 30} GB; unpack it with tar -xf")
+    if sum(part.size for part in manifest.parts) > _LARGEST_BUNDLE:
+        raise StoreError(f"{path} holds more than {_LARGEST_BUNDLE >> 30} GB in all; unpack it with tar -xf")
 
 
 def _manifest(text: bytes, path: Path) -> Manifest:

@@ -10,8 +10,9 @@ from typing import Any
 
 import polars as pl
 
+from pgtrial.model.errors import StoreError
 from pgtrial.model.records import Record
-from pgtrial.model.records.trial import SliceRow, TimelineRow
+from pgtrial.model.records.trial import LONGEST_S, SliceRow, TimelineRow
 from pgtrial.store.files import damaged
 
 _KINDS: dict[Any, pl.DataType] = {int: pl.Int64(), float: pl.Float64(), float | None: pl.Float64()}
@@ -64,14 +65,23 @@ SCHEMAS = {
 """The tables that a trial may have, by the names of their files."""
 
 
+_MOST_ROWS = 5_000_000
+"""Rows of one table: what is observed every second of 14 hours."""
+
+_MOST_ROWS_OF_A_BUNDLE = 50_000_000
+
+
 def read_frame(path: Path) -> pl.DataFrame:
-    """A table of a trial. Raises StoreError."""
+    """A table of a trial. Raises StoreError, also for seconds beyond the longest trial: memory is taken for each."""
     try:
         frame = pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise damaged(path, error, again(path.parent)) from error
     if frame.schema != pl.Schema(SCHEMAS[path.stem]):
         raise damaged(path, ValueError(f"other columns than those of a {path.stem}"), again(path.parent))
+    for name in ("second", "round"):
+        if name in frame.columns and not frame[name].fill_null(0).is_between(-LONGEST_S, LONGEST_S).all():
+            raise damaged(path, ValueError(f"a {name} beyond {LONGEST_S:,}"), again(path.parent))
     return frame
 
 
@@ -79,27 +89,42 @@ _READ_EACH = """
 import sys
 import polars as pl
 for line in sys.stdin:
+    name, rows = line[:-1], 0
     try:
-        pl.read_parquet(line[:-1], glob=False)
+        rows = pl.scan_parquet(name, glob=False).select(pl.len()).collect().item()
+        if rows <= int(sys.argv[1]):
+            pl.read_parquet(name, glob=False)
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         pass
-    print(flush=True)
+    print(rows, flush=True)
 """
-"""Reads tables by their names; a line for each that did not end the process."""
+"""Reads tables by their names, those with few enough rows whole; a line with the rows of each that did not end the
+process."""
 
 
-def fatal_table(paths: Sequence[Path]) -> Path | None:
-    """The first table that ends the process that reads it, as a crafted one can; None if there is none."""
+def refuse_hostile(paths: Sequence[Path]) -> None:
+    """Raise StoreError for tables that end the process that reads them, as a crafted one can, or that take too much
+    memory. Tables that are damaged otherwise end no reader."""
+    if not paths:
+        return
     names = "".join(f"{path}\n" for path in paths)
     done = subprocess.run(
-        [sys.executable, "-c", _READ_EACH],
+        [sys.executable, "-c", _READ_EACH, str(_MOST_ROWS)],
         input=names,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         check=False,
     )
-    return None if done.returncode == 0 else paths[min(done.stdout.count("\n"), len(paths) - 1)]
+    rows = list(map(int, done.stdout.split()))
+    if done.returncode:
+        fatal = paths[min(len(rows), len(paths) - 1)]
+        raise StoreError(f"{fatal} cannot be read: it ends the process that reads it; do not trust this bundle")
+    largest = max(range(len(paths)), key=rows.__getitem__)
+    if rows[largest] > _MOST_ROWS:
+        raise StoreError(f"{paths[largest]} has {rows[largest]:,} rows, and at most {_MOST_ROWS:,} are read")
+    if sum(rows) > _MOST_ROWS_OF_A_BUNDLE:
+        raise StoreError(f"the tables have {sum(rows):,} rows, and at most {_MOST_ROWS_OF_A_BUNDLE:,} are read")
 
 
 def again(trial: Path) -> str:

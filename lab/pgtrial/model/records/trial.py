@@ -15,6 +15,9 @@ Count = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """What was counted or measured is not negative, and is a number."""
 
+LONGEST_S = 2_000_000
+"""Seconds of the longest phase that is read, 23 days: memory for each second is taken only up to there."""
+
 
 class Latency(Record):
     """Latency of one trial's committed transactions, microseconds."""
@@ -44,7 +47,8 @@ class Phase(Record):
     """What the engine measured in one phase (warm-up or measured part)."""
 
     duration_s: Amount = Field(
-        description="Its length; of interleaved trials without the others' slices: the mean time a client was active."
+        le=LONGEST_S,
+        description="Its length; of interleaved trials without the others' slices: the mean time a client was active.",
     )
     transactions: Count = Field(description="Committed transactions.")
     failures: dict[str, Count] = Field(description="Failed transactions by SQLSTATE or kind.")

@@ -16,7 +16,7 @@ from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySpec
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-SECRETS = ("password", "sslpassword", "oauth_client_secret")
+SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 """Parameters of a connection string that are never written down."""
 
 

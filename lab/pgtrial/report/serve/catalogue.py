@@ -99,19 +99,21 @@ class Catalogue:
         self._paths = [path.absolute() for path in paths]
         self._glanced = lru_cache(maxsize=None)(_glance)
         self._read = lru_cache(_KEPT)(_read)
-        self._busy = threading.Lock()
-        """One study is read at a time: the machine may be measuring."""
+        self._glancing = threading.Lock()
+        """One list is made at a time, which reads no trials."""
+        self._reading = threading.Lock()
+        """One study is read at a time, since the machine may be measuring. The list does not wait for it."""
         self._by_key: dict[str, Path] = {}
 
     def studies(self) -> list[Glance]:
         """All studies, the newest first; a study that cannot be read is one of them."""
-        with self._busy:
+        with self._glancing:
             found = [self._glance(path) for path in self._found()]
         return sorted(found, key=lambda study: (study.created, study.name), reverse=True)
 
     def study(self, key: str) -> Glance | None:
         """The study of a key; None: there is none."""
-        with self._busy:
+        with self._glancing:
             if key not in self._by_key:
                 self._found()
             path = self._by_key.get(key)
@@ -119,7 +121,7 @@ class Catalogue:
 
     def data(self, study: Glance) -> StudyData:
         """A study's files and its result, computed from its trials. Raises StoreError."""
-        with self._busy:
+        with self._reading:
             return self._read(study.path, _stamp(study.path))
 
     def _found(self) -> list[Path]:

@@ -1,0 +1,40 @@
+"""Text of strangers as text: control characters become visible signs, so that no terminal or reader obeys them."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+_REPLACEMENT = "\ufffd"
+
+_UNPRINTABLE = (
+    range(0x80, 0xA0),  # C1 controls: 0x9b begins a command as ESC [ does
+    (0x061C, 0x200E, 0x200F),  # marks of direction
+    range(0x2028, 0x202F),  # separators of lines and paragraphs; embeddings and overrides of direction
+    range(0x2066, 0x206A),  # isolates of direction
+    (0xFEFF,),  # byte order mark
+    range(0xD800, 0xE000),  # lone surrogates: bytes of a file name that are not UTF-8
+    range(0xE0000, 0xE0080),  # invisible tags
+)
+
+_SIGNS = (
+    dict.fromkeys(chain(*_UNPRINTABLE), _REPLACEMENT)
+    | {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"}
+    | {0x7F: "\u2421"}
+)
+"""By code point the character that stands for it, of width 1: the sign of a control character (Unicode, Control
+Pictures), or U+FFFD."""
+
+_ESCAPES = {code: f"\\u{code:04x}" for code in _SIGNS if 0x20 <= code < 0x10000}
+_ESCAPES |= {code: f"\\udb40\\u{0xDC00 + (code & 0x3FF):04x}" for code in _SIGNS if code >= 0x10000}
+"""In a text of JSON these stand within strings only; those below 0x20 are escaped already."""
+
+
+def printable(text: str) -> str:
+    """The text with a visible sign for each character that a terminal obeys or that reorders text; tabs and ends of
+    lines stay."""
+    return text.translate(_SIGNS)
+
+
+def printable_json(text: str) -> str:
+    """A text of JSON with the same content, in which such characters are escaped as JSON has it."""
+    return text.translate(_ESCAPES)
