@@ -6,9 +6,9 @@ import io
 import json
 
 import pytest
-from rich.console import Console
 
 from pgtrial.cli.progress import shown, sparkline
+from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.progress import BlockEnds, Second, TrialBegins
 from pgtrial.model.records.machine import Precision
 from pgtrial.model.records.plan import LoadPoint, PlannedTrial
@@ -45,7 +45,7 @@ FOURTH = BlockEnds(
 )
 def test_from_the_fourth_block_on_the_progress_tells_what_the_study_can_find_while_nothing_is_decided(event, told):
     out = io.StringIO()
-    with shown(Console(file=out, force_terminal=False), as_json=False) as listener:
+    with shown(Terminal(file=out, force_terminal=False), as_json=False) as listener:
         listener(event)
     assert out.getvalue().rstrip().endswith(f"estimate so far: {told}")
 
@@ -56,14 +56,14 @@ def test_seconds_are_drawn_as_bars_beside_the_highest(values, drawn):
 
 
 def test_json_lines_hold_it_as_numbers(capsys):
-    with shown(Console(), as_json=True) as listener:
+    with shown(Terminal(), as_json=True) as listener:
         listener(FOURTH)
     assert json.loads(capsys.readouterr().out)["precision"] == {"difference": 0.061, "margin": 0.069, "blocks": 12}
 
 
 def test_the_live_display_shows_it_as_well():
     out = io.StringIO()
-    with shown(Console(file=out, force_terminal=True, width=160), as_json=False) as listener:
+    with shown(Terminal(file=out, force_terminal=True, width=160), as_json=False) as listener:
         listener(TrialBegins(PlannedTrial(index=7, block=3, load_point=0, arm="off", seed=1), POINT, 8, 24, 12, 60.0))
         listener(FOURTH)
         for second, tps in enumerate((100.0, 700.0)):

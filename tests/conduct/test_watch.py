@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from rich.console import Console
 
 from pgtrial.cli.progress import shown
+from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.progress import BlockEnds, BlockNoisy, BlockVoid, StudyEnds, TrialEnds
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.stopping import JudgeBlock, Stop, next_step
@@ -155,7 +155,7 @@ def test_the_time_of_voided_blocks_counts_as_spent(study):
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_void_block_is_told_while_the_study_runs(capsys, as_json):
-    with shown(Console(), as_json=as_json) as listener:
+    with shown(Terminal(), as_json=as_json) as listener:
         listener(BlockVoid(2, "the canary after it had 100 flushes a second"))
     out = capsys.readouterr().out
     if as_json:
