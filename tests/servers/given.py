@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
@@ -32,3 +33,9 @@ def checked(spec, workspace):
     arm = arm_of(spec, workspace)
     arm.check(Needs.of(spec))
     return arm
+
+
+def served(arm, tmp_path, inside=lambda target: None):
+    """A trial's use of the arm, without tables: what `inside` returns for its target."""
+    with arm.serve(NO_TABLES, tmp_path / "log", {}) as target:
+        return inside(target)

@@ -14,7 +14,7 @@ from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.workspace import clean, leftovers
 from pgtrial.store.study_file import build_study
-from tests.servers.given import checked, dsn_of, spec_of
+from tests.servers.given import checked, dsn_of, served, spec_of
 
 
 def test_settings_hold_during_a_trial_and_are_put_back(given, workspace, tmp_path):
@@ -27,7 +27,7 @@ def test_settings_hold_during_a_trial_and_are_put_back(given, workspace, tmp_pat
         assert connection.execute("SHOW work_mem").fetchone() == ("21MB",)
         assert connection.execute("SHOW maintenance_work_mem").fetchone() == ("33MB",)
     automatic = (given.data_directory / "postgresql.auto.conf").read_text()
-    assert "work_mem = '3072'" in automatic
+    assert "work_mem = '3MB'" in automatic
     assert "maintenance_work_mem" not in automatic
     assert list(workspace.root.glob("given-settings-*")) == []
 
@@ -91,7 +91,9 @@ def test_settings_that_cannot_be_made_are_refused_before_the_first_trial(given, 
 def test_a_role_that_may_not_set_is_told_so(given, workspace):
     with given.target.connect() as connection:
         connection.execute("CREATE ROLE bob LOGIN")
-    with pytest.raises(StudyError, match="the role bob may not set work_mem"):
+    with pytest.raises(
+        StudyError, match=r"the role bob may not set work_mem by ALTER SYSTEM; grant it \(GRANT ALTER SYSTEM ON"
+    ):
         checked(spec_of(dsn_of(given, user="bob"), {"work_mem": "8MB"}), workspace)
 
 
@@ -104,18 +106,16 @@ def test_before_15_settings_take_a_superuser(start_cluster, workspace):
 
 
 def test_a_value_that_the_server_refuses_is_told_and_nothing_stays(given, workspace, tmp_path):
-    arm = checked(spec_of(dsn_of(given), {"maintenance_work_mem": "20MB", "work_mem": "plenty"}), workspace)
-    with pytest.raises(ArmError, match="invalid value for parameter"), arm.serve(NO_TABLES, tmp_path / "log", {}):
-        pass
-    assert "work_mem" not in (given.data_directory / "postgresql.auto.conf").read_text()
-
-
-def test_a_value_overridden_for_the_role_is_told(given, workspace, tmp_path):
-    with given.target.connect() as connection:
-        connection.execute("ALTER ROLE postgres SET work_mem = '5MB'")
-    arm = checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace)
-    with pytest.raises(ArmError, match="work_mem did not take effect"), arm.serve(NO_TABLES, tmp_path / "log", {}):
-        pass
+    automatic = given.data_directory / "postgresql.auto.conf"
+    before = automatic.read_bytes()
+    settings = {"maintenance_work_mem": "20MB", "work_mem": "plenty"}
+    with pytest.raises(StudyError, match=r'no session can have these settings: invalid value for parameter "work_mem"'):
+        checked(spec_of(dsn_of(given), settings), workspace)
+    # of a value that no session can have for itself ALTER SYSTEM says so
+    arm = checked(spec_of(dsn_of(given), {"work_mem": "20MB", "checkpoint_timeout": "seldom"}), workspace)
+    with pytest.raises(ArmError, match="the settings are refused: invalid value for parameter"):
+        served(arm, tmp_path)
+    assert automatic.read_bytes() == before
 
 
 def test_a_fresh_copy_of_a_given_server_is_refused(given):

@@ -7,7 +7,7 @@ import pytest
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.given import without_password
-from pgtrial.servers.given_settings import write_down
+from pgtrial.servers.settings_record import SettingsRecord
 from tests.servers.given import PASSWORD, checked, dsn_of, silent, spec_of
 
 
@@ -16,7 +16,7 @@ def test_the_password_comes_from_the_environment_and_stays_out_of_everything_wri
     arm = checked(spec_of(f"{guarded}?sslpassword=battery"), workspace)
     target = arm.targets[0]
     assert target.environment()["PGPASSWORD"] == PASSWORD
-    entry = write_down(workspace.root, "A", target, {"work_mem": None})
+    entry = SettingsRecord("A", target, {"work_mem": None}, {"work_mem": "8MB"}, []).write_down(workspace.root)
     assert "battery" not in entry.read_text() + repr(target)
     entry.unlink()
     written = repr(target) + repr(arm.__dict__) + target.label

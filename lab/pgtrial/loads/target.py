@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -64,6 +65,9 @@ _WITHOUT_LIMITS = f"""SELECT set_config(name, '0', false) FROM unnest('{{{", ".j
     WHERE current_setting(name, true) <> '0'"""
 """Sets nothing where there is no limit: behind a pooler a session may later be another client's."""
 
+_SPLITS = re.compile(r"[\\ \t\n\r\f\v]")
+"""Where the server splits the parameter `options`, and what escapes that (pg_split_opts)."""
+
 _environment = threading.Lock()
 
 # a session's errors are raised; the driver's own warnings would stand between the lines of progress
@@ -111,7 +115,7 @@ class Target:
 
     def with_settings(self, settings: Mapping[str, str]) -> Target:
         """The same server, for sessions that have these settings from their beginning."""
-        escaped = {name: value.replace("\\", "\\\\").replace(" ", "\\ ") for name, value in settings.items()}
+        escaped = {name: _SPLITS.sub(r"\\\g<0>", value) for name, value in settings.items()}
         options = [self.extra.get("options", ""), *(f"-c {name}={value}" for name, value in escaped.items())]
         return replace(self, extra={**self.extra, "options": " ".join(filter(None, options))})
 

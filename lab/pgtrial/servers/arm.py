@@ -21,6 +21,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import patience_s
+from pgtrial.servers.session_values import differences, unequal_values
 
 LAB_CONNECTIONS = 4
 """Connections that the lab itself may hold beside the clients, for observing."""
@@ -140,11 +141,12 @@ _FOREIGN = "SELECT name FROM pg_settings WHERE lower(name) = ANY (%s) AND contex
 
 
 def check_sessions(needs: Needs, target: Target) -> None:
-    """Find out whether sessions can have the settings of each arm. Raises StudyError in the server's words."""
+    """Find out whether sessions can have the settings of each arm, and have them. Raises StudyError."""
     for arm, settings in needs.sessions.items():
         try:
             with target.with_settings(settings).connect() as connection:
                 rows = connection.execute(_FOREIGN, ([name.lower() for name in settings],)).fetchall()
+                unequal = differences(connection, settings)
         except psycopg.OperationalError as error:
             said = str(error).strip().splitlines()[-1].rpartition("FATAL:")[2].strip() or str(error)
             raise StudyError(
@@ -153,3 +155,8 @@ def check_sessions(needs: Needs, target: Target) -> None:
         if rows:
             names = " and ".join(name for (name,) in rows)
             raise StudyError(f"arms.{arm}: {names} cannot be set by a session of this server; {_OWN}")
+        if unequal:
+            raise StudyError(
+                f"arms.{arm}: {unequal_values(unequal, settings)} in sessions that ask for it; name the server and no "
+                f"pooler in the dsn, or {_OWN}"
+            )

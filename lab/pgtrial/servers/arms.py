@@ -11,11 +11,13 @@ from typing import Any
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.target import Target
 from pgtrial.machines.windows import AnyMachine
+from pgtrial.model.errors import TrialError
 from pgtrial.model.study.servers import Given, MadeBySsh, MadeHere, Server
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.given import GivenServer
 from pgtrial.servers.made import MadeArm
+from pgtrial.servers.session_values import differences, unequal_values
 from pgtrial.servers.workspace import Workspace
 
 
@@ -29,7 +31,7 @@ class GivenArm:
         self.setup = setup
         self.host_seen: dict[str, dict[str, int]] = {}
         self.notes: list[str] = []
-        self._servers = [GivenServer(name, own, needs, workspace) for own in setup.deployments]
+        self._servers = [GivenServer(name, own, needs, workspace, self.notes) for own in setup.deployments]
 
     @property
     def machine(self) -> AnyMachine | None:
@@ -55,6 +57,7 @@ class GivenArm:
         self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None
     ) -> AbstractContextManager[Target]:
         """The deployment of this number."""
+        self.notes.clear()
         return self._servers[place or 0].serve(tables, log, timings)
 
     def fetch_log(self, log: Path) -> None:
@@ -123,14 +126,23 @@ class SessionArm:
         if server.target is not None:
             log.write_text("The arms are sessions of one server. Its log is in the trial that was the first.\n")
             self.notes = []
-            yield server.target.with_settings(self._settings)
+            yield self._sessions_of(server.target)
             return
         with server.arm.serve(tables, log, timings, place) as target:
             server.target, self.notes = target, server.arm.notes
             try:
-                yield target.with_settings(self._settings)
+                yield self._sessions_of(target)
             finally:
                 server.target = None
+
+    def _sessions_of(self, target: Target) -> Target:
+        """Where sessions of the server have the arm's settings. Raises TrialError if they have others."""
+        own = target.with_settings(self._settings)
+        with own.connect() as session:
+            unequal = differences(session, self._settings)
+        if unequal:
+            raise TrialError(f"{unequal_values(unequal, self._settings)} in new sessions of {target.label}")
+        return own
 
     def fetch_log(self, log: Path) -> None:
         """Bring the log of the first arm's trial up to now. Raises TrialError."""

@@ -220,8 +220,11 @@ def loading_settings(data: Data) -> dict[str, str]:
 
 
 def check_settings(arm: str, settings: Mapping[str, str]) -> None:
-    """Raise StudyError for a name that is none, or that pgtrial keeps to itself."""
+    """Raise StudyError for a name that is none, that is there twice, or that pgtrial keeps to itself."""
+    lowered = [name.lower() for name in settings]
     for name in settings:
+        if lowered.count(name.lower()) > 1:
+            raise StudyError(f"arms.{arm}: {name} is set twice, since names of settings have no case; remove one")
         if not _NAME.fullmatch(name):
             raise StudyError(f"arms.{arm}: {name!r} is not the name of a PostgreSQL setting; correct it")
         if name.lower() in _RESERVED:

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import NO_TABLES
-from pgtrial.loads.target import CONNECT_TIMEOUT_S, TIME_LIMITS, Session, Target, lift_time_limits, value
+from pgtrial.loads.target import CONNECT_TIMEOUT_S, TIME_LIMITS, Session, Target, lift_time_limits
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.model.errors import ArmError, StudyError
@@ -24,14 +24,13 @@ from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import Needs, check_data, check_sessions, timed
 from pgtrial.servers.cluster import check_settings
 from pgtrial.servers.given_limits import check_connections, check_may_create, check_room, check_writable
-from pgtrial.servers.given_settings import alter_system, is_in_force, previous_value, restore, write_down
+from pgtrial.servers.given_settings import GivenSettings
 from pgtrial.servers.workspace import Workspace
 
 if TYPE_CHECKING:
     from pgtrial.machines.ssh.machine import RemoteMachine
     from pgtrial.machines.ssh.windows import RemoteWindows
 
-_RELOAD_TIMEOUT_S = 60.0
 _RETRY_S = 0.2
 _OLDEST = 90600
 """The first version with current_setting(name, missing_ok)."""
@@ -52,7 +51,8 @@ _T = TypeVar("_T")
 class GivenServer:
     """A given server. Its settings are changed only where the study says so, during a trial, and are put back."""
 
-    def __init__(self, name: str, setup: Given, needs: Needs, workspace: Workspace) -> None:
+    def __init__(self, name: str, setup: Given, needs: Needs, workspace: Workspace, notes: list[str]) -> None:
+        """`notes` receives what somebody else has done to the settings during a trial."""
         check_settings(name, setup.settings)
         self.name = name
         self.setup = setup
@@ -60,14 +60,16 @@ class GivenServer:
         self._workspace = workspace
         self.machine: RemoteMachine | RemoteWindows | None = None
         """The host, where the study names one and it was reached; it is only looked at."""
+        self._notes = notes
 
     def check(self, needs: Needs) -> None:
         """Connect, and look at connections, tables, settings, rights, room, and the host. Raises StudyError."""
         self._reach_host()
         with self._connect() as connection:
-            check_connections(self.name, needs, connection)
+            check_connections(self.name, self.setup, needs, connection)
             check_data(self.name, needs, connection)
-            self._previous(connection)
+            if self.setup.settings:
+                self._settings.check()
             missing = [data for data in needs.data if not self._is_there(connection, data)]
             if missing or self.setup.reset != "none":
                 check_writable(self.name, connection)
@@ -104,8 +106,9 @@ class GivenServer:
                     with self._connect() as connection:
                         tables.reset(connection)
         with ExitStack() as undo:
-            with timed(timings, "start"):
-                self._apply_settings(undo)
+            if self.setup.settings:
+                with timed(timings, "start"):
+                    undo.enter_context(self._settings.in_force(self._workspace.root))
             try:
                 yield self.target
             finally:
@@ -135,6 +138,10 @@ class GivenServer:
             except HostTrouble as error:
                 raise StudyError(f"arms.{self.name}: {error}") from None
 
+    @cached_property
+    def _settings(self) -> GivenSettings:
+        return GivenSettings(self.name, self.target, self.setup.settings, self._session, self._notes)
+
     @property
     def _unhurried(self) -> Target:
         """The server for those who load data: a time limit of the role or the server is for those who use it."""
@@ -152,12 +159,14 @@ class GivenServer:
 
     @contextmanager
     def _connect(self) -> Iterator[Session]:
+        with self._session() as connection, self._told(f"{self.target.label} refused what pgtrial needs"):
+            yield connection
+
+    def _session(self) -> Session:
         try:
-            connection = self._patiently(self.target.connect)
+            return self._patiently(self.target.connect)
         except psycopg.OperationalError as error:
             raise ArmError(self._unreachable(error)) from None
-        with connection, self._told(f"{self.target.label} refused what pgtrial needs"):
-            yield connection
 
     @contextmanager
     def _told(self, what: str) -> Iterator[None]:
@@ -213,54 +222,6 @@ class GivenServer:
         known = (cure for words, cure in _CURES.items() if re.search(words, said))
         cure = next(known, f"check that the server runs, and {named}")
         return f"arms.{self.name}: cannot connect to {without_password(self.setup.conninfo)}: {said}; {cure}"
-
-    def _previous(self, connection: Session) -> dict[str, str | None]:
-        """The present ALTER SYSTEM values of the settings that the study changes. Raises StudyError if it may not."""
-        return {name: previous_value(connection, self.name, name) for name in self.setup.settings}
-
-    def _apply_settings(self, undo: ExitStack) -> None:
-        """Have the study's settings in force until `undo` is closed."""
-        if not self.setup.settings:
-            return
-        with self._connect() as connection:
-            previous = self._previous(connection)
-            undo.callback(self._put_back, previous, write_down(self._workspace.root, self.name, self.target, previous))
-            with self._told("the settings are refused"):
-                loaded = self._load_time()
-                for name, wanted in self.setup.settings.items():
-                    connection.execute(alter_system(name, wanted))
-                connection.execute("SELECT pg_reload_conf()")
-                self._wait_until_in_force(loaded)
-
-    def _put_back(self, previous: dict[str, str | None], entry: Path) -> None:
-        try:
-            self._patiently(lambda: restore(self.target, previous))
-        except psycopg.Error as error:
-            raise ArmError(
-                f"arms.{self.name}: the server's settings could not be put back ({_one_line(error)}); "
-                "pgtrial cleanup will try again"
-            ) from None
-        entry.unlink()
-
-    def _load_time(self) -> Any:
-        """When a new session's configuration files were read."""
-        with self._connect() as fresh:
-            return value(fresh, "SELECT pg_conf_load_time()")
-
-    def _wait_until_in_force(self, loaded: Any) -> None:
-        """Until new sessions have read the files again, and our values are the ones that count."""
-        deadline = time.monotonic() + _RELOAD_TIMEOUT_S
-        while self._load_time() == loaded:
-            if time.monotonic() > deadline:
-                raise ArmError(f"arms.{self.name}: {self.target.label} did not reload its settings; see its log")
-            time.sleep(0.05)
-        with self._connect() as fresh:
-            overridden = [name for name in self.setup.settings if not is_in_force(fresh, name)]
-        if overridden:
-            raise ArmError(
-                f"arms.{self.name}: {', '.join(overridden)} did not take effect on {self.target.label}; "
-                "a value set for the role or the database, or on the server's command line, goes before it"
-            )
 
 
 def without_password(dsn: str) -> str:

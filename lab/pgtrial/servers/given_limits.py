@@ -33,14 +33,15 @@ _LEAVING_S = 5.0
 """A session that has ended, such as the lab's last one, is counted for a moment longer."""
 
 
-def check_connections(arm: str, needs: Needs, connection: Session) -> None:
+def check_connections(arm: str, setup: Given, needs: Needs, connection: Session) -> None:
     """Raise StudyError if clients and lab are more than the server, the database or the role has connections for."""
-    wanted, deadline = needs.clients + LAB_CONNECTIONS, time.monotonic() + _LEAVING_S
+    of_lab = LAB_CONNECTIONS + bool(setup.settings)  # the session that has changed them stays open
+    wanted, deadline = needs.clients + of_lab, time.monotonic() + _LEAVING_S
     while passed := [limit for limit in _limits(connection) if 0 <= limit[0] < wanted + limit[1]]:
         limit, taken, what, cure = passed[0]
         if limit < wanted or time.monotonic() > deadline:
             raise StudyError(
-                f"arms.{arm}: {needs.clients} clients need {wanted} connections ({LAB_CONNECTIONS} for pgtrial), and "
+                f"arms.{arm}: {needs.clients} clients need {wanted} connections ({of_lab} for pgtrial), and "
                 f"{what} is {limit}, with {taken} taken by others; {cure}, or ask for fewer clients "
                 "(of tasks: for smaller pools)"
             )

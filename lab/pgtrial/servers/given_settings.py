@@ -1,116 +1,316 @@
-"""Settings of a given server that a study changes: by ALTER SYSTEM, written down before, and put back."""
+"""Settings that an arm has on a given server by ALTER SYSTEM: what stands against them, and how they come into force.
+
+The truth about what was there before is the server's files. A session shows what counts in it, which may be the value
+of a role, of a database, or one that was never loaded from the files.
+"""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psycopg
-from psycopg import sql
 
-from pgtrial.loads.target import Session, Target, value
-from pgtrial.machines.machine import LOCAL
-from pgtrial.model.errors import StudyError
-from pgtrial.model.study.frozen import SECRETS
+from pgtrial.loads.target import TIME_LIMITS, Session, Target, value
+from pgtrial.model.errors import ArmError, StudyError, TrialError, one_line
+from pgtrial.servers.auto_conf import (
+    CONNINFO,
+    AutoConf,
+    list_text,
+    moved,
+    read_auto_conf,
+    read_other_files,
+    values_of,
+)
+from pgtrial.servers.session_values import (
+    SessionValue,
+    differences,
+    is_superuser,
+    may_have,
+    session_values,
+    unequal_values,
+)
+from pgtrial.servers.setting_values import LIBRARIES, elements, is_list
+from pgtrial.servers.settings_record import SettingsRecord, put_back, reload, way_in, write
 
-_PREFIX = "given-settings-"
+_SETTLE_S = 5.0
+"""How long a new session may have a value of before the last reload: another reload was under way then."""
+_COULD_NOT = "setting could not be applied"
+"""What pg_file_settings says of a value that takes a restart; other errors keep all values from being loaded."""
 
-
-def write_down(run: Path, arm: str, target: Target, previous: dict[str, str | None]) -> Path:
-    """Record in a run's directory the values (None: not set by ALTER SYSTEM) that `restore` puts back.
-
-    The file, one per arm, is on disk when this returns, and is to be removed when the values are back. No password is
-    written.
-    """
-    path = run / f"{_PREFIX}{arm.encode().hex()}.json"
-    address = {"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname}
-    address |= {"name": target.name} if target.name is not None else {}
-    extra = {name: value for name, value in target.extra.items() if name not in SECRETS}
-    content = {"arm": arm, "target": address, "extra": extra, "previous": previous}
-    LOCAL.write_text(path, json.dumps(content), mode=0o600, durable=True)
-    return path
-
-
-def restore(target: Target, previous: dict[str, str | None]) -> None:
-    """Put the former ALTER SYSTEM values back and reload. Raises psycopg.Error."""
-    with target.connect() as connection:
-        for name, value in previous.items():
-            connection.execute(alter_system(name, value))
-        connection.execute("SELECT pg_reload_conf()")
-
-
-def alter_system(name: str, value: str | None) -> sql.Composed:
-    """ALTER SYSTEM SET, or RESET for None; a dotted name is quoted part by part."""
-    setting = sql.Identifier(*name.split("."))
-    if value is None:
-        return sql.SQL("ALTER SYSTEM RESET {}").format(setting)
-    return sql.SQL("ALTER SYSTEM SET {} = {}").format(setting, sql.Literal(value))
-
-
-def pending(run: Path) -> list[str]:
-    """The settings that the run of a crashed lab has changed, in words; no server is asked."""
-    return [f"settings {', '.join(content['previous'])} of {target.label}" for _, content, target in _records(run)]
+_WINNERS = {
+    "command line": ("the server's command line", "remove it there"),
+    "global": ("ALTER ROLE ALL", "ALTER ROLE ALL RESET {name}"),
+    "database": ("ALTER DATABASE {dbname}", "ALTER DATABASE {dbname} RESET {name}"),
+    "user": ("ALTER ROLE {user}", "ALTER ROLE {user} RESET {name}"),
+    "database user": (
+        "ALTER ROLE {user} IN DATABASE {dbname}",
+        "ALTER ROLE {user} IN DATABASE {dbname} RESET {name}",
+    ),
+    "client": ("the options of the connection (dsn, PGOPTIONS)", "remove it there"),
+    "override": ("the server itself", "there is no way round that"),
+}
+"""By the source of a value that goes before postgresql.auto.conf: who wins, and what to do."""
 
 
-def undo(run: Path) -> list[str]:
-    """Put back what a run changed and left so; returns a sentence for each journal that could not be obeyed."""
-    failures = []
-    for path, content, target in _records(run):
-        try:
-            restore(target, content["previous"])
-        except psycopg.Error as error:
-            reason = str(error).strip().splitlines()[-1]
-            failures.append(
-                f"The settings {', '.join(content['previous'])} of {target.label} could not be put back ({reason}); "
-                "once it can be reached, run pgtrial cleanup with PGPASSWORD or .pgpass set for it."
+@dataclass
+class GivenSettings:
+    """The settings of an arm on one given server. `connect` makes a session of the load's kind: raises ArmError."""
+
+    arm: str
+    target: Target
+    settings: Mapping[str, str]
+    connect: Callable[[], Session]
+    notes: list[str]
+    """Receives what somebody else has done to the settings meanwhile."""
+
+    def check(self) -> None:
+        """Find out whether they can be made, take effect, and be put back. Nothing is changed. Raises StudyError."""
+        with closing(self.connect()) as session:
+            rows = self._checked(session)
+            self._record(session, rows)
+        self._try_in_session(rows)
+
+    @contextmanager
+    def in_force(self, run: Path) -> Iterator[None]:
+        """They are in force for new sessions inside, and put back on exit by the session that has made them.
+
+        Raises ArmError, StudyError for what has come in their way since the check, and TrialError where a session has
+        another value than the arm's.
+        """
+        with closing(self.connect()) as session:
+            _lift_all_limits(session)
+            with self._told("the settings are refused"):
+                record = self._record_to_make(session)
+            entry = record.write_down(run)
+            try:
+                with self._told("the settings are refused"):
+                    for name, text in record.written.items():
+                        write(session, name, text)
+                    reload(session)
+                self._try_new_session()
+                yield
+            finally:
+                self._put_back(session, record)
+                entry.unlink()
+
+    def _record_to_make(self, session: Session) -> SettingsRecord:
+        if read_auto_conf(session) is None:
+            reload(session)  # what the files have shows in no other way
+        with closing(self.connect()) as fresh:
+            rows = self._checked(fresh)
+        return self._record(session, rows)
+
+    def _checked(self, session: Session) -> list[SessionValue]:
+        """The settings as a session of the load's kind has them. Raises StudyError where ALTER SYSTEM is of no use."""
+        rows = session_values(session, list(self.settings))
+        for name in self.settings:
+            if name.lower() not in rows:
+                self._refuse(f"the server knows no setting {name}; correct it, or install what defines it")
+            self._check_kind(session, rows[name.lower()])
+        self._check_may_reload(session)
+        if value(session, "SELECT current_setting('allow_alter_system', true)") == "off":
+            self._refuse("allow_alter_system is off on the server; set it on, or remove the settings from the study")
+        for row in rows.values():
+            self._check_wins(session, row)
+        return [rows[name.lower()] for name in self.settings]
+
+    def _check_kind(self, session: Session, row: SessionValue) -> None:
+        name = row.name
+        if row.context in ("internal", "postmaster"):
+            self._refuse(
+                f"{name} takes effect at a restart only, and pgtrial does not restart given servers; "
+                "set it there yourself and remove it from the study"
+            )
+        if name == CONNINFO:
+            self._refuse(f"{name} may hold a password, which pgtrial would have to write down; remove it")
+        if not _may_alter(session, name):
+            can_be_granted = session.info.server_version >= 150000
+            grants = f"grant it (GRANT ALTER SYSTEM ON PARAMETER {name} TO {session.info.user})"
+            self._refuse(
+                f"the role {session.info.user} may not set {name} by ALTER SYSTEM; "
+                f"{grants if can_be_granted else 'name a superuser in the dsn'}, or remove the setting from the study"
+            )
+        if is_list(name, session.info.server_version):
+            try:
+                elements(name, self._wanted(row))
+            except ValueError:
+                self._refuse(f"{name} = {self._wanted(row)!r} is no list of names with commas between them; correct it")
+
+    def _check_may_reload(self, session: Session) -> None:
+        if not value(session, "SELECT has_function_privilege('pg_reload_conf()', 'EXECUTE')"):
+            user = session.info.user
+            self._refuse(
+                f"the role {user} may not have the server reload its settings; grant it (GRANT EXECUTE ON FUNCTION "
+                f"pg_reload_conf() TO {user}), or remove the settings from the study"
+            )
+
+    def _check_wins(self, session: Session, row: SessionValue) -> None:
+        if row.source not in _WINNERS:
+            return
+        info, quoted = session.info, self._quoted
+        winner, cure = (
+            text.format(user=quoted(session, info.user), dbname=quoted(session, info.dbname), name=row.name)
+            for text in _WINNERS[row.source]
+        )
+        self._refuse(
+            f"{row.name} of ALTER SYSTEM cannot take effect, since the value of {winner} goes before it in sessions of "
+            f"the load; {cure}, or remove the setting from the study"
+        )
+
+    @staticmethod
+    def _quoted(session: Session, name: str) -> str:
+        return str(value(session, "SELECT quote_ident(%s)", name))
+
+    def _record(self, session: Session, rows: Sequence[SessionValue]) -> SettingsRecord:
+        """What will be written and what was there. Raises StudyError where that is unknown or could not come back."""
+        file, others = read_auto_conf(session), read_other_files(session)
+        for line in others or []:
+            if line.error and line.error != _COULD_NOT:
+                where = f"{line.file}, line {line.number}" if line.number else line.file
+                self._refuse(f"the server cannot load its settings: {line.error} in {where}; mend that")
+        if file is None:
+            for row in rows:
+                self._check_absent(session, row)
+        elif file.trouble:
+            self._refuse(
+                f"postgresql.auto.conf of the server {file.trouble}, and ALTER SYSTEM, which writes the whole file "
+                "anew, could not put that back; any ALTER SYSTEM of your own gives the file its form, or remove the "
+                "settings from the study"
             )
         else:
-            path.unlink()
-    return failures
+            self._check_comes_back(session, file, [row.name for row in rows])
+        session.execute("SET quote_all_identifiers = off")
+        written = {}
+        for row in rows:
+            emptied = [
+                line.file for line in others or [] if (line.name or "").lower() == row.name.lower() and line.text
+            ]
+            written[row.name if file is None else file.spelling(row.name)] = self._text(session, row, emptied)
+        former = {name: None if file is None else file.text(name) for name in written}
+        order = None if file is None else [line.name for line in file.lines]
+        return SettingsRecord(self.arm, self.target, former, written, order)
+
+    def _check_absent(self, session: Session, row: SessionValue) -> None:
+        """Without a look at the files only a value from elsewhere proves that postgresql.auto.conf has none."""
+        elsewhere = row.file is not None and not row.file.endswith("postgresql.auto.conf")
+        if row.source == "configuration file" and not elsewhere:
+            self._refuse(
+                f"the role {session.info.user} cannot see how postgresql.auto.conf of the server sets {row.name}, so "
+                "it could not be put back; grant it (GRANT SELECT ON pg_file_settings, GRANT EXECUTE ON FUNCTION "
+                "pg_show_all_file_settings(), GRANT pg_read_all_settings), or remove the setting from the study"
+            )
+
+    def _check_comes_back(self, session: Session, file: AutoConf, names: Sequence[str]) -> None:
+        """Raise StudyError if ALTER SYSTEM cannot write the changed lines, or those that are to be moved back."""
+        changed = {name.lower() for name in names}
+        stay = [line.name for line in file.lines if line.name.lower() not in changed]
+        back = [line.name for line in file.lines if line.name.lower() in changed]
+        for name in [*back, *moved([*stay, *back], [line.name for line in file.lines])]:
+            text = file.text(name) or ""
+            if _may_alter(session, name) and values_of(session, name, text) is None:
+                self._refuse(
+                    f"ALTER SYSTEM cannot put {name} of the server's postgresql.auto.conf back as it is written there; "
+                    "set it there by ALTER SYSTEM, or remove the settings from the study"
+                )
+
+    def _text(self, session: Session, row: SessionValue, others: Sequence[str]) -> str | None:
+        """What the file will have for the arm's value; None: no line, which is how a list of libraries is empty."""
+        wanted = self._wanted(row)
+        if not is_list(row.name, session.info.server_version):
+            return wanted
+        found = [element for element in elements(row.name, wanted) if element]
+        if not found and row.name in LIBRARIES:
+            if others:
+                self._refuse(f"{row.name} cannot be empty by ALTER SYSTEM while {others[0]} sets it; remove it there")
+            return None
+        return list_text(session, found or [""])
+
+    def _wanted(self, row: SessionValue) -> str:
+        return next(text for name, text in self.settings.items() if name.lower() == row.name.lower())
+
+    def _try_in_session(self, rows: Sequence[SessionValue]) -> None:
+        """Have a session of its own start with the values that it may have for itself: it shows those that are wrong.
+
+        Raises StudyError in the server's words. A pooler may take no options; then the first trial shows them.
+        """
+        with closing(self.connect()) as session:
+            own = {row.name: self._wanted(row) for row in rows if may_have(session, row)}
+        if not own:
+            return
+        try:
+            self.target.with_settings(own).connect().close()
+        except psycopg.OperationalError as error:
+            with suppress(psycopg.OperationalError):
+                self.target.with_settings({"search_path": "pg_catalog"}).connect().close()
+                self._refuse(f"no session can have these settings: {_words(error)}; correct them")
+
+    def _try_new_session(self) -> None:
+        """Have a new session start, of the load's kind, and compare its values with the arm's, until they are equal."""
+        deadline = time.monotonic() + _SETTLE_S
+        while True:
+            try:
+                with closing(self.target.connect()) as fresh:
+                    unequal = differences(fresh, self.settings)
+            except psycopg.OperationalError as error:
+                raise ArmError(
+                    f"arms.{self.arm}: with {_assigned(self.settings)} no session of {self.target.label} can start: "
+                    f"{_words(error)}; correct the settings"
+                ) from None
+            if not unequal:
+                return
+            if time.monotonic() > deadline:
+                raise TrialError(f"{unequal_values(unequal, self.settings)} in new sessions of {self.target.label}")
+            time.sleep(0.1)
+
+    def _put_back(self, session: Session, record: SettingsRecord) -> None:
+        try:
+            try:
+                left = put_back(session, record)
+            except psycopg.OperationalError:
+                with closing(way_in(record, self.connect)) as another:
+                    left = put_back(another, record)
+        except (psycopg.Error, ArmError) as error:
+            reason = one_line(error).removeprefix(f"arms.{self.arm}: ")
+            raise ArmError(
+                f"arms.{self.arm}: the server's settings could not be put back ({reason}); "
+                "pgtrial cleanup will try again"
+            ) from None
+        self.notes += left
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            raise ArmError(f"arms.{self.arm}: {what}: {_words(error)}") from None
+
+    def _refuse(self, sentence: str) -> None:
+        raise StudyError(f"arms.{self.arm}: {sentence}")
 
 
-def _records(run: Path) -> Iterator[tuple[Path, dict[str, Any], Target]]:
-    for path in sorted(run.glob(f"{_PREFIX}*.json")):
-        content = json.loads(path.read_text())
-        yield path, content, Target(**content["target"], password=os.environ.get("PGPASSWORD"), extra=content["extra"])
+def _may_alter(session: Session, name: str) -> bool:
+    if session.info.server_version >= 150000:
+        return bool(value(session, "SELECT has_parameter_privilege(%s, 'ALTER SYSTEM')", name))
+    return is_superuser(session)
 
 
-def previous_value(connection: Session, arm: str, name: str) -> str | None:
-    """The present ALTER SYSTEM value of a setting; None: there is none. Raises StudyError if it may not be changed."""
-    row = connection.execute(
-        "SELECT context, source, sourcefile, reset_val FROM pg_settings WHERE lower(name) = lower(%s)", (name,)
-    ).fetchone()
-    if row is None:
-        raise StudyError(f"arms.{arm}: the server knows no setting {name}; correct it, or install what defines it")
-    context, source, file, present = row
-    if context in ("internal", "postmaster"):
-        raise StudyError(
-            f"arms.{arm}: {name} takes effect at a restart only, and pgtrial does not restart given servers; "
-            "set it there yourself and remove it from the study"
-        )
-    if not _may_alter(connection, name) or (source == "configuration file" and file is None):
-        can_be_granted = connection.info.server_version >= 150000
-        grants = "grant it (GRANT ALTER SYSTEM ON PARAMETER, pg_read_all_settings)"
-        raise StudyError(
-            f"arms.{arm}: the role {connection.info.user} may not set {name} by ALTER SYSTEM and see its former value; "
-            f"{grants if can_be_granted else 'name a superuser in the dsn'}, or remove the setting from the study"
-        )
-    return str(present) if file is not None and file.endswith("postgresql.auto.conf") else None
+def _lift_all_limits(session: Session) -> None:
+    """No value that comes into force later ends this session, which waits for as long as the trial takes."""
+    session.execute(
+        "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = ANY (%s)", (list(TIME_LIMITS),)
+    ).fetchall()
 
 
-def _may_alter(connection: Session, name: str) -> bool:
-    if connection.info.server_version >= 150000:
-        return bool(value(connection, "SELECT has_parameter_privilege(%s, 'ALTER SYSTEM')", name))
-    return bool(value(connection, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"))
+def _assigned(settings: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} = {text!r}" for name, text in settings.items())
 
 
-def is_in_force(connection: Session, name: str) -> bool:
-    """Whether the value that ALTER SYSTEM has set is the one that counts in this session."""
-    query = (
-        "SELECT source = 'configuration file' AND coalesce(sourcefile LIKE '%%postgresql.auto.conf', true) "
-        "FROM pg_settings WHERE lower(name) = lower(%s)"
-    )
-    return bool(value(connection, query, name))
+def _words(error: psycopg.Error) -> str:
+    """What the server says, in one line."""
+    said = str(error).strip().splitlines() or [type(error).__name__]
+    line = next((line for line in said if "FATAL:" in line or "failed: " in line), said[0])
+    return line.rpartition("FATAL:")[2].rpartition("failed: ")[2].strip().removesuffix(".")

@@ -23,7 +23,7 @@ from pgtrial.machines.journal import Leftover, pending, undo_all
 from pgtrial.machines.machine import LOCAL, HostError, take
 from pgtrial.model.errors import ArmError, StoreError
 from pgtrial.model.units import format_size
-from pgtrial.servers import given_settings
+from pgtrial.servers import settings_record
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.postmaster import stop_servers_below
@@ -99,7 +99,7 @@ class Workspace(Room):
         """
         stop_servers_below(self.root)
         self.templates.close()
-        elsewhere, here = self.rooms.remove(), [*given_settings.undo(self.root), *undo_all(self.root, LOCAL)]
+        elsewhere, here = self.rooms.remove(), [*settings_record.undo(self.root), *undo_all(self.root, LOCAL)]
         shutil.rmtree(self._sockets, ignore_errors=True)
         if elsewhere or here:
             self._lock.close()
@@ -150,7 +150,7 @@ def leftovers(state: Path | None = None) -> list[Leftover]:
             *(
                 Leftover(path, what)
                 for path in _abandoned(root)
-                for what in (*pending_rooms(path), *given_settings.pending(path), *pending(path, LOCAL), _OF_A_LAB)
+                for what in (*pending_rooms(path), *settings_record.pending(path), *pending(path, LOCAL), _OF_A_LAB)
             ),
             *(Leftover(path, "unfinished template") for path in templates_of(root).unfinished()),
         ]
@@ -186,7 +186,7 @@ def _remove_run(path: Path) -> list[str]:
     stopped = stop_servers_below(path)
     servers = f" and stopped {stopped} of its processes" if stopped else ""
     notices, kept = remove_rooms(path)
-    kept += [*given_settings.undo(path), *undo_all(path, LOCAL)]
+    kept += [*settings_record.undo(path), *undo_all(path, LOCAL)]
     if kept:
         return [*notices, *kept]
     sockets = _socket_directory(path)

@@ -92,7 +92,10 @@ def server_of(shared: SetUp, own: SetUp) -> Server:
     def value(key: str) -> Any:
         mine, ours = getattr(own, key), getattr(shared, key)
         match key:
-            case "settings" | "sysctl" | "environment":
+            case "settings":  # whose names have no case
+                own_names = {name.lower() for name in mine}
+                return {**{name: text for name, text in ours.items() if name.lower() not in own_names}, **mine}
+            case "sysctl" | "environment":
                 return {**ours, **mine}
             case "setup_sql":
                 return [*ours, *mine]

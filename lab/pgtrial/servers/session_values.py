@@ -1,0 +1,90 @@
+"""Which values a new session of the load's kind has, and whether they are those that an arm asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import psycopg
+
+from pgtrial.loads.target import TIME_LIMITS, Session, value
+from pgtrial.servers.setting_values import same_value
+
+_VALUES = """SELECT name, setting, unit, vartype, context, source, sourcefile FROM pg_settings
+    WHERE lower(name) = ANY (%s)"""
+_OF_SESSIONS = ("user", "superuser", "backend", "superuser-backend")
+"""Contexts of settings that a session may have for itself alone."""
+
+
+@dataclass(frozen=True)
+class SessionValue:
+    """A setting as a session has it, by pg_settings."""
+
+    name: str
+    setting: str
+    unit: str | None
+    kind: str
+    """Its vartype."""
+    context: str
+    source: str
+    file: str | None
+    """None as well for a role that may not see it."""
+
+
+def session_values(session: Session, names: Sequence[str]) -> dict[str, SessionValue]:
+    """Settings by their names in small letters, as the session had them at its start. Raises psycopg.Error.
+
+    Time limits among them that the lab has lifted are brought back.
+    """
+    lowered = [name.lower() for name in names]
+    for name in set(lowered) & set(TIME_LIMITS):
+        session.execute(f"RESET {name}".encode())
+    found = [SessionValue(*row) for row in session.execute(_VALUES, (lowered,)).fetchall()]
+    return {each.name.lower(): each for each in found}
+
+
+def differences(session: Session, settings: Mapping[str, str]) -> dict[str, str]:
+    """By setting the value that a new session has in place of the wanted one. Raises psycopg.Error."""
+    present = session_values(session, list(settings))
+    found = {}
+    for name, wanted in settings.items():
+        own = present.get(name.lower())
+        if own is None:
+            found[name] = "unknown"
+        elif not same_value(own.name, own.kind, own.unit, own.setting, wanted) and not _written_so(
+            session, own.name, wanted
+        ):
+            found[name] = repr(value(session, "SELECT current_setting(%s)", own.name))
+    return found
+
+
+def unequal_values(unequal: Mapping[str, str], settings: Mapping[str, str]) -> str:
+    """The beginning of a sentence about `differences`."""
+    return " and ".join(f"{name} is {shown} in place of {settings[name]!r}" for name, shown in unequal.items())
+
+
+def may_have(session: Session, setting: SessionValue) -> bool:
+    """Whether a session of this role may have a value of its own from its beginning."""
+    if setting.context not in _OF_SESSIONS:
+        return False
+    if setting.context in ("user", "backend") or is_superuser(session):
+        return True
+    may_be_granted = session.info.server_version >= 150000
+    return may_be_granted and bool(value(session, "SELECT has_parameter_privilege(%s, 'SET')", setting.name))
+
+
+def is_superuser(session: Session) -> bool:
+    """Whether the session's role is one."""
+    return bool(value(session, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"))
+
+
+def _written_so(session: Session, name: str, wanted: str) -> bool:
+    """Whether the server writes the wanted value as the present one, as far as a session may set it."""
+    try:
+        with session.transaction(force_rollback=True):
+            present = value(session, "SELECT current_setting(%s)", name)
+            return bool(value(session, "SELECT set_config(%s, %s, true)", name, wanted) == present)
+    except psycopg.OperationalError:
+        raise
+    except psycopg.Error:
+        return False

@@ -1,0 +1,151 @@
+"""Values of PostgreSQL's settings as text: lists as the server splits them, and whether two texts mean the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+_IDENTIFIERS = frozenset(("search_path", "temp_tablespaces"))
+LIBRARIES = frozenset(("session_preload_libraries", "local_preload_libraries", "shared_preload_libraries"))
+_DIRECTORIES = "unix_socket_directories"
+_DIRECTORIES_SINCE = 140000
+"""Up to 13 it is a single value for ALTER SYSTEM."""
+
+_SPACE = " \t\n\r\f\v"
+
+_UNITS = {
+    "B": ("memory", 1.0),
+    "kB": ("memory", 2.0**10),
+    "MB": ("memory", 2.0**20),
+    "GB": ("memory", 2.0**30),
+    "TB": ("memory", 2.0**40),
+    "us": ("time", 1.0),
+    "ms": ("time", 1e3),
+    "s": ("time", 1e6),
+    "min": ("time", 6e7),
+    "h": ("time", 3.6e9),
+    "d": ("time", 8.64e10),
+}
+"""Each unit's kind, and its size in the smallest one of its kind (guc.c)."""
+
+_NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\.))\s*([A-Za-z]*)\s*")
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def is_list(name: str, server_version: int) -> bool:
+    """Whether ALTER SYSTEM quotes each element of the setting by itself (GUC_LIST_QUOTE).
+
+    Other lists, such as DateStyle and synchronous_standby_names, are stored as they were given. Extensions cannot
+    define settings of this kind.
+    """
+    lowered = name.lower()
+    quoted = _IDENTIFIERS | LIBRARIES
+    return lowered in quoted or (lowered == _DIRECTORIES and server_version >= _DIRECTORIES_SINCE)
+
+
+def elements(name: str, text: str) -> list[str]:
+    """The elements of a list setting, as SplitIdentifierString and SplitDirectoriesString read them.
+
+    Raises ValueError for a text that is no such list.
+    """
+    fold = _fold if name.lower() in _IDENTIFIERS else None
+    found: list[str] = []
+    rest = text.strip(_SPACE)
+    while rest:
+        element, rest = _quoted(rest) if rest.startswith('"') else _plain(rest, fold)
+        found.append(element)
+        rest = rest.lstrip(_SPACE)
+        if rest and not rest.startswith(","):
+            raise ValueError(text)
+        if rest.startswith(","):
+            rest = rest[1:].lstrip(_SPACE)
+            if not rest:
+                raise ValueError(text)
+    return found
+
+
+def _quoted(rest: str) -> tuple[str, str]:
+    match = re.match(r'"((?:[^"]|"")*)"', rest)
+    if match is None:
+        raise ValueError(rest)
+    return match[1].replace('""', '"'), rest[match.end() :]
+
+
+def _plain(rest: str, fold: Callable[[str], str] | None) -> tuple[str, str]:
+    """An element without quotes; identifiers end at a space and are folded, names of files may have spaces inside."""
+    match = re.match(r"[^,\s]+" if fold else r"[^,]+", rest)
+    if match is None:
+        raise ValueError(rest)
+    element = match[0].rstrip(_SPACE)
+    return fold(element) if fold else element, rest[match.end() :]
+
+
+def _fold(identifier: str) -> str:
+    return "".join(letter.lower() if letter.isascii() else letter for letter in identifier)
+
+
+def same_value(name: str, kind: str, unit: str | None, shown: str, wanted: str) -> bool:
+    """Whether `wanted` is what pg_settings shows as `setting`; `kind` and `unit` are its vartype and unit.
+
+    False may also mean that the server writes a text in its own way, such as DateStyle.
+    """
+    match kind:
+        case "bool":
+            return _truth(wanted) is not None and _truth(wanted) == _truth(shown)
+        case "integer" | "real":
+            return _same_number(kind, unit, shown, wanted)
+        case "enum":
+            return shown.lower() == wanted.strip().lower()
+    if name.lower() in _IDENTIFIERS | LIBRARIES | {_DIRECTORIES}:
+        try:
+            return [each for each in elements(name, shown) if each] == [each for each in elements(name, wanted) if each]
+        except ValueError:
+            return False
+    return shown.lower() == wanted.lower()
+
+
+def _truth(text: str) -> bool | None:
+    """As parse_bool reads it: any unambiguous beginning of a word."""
+    lowered = text.strip().lower()
+    for words, truth in ((_TRUE, True), (_FALSE, False)):
+        if lowered and any(word.startswith(lowered) for word in words) and lowered != "o":
+            return truth
+    return None
+
+
+def _same_number(kind: str, unit: str | None, shown: str, wanted: str) -> bool:
+    match = _NUMBER.fullmatch(wanted)
+    if match is None:
+        return shown.strip().lower() == wanted.strip().lower()  # an integer with words for some of its values
+    number = _number(match[1])
+    if match[2]:
+        converted = _converted(number, match[2], unit)
+        if converted is None:
+            return False
+        number = converted
+    present = float(shown)
+    if kind == "integer":
+        return round(number) == round(present)
+    return abs(number - present) <= 1e-6 * max(abs(number), abs(present))
+
+
+def _number(text: str) -> float:
+    unsigned = text.lstrip("+-")
+    if unsigned.lower().startswith("0x"):
+        return float(int(text, 16))
+    if re.fullmatch("0[0-7]+", unsigned):
+        return float(int(text, 8))
+    return float(text)
+
+
+def _converted(number: float, unit: str, base: str | None) -> float | None:
+    """The number in the setting's own unit, such as `8kB`, rounded to whole smaller units as guc.c does."""
+    match = re.fullmatch(r"([0-9]*)([A-Za-z]+)", base or "")
+    if match is None or unit not in _UNITS or match[2] not in _UNITS:
+        return None
+    (kind, size), (base_kind, base_size) = _UNITS[unit], _UNITS[match[2]]
+    if kind != base_kind:
+        return None
+    smaller = max((each for own, each in _UNITS.values() if own == kind and each < size), default=size)
+    whole = round(number * size / smaller) * smaller
+    return whole / (base_size * int(match[1] or 1))

@@ -1,0 +1,207 @@
+"""The record of settings that a study has changed on a given server, and how they are put back.
+
+The record is in the run's directory before the first change and goes when all is put back. A line of
+postgresql.auto.conf that somebody else has changed meanwhile is left as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psycopg
+
+from pgtrial.loads.target import Session, Target, value
+from pgtrial.machines.machine import LOCAL
+from pgtrial.model.errors import ArmError, one_line
+from pgtrial.model.study.frozen import SECRETS
+from pgtrial.servers.auto_conf import alter_system, moved, read_auto_conf, values_of
+from pgtrial.servers.setting_values import LIBRARIES
+
+_PREFIX = "given-settings-"
+_RELOAD_TIMEOUT_S = 60.0
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True)
+class SettingsRecord:
+    """What a study writes into postgresql.auto.conf, and what was there before."""
+
+    arm: str
+    target: Target
+    former: Mapping[str, str | None]
+    """By setting the text before; None: it had no line."""
+    written: Mapping[str, str | None]
+    """By setting the text that the study writes; None: the study removes the line."""
+    order: Sequence[str] | None
+    """The names in the file before; None: the role may not read the file, and then there was no line of `former`."""
+
+    @property
+    def what(self) -> str:
+        """For messages."""
+        return f"settings {', '.join(self.former)} of {self.target.label}"
+
+    def write_down(self, run: Path) -> Path:
+        """Record this in a run's directory; the file, one per arm, is on disk on return. No password is written."""
+        path = run / f"{_PREFIX}{self.arm.encode().hex()}.json"
+        target = self.target
+        address = {"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname}
+        address |= {"name": target.name} if target.name is not None else {}
+        content = {
+            "arm": self.arm,
+            "target": address,
+            "extra": {name: value for name, value in target.extra.items() if name not in SECRETS},
+            "former": dict(self.former),
+            "written": dict(self.written),
+            "order": None if self.order is None else list(self.order),
+        }
+        LOCAL.write_text(path, json.dumps(content), mode=0o600, durable=True)
+        return path
+
+    @classmethod
+    def read(cls, path: Path) -> SettingsRecord:
+        """A record. Raises ArmError for a file that is none."""
+        try:
+            content = json.loads(path.read_text())
+            target = Target(**content["target"], password=os.environ.get("PGPASSWORD"), extra=content["extra"])
+            return cls(content["arm"], target, content["former"], content["written"], content["order"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise ArmError(f"{path} is no record of settings that this pgtrial knows") from None
+
+
+def pending(run: Path) -> list[str]:
+    """The settings that the run of a crashed lab has changed, in words; no server is asked."""
+    found = []
+    for path in _paths(run):
+        try:
+            found.append(SettingsRecord.read(path).what)
+        except ArmError as error:
+            found.append(str(error))
+    return found
+
+
+def undo(run: Path) -> list[str]:
+    """Put back what a run changed and left so; returns a sentence for each record that could not be obeyed."""
+    failures = []
+    for path in _paths(run):
+        try:
+            record = SettingsRecord.read(path)
+        except ArmError as error:
+            failures.append(f"{error}; put the settings right yourself and remove it.")
+            continue
+        try:
+            with closing(way_in(record, record.target.connect)) as session:
+                put_back(session, record)
+        except (psycopg.Error, ArmError) as error:
+            failures.append(
+                f"The {record.what} could not be put back ({one_line(error)}); once it can be reached, run pgtrial "
+                f"cleanup with PGPASSWORD or .pgpass set for it{_superuser(record)}."
+            )
+        else:
+            path.unlink()
+    return failures
+
+
+def put_back(session: Session, record: SettingsRecord) -> list[str]:
+    """Put the former texts back, in the former order of lines, and reload; a sentence for each that was left as it is.
+
+    Raises psycopg.Error, and ArmError when the file or the server does not follow.
+    """
+    left = []
+    file = read_auto_conf(session)
+    for name, former in record.former.items():
+        present = former if file is None else file.text(name)
+        if file is not None and present == former:
+            continue
+        if file is not None and present != record.written[name]:
+            left.append(f"{name} was changed on {record.target.label} by somebody else and stays so")
+            continue
+        write(session, name, former)
+    if record.order is not None:
+        _put_in_order(session, record.order)
+    reload(session)
+    return left
+
+
+def way_in(record: SettingsRecord, connect: Callable[[], Session]) -> Session:
+    """The session that `connect` makes, or else one that overrides what may keep sessions from starting.
+
+    Raises what `connect` raises: psycopg.OperationalError or ArmError.
+    """
+    try:
+        return connect()
+    except (psycopg.OperationalError, ArmError):
+        for way in _overriding(record):
+            with suppress(psycopg.OperationalError):
+                return way.connect()
+        raise
+
+
+def write(session: Session, name: str, text: str | None) -> None:
+    """Have the line of a setting have this text; None: have no line. Raises psycopg.Error, and ArmError."""
+    values = [] if text is None else values_of(session, name, text)
+    if values is None:
+        raise ArmError(f"ALTER SYSTEM cannot write {name} = {text!r}")
+    session.execute(alter_system(name, *values))
+
+
+def reload(session: Session) -> None:
+    """Have the server read its files, and wait until it has. Raises psycopg.Error, and ArmError when it does not.
+
+    A session reads the files after the server's main process, from which new sessions have their values.
+    """
+    loaded = value(session, "SELECT pg_conf_load_time()")
+    session.execute("SELECT pg_reload_conf()")
+    deadline = time.monotonic() + _RELOAD_TIMEOUT_S
+    while value(session, "SELECT pg_conf_load_time()") == loaded:
+        if time.monotonic() > deadline:
+            raise ArmError("the server did not reload its settings; see its log")
+        time.sleep(_POLL_S)
+
+
+def _put_in_order(session: Session, order: Sequence[str]) -> None:
+    """Write lines again that had come after those just written, as far as the role may; no value becomes another."""
+    file = read_auto_conf(session)
+    if file is None:
+        return
+    for name in moved([line.name for line in file.lines], order):
+        present = read_auto_conf(session)
+        text = None if present is None else present.text(name)
+        if text is None or (values := values_of(session, name, text)) is None:
+            return
+        try:
+            session.execute(alter_system(name, *values))
+        except psycopg.OperationalError:
+            raise
+        except psycopg.Error:
+            return
+
+
+def _overriding(record: SettingsRecord) -> Iterator[Target]:
+    """Sessions without the libraries that each new one loads: of this role, and of a superuser that PGUSER names."""
+    overrides = dict.fromkeys(_deciding(record), "")
+    if not overrides:
+        return
+    if any_role := overrides.keys() & {"local_preload_libraries"}:
+        yield record.target.with_settings(dict.fromkeys(any_role, ""))
+    yield record.target.with_settings(overrides)
+    user = os.environ.get("PGUSER")
+    if user and user != record.target.user:
+        yield replace(record.target, user=user).with_settings(overrides)
+
+
+def _deciding(record: SettingsRecord) -> list[str]:
+    return sorted(LIBRARIES & {name.lower() for name in record.former} - {"shared_preload_libraries"})
+
+
+def _superuser(record: SettingsRecord) -> str:
+    return ", and PGUSER naming a superuser if new sessions cannot start" if _deciding(record) else ""
+
+
+def _paths(run: Path) -> list[Path]:
+    return sorted(run.glob(f"{_PREFIX}*.json"))

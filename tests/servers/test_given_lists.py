@@ -1,0 +1,168 @@
+"""Lists of libraries and names on given servers: sent as lists, and no server is locked by them."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from pgtrial.loads.target import Target
+from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.servers.settings_record import SettingsRecord, pending, undo
+from tests.servers.given import checked, dsn_of, served, spec_of
+from tests.servers.test_given_former_values import GRANTS, HEAD, LOOK, automatic, execute, show
+
+LIBRARIES = "ALTER SYSTEM SET session_preload_libraries = 'auto_explain', 'pg_stat_statements'"
+MISSPELT = "auto_explain,pg_stat_statement"
+
+
+def sessions_start(cluster):
+    cluster.target.connect().close()
+    return True
+
+
+def test_a_list_is_sent_as_a_list_and_comes_back_as_one(given, workspace, tmp_path):
+    execute(given, LIBRARIES, "ALTER SYSTEM SET search_path = '$user', 'public'", "SELECT pg_reload_conf()")
+    before = automatic(given).read_bytes()
+    settings = {
+        "session_preload_libraries": "pg_stat_statements,\tauto_explain",
+        "search_path": 'pg_catalog, "Tricky, name"',
+        "temp_tablespaces": "",
+        "synchronous_standby_names": "",
+        "DateStyle": "ISO, YMD",
+    }
+    arm = checked(spec_of(dsn_of(given), settings), workspace)
+
+    def inside(target):
+        return show(*settings)(target), automatic(given).read_text()
+
+    shown, written = served(arm, tmp_path, inside)
+    assert shown == ["pg_stat_statements, auto_explain", 'pg_catalog, "Tricky, name"', '""', "", "ISO, YMD"]
+    assert written == (
+        f"{HEAD}session_preload_libraries = 'pg_stat_statements, auto_explain'\n"
+        "search_path = 'pg_catalog, \"Tricky, name\"'\n"
+        "temp_tablespaces = '\"\"'\n"
+        "synchronous_standby_names = ''\n"
+        "DateStyle = 'ISO, YMD'\n"
+    )
+    assert automatic(given).read_bytes() == before
+    assert sessions_start(given)
+
+
+def test_no_library_is_no_line(given, workspace, tmp_path):
+    execute(given, LIBRARIES, "ALTER SYSTEM SET jit = off", "SELECT pg_reload_conf()")
+    before = automatic(given).read_bytes()
+    arm = checked(spec_of(dsn_of(given), {"session_preload_libraries": ""}), workspace)
+    assert served(arm, tmp_path, show("session_preload_libraries")) == [""]
+    assert automatic(given).read_bytes() == before
+    with (given.data_directory / "postgresql.conf").open("a") as configuration:
+        configuration.write("session_preload_libraries = 'auto_explain'\n")
+    with pytest.raises(
+        StudyError, match=r"session_preload_libraries cannot be empty by ALTER SYSTEM while /.* sets it"
+    ):
+        checked(spec_of(dsn_of(given), {"session_preload_libraries": ""}), workspace)
+
+
+def test_a_misspelt_library_is_found_in_a_session_of_its_own(given, workspace):
+    before = automatic(given).read_bytes()
+    with pytest.raises(StudyError, match=r'could not access file "pg_stat_statement": .*; correct them'):
+        checked(spec_of(dsn_of(given), {"session_preload_libraries": MISSPELT}), workspace)
+    assert automatic(given).read_bytes() == before
+
+
+def test_what_cannot_be_tried_before_is_taken_back_by_the_session_that_made_it(given, workspace, tmp_path):
+    execute(given, *GRANTS, *LOOK, LIBRARIES, "SELECT pg_reload_conf()")
+    execute(given, "GRANT ALTER SYSTEM ON PARAMETER session_preload_libraries TO bob")
+    before = automatic(given).read_bytes()
+    arm = checked(spec_of(dsn_of(given, user="bob"), {"session_preload_libraries": MISSPELT}), workspace)
+    with pytest.raises(ArmError, match=r'no session of .* can start: could not access file "pg_stat_statement"'):
+        served(arm, tmp_path)
+    assert automatic(given).read_bytes() == before
+    assert sessions_start(given)
+    assert list(workspace.root.glob("given-settings-*")) == []
+
+
+def test_a_text_that_is_no_list_is_refused(given, workspace):
+    with pytest.raises(StudyError, match=r"search_path = 'a,,b' is no list of names with commas"):
+        checked(spec_of(dsn_of(given), {"search_path": "a,,b"}), workspace)
+
+
+def test_settings_are_put_back_where_their_session_is_lost(given, workspace, tmp_path):
+    execute(given, LIBRARIES, "SELECT pg_reload_conf()")
+    before = automatic(given).read_bytes()
+    arm = checked(spec_of(dsn_of(given), {"session_preload_libraries": "auto_explain"}), workspace)
+    others = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datid IS NOT NULL"
+    )
+
+    def lock(target):
+        with target.connect() as session:
+            session.execute("ALTER SYSTEM SET session_preload_libraries = 'auto_explain', 'absent'")
+            session.execute("SELECT pg_reload_conf()")
+            wait_until_locked(given)
+            session.execute(f"{others} AND application_name = 'pgtrial lab'".encode())
+            session.execute("ALTER SYSTEM SET session_preload_libraries = 'auto_explain'")
+
+    # no plain session can start, though the file is right again: the server has not loaded that
+    served(arm, tmp_path, lock)
+    assert automatic(given).read_bytes() == before
+    assert sessions_start(given)
+
+
+def locked(cluster, run, user="postgres"):
+    """What a lab leaves that was killed between ALTER SYSTEM and the look at a new session."""
+    execute(cluster, LIBRARIES, "SELECT pg_reload_conf()")
+    before = automatic(cluster).read_bytes()
+    with cluster.target.connect() as session:
+        target = Target(str(cluster.socket_directory), cluster.port, user, "postgres")
+        former, written = "auto_explain, pg_stat_statements", "auto_explain, pg_stat_statement"
+        record = SettingsRecord(
+            "A",
+            target,
+            {"session_preload_libraries": former},
+            {"session_preload_libraries": written},
+            ["session_preload_libraries"],
+        )
+        record.write_down(run)
+        session.execute("ALTER SYSTEM SET session_preload_libraries = 'auto_explain', 'pg_stat_statement'")
+        session.execute("SELECT pg_reload_conf()")
+    return before
+
+
+def wait_until_locked(cluster):
+    while True:
+        try:
+            cluster.target.connect().close()
+        except psycopg.OperationalError:
+            return
+
+
+def test_cleaning_gets_into_a_locked_server(given, tmp_path):
+    before = locked(given, tmp_path)
+    wait_until_locked(given)
+    assert undo(tmp_path) == []
+    assert automatic(given).read_bytes() == before
+    assert sessions_start(given)
+    assert pending(tmp_path) == []
+
+
+def test_cleaning_gets_in_as_the_superuser_that_is_named(given, tmp_path, monkeypatch):
+    execute(given, *GRANTS, *LOOK, "GRANT ALTER SYSTEM ON PARAMETER session_preload_libraries TO bob")
+    before = locked(given, tmp_path, "bob")
+    wait_until_locked(given)
+    [sentence] = undo(tmp_path)
+    assert "settings session_preload_libraries of bob@" in sentence
+    assert "PGUSER naming a superuser if new sessions cannot start" in sentence
+    assert pending(tmp_path) != []
+    monkeypatch.setenv("PGUSER", "postgres")
+    assert undo(tmp_path) == []
+    assert automatic(given).read_bytes() == before
+    assert sessions_start(given)
+
+
+def test_a_record_that_is_none_is_named(tmp_path):
+    record = tmp_path / "given-settings-41.json"
+    record.write_text('{"arm": "A"}')
+    assert pending(tmp_path) == [f"{record} is no record of settings that this pgtrial knows"]
+    [sentence] = undo(tmp_path)
+    assert sentence.startswith(f"{record} is no record")
+    assert record.exists()
