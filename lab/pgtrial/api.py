@@ -132,14 +132,40 @@ class Plots:
 
 
 def _one_below_another(charts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One chart of several; what only a whole chart may have goes up to it."""
+    """One chart of several; what only a whole chart may have goes up to it: datasets, and what the reader chooses."""
     datasets: dict[str, Any] = {}
+    chosen: dict[str, dict[str, Any]] = {}
     parts = []
     for place, chart in enumerate(charts):
-        renamed = json.loads(json.dumps(chart).replace('"rows', f'"chart{place}-rows'))
-        datasets |= renamed.pop("datasets")
-        parts.append({key: value for key, value in renamed.items() if key not in ("$schema", "autosize")})
-    return {"vconcat": parts, "datasets": datasets}
+        names = {name: f"chart{place}-{name}" for name in chart["datasets"]}
+        datasets |= {names[name]: rows for name, rows in chart["datasets"].items()}
+        for param in chart.get("params", ()):
+            known = chosen.setdefault(param["name"], param)
+            if len(_options(param)) > len(_options(known)):
+                chosen[param["name"]] = param
+        whole = ("$schema", "autosize", "datasets", "params")
+        parts.append(_with_data({key: value for key, value in chart.items() if key not in whole}, names))
+    return {"vconcat": parts, "datasets": datasets, "params": list(chosen.values())}
+
+
+def _options(param: dict[str, Any]) -> list[Any]:
+    """What the reader can choose of a parameter."""
+    bind = param.get("bind")
+    return bind.get("options", []) if isinstance(bind, dict) else []
+
+
+def _with_data(spec: Any, names: dict[str, str]) -> Any:
+    """A specification whose named data have other names."""
+    if isinstance(spec, list):
+        return [_with_data(part, names) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    return {
+        key: {**value, "name": names[value["name"]]}
+        if key == "data" and isinstance(value, dict) and value.get("name") in names
+        else _with_data(value, names)
+        for key, value in spec.items()
+    }
 
 
 def _with_colours(spec: dict[str, Any]) -> dict[str, Any]:

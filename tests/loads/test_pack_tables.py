@@ -96,3 +96,24 @@ def test_rows_come_from_a_file_of_the_pack(database, tables):
     copied.make(database, silent)
     with database.connect() as session:
         assert value(session, "SELECT sum(value) FROM counters") == 15
+
+
+def test_bodies_in_standard_sql_and_rules_of_two_commands_are_one_statement_each(database, tables):
+    made = (
+        "\ufeffCREATE FUNCTION twice(n int) RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT 1; SELECT 2 * n; END;\n"
+        "CREATE TABLE log (id int);\n"
+        "CREATE RULE noted AS ON DELETE TO counters DO ALSO "
+        "(INSERT INTO log VALUES (1); INSERT INTO log VALUES (2));\n"
+        "INSERT INTO counters SELECT i, 0 FROM generate_series(1, 10) i;\n"
+    )
+    tables(1, data_sql=made).make(database, silent)
+    with database.connect() as session:
+        assert value(session, "SELECT twice(4)") == 8
+        session.execute("DELETE FROM counters WHERE id = 1")
+        assert value(session, "SELECT count(*) FROM log") == 2
+
+
+def test_rows_that_follow_a_copy_are_said_to_belong_into_a_file(database, tables):
+    piped = tables(1, data_sql="SELECT 1;\nCOPY counters (id, value) FROM stdin;\n1\t7\n\\.\n")
+    with pytest.raises(StudyError, match=r"data\.sql, line 2: a pack has the rows of a COPY in a file of their own"):
+        piped.make(database, silent)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.loads.data import restored_dump
 from pgtrial.loads.data.restored_dump import RestoredDump
 from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
@@ -100,3 +101,39 @@ def test_what_a_dump_takes_is_estimated_from_its_bytes(tmp_path):
     assert (plain.mb, archive.mb) == (1500, 6000)
     moved = shutil.copy(tmp_path / "plain.sql", tmp_path / "moved.sql")
     assert dump_of(Path(moved)) == dump_of(tmp_path / "plain.sql"), "a template depends on the digest alone"
+
+
+IN_STANDARD_SQL = """
+CREATE TABLE item (id int, name text);
+CREATE FUNCTION twice(n int) RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT 1; SELECT 2 * n; END;
+CREATE RULE noted AS ON DELETE TO item DO ALSO (INSERT INTO item VALUES (7, 'x'); INSERT INTO item VALUES (8, 'y'));
+CREATE FUNCTION doc() RETURNS text LANGUAGE plpgsql AS $é$ BEGIN RETURN '
+COPY item FROM stdin;
+\\connect elsewhere
+'; END $é$;
+"""
+
+
+@pytest.mark.parametrize("inserts", [[], ["--inserts"]])
+def test_a_plain_dump_is_split_as_psql_splits_it(clusters, tmp_path, monkeypatch, inserts):
+    """Bodies in standard SQL, rules of two commands, lines of texts that look like psql's own, a byte order mark."""
+    monkeypatch.setattr(restored_dump, "_TOGETHER", 100)
+    target = clusters(18).target
+    assert target.programs is not None
+    source, copy = in_database(target, "dumped"), in_database(target, "restored")
+    with source.connect() as connection:
+        connection.execute(IN_STANDARD_SQL)
+        connection.execute(
+            "INSERT INTO item SELECT i, E'a\nCOPY item FROM stdin;\n\\\\connect b\n;' FROM generate_series(1, 5) i"
+        )
+        expected = connection.execute("SELECT id, name, doc() FROM item ORDER BY id").fetchall()
+    path = tmp_path / "shop.sql"
+    command = [target.programs / "pg_dump", f"--file={path}", "--no-owner", "--no-privileges", *inserts]
+    subprocess.run(command, env=environment(source.environment()), check=True)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    dump_of(path).make(copy, lambda line: None)
+    with copy.connect() as connection:
+        assert connection.execute("SELECT id, name, doc() FROM item ORDER BY id").fetchall() == expected
+        assert connection.execute("SELECT twice(4)").fetchone() == (8,)
+        connection.execute("DELETE FROM item WHERE id = 1")
+        assert connection.execute("SELECT count(*) FROM item WHERE id IN (7, 8)").fetchone() == (2,)

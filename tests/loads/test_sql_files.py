@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pgtrial.loads.sql_files import names_in, statements
+from pgtrial.loads.sql_files import Statement, names_in, statements
+from pgtrial.loads.sql_scanner import Scanner
 
 VALUES = {"scale": "3", "mix": "it's"}
 
@@ -23,12 +26,47 @@ ONE = {
     "a body with a tag": "DO $x$ SELECT $$;$$; $x$",
     "an unknown name": "SELECT :other",
     "a text without its end": "SELECT 'a;:scale",
+    "a body with a tag of other letters": "DO $é$ BEGIN PERFORM 1; END $é$",
+    "a body in standard SQL": "CREATE FUNCTION f() RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT 1; SELECT 2; END",
+    "a body with CASE": (
+        "create or replace procedure p(a int) begin atomic select case when a > 1 then (select 1) else 2 end; "
+        "SELECT 3; END"
+    ),
+    "a rule with two commands": "CREATE RULE r AS ON INSERT TO t DO ALSO (INSERT INTO u VALUES (1); DELETE FROM v)",
+    "a name with dollars": "SELECT a$$b, c$d$ FROM t",
 }
 
 
 @pytest.mark.parametrize("text", ONE.values(), ids=ONE.keys())
 def test_what_belongs_to_one_statement_stays_as_it_is(text):
     assert texts(f"{text};" if not text.endswith("'a;:scale") else text) == [text]
+
+
+def test_begin_and_end_count_in_bodies_of_functions_only():
+    assert texts("BEGIN; SELECT 1; END; CREATE TABLE begin_atomic (x int); SELECT ')'; SELECT 2;") == [
+        "BEGIN", "SELECT 1", "END", "CREATE TABLE begin_atomic (x int)", "SELECT ')'", "SELECT 2",
+    ]  # fmt: skip
+
+
+def test_a_byte_order_mark_is_none_of_the_text():
+    assert statements("\ufeffSELECT 1;", {}) == [Statement("SELECT 1", 1)]
+
+
+PIECES = st.sampled_from(
+    ["SELECT 1", ";", "\n", " ", "(", ")", "'", '"', "$$", "$a$", "$é$", "--", "/*", "*/", "E'", "\\", "BEGIN ATOMIC ",
+     "END", "CASE ", "CREATE FUNCTION f() ", "CREATE OR REPLACE PROCEDURE p() ", "x", "a$b"]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=30).map("".join))
+def test_in_lines_a_text_is_read_as_in_one_piece(text):
+    whole, by_line = Scanner(), Scanner()
+    ends = [token.end for token in whole.tokens(text) if token.kind == "end"]
+    found, place = [], 0
+    for line in text.splitlines(keepends=True):
+        found += [place + token.end for token in by_line.tokens(line) if token.kind == "end"]
+        place += len(line)
+    assert (found, by_line.between) == (ends, whole.between)
 
 
 def test_statements_end_with_semicolons_and_empty_ones_are_none():

@@ -222,6 +222,12 @@ def hostile(path: Path) -> StudyDirectory:
     return write_study(path, plan, trials, Audit(findings=[]), "<script>alert(3)</script> & `code`?")
 
 
+def named_as_data(path: Path) -> StudyDirectory:
+    """Arms that are called as the data of charts is, at two load points."""
+    plan = make_plan(("rows0", "rows of b"), points=POINTS[:2], blocks=8)
+    return write_study(path, plan, run(plan, noisy({})), Audit(findings=[]), "Which rows?")
+
+
 def failing(path: Path) -> StudyDirectory:
     plan = make_plan(blocks=12)
     tps = noisy({"off": 1.3})
@@ -369,6 +375,7 @@ _MAKERS = {
     "hosted": hosted,
     "withheld": withheld,
     "hostile": hostile,
+    "named_as_data": named_as_data,
     "failing": failing,
     "disturbed": disturbed,
     "interleaved": interleaved,

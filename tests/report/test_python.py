@@ -113,6 +113,19 @@ def test_a_chart_is_written_in_the_form_of_its_ending(demo, tmp_path, ending, st
         demo.plot.tps().save(tmp_path / "tps.gif")
 
 
+@pytest.mark.parametrize("kind", ["tps", "difference", "latency", "timeline", "blocks"])
+def test_charts_of_several_load_points_are_drawn_one_below_another(studies, tmp_path, kind):
+    """The reader's choice of a block is there once, and values that look like names of data stay as they are."""
+    study = pgtrial.open(studies("named_as_data").path)
+    chart = getattr(study.plot, kind)()
+    chart.save(tmp_path / "chart.svg")
+    drawn = (tmp_path / "chart.svg").read_text()
+    assert "rows of b" in drawn
+    assert re.findall(r"chart\d-rows", drawn) == []
+    rows = [row for rows in chart.to_dict().get("datasets", {}).values() for row in rows]
+    assert {row["arm"] for row in rows if "arm" in row} <= set(study.arms)
+
+
 def test_a_chart_of_what_was_not_measured_is_refused(studies):
     with pytest.raises(StudyError, match="has nothing for the chart 'costs' yet"):
         pgtrial.open(studies("empty").path).plot.costs()

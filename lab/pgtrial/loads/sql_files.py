@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 
+from pgtrial.loads.sql_scanner import BYTE_ORDER_MARK, Scanner
 from pgtrial.loads.target import Session
 from pgtrial.model.errors import StudyError, TrialError
 from pgtrial.model.units import shortened
@@ -20,18 +21,8 @@ _GONE = "57P"
 _SHOWN = 60
 """Characters of a statement in a message."""
 
-_TOKEN = re.compile(
-    r"""(?P<comment>--[^\n]*|/\*)
-      | (?P<quoted>\b[eE]'(?:[^'\\]|\\.|'')*(?:'|\Z) | '(?:[^']|'')*(?:'|\Z) | "(?:[^"]|"")*(?:"|\Z))
-      | (?P<dollar>(?<![\w$])\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z))
-      | (?P<cast>::)
-      | :(?P<literal>')(?P<named>[A-Za-z_]\w*)' | :(?P<name>[A-Za-z_]\w*)
-      | (?P<end>;)""",
-    re.VERBOSE | re.DOTALL,
-)
-_BLOCK_COMMENT = re.compile(r"/\*|\*/")
-
 _COPY = re.compile(r"(COPY\s.+?\sFROM\s+)'([^']+)'(.*)\Z", re.IGNORECASE | re.DOTALL)
+_COPY_STDIN = re.compile(r"COPY\s.+?\sFROM\s+STDIN\b", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -47,25 +38,25 @@ def statements(text: str, variables: Mapping[str, str]) -> list[Statement]:
 
     Other names after a colon stay as they are, as do those in quoted texts, comments and bodies of functions ($$).
     """
+    text = text.removeprefix(BYTE_ORDER_MARK)
     found: list[Statement] = []
     parts: list[str] = []
     begin = place = 0
-    while (token := _TOKEN.search(text, place)) is not None:
-        parts.append(text[place : token.start()])
-        place = token.end()
-        name = token["name"] or token["named"]
-        if token["comment"]:
-            place = _after_comment(text, token.start()) if token["comment"] == "/*" else place
+    for token in Scanner().tokens(text):
+        parts.append(text[place : token.start])
+        place = token.end
+        if token.kind == "comment":
             parts.append(" ")
             if not "".join(parts).strip():
                 parts, begin = [], place
-        elif token["end"]:
+        elif token.kind == "end":
             found += _statement(parts, text, begin)
             parts, begin = [], place
-        elif name in variables:
-            parts.append(sql.Literal(variables[name]).as_string() if token["literal"] else variables[name])
+        elif token.name in variables:
+            value = variables[token.name]
+            parts.append(sql.Literal(value).as_string() if token.kind == "literal" else value)
         else:
-            parts.append(token[0])
+            parts.append(text[token.start : token.end])
     parts.append(text[place:])
     return [*found, *_statement(parts, text, begin)]
 
@@ -79,17 +70,7 @@ def _statement(parts: list[str], text: str, begin: int) -> list[Statement]:
 
 def names_in(text: str) -> set[str]:
     """The names of variables that a file may have filled in."""
-    return {name for token in _TOKEN.finditer(text) if (name := token["name"] or token["named"])}
-
-
-def _after_comment(text: str, place: int) -> int:
-    """The place after a block comment; those of PostgreSQL may hold others."""
-    depth = 0
-    for mark in _BLOCK_COMMENT.finditer(text, place):
-        depth += 1 if mark[0] == "/*" else -1
-        if depth == 0:
-            return mark.end()
-    return len(text)
+    return {token.name for token in Scanner().tokens(text) if token.name}
 
 
 @dataclass(frozen=True)
@@ -121,6 +102,11 @@ class SqlFiles:
     def _run(self, session: Session, file: str, statement: Statement) -> list[tuple[object, ...]]:
         """Run one statement; the rows that it returns."""
         try:
+            if _COPY_STDIN.match(statement.text):
+                raise StudyError(
+                    f"the pack {self.pack}: {file}, line {statement.line}: a pack has the rows of a COPY in a file of "
+                    "their own; put them in its folder as rows.csv or rows.tsv, and write COPY ... FROM 'rows.csv'"
+                )
             copied = _COPY.match(statement.text)
             if copied is not None:
                 self._copy(session, file, statement, copied)

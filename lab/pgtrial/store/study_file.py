@@ -142,7 +142,7 @@ def _bundled_text(name: str) -> str:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise StudyError(f"{path} is not a text file in UTF-8; a study is a TOML file") from None
     except IsADirectoryError:

@@ -13,6 +13,7 @@ import psycopg
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
 from pgtrial.loads.process import finished
+from pgtrial.loads.sql_scanner import BYTE_ORDER_MARK, Scanner
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import ArmError, one_line
 from pgtrial.model.records.plan import LoadPoint
@@ -24,6 +25,8 @@ _GROWTH: dict[DumpKind, float] = {"plain": 1.5, "archive": 6.0}
 
 _COPY = re.compile(rb"COPY\s.+\sFROM\s+stdin;\s*\Z", re.IGNORECASE)
 _END = rb"\."
+_TOGETHER = 1 << 20
+"""Bytes of statements that are sent together, or a longer statement: a dump with --inserts has all its rows in them."""
 _RESTRICTS = re.compile(rb"\\(un)?restrict\s")
 _CONNECTS = re.compile(rb"\\c(onnect)?\s")
 
@@ -101,21 +104,35 @@ def _restore(path: Path, server: Target) -> None:
 
 
 def _run(path: Path, server: Target) -> None:
-    """Run a plain dump without psql, which not every installation has: the statements up to a COPY together."""
+    """Run a plain dump without psql, which not every installation has: some statements together, the rows of a COPY."""
+    scanner = Scanner()
     with path.open("rb") as file, server.connect() as connection:
         lines = enumerate(file, 1)
         statements: list[bytes] = []
+        size = 0
         first = 1
         for number, line in lines:
-            if _CONNECTS.match(line):
+            if number == 1:
+                line = line.removeprefix(BYTE_ORDER_MARK.encode())  # noqa: PLW2901
+            # of psql's own lines none stands within a statement: there they are text
+            between = scanner.between
+            if between and _CONNECTS.match(line):
                 raise ArmError(f"{path}, line {number}: it changes the database; make the dump without --create")
-            if _COPY.fullmatch(line):
+            if between and _COPY.fullmatch(line):
                 _execute(connection, statements, path, first)
                 first = _copy(connection, line, lines, path, number) + 1
-                statements.clear()
-            else:
-                # the lines of psql are kept as empty ones, so that they count
-                statements.append(b"\n" if _RESTRICTS.match(line) else line)
+                statements, size = [], 0
+                continue
+            if between and _RESTRICTS.match(line):
+                line = b"\n"  # noqa: PLW2901 - it counts as a line
+            # what ends quotes and statements is ASCII in every encoding that a server can have
+            for _ in scanner.tokens(line.decode("latin-1")):
+                pass
+            statements.append(line)
+            size += len(line)
+            if size > _TOGETHER and scanner.between:
+                _execute(connection, statements, path, first)
+                statements, size, first = [], 0, number + 1
         _execute(connection, statements, path, first)
 
 

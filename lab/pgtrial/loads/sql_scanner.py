@@ -1,0 +1,155 @@
+"""Where statements of SQL end, by the rules of psql (psqlscan.l): quotes, comments, parentheses and BEGIN ATOMIC.
+
+A semicolon ends no statement within parentheses (`CREATE RULE ... DO (a; b)`) and within the body of a function or
+procedure in standard SQL (`BEGIN ATOMIC ... END`). The text may come in pieces, as lines of a large file do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+BYTE_ORDER_MARK = "\ufeff"
+
+_LETTER = r"[A-Za-z_\x80-\U0010ffff]"
+_WORD = rf"{_LETTER}[\w$\x80-\U0010ffff]*"
+
+_TOKEN = re.compile(
+    rf"""(?P<line_comment>--[^\r\n]*)
+      | (?P<comment>/\*)
+      | (?P<escapes>\b[eE]')
+      | (?P<quote>'|")
+      | (?P<dollar>\$(?:{_LETTER}[\w\x80-\U0010ffff]*)?\$)
+      | (?P<cast>::)
+      | :'(?P<literal>[A-Za-z_]\w*)' | :(?P<name>[A-Za-z_]\w*)
+      | (?P<word>{_WORD}|[0-9][\w$\x80-\U0010ffff]*)
+      | (?P<open>\() | (?P<close>\)) | (?P<end>;)""",
+    re.VERBOSE,
+)
+_ENDS = {
+    "comment": re.compile(r"/\*|\*/"),
+    "escapes": re.compile(r"\\.|''|'", re.DOTALL),
+    "'": re.compile(r"''|'"),
+    '"': re.compile(r'""|"'),
+}
+
+Kind = Literal["comment", "quoted", "literal", "name", "end", "other"]
+
+
+@dataclass(frozen=True)
+class Token:
+    """A part of a text. A comment or quoted text that began in an earlier piece, or ends in a later one, is one too.
+
+    `name` is that of a variable: `:name`, or `:'name'` of the kind `literal`.
+    """
+
+    kind: Kind
+    start: int
+    end: int
+    name: str = ""
+
+
+class Scanner:
+    """Reads pieces of a text one after the other."""
+
+    def __init__(self) -> None:
+        self._inside: str | None = None
+        """What ends the comment or quoted text that a piece left open."""
+        self._comments = 0
+        """Block comments that are open; they nest."""
+        self._dollar = ""
+        self._begin()
+
+    def _begin(self) -> None:
+        """A new statement."""
+        self.under_way = False
+        """Whether a statement has begun: anything but white space and comments."""
+        self._parentheses = 0
+        self._bodies = 0
+        """BEGIN and CASE that are open in the body of a function."""
+        self._words: list[str] = []
+        """The first words of the statement, in small letters."""
+
+    @property
+    def between(self) -> bool:
+        """Whether what comes next begins a statement."""
+        return not self.under_way and self._inside is None
+
+    def tokens(self, text: str) -> Iterator[Token]:
+        """The tokens of the next piece; what is not told belongs to the statement as it is."""
+        place = 0
+        if self._inside is not None:
+            kind: Kind = "comment" if self._inside == "comment" else "quoted"
+            place = self._close(text, 0)
+            yield Token(kind, 0, place)
+        while (found := _TOKEN.search(text, place)) is not None:
+            if text[place : found.start()].strip():
+                self.under_way = True
+            place = found.end()
+            token = self._token(found)
+            if self._inside is not None:
+                place = self._close(text, place)
+                token = Token(token.kind, token.start, place)
+            yield token
+        if text[place:].strip():
+            self.under_way = True
+
+    def _token(self, found: re.Match[str]) -> Token:
+        """One token; of a block comment or a quoted text it is the opening, behind which `_inside` is set."""
+        start, end = found.span()
+        group = found.lastgroup or ""
+        if group in ("line_comment", "comment"):
+            if group == "comment":
+                self._inside, self._comments = "comment", 1
+            return Token("comment", start, end)
+        self.under_way = True
+        match group:
+            case "escapes" | "quote" | "dollar":
+                self._inside = found[0] if group == "quote" else group
+                self._dollar = found[0]
+                return Token("quoted", start, end)
+            case "literal" | "name":
+                return Token("literal" if group == "literal" else "name", start, end, found[group])
+            case "end" if not self._parentheses and not self._bodies:
+                self._begin()
+                return Token("end", start, end)
+            case "word":
+                self._word(found[0].lower())
+            case "open":
+                self._parentheses += 1
+            case "close":
+                self._parentheses = max(0, self._parentheses - 1)
+        return Token("other", start, end)
+
+    def _word(self, word: str) -> None:
+        self._words = [*self._words, word][:4]
+        if self._parentheses or not _creates_routine(self._words):
+            return
+        if word == "begin" or (word == "case" and self._bodies):
+            self._bodies += 1
+        elif word == "end" and self._bodies:
+            self._bodies -= 1
+
+    def _close(self, text: str, place: int) -> int:
+        """The place behind what is open, or the end of the piece, which leaves it open."""
+        if self._inside == "dollar":
+            at = text.find(self._dollar, place)
+            if at < 0:
+                return len(text)
+            self._inside = None
+            return at + len(self._dollar)
+        for mark in _ENDS[self._inside or ""].finditer(text, place):
+            if self._inside == "comment":
+                self._comments += 1 if mark[0] == "/*" else -1
+            if (self._inside == "comment" and not self._comments) or mark[0] in ("'", '"'):
+                self._inside = None
+                return mark.end()
+        return len(text)
+
+
+def _creates_routine(words: list[str]) -> bool:
+    """Whether a statement that begins so is CREATE [OR REPLACE] FUNCTION or PROCEDURE."""
+    rest = words[3:] if words[1:3] == ["or", "replace"] else words[1:]
+    return words[:1] == ["create"] and rest[:1] in (["function"], ["procedure"])
