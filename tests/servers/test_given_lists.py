@@ -121,6 +121,7 @@ def locked(cluster, run, user="postgres"):
             {"session_preload_libraries": former},
             {"session_preload_libraries": written},
             ["session_preload_libraries"],
+            {"pid": "0", "start": "0"},
         )
         record.write_down(run)
         session.execute("ALTER SYSTEM SET session_preload_libraries = 'auto_explain', 'pg_stat_statement'")

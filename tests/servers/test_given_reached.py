@@ -16,7 +16,7 @@ def test_the_password_comes_from_the_environment_and_stays_out_of_everything_wri
     arm = checked(spec_of(f"{guarded}?sslpassword=battery"), workspace)
     target = arm.targets[0]
     assert target.environment()["PGPASSWORD"] == PASSWORD
-    entry = SettingsRecord("A", target, {"work_mem": None}, {"work_mem": "8MB"}, []).write_down(workspace.root)
+    entry = SettingsRecord("A", target, {"work_mem": None}, {"work_mem": "8MB"}, [], {}).write_down(workspace.root)
     assert "battery" not in entry.read_text() + repr(target)
     entry.unlink()
     written = repr(target) + repr(arm.__dict__) + target.label

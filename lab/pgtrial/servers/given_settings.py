@@ -34,7 +34,7 @@ from pgtrial.servers.session_values import (
     unequal_values,
 )
 from pgtrial.servers.setting_values import LIBRARIES, elements, is_list
-from pgtrial.servers.settings_record import SettingsRecord, put_back, reload, way_in, write
+from pgtrial.servers.settings_record import SettingsRecord, maker, put_back, reload, way_in, write
 
 _SETTLE_S = 5.0
 """How long a new session may have a value of before the last reload: another reload was under way then."""
@@ -192,7 +192,7 @@ class GivenSettings:
             written[row.name if file is None else file.spelling(row.name)] = self._text(session, row, emptied)
         former = {name: None if file is None else file.text(name) for name in written}
         order = None if file is None else [line.name for line in file.lines]
-        return SettingsRecord(self.arm, self.target, former, written, order)
+        return SettingsRecord(self.arm, self.target, former, written, order, maker(session))
 
     def _check_absent(self, session: Session, row: SessionValue) -> None:
         """Without a look at the files only a value from elsewhere proves that postgresql.auto.conf has none."""

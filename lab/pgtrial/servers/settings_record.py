@@ -26,6 +26,12 @@ from pgtrial.servers.setting_values import LIBRARIES
 _PREFIX = "given-settings-"
 _RELOAD_TIMEOUT_S = 60.0
 _POLL_S = 0.02
+_GONE_S = 5.0
+"""How long the session of a killed lab is waited for, which may yet execute what it was sent."""
+_SESSION = """SELECT pid::text AS pid, extract(epoch FROM backend_start)::text AS start FROM pg_stat_activity
+    WHERE pid = pg_backend_pid()"""
+_STILL_THERE = """SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND pid::text = %s
+    AND extract(epoch FROM backend_start)::text = %s"""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,8 @@ class SettingsRecord:
     """By setting the text that the study writes; None: the study removes the line."""
     order: Sequence[str] | None
     """The names in the file before; None: the role may not read the file, and then there was no line of `former`."""
+    maker: Mapping[str, str]
+    """The session that makes the changes: its `pid` and `start`."""
 
     @property
     def what(self) -> str:
@@ -59,6 +67,7 @@ class SettingsRecord:
             "former": dict(self.former),
             "written": dict(self.written),
             "order": None if self.order is None else list(self.order),
+            "maker": dict(self.maker),
         }
         LOCAL.write_text(path, json.dumps(content), mode=0o600, durable=True)
         return path
@@ -69,7 +78,9 @@ class SettingsRecord:
         try:
             content = json.loads(path.read_text())
             target = Target(**content["target"], password=os.environ.get("PGPASSWORD"), extra=content["extra"])
-            return cls(content["arm"], target, content["former"], content["written"], content["order"])
+            return cls(
+                content["arm"], target, content["former"], content["written"], content["order"], content["maker"]
+            )
         except (OSError, ValueError, KeyError, TypeError):
             raise ArmError(f"{path} is no record of settings that this pgtrial knows") from None
 
@@ -113,6 +124,7 @@ def put_back(session: Session, record: SettingsRecord) -> list[str]:
     Raises psycopg.Error, and ArmError when the file or the server does not follow.
     """
     left = []
+    _wait_until_gone(session, record)
     file = read_auto_conf(session)
     for name, former in record.former.items():
         present = former if file is None else file.text(name)
@@ -126,6 +138,13 @@ def put_back(session: Session, record: SettingsRecord) -> list[str]:
         _put_in_order(session, record.order)
     reload(session)
     return left
+
+
+def maker(session: Session) -> dict[str, str]:
+    """What a record says of the session that makes the changes. Raises psycopg.Error."""
+    row = session.execute(_SESSION).fetchone()
+    assert row is not None, "a session sees itself"
+    return {"pid": row[0], "start": row[1]}
 
 
 def way_in(record: SettingsRecord, connect: Callable[[], Session]) -> Session:
@@ -161,6 +180,16 @@ def reload(session: Session) -> None:
     while value(session, "SELECT pg_conf_load_time()") == loaded:
         if time.monotonic() > deadline:
             raise ArmError("the server did not reload its settings; see its log")
+        time.sleep(_POLL_S)
+
+
+def _wait_until_gone(session: Session, record: SettingsRecord) -> None:
+    """Wait for the session that made the changes to end, unless it is this one.
+
+    It ends when it notices that the lab is gone. One whose network is cut notices that late and has nothing to do.
+    """
+    deadline = time.monotonic() + _GONE_S
+    while value(session, _STILL_THERE, record.maker["pid"], record.maker["start"]) and time.monotonic() < deadline:
         time.sleep(_POLL_S)
 
 
