@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tests.conftest import public_directory
 
-from bench.reliability import clocks, crowds, disks, fuzz, hostile, kills, machines, orders
+from bench.reliability import clocks, crowds, disks, fuzz, given_servers, hostile, kills, machines, orders
 from bench.reliability.kind import Campaign, Kind, Missing
 from bench.reliability.page import PAGE, read, write
 from pgtrial.model.units import format_duration
@@ -29,6 +29,7 @@ KINDS: tuple[Kind, ...] = (
     fuzz.KIND,
     kills.KIND,
     machines.KIND,
+    given_servers.KIND,
     orders.KIND,
     crowds.KIND,
     hostile.KIND,
@@ -69,7 +70,12 @@ def _arguments() -> argparse.Namespace:
     names = [kind.name for kind in KINDS]
     parser = argparse.ArgumentParser(prog="bench.reliability", description=__doc__)
     parser.add_argument("--only", help=f"kinds of attack, by commas: {', '.join(names)}")
-    parser.add_argument("--kills", type=int, default=200, help="processes and machines that are killed (default: 200)")
+    parser.add_argument(
+        "--kills",
+        type=int,
+        default=200,
+        help="processes and machines that are killed, and a quarter as many labs with given servers (default: 200)",
+    )
     parser.add_argument(
         "--minutes",
         type=float,

@@ -8,7 +8,7 @@ import pytest
 
 from pgtrial.conduct.run_study import run_study
 from pgtrial.evidence.audit import audit_trials
-from pgtrial.model.errors import ArmError
+from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import FAST, each_once, measuring, once, small_study
 from tests.conftest import require_engine
@@ -61,6 +61,53 @@ def test_a_server_with_settings_of_the_study_that_goes_in_mid_trial_fails_it_onc
     assert each_once(study)
     assert [trial.status for trial in study.trials()] == ["failed", "completed"]
     assert "work_mem" not in automatic.read_text()
+
+
+def test_a_study_whose_setting_cannot_take_effect_stops_before_it_changes_anything(start_cluster, tmp_path):
+    cluster = start_cluster(settings=FAST)
+    automatic = cluster.data_directory / "postgresql.auto.conf"
+    with cluster.target.connect() as connection:
+        connection.execute("ALTER SYSTEM SET work_mem = '3MB'")
+        connection.execute("SELECT pg_reload_conf()")
+        connection.execute("CREATE ROLE bench SUPERUSER LOGIN")
+        connection.execute("ALTER ROLE bench SET work_mem = '5MB'")
+    before = automatic.read_bytes()
+    dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user=bench"
+    arms = {name: {"dsn": dsn, "settings": {"work_mem": size}} for name, size in [("a", "8MB"), ("b", "16MB")]}
+    load = {"share_server": False}
+    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}}, load=load)
+    with pytest.raises(
+        StudyError, match=r"arms.a: work_mem of ALTER SYSTEM cannot take effect.*ALTER ROLE bench RESET"
+    ):
+        run_study(study, lambda event: None)
+    assert study.trials() == []
+    assert automatic.read_bytes() == before
+    with cluster.target.connect() as connection:
+        assert connection.execute("SELECT to_regclass('pgbench_accounts')").fetchone() == (None,)
+
+
+def test_a_trial_before_which_the_role_gets_a_value_of_its_own_has_failed_with_a_sentence(start_cluster, tmp_path):
+    require_engine()
+    cluster = start_cluster(settings=FAST)
+    automatic = cluster.data_directory / "postgresql.auto.conf"
+    before = automatic.read_bytes()
+
+    def alter_role():
+        with cluster.target.connect() as connection:
+            connection.execute("ALTER ROLE postgres SET work_mem = '7MB'")
+
+    dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user=postgres"
+    arms = {name: {"dsn": dsn, "settings": {"work_mem": size}} for name, size in [("a", "8MB"), ("b", "16MB")]}
+    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}})
+    run_study(study, once(measuring, alter_role))
+    first, second = study.trials()
+    assert first.status == "completed"
+    assert (second.status, second.reason) == (
+        "failed",
+        "work_mem of ALTER SYSTEM cannot take effect, since the value of ALTER ROLE postgres goes before it in "
+        "sessions of the load; ALTER ROLE postgres RESET work_mem, or remove the setting from the study",
+    )
+    assert automatic.read_bytes() == before
 
 
 def test_the_trials_of_a_block_run_on_the_deployments_that_the_plan_drew(start_cluster, tmp_path):

@@ -148,7 +148,7 @@ def test_what_a_killed_lab_has_sent_and_the_server_not_executed_is_waited_for(gi
         sleep(seconds)
 
     monkeypatch.setattr(time, "sleep", go_on)  # by whoever waits first
-    assert undo(tmp_path) == []
+    assert undo(tmp_path) == ([], [])
     with given.target.connect() as another:
         there = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {made_by['pid']}".encode()
         until(lambda: another.execute(there).fetchone() == (0,), "the session has ended")

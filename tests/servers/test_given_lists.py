@@ -12,6 +12,8 @@ from tests.servers.given import checked, dsn_of, served, spec_of
 from tests.servers.test_given_former_values import GRANTS, HEAD, LOOK, automatic, execute, show
 
 LIBRARIES = "ALTER SYSTEM SET session_preload_libraries = 'auto_explain', 'pg_stat_statements'"
+NOBODY = {"pid": "0", "start": "0"}
+"""No session that there is."""
 MISSPELT = "auto_explain,pg_stat_statement"
 
 
@@ -121,7 +123,7 @@ def locked(cluster, run, user="postgres"):
             {"session_preload_libraries": former},
             {"session_preload_libraries": written},
             ["session_preload_libraries"],
-            {"pid": "0", "start": "0"},
+            NOBODY,
         )
         record.write_down(run)
         session.execute("ALTER SYSTEM SET session_preload_libraries = 'auto_explain', 'pg_stat_statement'")
@@ -140,7 +142,7 @@ def wait_until_locked(cluster):
 def test_cleaning_gets_into_a_locked_server(given, tmp_path):
     before = locked(given, tmp_path)
     wait_until_locked(given)
-    assert undo(tmp_path) == []
+    assert undo(tmp_path) == ([], [])
     assert automatic(given).read_bytes() == before
     assert sessions_start(given)
     assert pending(tmp_path) == []
@@ -150,20 +152,30 @@ def test_cleaning_gets_in_as_the_superuser_that_is_named(given, tmp_path, monkey
     execute(given, *GRANTS, *LOOK, "GRANT ALTER SYSTEM ON PARAMETER session_preload_libraries TO bob")
     before = locked(given, tmp_path, "bob")
     wait_until_locked(given)
-    [sentence] = undo(tmp_path)
+    _, [sentence] = undo(tmp_path)
     assert "settings session_preload_libraries of bob@" in sentence
     assert "PGUSER naming a superuser if new sessions cannot start" in sentence
     assert pending(tmp_path) != []
     monkeypatch.setenv("PGUSER", "postgres")
-    assert undo(tmp_path) == []
+    assert undo(tmp_path) == ([], [])
     assert automatic(given).read_bytes() == before
     assert sessions_start(given)
+
+
+def test_cleaning_leaves_what_somebody_else_has_set(given, tmp_path):
+    execute(given, "ALTER SYSTEM SET work_mem = '99MB'", "ALTER SYSTEM SET jit = on")
+    changes = {"work_mem": "21MB", "jit": "on"}
+    SettingsRecord("A", given.target, {"work_mem": None, "jit": "off"}, changes, ["jit"], NOBODY).write_down(tmp_path)
+    left, failures = undo(tmp_path)
+    assert left == [f"work_mem was changed on {given.target.label} by somebody else and stays so."]
+    assert failures == []
+    assert automatic(given).read_text() == f"{HEAD}jit = 'off'\nwork_mem = '99MB'\n"
 
 
 def test_a_record_that_is_none_is_named(tmp_path):
     record = tmp_path / "given-settings-41.json"
     record.write_text('{"arm": "A"}')
     assert pending(tmp_path) == [f"{record} is no record of settings that this pgtrial knows"]
-    [sentence] = undo(tmp_path)
+    _, [sentence] = undo(tmp_path)
     assert sentence.startswith(f"{record} is no record")
     assert record.exists()

@@ -180,10 +180,16 @@ def values_of(session: Session, name: str, text: str) -> list[str] | None:
     except ValueError:
         return None
     for quoting in ("off", "on"):
-        session.execute(f"SET quote_all_identifiers = {quoting}".encode())
+        quote_all(session, quoting)
         if found and list_text(session, found) == text:
             return found
     return None
+
+
+def quote_all(session: Session, wanted: str) -> None:
+    """Have the session quote all names, `on`, or those that need it; it is set only where it is another value."""
+    name = "quote_all_identifiers"
+    value(session, f"SELECT set_config('{name}', '{wanted}', false) WHERE current_setting('{name}') <> '{wanted}'")
 
 
 def list_text(session: Session, found: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ from pgtrial.servers.auto_conf import (
     AutoConf,
     list_text,
     moved,
+    quote_all,
     read_auto_conf,
     read_other_files,
     values_of,
@@ -34,7 +35,7 @@ from pgtrial.servers.session_values import (
     unequal_values,
 )
 from pgtrial.servers.setting_values import LIBRARIES, elements, is_list
-from pgtrial.servers.settings_record import SettingsRecord, maker, put_back, reload, way_in, write
+from pgtrial.servers.settings_record import SettingsRecord, maker, put_back, put_back_anew, reload, write
 
 _SETTLE_S = 5.0
 """How long a new session may have a value of before the last reload: another reload was under way then."""
@@ -51,6 +52,7 @@ _WINNERS = {
         "ALTER ROLE {user} IN DATABASE {dbname} RESET {name}",
     ),
     "client": ("the options of the connection (dsn, PGOPTIONS)", "remove it there"),
+    "session": ("a trigger of logins, or of the pooler,", "remove that for the study"),
     "override": ("the server itself", "there is no way round that"),
 }
 """By the source of a value that goes before postgresql.auto.conf: who wins, and what to do."""
@@ -69,8 +71,11 @@ class GivenSettings:
 
     def check(self) -> None:
         """Find out whether they can be made, take effect, and be put back. Nothing is changed. Raises StudyError."""
-        with closing(self.connect()) as session:
+        with closing(self._session()) as session:
             rows = self._checked(session)
+            for row in rows:
+                if (winner := _winner(session, row)) is not None:
+                    self._refuse(winner)
             self._record(session, rows)
         self._try_in_session(rows)
 
@@ -78,11 +83,11 @@ class GivenSettings:
     def in_force(self, run: Path) -> Iterator[None]:
         """They are in force for new sessions inside, and put back on exit by the session that has made them.
 
-        Raises ArmError, StudyError for what has come in their way since the check, and TrialError where a session has
-        another value than the arm's.
+        Raises ArmError, also for what has come in their way since the check, and TrialError where a session has another
+        value than the arm's.
         """
-        with closing(self.connect()) as session:
-            _lift_all_limits(session)
+        with closing(self._session()) as session:
+            _lift_limits(session, self.settings)
             with self._told("the settings are refused"):
                 record = self._record_to_make(session)
             entry = record.write_down(run)
@@ -97,12 +102,22 @@ class GivenSettings:
                 self._put_back(session, record)
                 entry.unlink()
 
+    def _session(self) -> Session:
+        session = self.connect()
+        session.prepare_threshold = None  # behind a pooler the next statement may be another session's
+        return session
+
     def _record_to_make(self, session: Session) -> SettingsRecord:
         if read_auto_conf(session) is None:
             reload(session)  # what the files have shows in no other way
-        with closing(self.connect()) as fresh:
-            rows = self._checked(fresh)
-        return self._record(session, rows)
+        try:
+            with closing(self._session()) as fresh:
+                rows = self._checked(fresh)
+                if winners := list(filter(None, (_winner(fresh, row) for row in rows))):
+                    raise TrialError(winners[0])
+            return self._record(session, rows)
+        except StudyError as error:
+            raise ArmError(str(error)) from None
 
     def _checked(self, session: Session) -> list[SessionValue]:
         """The settings as a session of the load's kind has them. Raises StudyError where ALTER SYSTEM is of no use."""
@@ -114,8 +129,6 @@ class GivenSettings:
         self._check_may_reload(session)
         if value(session, "SELECT current_setting('allow_alter_system', true)") == "off":
             self._refuse("allow_alter_system is off on the server; set it on, or remove the settings from the study")
-        for row in rows.values():
-            self._check_wins(session, row)
         return [rows[name.lower()] for name in self.settings]
 
     def _check_kind(self, session: Session, row: SessionValue) -> None:
@@ -148,23 +161,6 @@ class GivenSettings:
                 f"pg_reload_conf() TO {user}), or remove the settings from the study"
             )
 
-    def _check_wins(self, session: Session, row: SessionValue) -> None:
-        if row.source not in _WINNERS:
-            return
-        info, quoted = session.info, self._quoted
-        winner, cure = (
-            text.format(user=quoted(session, info.user), dbname=quoted(session, info.dbname), name=row.name)
-            for text in _WINNERS[row.source]
-        )
-        self._refuse(
-            f"{row.name} of ALTER SYSTEM cannot take effect, since the value of {winner} goes before it in sessions of "
-            f"the load; {cure}, or remove the setting from the study"
-        )
-
-    @staticmethod
-    def _quoted(session: Session, name: str) -> str:
-        return str(value(session, "SELECT quote_ident(%s)", name))
-
     def _record(self, session: Session, rows: Sequence[SessionValue]) -> SettingsRecord:
         """What will be written and what was there. Raises StudyError where that is unknown or could not come back."""
         file, others = read_auto_conf(session), read_other_files(session)
@@ -183,7 +179,7 @@ class GivenSettings:
             )
         else:
             self._check_comes_back(session, file, [row.name for row in rows])
-        session.execute("SET quote_all_identifiers = off")
+        quote_all(session, "off")
         written = {}
         for row in rows:
             emptied = [
@@ -237,7 +233,7 @@ class GivenSettings:
 
         Raises StudyError in the server's words. A pooler may take no options; then the first trial shows them.
         """
-        with closing(self.connect()) as session:
+        with closing(self._session()) as session:
             own = {row.name: self._wanted(row) for row in rows if may_have(session, row)}
         if not own:
             return
@@ -271,8 +267,7 @@ class GivenSettings:
             try:
                 left = put_back(session, record)
             except psycopg.OperationalError:
-                with closing(way_in(record, self.connect)) as another:
-                    left = put_back(another, record)
+                left = put_back_anew(record, self.connect)
         except (psycopg.Error, ArmError) as error:
             reason = one_line(error).removeprefix(f"arms.{self.arm}: ")
             raise ArmError(
@@ -292,17 +287,29 @@ class GivenSettings:
         raise StudyError(f"arms.{self.arm}: {sentence}")
 
 
+def _winner(session: Session, row: SessionValue) -> str | None:
+    """What goes before ALTER SYSTEM for a setting, in a sentence."""
+    if row.source not in _WINNERS:
+        return None
+    names = (session.info.user, session.info.dbname)
+    user, dbname = (str(value(session, "SELECT quote_ident(%s)", name)) for name in names)
+    winner, cure = (text.format(user=user, dbname=dbname, name=row.name) for text in _WINNERS[row.source])
+    return (
+        f"{row.name} of ALTER SYSTEM cannot take effect, since the value of {winner} goes before it in sessions of the "
+        f"load; {cure}, or remove the setting from the study"
+    )
+
+
 def _may_alter(session: Session, name: str) -> bool:
     if session.info.server_version >= 150000:
         return bool(value(session, "SELECT has_parameter_privilege(%s, 'ALTER SYSTEM')", name))
     return is_superuser(session)
 
 
-def _lift_all_limits(session: Session) -> None:
-    """No value that comes into force later ends this session, which waits for as long as the trial takes."""
-    session.execute(
-        "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = ANY (%s)", (list(TIME_LIMITS),)
-    ).fetchall()
+def _lift_limits(session: Session, settings: Mapping[str, str]) -> None:
+    """No limit that the study sets ends this session, which waits for as long as the trial takes."""
+    for name in {name.lower() for name in settings} & set(TIME_LIMITS):
+        session.execute(f"SET {name} = 0".encode())
 
 
 def _assigned(settings: Mapping[str, str]) -> str:

@@ -96,8 +96,13 @@ def pending(run: Path) -> list[str]:
     return found
 
 
-def undo(run: Path) -> list[str]:
-    """Put back what a run changed and left so; returns a sentence for each record that could not be obeyed."""
+def undo(run: Path) -> tuple[list[str], list[str]]:
+    """Put back what a run changed and left so.
+
+    Returns a sentence for each setting that somebody else has changed since, and for each record that could not be
+    obeyed.
+    """
+    left: list[str] = []
     failures = []
     for path in _paths(run):
         try:
@@ -106,8 +111,7 @@ def undo(run: Path) -> list[str]:
             failures.append(f"{error}; put the settings right yourself and remove it.")
             continue
         try:
-            with closing(way_in(record, record.target.connect)) as session:
-                put_back(session, record)
+            left += [f"{sentence}." for sentence in put_back_anew(record, record.target.connect)]
         except (psycopg.Error, ArmError) as error:
             failures.append(
                 f"The {record.what} could not be put back ({one_line(error)}); once it can be reached, run pgtrial "
@@ -115,7 +119,7 @@ def undo(run: Path) -> list[str]:
             )
         else:
             path.unlink()
-    return failures
+    return left, failures
 
 
 def put_back(session: Session, record: SettingsRecord) -> list[str]:
@@ -124,7 +128,7 @@ def put_back(session: Session, record: SettingsRecord) -> list[str]:
     Raises psycopg.Error, and ArmError when the file or the server does not follow.
     """
     left = []
-    _wait_until_gone(session, record)
+    errors: list[psycopg.Error | ArmError] = []
     file = read_auto_conf(session)
     for name, former in record.former.items():
         present = former if file is None else file.text(name)
@@ -133,11 +137,29 @@ def put_back(session: Session, record: SettingsRecord) -> list[str]:
         if file is not None and present != record.written[name]:
             left.append(f"{name} was changed on {record.target.label} by somebody else and stays so")
             continue
-        write(session, name, former)
+        try:
+            write(session, name, former)
+        except psycopg.OperationalError:
+            raise
+        except (psycopg.Error, ArmError) as error:  # the others come back all the same
+            errors.append(error)
     if record.order is not None:
         _put_in_order(session, record.order)
     reload(session)
+    if errors:
+        raise errors[0]
     return left
+
+
+def put_back_anew(record: SettingsRecord, connect: Callable[[], Session]) -> list[str]:
+    """As `put_back`, by another session than the one that made the changes, once that one has ended.
+
+    Raises as well what `connect` raises: psycopg.OperationalError or ArmError.
+    """
+    with closing(_way_in(record, connect)) as session:
+        session.prepare_threshold = None  # behind a pooler the next statement may be another session's
+        _wait_until_gone(session, record)
+        return put_back(session, record)
 
 
 def maker(session: Session) -> dict[str, str]:
@@ -145,20 +167,6 @@ def maker(session: Session) -> dict[str, str]:
     row = session.execute(_SESSION).fetchone()
     assert row is not None, "a session sees itself"
     return {"pid": row[0], "start": row[1]}
-
-
-def way_in(record: SettingsRecord, connect: Callable[[], Session]) -> Session:
-    """The session that `connect` makes, or else one that overrides what may keep sessions from starting.
-
-    Raises what `connect` raises: psycopg.OperationalError or ArmError.
-    """
-    try:
-        return connect()
-    except (psycopg.OperationalError, ArmError):
-        for way in _overriding(record):
-            with suppress(psycopg.OperationalError):
-                return way.connect()
-        raise
 
 
 def write(session: Session, name: str, text: str | None) -> None:
@@ -209,6 +217,20 @@ def _put_in_order(session: Session, order: Sequence[str]) -> None:
             raise
         except psycopg.Error:
             return
+
+
+def _way_in(record: SettingsRecord, connect: Callable[[], Session]) -> Session:
+    """The session that `connect` makes, or else one that overrides what may keep sessions from starting.
+
+    Raises what `connect` raises: psycopg.OperationalError or ArmError.
+    """
+    try:
+        return connect()
+    except (psycopg.OperationalError, ArmError):
+        for way in _overriding(record):
+            with suppress(psycopg.OperationalError):
+                return way.connect()
+        raise
 
 
 def _overriding(record: SettingsRecord) -> Iterator[Target]:

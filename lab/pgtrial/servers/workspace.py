@@ -99,7 +99,8 @@ class Workspace(Room):
         """
         stop_servers_below(self.root)
         self.templates.close()
-        elsewhere, here = self.rooms.remove(), [*settings_record.undo(self.root), *undo_all(self.root, LOCAL)]
+        _, of_servers = settings_record.undo(self.root)
+        elsewhere, here = self.rooms.remove(), [*of_servers, *undo_all(self.root, LOCAL)]
         shutil.rmtree(self._sockets, ignore_errors=True)
         if elsewhere or here:
             self._lock.close()
@@ -186,7 +187,9 @@ def _remove_run(path: Path) -> list[str]:
     stopped = stop_servers_below(path)
     servers = f" and stopped {stopped} of its processes" if stopped else ""
     notices, kept = remove_rooms(path)
-    kept += [*settings_record.undo(path), *undo_all(path, LOCAL)]
+    left, of_servers = settings_record.undo(path)
+    notices += left
+    kept += [*of_servers, *undo_all(path, LOCAL)]
     if kept:
         return [*notices, *kept]
     sockets = _socket_directory(path)

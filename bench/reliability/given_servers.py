@@ -1,0 +1,196 @@
+"""kill -9 of the lab at random moments of studies that change the settings of a given server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+from tests.cheaper import CHEAPER
+from tests.conduct.small import start_lab
+
+from bench.reliability.kind import Attack, Campaign, Figure, Kind
+from bench.reliability.labs import PATIENCE_S, forget
+from bench.reliability.served import served
+from pgtrial.loads.target import Target
+from pgtrial.servers.workspace import leftovers
+
+_SHARE = 0.25
+"""Moments, by --kills."""
+_MOMENT_S = 12.0
+_REFUSED_EACH = 10
+"""How often a moment comes with the same study and one more arm, whose setting takes a restart: it is refused."""
+
+_SERVER = {"shared_buffers": "64MB", "huge_pages": "off", "autovacuum": "off"}
+_ROLE = "given_owner"
+_MADE = (
+    f"CREATE ROLE {_ROLE} SUPERUSER LOGIN",
+    f"ALTER ROLE {_ROLE} SET maintenance_work_mem = '20MB'",
+    f"ALTER ROLE {_ROLE} SET effective_cache_size = '100MB'",
+)
+_FORMER = (
+    "work_mem = '3MB'",
+    "session_preload_libraries = 'auto_explain', 'pg_stat_statements'",
+    "search_path = '$user', 'public'",
+    "temp_tablespaces = 'pg_default'",
+    "maintenance_work_mem = 65536",
+    "max_connections = 120",
+    "shared_preload_libraries = '$libdir/pg_stat_statements'",
+    "statement_timeout = '30min'",
+    "log_line_prefix = '%m \"%p\" ''it\\s'' '",
+    "DateStyle = 'German, DMY'",
+    "max_wal_size = '1.5GB'",
+)
+"""Lines of the file, in an order that is drawn; some of them need a restart, some are hidden by the role's values."""
+
+_STUDY = """
+[study]
+name = "given"
+[load]
+workload = "select-only"
+scale = 1
+clients = 2
+warmup = "200ms"
+duration = "1s"
+interleave = "off"
+share_server = false
+[server]
+dsn = "{dsn}"
+reset = "none"
+[arms.libraries]
+settings = {{ session_preload_libraries = "pg_stat_statements,auto_explain", work_mem = "21MB", max_wal_size = "2GB" }}
+[arms.paths]
+settings = {{ search_path = "public, pg_catalog", temp_tablespaces = "", statement_timeout = "90s", work_mem = "3MB" }}
+[verdict]
+blocks = 2
+canary = false
+"""
+_RESTART = """
+[arms.restart]
+settings = { max_connections = "200", session_preload_libraries = "auto_explain" }
+"""
+
+
+def moments_of(kills: int) -> int:
+    """How many labs are killed."""
+    return round(kills * _SHARE)
+
+
+def _run(campaign: Campaign) -> Iterator[Figure]:
+    planned = moments_of(campaign.kills)
+    if not planned:
+        return
+    attack = Attack(campaign, "given", "kill -9 of the lab in studies that change settings of a given server", planned)
+    changed = refused = 0
+    with served(campaign, {"workload": "select-only", "scale": 1}, _SERVER) as target:
+        _execute(target, *_MADE)
+        given = _Given(attack, target)
+        length_s = given.whole_study()
+        for number in range(planned):
+            given.draw_settings()
+            if number % _REFUSED_EACH == 0:
+                given.refused_study()
+                refused += 1
+            changed += given.killed_study(campaign.chance.uniform(0, length_s))
+            attack.done()
+    yield attack.figure(
+        f"the file was changed at {changed} of {planned} kills; its lines are lists, values that the role's own hide, "
+        f"settings that take a restart, and one that is not loaded; {refused} studies with an arm that takes a restart "
+        "were refused"
+    )
+
+
+class _Given:
+    """The given server under attack."""
+
+    def __init__(self, attack: Attack, target: Target) -> None:
+        self._attack = attack
+        self._target = target
+        self._folder = attack.campaign.scratch / "given"
+        with target.connect() as session:
+            row = session.execute("SHOW data_directory").fetchone()
+        assert row is not None
+        self._file = Path(row[0]) / "postgresql.auto.conf"
+        dsn = f"host={target.host} port={target.port} dbname={target.dbname} user={_ROLE}"
+        self._study = _STUDY.format(dsn=dsn)
+        self._before = b""
+
+    def draw_settings(self) -> None:
+        """Other lines in another order; the last one is not loaded."""
+        chance = self._attack.campaign.chance
+        lines = chance.sample(_FORMER, chance.randint(1, len(_FORMER)))
+        *loaded, last = [f"ALTER SYSTEM SET {line}" for line in lines]
+        _execute(self._target, "ALTER SYSTEM RESET ALL", *loaded, "SELECT pg_reload_conf()", last)
+        self._before = self._file.read_bytes()
+
+    def whole_study(self) -> float:
+        """Run a study that nobody kills; its seconds. It loads the tables, unless they are there."""
+        for _ in range(2):
+            self.draw_settings()
+            began = time.monotonic()
+            status, said = self._lab(self._study, None)
+            length_s = time.monotonic() - began
+            if status != 0:
+                self._attack.defect(f"a study that nobody killed ended with {status}: {said}")
+            self._check("a whole study")
+        return length_s
+
+    def refused_study(self) -> None:
+        """Run a study that cannot be, by one of its arms."""
+        status, said = self._lab(self._study + _RESTART, None)
+        if status == 0 or "takes effect at a restart only" not in said:
+            self._attack.defect(f"a setting that takes a restart was not refused: {status}, {said}")
+        self._check("a study that was refused")
+
+    def killed_study(self, moment_s: float) -> bool:
+        """Kill a lab after this time and clean up; whether the file had been changed."""
+        self._lab(self._study, moment_s)
+        changed = self._file.read_bytes() != self._before
+        done = subprocess.run(
+            [sys.executable, "-c", f"{CHEAPER}\nfrom pgtrial.cli import main\nmain()", "cleanup"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0 or "Traceback" in done.stderr:
+            self._attack.defect(f"pgtrial cleanup ended with {done.returncode}: {done.stdout}{done.stderr}")
+        self._check(f"a kill after {moment_s:.2f} s")
+        return changed
+
+    def _lab(self, study: str, killed_after_s: float | None) -> tuple[int, str]:
+        forget(self._folder)
+        self._folder.mkdir()
+        with start_lab(self._folder, study) as lab:
+            try:
+                _, said = lab.communicate(timeout=PATIENCE_S if killed_after_s is None else killed_after_s)
+            except subprocess.TimeoutExpired:
+                lab.kill()
+                _, said = lab.communicate()
+        if "Traceback" in said:
+            self._attack.defect(f"a lab ended with a traceback: {said}")
+        return lab.returncode, (said.strip().splitlines() or [""])[-1]
+
+    def _check(self, after: str) -> None:
+        """The file is what it was, new sessions start, and nothing is left."""
+        if (now := self._file.read_bytes()) != self._before:
+            self._attack.defect(f"postgresql.auto.conf was {self._before!r} and is {now!r} after {after}")
+        for user in (self._target.user, _ROLE):
+            try:
+                Target(self._target.host, self._target.port, user, self._target.dbname).connect().close()
+            except psycopg.OperationalError as error:
+                self._attack.defect(f"no session of {user} starts after {after}: {error}")
+        for left in leftovers(self._attack.campaign.state):
+            self._attack.defect(f"left behind after {after}: {left.what}")
+
+
+def _execute(target: Target, *statements: str) -> None:
+    with target.connect() as session:
+        for statement in statements:
+            session.execute(statement.encode())
+
+
+KIND = Kind("given", lambda campaign: moments_of(campaign.kills) * _MOMENT_S, _run)
