@@ -50,7 +50,10 @@ def differences(session: Session, settings: Mapping[str, str]) -> dict[str, str]
     for name, wanted in settings.items():
         own = present.get(name.lower())
         if own is None:
-            found[name] = "unknown"
+            # a setting of an extension that is not loaded is a text, which pg_settings does not have
+            text = value(session, "SELECT current_setting(%s, true)", name)
+            if text != wanted:
+                found[name] = "unknown" if text is None else repr(text)
         elif not same_value(own.name, own.kind, own.unit, own.setting, wanted) and not _written_so(
             session, own.name, wanted
         ):
