@@ -205,6 +205,23 @@ def test_a_list_that_alter_system_cannot_write_is_not_touched(given, workspace):
     assert automatic(given).read_text() == content
 
 
+@pytest.mark.parametrize("name", ["work_mem", "maintenance_work_mem"])
+def test_a_value_that_alter_system_would_refuse_is_not_touched(given, workspace, name):
+    content = f"{HEAD}work_mem = '3MB'\n{name} = '3 parsecs'\n".replace("work_mem = '3MB'\nwork", "work")
+    automatic(given).write_text(content)
+    with pytest.raises(StudyError, match=f"ALTER SYSTEM cannot put {name} .* back as it is written"):
+        checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace)
+    assert automatic(given).read_text() == content
+
+
+def test_a_setting_that_nobody_knows_keeps_the_files_from_being_loaded(given, workspace):
+    content = f"{HEAD}work_memory = '3MB'\n"
+    automatic(given).write_text(content)
+    with pytest.raises(StudyError, match=r"unrecognized configuration parameter in .*postgresql.auto.conf, line 3"):
+        checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace)
+    assert automatic(given).read_text() == content
+
+
 def test_files_that_cannot_be_loaded_are_named(given, workspace):
     with (given.data_directory / "postgresql.conf").open("a") as configuration:
         configuration.write("work_memory = 7MB\n")

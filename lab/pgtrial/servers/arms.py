@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.target import Target
 from pgtrial.machines.windows import AnyMachine
-from pgtrial.model.errors import TrialError
+from pgtrial.model.errors import TrialError, one_line
 from pgtrial.model.study.servers import Given, MadeBySsh, MadeHere, Server
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm, Needs
@@ -138,8 +140,11 @@ class SessionArm:
     def _sessions_of(self, target: Target) -> Target:
         """Where sessions of the server have the arm's settings. Raises TrialError if they have others."""
         own = target.with_settings(self._settings)
-        with own.connect() as session:
-            unequal = differences(session, self._settings)
+        try:
+            with own.connect() as session:
+                unequal = differences(session, self._settings)
+        except psycopg.Error as error:
+            raise TrialError(f"{target.label} gave no session the arm's settings: {one_line(error)}") from None
         if unequal:
             raise TrialError(f"{unequal_values(unequal, self._settings)} in new sessions of {target.label}")
         return own

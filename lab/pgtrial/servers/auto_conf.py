@@ -59,10 +59,12 @@ class AutoConf:
 
 
 @dataclass(frozen=True)
-class OtherLine:
-    """A setting in another file of the server's configuration, or an error in one."""
+class ListedLine:
+    """A setting in any file of the server's configuration, or an error in one, as pg_file_settings lists it."""
 
     file: str
+    own: bool
+    """Whether it is in postgresql.auto.conf."""
     number: int | None
     name: str | None
     text: str | None
@@ -84,13 +86,13 @@ def read_auto_conf(session: Session) -> AutoConf | None:
     return None if listed is None else _from_rows(*listed)
 
 
-def read_other_files(session: Session) -> list[OtherLine] | None:
-    """Settings and errors in all files of the configuration but this one; None: this role may not read them."""
+def read_listed(session: Session) -> list[ListedLine] | None:
+    """All lines of all files; None: this role may not read them. Raises psycopg.Error."""
     listed = _listed(session)
     if listed is None:
         return None
     path, rows = listed
-    return [OtherLine(*row) for row in rows if row[0] != path or (row[4] and row[2] is None)]
+    return [ListedLine(row[0], row[0] == path, *row[1:]) for row in rows]
 
 
 def _content(session: Session) -> str:

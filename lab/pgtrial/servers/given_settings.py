@@ -23,7 +23,7 @@ from pgtrial.servers.auto_conf import (
     moved,
     quote_all,
     read_auto_conf,
-    read_other_files,
+    read_listed,
     values_of,
 )
 from pgtrial.servers.session_values import (
@@ -124,7 +124,10 @@ class GivenSettings:
         rows = session_values(session, list(self.settings))
         for name in self.settings:
             if name.lower() not in rows:
-                self._refuse(f"the server knows no setting {name}; correct it, or install what defines it")
+                hidden = (
+                    "" if is_superuser(session) else f", or hides it from {session.info.user} (pg_read_all_settings)"
+                )
+                self._refuse(f"the server knows no setting {name}{hidden}; correct it, or install what defines it")
             self._check_kind(session, rows[name.lower()])
         self._check_may_reload(session)
         if value(session, "SELECT current_setting('allow_alter_system', true)") == "off":
@@ -163,8 +166,8 @@ class GivenSettings:
 
     def _record(self, session: Session, rows: Sequence[SessionValue]) -> SettingsRecord:
         """What will be written and what was there. Raises StudyError where that is unknown or could not come back."""
-        file, others = read_auto_conf(session), read_other_files(session)
-        for line in others or []:
+        file, listed = read_auto_conf(session), read_listed(session) or []
+        for line in listed:
             if line.error and line.error != _COULD_NOT:
                 where = f"{line.file}, line {line.number}" if line.number else line.file
                 self._refuse(f"the server cannot load its settings: {line.error} in {where}; mend that")
@@ -178,14 +181,13 @@ class GivenSettings:
                 "settings from the study"
             )
         else:
-            self._check_comes_back(session, file, [row.name for row in rows])
+            invalid = {(line.name or "").lower() for line in listed if line.own and line.error}
+            self._check_comes_back(session, file, [row.name for row in rows], invalid)
         quote_all(session, "off")
         written = {}
         for row in rows:
-            emptied = [
-                line.file for line in others or [] if (line.name or "").lower() == row.name.lower() and line.text
-            ]
-            written[row.name if file is None else file.spelling(row.name)] = self._text(session, row, emptied)
+            others = [line.file for line in listed if not line.own and line.text and _same(line.name, row.name)]
+            written[row.name if file is None else file.spelling(row.name)] = self._text(session, row, others)
         former = {name: None if file is None else file.text(name) for name in written}
         order = None if file is None else [line.name for line in file.lines]
         return SettingsRecord(self.arm, self.target, former, written, order, maker(session))
@@ -200,14 +202,20 @@ class GivenSettings:
                 "pg_show_all_file_settings(), GRANT pg_read_all_settings), or remove the setting from the study"
             )
 
-    def _check_comes_back(self, session: Session, file: AutoConf, names: Sequence[str]) -> None:
-        """Raise StudyError if ALTER SYSTEM cannot write the changed lines, or those that are to be moved back."""
+    def _check_comes_back(self, session: Session, file: AutoConf, names: Sequence[str], invalid: set[str]) -> None:
+        """Raise StudyError if ALTER SYSTEM cannot write the changed lines, or those that are to be moved back.
+
+        `invalid`: settings whose values the server has not taken, be it that they wait for a restart.
+        """
         changed = {name.lower() for name in names}
         stay = [line.name for line in file.lines if line.name.lower() not in changed]
         back = [line.name for line in file.lines if line.name.lower() in changed]
-        for name in [*back, *moved([*stay, *back], [line.name for line in file.lines])]:
-            text = file.text(name) or ""
-            if _may_alter(session, name) and values_of(session, name, text) is None:
+        again = [*back, *moved([*stay, *back], [line.name for line in file.lines])]
+        waits = "SELECT context = 'postmaster' FROM pg_settings WHERE lower(name) = lower(%s)"
+        for name in again:
+            wrong = name.lower() in invalid and not value(session, waits, name)
+            unwritable = wrong or values_of(session, name, file.text(name) or "") is None
+            if unwritable and _may_alter(session, name):
                 self._refuse(
                     f"ALTER SYSTEM cannot put {name} of the server's postgresql.auto.conf back as it is written there; "
                     "set it there by ALTER SYSTEM, or remove the settings from the study"
@@ -285,6 +293,10 @@ class GivenSettings:
 
     def _refuse(self, sentence: str) -> None:
         raise StudyError(f"arms.{self.arm}: {sentence}")
+
+
+def _same(name: str | None, other: str) -> bool:
+    return name is not None and name.lower() == other.lower()
 
 
 def _winner(session: Session, row: SessionValue) -> str | None:
