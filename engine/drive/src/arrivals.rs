@@ -18,8 +18,9 @@ pub struct Throttle {
     /// Mean time between two starts on this thread, nanoseconds.
     mean: f64,
     random: Random,
-    /// The last start that was drawn.
+    /// The last start that was drawn, and the part of a nanosecond by which it is later.
     last: Nanos,
+    fraction: f64,
     /// Starts that were drawn and have no client.
     open: BinaryHeap<Reverse<Nanos>>,
 }
@@ -28,12 +29,12 @@ impl Throttle {
     /// The schedule of thread `thread`, if the load has a rate.
     pub fn of_thread(plan: &Plan, thread: usize) -> Option<Self> {
         let random = plan.seeds.threads[thread].throttle.clone();
-        plan.interval().map(|interval| Self::new(plan.part.mean_ns(interval), plan.jobs, random))
+        plan.interval_ns().map(|interval| Self::new(plan.part.mean_ns(interval), plan.jobs, random))
     }
 
     /// `interval_ns` is that of the engine, of which each of `jobs` threads has an equal share.
     fn new(interval_ns: f64, jobs: usize, random: Random) -> Self {
-        Self { mean: interval_ns * jobs as f64, random, last: 0, open: BinaryHeap::new() }
+        Self { mean: interval_ns * jobs as f64, random, last: 0, fraction: 0.0, open: BinaryHeap::new() }
     }
 
     /// The schedule begins.
@@ -62,7 +63,10 @@ impl Throttle {
     /// The waiting time is exponentially distributed (by inversion).
     fn draw(&mut self) -> Nanos {
         let uniform = 1.0 - self.random.unit();
-        self.last = self.last.saturating_add((-uniform.ln() * self.mean + 0.5) as Nanos);
+        let wait = -uniform.ln() * self.mean + self.fraction;
+        let whole = wait as Nanos;
+        self.fraction = wait - whole as f64;
+        self.last = self.last.saturating_add(whole);
         self.last
     }
 
@@ -177,6 +181,16 @@ mod tests {
         let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
         assert!((mean / 1e6 - 1.0).abs() < 0.05, "{mean}");
         assert!((deviation / 1e6 - 1.0).abs() < 0.05, "{deviation}");
+    }
+
+    #[test]
+    fn a_rate_above_one_start_each_nanosecond_is_kept() {
+        for mean in [0.3, 1.0, 2.5] {
+            let mut throttle = Throttle::new(mean, 1, Random::seeded(1));
+            throttle.start(0);
+            let last = (0..100_000).map_while(|_| throttle.next_before(Nanos::MAX)).last().unwrap();
+            assert!((last as f64 / (100_000.0 * mean) - 1.0).abs() < 0.02, "{last} of {mean}");
+        }
     }
 
     #[test]

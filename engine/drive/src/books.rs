@@ -2,14 +2,13 @@
 //! transaction log.
 
 use std::io;
-use std::sync::mpsc::Sender;
 
 use crate::client::Client;
 use crate::ledger::log::{End, Entry, FailureKind, TransactionLog};
 use crate::ledger::{ScriptAccount, Tally, Turn};
 use crate::outcome::CpuTime;
 use crate::plan::{Plan, ScriptOptions};
-use crate::report::{Report, ThreadTotals};
+use crate::report::{Report, Reporter, ThreadTotals};
 use crate::schedule::{Schedule, Stretch};
 use ground::clock::{Nanos, Phase};
 
@@ -18,7 +17,7 @@ pub struct Books<'a> {
     options: &'a ScriptOptions,
     /// The thread's number in the engine.
     pub thread: usize,
-    reports: Sender<Report>,
+    reports: Reporter,
     pub schedule: Schedule,
     pub stretch: Stretch,
     /// No transaction begins at this time or later: the end of the load or, with slices, of the own one.
@@ -35,7 +34,7 @@ pub struct Books<'a> {
 
 impl<'a> Books<'a> {
     /// The books of thread `thread`, which start with this tally.
-    pub fn new(plan: &'a Plan, thread: usize, tally: Tally, reports: Sender<Report>) -> io::Result<Self> {
+    pub fn new(plan: &'a Plan, thread: usize, tally: Tally, reports: Reporter) -> io::Result<Self> {
         let options = plan.options();
         let schedule = Schedule::new(0, plan.warmup, None, None);
         let scripts = plan.workload.scripts();
@@ -151,13 +150,14 @@ impl<'a> Books<'a> {
         }
         let log_error = self.log.take().and_then(|log| log.finish(ended).err());
         let totals = std::mem::take(&mut self.totals);
-        let totals = Box::new(ThreadTotals { ended, log_error, unfinished, ..totals });
+        let totals =
+            Box::new(ThreadTotals { ended, log_error, unfinished, held_up_ns: self.reports.held_up_ns(), ..totals });
         self.report(Report::Finished { thread: self.thread, totals });
     }
 
-    /// Reports to the run. A run that was given up receives nothing, which is no error here.
+    /// Reports to the run.
     pub fn report(&self, report: Report) {
-        let _ = self.reports.send(report);
+        self.reports.report(report);
     }
 
     /// Counts a committed transaction.

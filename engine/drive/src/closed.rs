@@ -171,17 +171,28 @@ impl Mode for Closed {
         }
     }
 
-    /// Ends the waiting of clients whose patience, or whose run, is over while their connection is being made.
+    /// Ends the waiting of clients whose run, or whose patience, is over while their connection is being made: no
+    /// transaction of theirs is under way.
     fn connecting(thread: &mut Loop<'_>, clients: &mut [LoopClient]) {
-        let Some(patience) = thread.mode.wait_for_server else { return };
+        if thread.unready > 0 {
+            return;
+        }
         let (now, end) = (thread.clock.now(), thread.books.schedule.end);
-        let is_over = |since| now >= end || u128::from(now - since) > patience.as_nanos();
-        let waiting = |client: &&mut LoopClient| {
+        let patience = thread.mode.wait_for_server;
+        let is_too_long = |since| patience.is_some_and(|patience| u128::from(now - since) > patience.as_nanos());
+        let is_over = |client: &&mut LoopClient| {
             let since = client.own.outage.as_ref().map(|outage| outage.since);
-            client.state == ClientState::Connecting && since.is_some_and(is_over)
+            client.state == ClientState::Connecting && (now >= end || since.is_some_and(is_too_long))
         };
-        for client in clients.iter_mut().filter(waiting) {
+        if now < end && patience.is_none() {
+            return;
+        }
+        for client in clients.iter_mut().filter(is_over) {
             thread.sockets.give_up(client.index, client.connection.take().is_some());
+            if now >= end {
+                thread.leave(client);
+                continue;
+            }
             let message = "the server did not answer in time".to_owned();
             Self::refused(thread, client, OpenError { message, sqlstate: "08001".to_owned() }, now);
         }
@@ -211,16 +222,23 @@ impl Loop<'_> {
 
     /// Gives a client its next scheduled start, past those that are too late already; true if it begins now.
     #[inline(never)]
-    fn next_at_rate(&mut self, client: &mut LoopClient, now: Nanos) -> bool {
+    fn next_at_rate(&mut self, client: &mut LoopClient, mut now: Nanos) -> bool {
         let mut start = self.next_start(client);
         if start.is_some() {
             self.choose_script(client);
         }
         while let Some(scheduled) = start {
-            if self.options.latency_limit.is_some_and(|limit| scheduled + limit.as_nanos() as Nanos <= now) {
+            if self.options.latency_limit.is_some_and(|limit| scheduled.saturating_add(nanos(limit)) <= now) {
                 self.books.skip(client, now);
+                // Starts may come faster than they are skipped: the time goes on, and the end of the run comes, meanwhile.
+                now = self.clock.now();
+                self.roll(now);
                 if self.is_done(client, now) {
                     self.leave(client);
+                    return false;
+                }
+                if self.shared.is_ended() {
+                    client.state = ClientState::Yielding;
                     return false;
                 }
                 start = self.next_start(client);

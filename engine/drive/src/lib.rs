@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod books;
+mod calling_off;
 mod client;
 mod closed;
 mod failures;
@@ -29,5 +30,5 @@ mod timers;
 mod transact;
 mod worker;
 
-pub use outcome::{Abortion, Began, Cause, CpuTime, Observer, Outcome, RunError, Tick};
+pub use outcome::{Abortion, Began, Cause, CpuTime, Observer, Outcome, RunError, STUCK, Tick};
 pub use run::run;

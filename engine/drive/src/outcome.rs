@@ -9,6 +9,8 @@ use crate::ledger::tasks::Tasks;
 use crate::ledger::{ScriptAccount, Tally};
 use crate::slices::Slice;
 use ground::clock::Phase;
+use ground::interrupt;
+use ground::output::print_stderr;
 use wire::error::{ConnectionError, ServerError};
 use wire::{OpenError, StatementError};
 use workload::AbortReason;
@@ -114,7 +116,16 @@ pub trait Observer {
     fn aborted(&mut self, _abortion: &Abortion) {}
     /// A note that [`crate::plan::Notes`] asks for, or the first failure of its kind.
     fn note(&mut self, _text: &str) {}
+    /// Threads do not end though the run is over: one computes without end. Says so; returns the program's exit status.
+    fn stuck(&mut self) -> u8 {
+        print_stderr(format_args!("{STUCK}\n"));
+        interrupt::STATUS
+    }
 }
+
+/// What is said of threads that do not end.
+pub const STUCK: &str =
+    "a client thread did not end: it computes without end, or waits for a command of its script; the run is given up";
 
 /// The results of a run.
 #[derive(Debug, Default)]
@@ -134,6 +145,8 @@ pub struct Outcome {
     pub scripts: Vec<ScriptAccount>,
     pub aborted: usize,
     pub interrupted: bool,
+    /// The longest time that a thread waited because nobody read the reports, seconds.
+    pub held_up_s: f64,
     /// The thread whose client ended the run by its error, if the plan says that an error ends the run.
     pub ended_by_thread: Option<usize>,
     /// The first error that a transaction log met.

@@ -50,8 +50,8 @@ pub enum Load {
 #[derive(Debug, Clone)]
 pub struct ClosedPlan {
     pub limit: Limit,
-    /// Mean time between the scheduled starts of two transactions of the whole run; `None` without a rate.
-    pub interval: Option<Duration>,
+    /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds; `None` without a rate.
+    pub interval_ns: Option<f64>,
     /// Whether each transaction has a connection of its own (`--connect`).
     pub reconnect: bool,
     /// How long a client that has lost its connection tries to get another one; `None`: it is given up.
@@ -62,7 +62,7 @@ pub struct ClosedPlan {
 }
 
 /// sysbench's load: programs connect by themselves, and act before their first transaction and after the last one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StagedPlan {
     /// All clients together run so many transactions.
     pub events: Option<u64>,
@@ -70,8 +70,8 @@ pub struct StagedPlan {
     pub events_each: Option<u64>,
     /// The measured part takes so long, unless the events are done before.
     pub time: Option<Duration>,
-    /// Mean time between the scheduled starts of two transactions of the whole run; `None` without a rate.
-    pub interval: Option<Duration>,
+    /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds; `None` without a rate.
+    pub interval_ns: Option<f64>,
 }
 
 /// Applications, each with tasks that arrive by a schedule and share a bounded pool of connections; the run ends with the
@@ -206,18 +206,18 @@ impl Plan {
         }
     }
 
-    /// Mean time between the scheduled starts of two transactions of the whole run, if the load has a rate.
-    pub fn interval(&self) -> Option<Duration> {
+    /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds, if the load has a rate.
+    pub fn interval_ns(&self) -> Option<f64> {
         match &self.load {
-            Load::Closed(closed) => closed.interval,
-            Load::Staged(staged) => staged.interval,
+            Load::Closed(closed) => closed.interval_ns,
+            Load::Staged(staged) => staged.interval_ns,
             Load::Pooled(..) | Load::Replayed(_) => None,
         }
     }
 
     /// Whether transactions have scheduled starts: those of a rate, or recorded ones.
     pub fn has_schedule(&self) -> bool {
-        self.interval().is_some() || self.replay().is_some_and(ReplayPlan::has_schedule)
+        self.interval_ns().is_some() || self.replay().is_some_and(ReplayPlan::has_schedule)
     }
 
     /// Whether each client has a thread of its own.

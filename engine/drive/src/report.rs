@@ -1,19 +1,72 @@
 //! What the threads of a run report to it, and what all of them share.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::ledger::replay::ReplayTotals;
 use crate::ledger::{ScriptAccount, Tally};
 use crate::outcome::{Abortion, CpuTime};
 use crate::schedule::Stretch;
-use ground::clock::Nanos;
+use ground::clock::{Nanos, monotonic};
 use wire::OpenError;
 
 /// How soon an interrupt is noticed.
 pub const PATIENCE: Duration = Duration::from_millis(50);
+
+/// A thread that has not ended so long after the run was to end is given up: it computes without end, or waits for a shell
+/// command. Longer than threads wait for statements that they have cancelled.
+const STUCK_AFTER: Duration = Duration::from_secs(8);
+
+/// Reports that wait for the main thread, for each thread and at least for all together. A thread makes one each second,
+/// besides the notes that options ask for; each holds a histogram. When so many wait, because nobody reads what the main
+/// thread writes, threads wait too, and count the time ([`ThreadTotals::held_up_ns`]).
+const BACKLOG: usize = 16;
+const LEAST_BACKLOG: usize = 256;
+
+/// The channel for the reports of `jobs` threads.
+pub fn channel(jobs: usize) -> (Reporter, Receiver<Report>) {
+    let (reports, inbox) = sync_channel((jobs * BACKLOG).max(LEAST_BACKLOG));
+    (Reporter { reports, held_up_ns: Cell::new(0) }, inbox)
+}
+
+/// Reports what one thread has to say.
+#[derive(Clone)]
+pub struct Reporter {
+    reports: SyncSender<Report>,
+    held_up_ns: Cell<Nanos>,
+}
+
+impl Reporter {
+    /// Reports to the run; waits while too many reports are unread. A run that was given up receives nothing, which is no
+    /// error here.
+    pub fn report(&self, report: Report) {
+        if let Err(TrySendError::Full(report)) = self.reports.try_send(report) {
+            let began = monotonic();
+            let _ = self.reports.send(report);
+            self.held_up_ns.set(self.held_up_ns.get() + (monotonic() - began));
+        }
+    }
+
+    /// How long the thread has waited because too many reports were unread.
+    pub fn held_up_ns(&self) -> Nanos {
+        self.held_up_ns.get()
+    }
+}
+
+/// Reports the panic of the thread that drops it: the others would wait for its part of the run.
+pub struct PanicReporter(pub Reporter);
+
+impl Drop for PanicReporter {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.report(Report::Failed { message: "a client thread ended by a fault of the engine".to_owned() });
+        }
+    }
+}
 
 /// A report of a thread.
 pub enum Report {
@@ -56,6 +109,8 @@ pub struct ThreadTotals {
     pub scripts: Vec<ScriptAccount>,
     /// CPU time in the measured part.
     pub cpu: CpuTime,
+    /// How long it waited because its reports were not read.
+    pub held_up_ns: Nanos,
     /// The first error that the transaction log met.
     pub log_error: Option<io::Error>,
     /// Clients that had not finished.
@@ -87,13 +142,20 @@ impl Shared {
 
 /// The reports of all threads, which an interrupt stops.
 pub struct Inbox<'a> {
-    pub reports: Receiver<Report>,
-    pub interrupt: &'a AtomicBool,
-    pub shared: &'a Shared,
+    reports: Receiver<Report>,
+    interrupt: &'a AtomicBool,
+    shared: &'a Shared,
+    /// When threads that are still running are given up.
+    give_up_at: Cell<Option<Instant>>,
 }
 
-impl Inbox<'_> {
-    /// Waits for the next report; `None` if no thread is left.
+impl<'a> Inbox<'a> {
+    /// The inbox of a run that `interrupt` ends.
+    pub fn new(reports: Receiver<Report>, interrupt: &'a AtomicBool, shared: &'a Shared) -> Self {
+        Self { reports, interrupt, shared, give_up_at: Cell::new(None) }
+    }
+
+    /// Waits for the next report; `None` if no thread is left, or if those that are left do not end.
     pub fn next(&self) -> Option<Report> {
         loop {
             if self.is_interrupted() {
@@ -102,6 +164,7 @@ impl Inbox<'_> {
             match self.reports.recv_timeout(PATIENCE) {
                 Ok(report) => return Some(report),
                 Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) if self.is_stuck() => return None,
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -110,5 +173,22 @@ impl Inbox<'_> {
     /// Whether the run is to end early.
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// Discards reports until all threads have ended; false if some do not.
+    pub fn outlast(&self) -> bool {
+        while self.next().is_some() {}
+        !self.is_stuck()
+    }
+
+    /// Whether threads are still running long after the end of the run.
+    fn is_stuck(&self) -> bool {
+        if !self.shared.is_ended() {
+            return false;
+        }
+        let now = Instant::now();
+        let give_up_at = self.give_up_at.get().unwrap_or(now + STUCK_AFTER);
+        self.give_up_at.set(Some(give_up_at));
+        now >= give_up_at
     }
 }

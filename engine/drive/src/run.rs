@@ -1,8 +1,10 @@
 //! A run: spreads the clients over threads, starts them together, and adds up what they report.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc;
+use std::sync::mpsc::Sender;
 use std::thread as threads;
+use std::thread::Scope;
 
 use crate::closed::Closed;
 use crate::ledger::tasks::Tasks;
@@ -11,7 +13,7 @@ use crate::outcome::{Observer, Outcome, RunError};
 use crate::plan::{Load, Plan};
 use crate::pooled::Pooled;
 use crate::replayed::Replayed;
-use crate::report::{Inbox, Report, Shared, ThreadTotals};
+use crate::report::{Inbox, PanicReporter, Report, Reporter, Shared, ThreadTotals, channel};
 use crate::schedule::Schedule;
 use crate::staged::Staged;
 use crate::start::{Started, start, wait_for_connections};
@@ -45,37 +47,63 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs the load in threads of which each has a multiple of `unit` clients.
+    /// Runs the load in threads of which each has a multiple of `unit` clients. Whatever ends the run, the threads end
+    /// before it returns; where they do not, the program ends.
     fn launch<M: Mode>(mut self, load: &M::Plan, unit: usize) -> Result<Outcome, RunError> {
-        let (plan, clock) = (self.plan, self.clock);
         let shared = Shared::default();
         threads::scope(|scope| {
-            let (reports, inbox) = channel();
+            let (reporter, reports) = channel(self.plan.jobs);
+            let inbox = Inbox::new(reports, self.interrupt, &shared);
             let mut starts = Vec::new();
-            let mut first_client = 0;
-            for thread in 0..plan.jobs {
-                // As in pgbench: the remaining clients over the remaining threads, rounded up.
-                let clients = ((plan.clients - first_client) / unit).div_ceil(plan.jobs - thread) * unit;
-                let share = Share { thread, first_client, clients };
-                first_client += clients;
-                let mode = M::new(plan, load, share);
-                let thread = Thread::new(plan, clock, share, mode, reports.clone(), &shared)
-                    .map_err(|error| RunError::System(error.to_string()))?;
-                let (start, started) = channel();
-                starts.push(start);
-                threads::Builder::new()
-                    .name("pgtrial-load".to_owned())
-                    .spawn_scoped(scope, move || Worker::new(thread, share).run(&started))
-                    .map_err(|error| RunError::System(format!("could not create thread: {error}")))?;
-            }
-            drop(reports);
-            let inbox = Inbox { reports: inbox, interrupt: self.interrupt, shared: &shared };
-            let outcome = self.coordinate(&inbox, &starts);
+            let outcome = self
+                .start_threads::<M>(scope, load, unit, &reporter, &shared, &mut starts)
+                .and_then(|()| self.coordinate(&inbox, &starts));
+            drop(reporter);
             // Threads that still wait for their start find the channel closed, the others see the flag.
             shared.end_run();
             drop(starts);
+            if !inbox.outlast() {
+                std::process::exit(self.observer.stuck().into());
+            }
             outcome
         })
+    }
+
+    /// Starts the threads; each gets its schedule by one of `starts`.
+    fn start_threads<'scope, M: Mode + 'scope>(
+        &self,
+        scope: &'scope Scope<'scope, '_>,
+        load: &M::Plan,
+        unit: usize,
+        reporter: &Reporter,
+        shared: &'scope Shared,
+        starts: &mut Vec<Sender<Schedule>>,
+    ) -> Result<(), RunError>
+    where
+        Self: 'scope,
+    {
+        let (plan, clock) = (self.plan, self.clock);
+        let mut first_client = 0;
+        for thread in 0..plan.jobs {
+            // As in pgbench: the remaining clients over the remaining threads, rounded up.
+            let clients = ((plan.clients - first_client) / unit).div_ceil(plan.jobs - thread) * unit;
+            let share = Share { thread, first_client, clients };
+            first_client += clients;
+            let mode = M::new(plan, load, share);
+            let thread = Thread::new(plan, clock, share, mode, reporter.clone(), shared)
+                .map_err(|error| RunError::System(error.to_string()))?;
+            let (start, started) = mpsc::channel();
+            starts.push(start);
+            let panics = PanicReporter(reporter.clone());
+            threads::Builder::new()
+                .name("pgtrial-load".to_owned())
+                .spawn_scoped(scope, move || {
+                    let _panics = panics;
+                    Worker::new(thread, share).run(&started);
+                })
+                .map_err(|error| RunError::System(format!("could not create thread: {error}")))?;
+        }
+        Ok(())
     }
 
     fn coordinate(&mut self, inbox: &Inbox<'_>, starts: &[Sender<Schedule>]) -> Result<Outcome, RunError> {
@@ -166,6 +194,7 @@ fn add_totals(outcome: &mut Outcome, totals: ThreadTotals) {
     outcome.log_error = outcome.log_error.take().or(totals.log_error);
     outcome.aborted += totals.aborted;
     outcome.unfinished += totals.unfinished;
+    outcome.held_up_s = outcome.held_up_s.max(seconds(totals.held_up_ns));
     outcome.reconnect_s += seconds(totals.reconnect_ns);
     outcome.cpu.user += totals.cpu.user;
     outcome.cpu.system += totals.cpu.system;

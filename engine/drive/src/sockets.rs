@@ -24,6 +24,8 @@ pub struct Sockets {
     queue: VecDeque<usize>,
     /// Connections that are being made.
     opening: usize,
+    /// Whether one of them waits for room in a listener's queue, for which no event comes.
+    pub await_room: bool,
 }
 
 impl Sockets {
@@ -32,7 +34,7 @@ impl Sockets {
         let readiness = Readiness::new()
             .map_err(|error| io::Error::new(error.kind(), format!("could not create an event loop: {error}")))?;
         let (buffer, scratch) = (vec![0; BUFFER_SIZE], Scratch::default());
-        Ok(Self { readiness, buffer, scratch, queue: VecDeque::new(), opening: 0 })
+        Ok(Self { readiness, buffer, scratch, queue: VecDeque::new(), opening: 0, await_room: false })
     }
 
     /// Queues the making of a connection for client `index`.
@@ -46,6 +48,11 @@ impl Sockets {
         self.opening | self.queue.len() != 0
     }
 
+    /// How many clients wait for their turn to connect.
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
     /// The next client whose connection is to be made now.
     pub fn next_in_queue(&mut self) -> Option<usize> {
         if self.opening < AT_ONCE { self.queue.pop_front() } else { None }
@@ -55,6 +62,7 @@ impl Sockets {
     pub fn open(&mut self, target: &Arc<Target>, index: usize) -> Result<Connection, OpenError> {
         let connection = Connection::open(target, self.readiness.registry(), Token(index))?;
         self.opening += 1;
+        self.await_room |= connection.awaits_room();
         Ok(connection)
     }
 
@@ -62,6 +70,7 @@ impl Sockets {
     pub fn advance(&mut self, connection: &mut Connection, index: usize) -> Result<bool, OpenError> {
         let advanced = connection.advance(&mut self.buffer, self.readiness.registry(), Token(index));
         self.opening -= usize::from(!matches!(advanced, Ok(None)));
+        self.await_room |= connection.awaits_room();
         advanced.map(|ready| ready.is_some())
     }
 

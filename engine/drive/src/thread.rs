@@ -1,7 +1,6 @@
 //! What the clients of one thread share, and what every mode does with a client.
 
 use std::io;
-use std::sync::mpsc::Sender;
 
 use crate::arrivals::Throttle;
 use crate::books::Books;
@@ -9,7 +8,7 @@ use crate::client::{Client, ClientState};
 use crate::ledger::Tally;
 use crate::outcome::{Abortion, Cause};
 use crate::plan::{Plan, ScriptOptions};
-use crate::report::{Report, Shared};
+use crate::report::{Report, Reporter, Shared};
 use crate::sockets::Sockets;
 use crate::timers::Timers;
 use ground::clock::{Clock, Nanos};
@@ -51,7 +50,7 @@ impl<'a, M> Thread<'a, M> {
         clock: Clock,
         share: Share,
         (mode, mut tally): (M, Tally),
-        reports: Sender<Report>,
+        reports: Reporter,
         shared: &'a Shared,
     ) -> io::Result<Self> {
         let throttle = Throttle::of_thread(plan, share.thread);

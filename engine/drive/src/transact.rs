@@ -150,6 +150,10 @@ impl<M: Mode> Thread<'_, M> {
                 }
             };
             let Some(next) = goes_on else { return };
+            if self.shared.is_ended() {
+                // A program that never waits must not keep the thread from its end.
+                return;
+            }
             now = next;
         }
     }

@@ -11,6 +11,7 @@ use crate::schedule::Schedule;
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use ground::readiness::Ready;
+use wire::cancel::RETRY;
 use wire::{Connection, OpenError};
 
 /// A thread with its clients.
@@ -36,27 +37,30 @@ impl<'a, M: Mode> Worker<'a, M> {
     pub fn run(mut self, start: &Receiver<Schedule>) {
         self.clients.iter_mut().for_each(|client| M::prepare(&mut self.thread, client));
         if !self.serve_while(|thread| thread.unready > 0) {
-            return;
+            return self.end_sessions();
         }
         self.thread.books.report(Report::Connected);
-        let Ok(schedule) = start.recv() else { return self.disconnect() };
+        let Ok(schedule) = start.recv() else { return self.end_sessions() };
         self.thread.clock.sleep_until(schedule.start);
         self.thread.books.start(schedule);
         self.thread.throttle.iter_mut().for_each(|throttle| throttle.start(schedule.start));
         self.thread.books.report(Report::Began { at: self.thread.clock.now() });
         M::start(&mut self.thread, &mut self.clients, schedule.start);
-        if !self.serve_while(|thread| thread.active > 0) {
+        let is_whole = self.serve_while(|thread| thread.active > 0);
+        let ended = self.thread.clock.now();
+        self.end_sessions();
+        if !is_whole {
             return;
         }
-        self.disconnect();
-        let ended = self.thread.clock.now();
         self.thread.roll(ended);
         self.thread.note_queue(ended, 0);
         self.thread.mode.finish(&mut self.thread.books.totals);
         self.thread.books.finish(ended, self.thread.active);
     }
 
-    fn disconnect(&mut self) {
+    /// Ends all sessions; what they still do on the server is cancelled.
+    fn end_sessions(&mut self) {
+        self.thread.call_off(&mut self.clients);
         self.clients.iter_mut().for_each(Client::disconnect);
     }
 
@@ -84,7 +88,11 @@ impl<'a, M: Mode> Worker<'a, M> {
         if let Some(next) = self.thread.timers.next().into_iter().chain(self.thread.mode.wakes_at()).min() {
             self.thread.sockets.readiness.wake_at(self.thread.clock.moment(next))?;
         }
-        let timeout = self.thread.timers.have_turns().then_some(Duration::ZERO);
+        let timeout = if self.thread.timers.have_turns() {
+            Some(Duration::ZERO)
+        } else {
+            self.thread.sockets.await_room.then_some(RETRY)
+        };
         let count = self.thread.sockets.readiness.wait(ready, timeout)?;
         for token in ready.tokens(count) {
             match self.clients.get_mut(token) {
@@ -115,7 +123,9 @@ impl<'a, M: Mode> Worker<'a, M> {
     fn go_on_connecting(&mut self) {
         M::connecting(&mut self.thread, &mut self.clients);
         let target = self.thread.plan.target.as_ref();
-        while let Some(index) = self.thread.sockets.next_in_queue() {
+        // A client that is refused may queue again at once: it has to wait for the next round.
+        for _ in 0..self.thread.sockets.queued() {
+            let Some(index) = self.thread.sockets.next_in_queue() else { break };
             let client = &mut self.clients[index];
             let opened = match target {
                 Some(target) => self.thread.sockets.open(target, index),
@@ -129,11 +139,14 @@ impl<'a, M: Mode> Worker<'a, M> {
                 }
             }
         }
-        if target.is_some_and(|target| target.params.connect_timeout.is_some()) {
+        let has_deadlines = target.is_some_and(|target| target.params.connect_timeout.is_some());
+        if std::mem::take(&mut self.thread.sockets.await_room) || has_deadlines {
             let now = Instant::now();
             for client in self.clients.iter_mut().filter(|client| client.state == ClientState::Connecting) {
-                let deadline = client.connection.as_ref().and_then(Connection::deadline);
-                if deadline.is_some_and(|deadline| deadline <= now) {
+                let is_due = |connection: &Connection| {
+                    connection.awaits_room() || connection.deadline().is_some_and(|deadline| deadline <= now)
+                };
+                if client.connection.as_ref().is_some_and(is_due) {
                     self.thread.go_on_connecting(client);
                 }
             }

@@ -243,6 +243,10 @@ impl Observer for Beside<'_, '_> {
     fn note(&mut self, text: &str) {
         self.observer.note(text);
     }
+
+    fn stuck(&mut self) -> u8 {
+        self.observer.stuck()
+    }
 }
 
 fn plan_event(hello: &RunDescription<'_>) -> events::Plan {

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use mio::{Registry, Token};
 
+use crate::backend::Backend;
 use crate::error::ConnectionError;
 use crate::frame::{Flow, Visitor};
 use crate::messages::{self, SYNC};
@@ -47,6 +48,8 @@ pub struct Connection {
     watches_write: bool,
     /// The session's start, until the connection is ready.
     opening: Option<Box<Opening>>,
+    /// How the session's statements can be cancelled, once it is ready.
+    backend: Option<Arc<Backend>>,
 }
 
 impl Connection {
@@ -63,12 +66,29 @@ impl Connection {
             in_pipeline: false,
             watches_write: true,
             opening: Some(Box::new(opening)),
+            backend: None,
         })
     }
 
     /// When the current attempt to connect times out; [`Connection::advance`] gives it up then.
     pub fn deadline(&self) -> Option<Instant> {
         self.opening.as_ref()?.deadline
+    }
+
+    /// Whether the queue of a Unix listener is full: no event tells when there is room, so [`Connection::advance`] has to be
+    /// called again after [`crate::cancel::RETRY`].
+    pub fn awaits_room(&self) -> bool {
+        self.stream.socket.awaits_room()
+    }
+
+    /// The server process of a ready session that has not answered its last request.
+    pub fn busy_backend(&self) -> Option<&Arc<Backend>> {
+        self.backend.as_ref().filter(|_| self.exchange.is_awaiting())
+    }
+
+    /// The server process, if the session is ready and its statements can be cancelled.
+    pub(crate) fn backend(&self) -> Option<&Arc<Backend>> {
+        self.backend.as_ref()
     }
 
     /// Has the poll report writability while something is unsent, and only then.
@@ -98,6 +118,9 @@ impl Connection {
                     ConnectionError::Timeout
                 }
                 Ok(ready) => {
+                    if ready.is_some() {
+                        self.backend = opening.startup.take_backend();
+                    }
                     self.opening = Some(opening).filter(|_| ready.is_none());
                     self.watch_unsent(registry, token)?;
                     return Ok(ready);

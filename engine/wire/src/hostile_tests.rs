@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -101,6 +102,56 @@ fn a_server_that_says_nothing() {
     assert_eq!(error_of(b"", "sslmode=require"), closed);
     assert_eq!(error_of(b"R\0\0\0\x08\0\0", "sslmode=disable"), closed);
     assert_eq!(error_of(b"E\0\0\0\xffSFATAL\0", "sslmode=disable"), closed);
+}
+
+/// A server that answers a query when a cancel request for its session has come; the receiver gets the request.
+fn serve_until_cancelled() -> (u16, Receiver<Vec<u8>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (heard, hears) = channel();
+    thread::spawn(move || {
+        let (mut session, _) = listener.accept().unwrap();
+        let key = message(b'K', &[0, 0, 0, 7, 1, 2, 3, 4]);
+        session.write_all(&[message(b'R', &[0; 4]), key, message(b'Z', b"I")].concat()).unwrap();
+        let (mut request, _) = listener.accept().unwrap();
+        let mut said = Vec::new();
+        while said.len() < 16 {
+            let mut buffer = [0; 16];
+            let count = request.read(&mut buffer).unwrap();
+            said.extend_from_slice(&buffer[..count]);
+        }
+        drop(request);
+        heard.send(said).unwrap();
+        session.write_all(&[message(b'E', b"SERROR\0C57014\0Mcancelled\0\0"), message(b'Z', b"I")].concat()).unwrap();
+        let _ = session.read_to_end(&mut Vec::new());
+    });
+    (port, hears)
+}
+
+#[test]
+fn an_interrupted_session_has_its_statement_cancelled() {
+    let (port, hears) = serve_until_cancelled();
+    let mut session = open(port, "sslmode=disable").unwrap();
+    session.obey(&Arc::new(AtomicBool::new(true)));
+    assert_eq!(session.query("select pg_sleep(1000)").unwrap_err().to_string(), "ERROR:  cancelled");
+    let request = [&[0, 0, 0, 16][..], &80_877_102u32.to_be_bytes(), &[0, 0, 0, 7, 1, 2, 3, 4]].concat();
+    assert_eq!(hears.recv().unwrap(), request);
+}
+
+#[test]
+fn a_unix_listener_with_a_full_queue_is_given_up_when_the_time_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
+    listener.bind(&socket2::SockAddr::unix(folder.path().join(".s.PGSQL.5432")).unwrap()).unwrap();
+    listener.listen(0).unwrap();
+    let dbname = format!("host={} user=u dbname=d connect_timeout=1", folder.path().display());
+    let given = Given { dbname: Some(dbname), ..Given::default() };
+    let target = Arc::new(Target::resolve(params::resolve(&given, &Bare).unwrap()));
+    // The first one finds room, and nobody answers it.
+    for _ in 0..2 {
+        let error = Session::open(&target).err().unwrap().message;
+        assert!(error.ends_with("failed: timeout expired"), "{error}");
+    }
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! connections that send statements and receive replies without ever blocking.
 
 mod authentication;
+mod backend;
+pub mod cancel;
 mod connection;
 mod cursor;
 pub mod error;
@@ -24,6 +26,7 @@ pub mod target;
 mod tls;
 pub mod value;
 
+pub use backend::Backend;
 pub use connection::{BUFFER_SIZE, Connection, Scratch};
 pub use opening::OpenError;
 pub use reply::{Reply, StatementError};

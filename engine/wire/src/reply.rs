@@ -71,6 +71,10 @@ impl Exchange {
         self.is_pipeline = false;
         self.awaited = 1;
         self.complete = 0;
+        if rows == Rows::Kept {
+            // An error leaves the results before it, which nobody has taken.
+            self.results.clear();
+        }
         if is_answer(rows) {
             self.answering.expect(is_described);
         }
@@ -99,6 +103,11 @@ impl Exchange {
     /// The error that the server sent before the connection broke.
     pub(crate) fn take_error(&mut self) -> Option<Box<ServerError>> {
         self.error.take().map(|failed| failed.error)
+    }
+
+    /// Whether a part of the reply is still to come.
+    pub(crate) fn is_awaiting(&self) -> bool {
+        self.awaited > 0
     }
 
     pub(crate) fn has_error(&self) -> bool {
@@ -336,6 +345,19 @@ mod tests {
         }
     }
 
+    /// A request whose reply ends in an error leaves nothing to the next one.
+    fn read_after(exchange: &mut Exchange, rows: Rows, messages: &[(u8, Vec<u8>)]) -> Option<String> {
+        exchange.expect(rows, false);
+        for (kind, body) in messages.iter().chain(&[(b'Z', b"I".to_vec())]) {
+            let body: &[u8] = if exchange.wants(*kind) { body } else { b"" };
+            // The connection of a reply that is no reply is closed.
+            exchange.message(*kind, body).ok()?;
+        }
+        let reply = exchange.take_reply();
+        let results = exchange.take_results();
+        Some(format!("{reply:?} {results:?} {:?}", exchange.answered()))
+    }
+
     /// What an exchange has after these bytes: visited message by message, and as the reader does it.
     fn taken_both_ways(bytes: &[u8], rows: Rows) -> [Option<(Flow, u8, bool)>; 2] {
         let (mut slowly, mut usually) = (expecting(rows), expecting(rows));
@@ -350,6 +372,33 @@ mod tests {
         [state(by_message, &slowly), state(by_reader, &usually)]
     }
 
+    /// Reads a reply of which the caller takes the error only; false if the connection is closed.
+    fn read_after_error(exchange: &mut Exchange, rows: Rows, messages: &[(u8, Vec<u8>)]) -> bool {
+        exchange.expect(rows, false);
+        let ready = [(b'Z', b"I".to_vec())];
+        let mut messages = messages.iter().chain(&ready);
+        let is_read = messages.all(|(kind, body)| {
+            let body: &[u8] = if exchange.wants(*kind) { body } else { b"" };
+            exchange.message(*kind, body).is_ok()
+        });
+        is_read && exchange.take_reply().error.is_some()
+    }
+
+    fn any_message() -> impl Strategy<Value = (u8, Vec<u8>)> {
+        prop::sample::select(vec![
+            (b'1', Vec::new()),
+            (b'2', Vec::new()),
+            (b'T', COLUMN_A.to_vec()),
+            (b'D', ROW_7.to_vec()),
+            (b'D', ROW_NULL.to_vec()),
+            (b'C', b"INSERT 0 1\0".to_vec()),
+            (b'I', Vec::new()),
+            (b's', Vec::new()),
+            (b'n', Vec::new()),
+            (b'E', b"C22012\0\0".to_vec()),
+        ])
+    }
+
     proptest! {
         #[test]
         fn the_usual_reply_is_taken_as_its_messages_are(
@@ -361,6 +410,20 @@ mod tests {
             let bytes: Vec<_> = messages.iter().chain(&ready).flat_map(|(kind, body)| message(*kind, body)).collect();
             let [by_message, by_reader] = taken_both_ways(&bytes, rows);
             prop_assert_eq!(by_message, by_reader);
+        }
+
+        #[test]
+        fn a_reply_after_any_error_is_read_as_on_a_fresh_connection(
+            before in prop::collection::vec(any_message(), 0..6),
+            after in prop::collection::vec(any_message(), 0..6),
+            rows in prop::sample::select(vec![Rows::Skipped, Rows::Kept, Rows::Counted, Rows::Hashed, Rows::Handed]),
+        ) {
+            let mut exchange = Exchange::default();
+            let failing = [&before[..], &[(b'E', b"C40001\0\0".to_vec())]].concat();
+            if read_after_error(&mut exchange, rows, &failing) {
+                let expected = read_after(&mut Exchange::default(), rows, &after);
+                prop_assert_eq!(read_after(&mut exchange, rows, &after), expected);
+            }
         }
 
         #[test]

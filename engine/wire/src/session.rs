@@ -2,10 +2,13 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
 
+use crate::backend::Backend;
+use crate::cancel;
 use crate::connection::{BUFFER_SIZE, Connection};
 use crate::error::{ConnectionError, INVALID_PASSWORD, ServerError};
 use crate::frame::{self, Flow, Visitor};
@@ -19,6 +22,10 @@ const TOKEN: Token = Token(0);
 
 /// How long the end of a session may take; a server that is busy with it goes on alone.
 const FAREWELL: Duration = Duration::from_secs(1);
+
+/// How soon an interrupt is noticed, and how often its cancel request is repeated: a server process that was between two
+/// statements has not taken the first one.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// One row of a result; NULL is `None`.
 pub type Row = Vec<Option<String>>;
@@ -49,6 +56,8 @@ pub struct Session {
     poll: Poll,
     events: Events,
     buffer: Vec<u8>,
+    /// While it is set, statements are cancelled.
+    interrupt: Option<Arc<AtomicBool>>,
     /// What the server said when the session started.
     pub server: ServerInfo,
 }
@@ -71,11 +80,22 @@ impl Session {
         let mut events = Events::with_capacity(4);
         loop {
             if let Some(server) = connection.advance(&mut buffer, poll.registry(), TOKEN)? {
-                return Ok(Self { connection, poll, events, buffer, server });
+                return Ok(Self { connection, poll, events, buffer, interrupt: None, server });
             }
-            let patience = connection.deadline().map(|end| end.saturating_duration_since(Instant::now()));
+            let left = connection.deadline().map(|end| end.saturating_duration_since(Instant::now()));
+            let patience = left.into_iter().chain(connection.awaits_room().then_some(cancel::RETRY)).min();
             wait(&mut poll, &mut events, patience)?;
         }
+    }
+
+    /// Has the server cancel the session's statements while `interrupt` is set.
+    pub fn obey(&mut self, interrupt: &Arc<AtomicBool>) {
+        self.interrupt = Some(Arc::clone(interrupt));
+    }
+
+    /// How the session's statements can be cancelled; `None` if the server did not say.
+    pub fn backend(&self) -> Option<&Arc<Backend>> {
+        self.connection.backend()
     }
 
     /// Runs `sql` (one or more statements) and returns the rows of all results. A server error ends it.
@@ -180,9 +200,21 @@ impl Session {
                 return Ok(());
             }
             if flow == Flow::Continue {
-                wait(&mut self.poll, &mut self.events, None)?;
+                self.pause()?;
             }
         }
+    }
+
+    /// Waits until the socket is ready; after an interrupt it has the statement cancelled.
+    fn pause(&mut self) -> io::Result<()> {
+        let patience = self.interrupt.as_ref().map(|_| PATIENCE);
+        wait(&mut self.poll, &mut self.events, patience)?;
+        let is_interrupted = self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed));
+        if is_interrupted && self.events.is_empty() {
+            // Where the request does not reach the server, the next one may.
+            let _ = cancel::cancel(self.connection.backend(), Instant::now() + FAREWELL);
+        }
+        Ok(())
     }
 }
 

@@ -28,39 +28,53 @@ pub enum SocketAddress {
 }
 
 /// A socket that is connecting or connected.
-pub struct Socket(socket2::Socket);
+pub struct Socket {
+    socket: socket2::Socket,
+    /// The address of a Unix listener whose queue was full when the socket was to be connected.
+    queued_for: Option<SockAddr>,
+}
 
 impl Socket {
     /// Starts connecting.
     pub fn connect(address: &SocketAddress, params: &Params) -> io::Result<Self> {
         match address {
-            SocketAddress::Tcp(address) => connect_tcp(*address, params),
+            SocketAddress::Tcp(address) => Ok(Self { socket: connect_tcp(*address, params)?, queued_for: None }),
             SocketAddress::Unix(path) => connect_unix(path),
         }
-        .map(Self)
     }
 
-    /// Whether the socket is connected: `Ok(false)` while it is connecting, an error if that failed.
-    pub fn is_connected(&self) -> io::Result<bool> {
-        if let Some(error) = self.0.take_error()? {
+    /// Whether the socket is connected: `Ok(false)` while it is connecting, an error if that failed. Tries again to connect
+    /// to a Unix listener whose queue was full.
+    pub fn is_connected(&mut self) -> io::Result<bool> {
+        if let Some(address) = self.queued_for.take() {
+            self.queued_for = enter_queue(&self.socket, address)?;
+            return Ok(self.queued_for.is_none());
+        }
+        if let Some(error) = self.socket.take_error()? {
             return Err(error);
         }
-        match self.0.peer_addr() {
+        match self.socket.peer_addr() {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
             Err(error) => Err(error),
         }
     }
 
+    /// Whether the queue of a Unix listener was full at the last attempt to connect. There is no event for room in it: the
+    /// caller has to call [`Socket::is_connected`] again after a while.
+    pub fn awaits_room(&self) -> bool {
+        self.queued_for.is_some()
+    }
+
     /// Registers the socket for events on readability and, with `writable`, on writability. Asking for the latter only while
     /// something is unsent matters: otherwise each request that the server takes would wake the client.
     pub fn register(&self, registry: &Registry, token: Token, writable: bool) -> io::Result<()> {
-        registry.register(&mut SourceFd(&self.0.as_raw_fd()), token, interest(writable))
+        registry.register(&mut SourceFd(&self.socket.as_raw_fd()), token, interest(writable))
     }
 
     /// Changes what [`Socket::register`] asked for.
     pub fn reregister(&mut self, registry: &Registry, token: Token, writable: bool) -> io::Result<()> {
-        registry.reregister(&mut SourceFd(&self.0.as_raw_fd()), token, interest(writable))
+        registry.reregister(&mut SourceFd(&self.socket.as_raw_fd()), token, interest(writable))
     }
 }
 
@@ -71,7 +85,7 @@ fn interest(writable: bool) -> Interest {
 impl AsFd for Socket {
     #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.socket.as_fd()
     }
 }
 
@@ -119,18 +133,26 @@ fn connect_tcp(address: SocketAddr, params: &Params) -> io::Result<socket2::Sock
     Ok(socket)
 }
 
-/// Connects at once or, while the listener's queue is full, blocks until there is room: a Unix socket has no event for that,
-/// and the queue is full for moments only.
-fn connect_unix(path: &Path) -> io::Result<socket2::Socket> {
+/// Starts to connect to a Unix listener. libpq fails with EAGAIN where its queue is full; here the socket waits for room.
+fn connect_unix(path: &Path) -> io::Result<Socket> {
     let address = match path.to_str().and_then(|text| text.strip_prefix('@')) {
         // For the system, names in the abstract namespace begin with a zero byte.
         Some(name) => SockAddr::unix(format!("\0{name}"))?,
         None => SockAddr::unix(path)?,
     };
     let socket = socket2::Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    socket.connect(&address)?;
     socket.set_nonblocking(true)?;
-    Ok(socket)
+    let queued_for = enter_queue(&socket, address)?;
+    Ok(Socket { socket, queued_for })
+}
+
+/// Connects to a Unix listener, which never takes time; returns the address if the listener's queue is full.
+fn enter_queue(socket: &socket2::Socket, address: SockAddr) -> io::Result<Option<SockAddr>> {
+    match socket.connect(&address) {
+        Ok(()) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Some(address)),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]
@@ -138,16 +160,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_queue_of_a_unix_listener_is_waited_for() {
+    fn a_full_queue_of_a_unix_listener_is_waited_for_without_blocking() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let listener = socket2::Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
         listener.bind(&SockAddr::unix(&path).unwrap()).unwrap();
         listener.listen(0).unwrap();
-        let client = std::thread::spawn(move || (0..5).map(|_| connect_unix(&path)).collect::<io::Result<Vec<_>>>());
+        let mut sockets: Vec<_> = (0..5).map(|_| connect_unix(&path).unwrap()).collect();
+        assert!(sockets.iter().any(Socket::awaits_room));
         for _ in 0..5 {
             listener.accept().unwrap();
+            assert!(sockets.iter_mut().map(|socket| socket.is_connected().unwrap()).count() == 5);
         }
-        assert_eq!(client.join().unwrap().unwrap().len(), 5);
+        assert!(sockets.iter_mut().all(|socket| socket.is_connected().unwrap()));
+    }
+
+    #[test]
+    fn a_unix_listener_that_closes_while_its_queue_is_full_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = socket2::Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        listener.bind(&SockAddr::unix(&path).unwrap()).unwrap();
+        listener.listen(0).unwrap();
+        let mut sockets: Vec<_> = (0..5).map(|_| connect_unix(&path).unwrap()).collect();
+        drop(listener);
+        let waiting = sockets.iter_mut().find(|socket| socket.awaits_room()).unwrap();
+        assert_eq!(waiting.is_connected().unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
     }
 }

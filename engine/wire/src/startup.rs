@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::authentication::Authentication;
+use crate::backend::{Backend, BackendKey};
 use crate::error::{ConnectionError, INVALID_PASSWORD, ServerError};
 use crate::frame::{self, Flow, Visitor};
 use crate::params::{SslMode, TargetSessionAttrs};
@@ -33,10 +34,14 @@ impl ServerInfo {
     }
 }
 
-/// The state of one session's start.
+/// The state of one session's start, or of a connection that brings a cancel request.
 pub struct Startup {
     target: Arc<Target>,
     attempt: Attempt,
+    /// The session whose statement is to be cancelled; `None`: a session is wanted.
+    cancels: Option<BackendKey>,
+    /// What the server said about how to cancel the new session's statements.
+    key: Option<BackendKey>,
     state: State,
     pub authentication: Authentication,
     /// Messages for the server that are not yet sent.
@@ -54,6 +59,8 @@ enum State {
     AwaitTlsAnswer,
     TlsHandshake,
     AwaitReady,
+    /// A cancel request was sent: the server closes the connection when it has read it.
+    AwaitClose,
     Ready,
 }
 
@@ -63,6 +70,8 @@ impl Startup {
         Self {
             target,
             attempt,
+            cancels: None,
+            key: None,
             state: State::Connecting,
             authentication: Authentication::default(),
             out: Vec::new(),
@@ -73,7 +82,19 @@ impl Startup {
         }
     }
 
-    /// Goes on as far as the socket allows; `Some` when the session is ready.
+    /// A connection that brings the cancel request for the session with this key.
+    pub fn cancelling(target: Arc<Target>, attempt: Attempt, key: BackendKey) -> Self {
+        Self { cancels: Some(key), ..Self::new(target, attempt, TargetSessionAttrs::Any) }
+    }
+
+    /// How the statements of the session that is ready can be cancelled, if the server said so.
+    pub fn take_backend(&mut self) -> Option<Arc<Backend>> {
+        let attempt = Attempt { tls: self.attempt.tls && !self.went_on_without_tls, ..self.attempt.clone() };
+        let key = self.key.take()?;
+        Some(Arc::new(Backend { target: Arc::clone(&self.target), attempt, key }))
+    }
+
+    /// Goes on as far as the socket allows; `Some` when the session is ready, or the cancel request was taken.
     pub fn advance(&mut self, stream: &mut Stream, buffer: &mut [u8]) -> Result<Option<ServerInfo>, ConnectionError> {
         if self.state == State::Connecting {
             if !stream.socket.is_connected().map_err(ConnectionError::Connect)? {
@@ -94,7 +115,12 @@ impl Startup {
         }
         loop {
             let flushed = self.flush(stream);
-            let flow = stream.receive(buffer, self).map_err(|error| self.explain(error))?;
+            let flow = match stream.receive(buffer, self) {
+                Err(ConnectionError::Closed) if self.state == State::AwaitClose => {
+                    return Ok(Some(ServerInfo::default()));
+                }
+                flow => flow.map_err(|error| self.explain(error))?,
+            };
             flushed?;
             if self.state == State::Ready {
                 return Ok(Some(std::mem::take(&mut self.server)));
@@ -136,6 +162,11 @@ impl Startup {
     }
 
     fn send_startup(&mut self) {
+        if let Some(key) = &self.cancels {
+            key.write_request(&mut self.out);
+            self.state = State::AwaitClose;
+            return;
+        }
         let params = &self.target.params;
         let mut settings = vec![("user", params.user.as_str()), ("database", params.dbname.as_str())];
         let optional = [
@@ -170,7 +201,7 @@ impl Startup {
         }
         match answer[0] {
             b'S' => self.start_tls(stream)?,
-            b'N' if self.target.params.tls.mode == SslMode::Prefer => {
+            b'N' if self.target.params.tls.mode == SslMode::Prefer && self.cancels.is_none() => {
                 self.went_on_without_tls = true;
                 self.send_startup();
             }
@@ -272,7 +303,8 @@ impl Visitor for Startup {
                 let row = values(body, |value| String::from_utf8_lossy(value).into_owned()).unwrap_or_default();
                 self.kind.note_answer(row.first().and_then(Option::as_deref).unwrap_or_default());
             }
-            b'K' | b'T' | b'C' => {}
+            b'K' => self.key = BackendKey::read(body),
+            b'T' | b'C' => {}
             b'Z' => {
                 self.judge()?;
                 return Ok(Flow::Stop);

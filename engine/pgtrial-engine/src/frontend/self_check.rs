@@ -11,7 +11,10 @@ const LAG: f64 = 0.1;
 
 /// The reasons to doubt the measured phase. `threads` is the name of the option that adds threads.
 pub fn warnings(outcome: &Outcome, threads: &str) -> Vec<Warning> {
-    [client_busy(outcome.busiest_thread, threads), schedule_lag(outcome)].into_iter().flatten().collect()
+    [client_busy(outcome.busiest_thread, threads), schedule_lag(outcome), output_slow(outcome.held_up_s)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn client_busy(share: f64, threads: &str) -> Option<Warning> {
@@ -36,6 +39,14 @@ fn schedule_lag(outcome: &Outcome) -> Option<Warning> {
     (lag as f64 > LAG * latency as f64).then(|| Warning { kind: "schedule-lag".to_owned(), message })
 }
 
+fn output_slow(held_up_s: f64) -> Option<Warning> {
+    let message = format!(
+        "the clients of a thread stood still for {held_up_s:.3} s because nobody read the output of the engine; the figures \
+         include that time"
+    );
+    (held_up_s > 0.0).then(|| Warning { kind: "output-slow".to_owned(), message })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +69,12 @@ mod tests {
         assert_eq!(kinds(0.81, 1000, Some(101)), ["client-busy", "schedule-lag"]);
         assert!(kinds(0.80, 1000, Some(99)).is_empty());
         assert!(kinds(0.0, 1000, None).is_empty());
+    }
+
+    #[test]
+    fn clients_that_waited_for_the_reader_of_the_output_cause_a_warning() {
+        let outcome = Outcome { held_up_s: 0.25, ..Outcome::default() };
+        assert_eq!(warnings(&outcome, "-j")[0].kind, "output-slow");
     }
 
     #[test]

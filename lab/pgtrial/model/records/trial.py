@@ -73,7 +73,7 @@ class TransactionKind(Record):
 class ClientWarning(Record):
     """What the engine has to say against its own measurement."""
 
-    kind: str = Field(description="`client-busy` or `schedule-lag`.")
+    kind: str = Field(description="`client-busy`, `schedule-lag` or `output-slow`.")
     message: str = Field(description="One sentence.")
 
 

@@ -259,7 +259,7 @@ fn settle_run(options: &mut OrderEntryOptions) -> Result<(), Failure> {
         load.duration = Some(DEFAULT_TIME_S);
     }
     for (is_given, option, reason) in [
-        (load.interval.is_some(), "--rate", "a rate says when transactions start"),
+        (load.interval_ns.is_some(), "--rate", "a rate says when transactions start"),
         (load.slicing.length.is_some(), "--slice", "clients would wait through their slices"),
     ] {
         if load.thinks && is_given {

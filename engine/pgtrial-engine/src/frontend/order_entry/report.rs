@@ -164,7 +164,7 @@ mod tests {
         let workload = OrderEntry::new(2, 8, Mix::default(), Style::Statements, (1, 1), QueryMode::Prepared);
         let load = Load::Closed(ClosedPlan {
             limit: Limit::Time(Duration::from_secs(30)),
-            interval: None,
+            interval_ns: None,
             reconnect: false,
             wait_for_server: None,
             thinks,

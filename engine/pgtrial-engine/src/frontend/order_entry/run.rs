@@ -72,7 +72,9 @@ fn finish(
     let warnings = self_check::warnings(outcome, "-j");
     let status = events.done(outcome, exit_status(outcome), &warnings);
     if !options.load.output.has_only_events() {
-        let (mix, style, space) = (options.mix, options.style(), space_now(target));
+        // A server that does not answer would keep an interrupted program from ending.
+        let space = if outcome.interrupted { None } else { space_now(target) };
+        let (mix, style) = (options.mix, options.style());
         print_stdout(report(&Results { plan, made, mix, style, outcome, space }));
     }
     warnings.iter().for_each(|warning| warn(&warning.message));

@@ -61,6 +61,7 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
     let complain = |problem: &str| messages::error(problem);
     let mut events = RunEvents::open(options.output.events.as_ref(), clock, &hello, &interrupt, complain)?;
     if options.shard.is_first() {
+        session.obey(&interrupt);
         vacuum(&mut session, &options);
     }
     drop(session);

@@ -43,7 +43,7 @@ struct Columns {
 impl Progress {
     /// Prints what the options ask for. `origin` is that of the run's clock since 1970.
     pub fn new(options: &OutputOptions, plan: &Plan, clock: Clock, origin: Duration) -> Self {
-        let lag = plan.interval().is_some();
+        let lag = plan.interval_ns().is_some();
         let ScriptOptions { latency_limit, tries, .. } = plan.options();
         Self {
             clock,

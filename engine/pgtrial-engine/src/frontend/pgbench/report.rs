@@ -144,7 +144,7 @@ impl Report<'_> {
     }
 
     fn write_skipped(&mut self, prefix: &str, counts: &Counts) -> Result {
-        if self.plan.interval().is_none() || self.plan.options().latency_limit.is_none() {
+        if self.plan.interval_ns().is_none() || self.plan.options().latency_limit.is_none() {
             return Ok(());
         }
         writeln!(self.out, "{prefix}number of transactions skipped: {}", share(counts.skipped, all(counts)))
@@ -167,7 +167,7 @@ impl Report<'_> {
     }
 
     fn write_latency(&mut self) -> Result {
-        let throttled = self.plan.interval().is_some();
+        let throttled = self.plan.interval_ns().is_some();
         if throttled
             || self.plan.pools().is_some()
             || self.options.output.progress.is_some()

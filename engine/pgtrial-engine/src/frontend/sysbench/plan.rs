@@ -69,7 +69,7 @@ pub fn load(settings: &Settings, command: Plan) -> Result<Plan, SysbenchError> {
         events: total,
         events_each: None,
         time: (!time.is_zero()).then_some(time),
-        interval: (rate > 0.0).then(|| Duration::from_secs_f64(1.0 / rate)),
+        interval_ns: (rate > 0.0).then(|| 1e9 / rate),
     };
     let (warmup, load) = (seconds("warmup_time"), Load::Staged(load));
     Ok(Plan { warmup, exit_on_abort: true, start, slices, is_command: false, load, ..command })
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn a_rate_is_an_interval() {
-        assert_eq!(loaded(&[("threads", 1), ("rate", 4)]).interval(), Some(Duration::from_millis(250)));
-        assert_eq!(loaded(&[("threads", 1), ("rate", 0)]).interval(), None);
+        assert_eq!(loaded(&[("threads", 1), ("rate", 4)]).interval_ns(), Some(250e6));
+        assert_eq!(loaded(&[("threads", 1), ("rate", 0)]).interval_ns(), None);
     }
 
     #[test]

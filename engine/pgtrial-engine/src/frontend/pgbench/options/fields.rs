@@ -43,7 +43,7 @@ pub struct Options {
     pub reconnect: bool,
     pub vacuum_all: bool,
     /// Mean time between the starts of two transactions.
-    pub interval: Option<Duration>,
+    pub interval_ns: Option<f64>,
     /// How long clients that lost their connection try to get another one.
     pub wait_for_server: Option<Duration>,
     pub exit_on_abort: bool,

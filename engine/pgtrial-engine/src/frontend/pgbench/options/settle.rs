@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn a_rate_and_progress_lines_go_with_slices() {
         let options = benchmark("--slice 250ms --slice-of 1/2 --slice-seed 1 --start-at 0 -T 4 -P 1 -R 100");
-        assert!(options.slices.is_some() && options.interval.is_some());
+        assert!(options.slices.is_some() && options.interval_ns.is_some());
     }
 
     #[test]

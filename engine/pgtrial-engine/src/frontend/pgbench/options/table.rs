@@ -107,7 +107,7 @@ pub const OPTIONS: &[Row] = &[
     Row::switch("-r, --report-per-command", Benchmarking, "report latencies, failures, and retries per command",
         |o| &mut o.script.timed_commands),
     Row::value("-R, --rate=NUM", Benchmarking, "target rate in transactions per second",
-        |o, v| set(&mut o.interval, rate(v.text))),
+        |o, v| set(&mut o.interval_ns, rate(v.text))),
     scale(Benchmarking, "report this scale factor in output"),
     Row::value("-t, --transactions=NUM", Benchmarking, "number of transactions each client runs (default: 10)",
         |o, v| set(&mut o.transactions, count(v))),

@@ -30,7 +30,7 @@ impl Workload for Scripts {
 fn closed() -> ClosedPlan {
     ClosedPlan {
         limit: Limit::Time(Duration::from_secs(4)),
-        interval: None,
+        interval_ns: None,
         reconnect: false,
         wait_for_server: None,
         thinks: false,
@@ -119,7 +119,7 @@ fn every_option_has_its_lines_in_pgbenchs_order() {
     let options = options(true, true, false);
     let closed = ClosedPlan {
         limit: Limit::Transactions(4),
-        interval: Some(Duration::from_millis(1)),
+        interval_ns: Some(1e6),
         reconnect: true,
         options: ScriptOptions { latency_limit: Some(Duration::from_micros(2500)), tries: None, ..closed().options },
         ..closed()

@@ -13,7 +13,7 @@ use crate::frontend::elapsed::Elapsed;
 use crate::frontend::sysbench::log::{Level, Log};
 use drive::ledger::Tally;
 use drive::plan::Plan;
-use drive::{Abortion, Began, Cause, Observer, Outcome, Tick};
+use drive::{Abortion, Began, Cause, Observer, Outcome, STUCK, Tick};
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
 use ground::output::print_stderr;
@@ -247,6 +247,11 @@ impl<W: Write> Observer for RunObserver<'_, W> {
     }
 
     fn note(&mut self, text: &str) {
-        self.run.log.text(Level::Debug, text);
+        self.run.log.text(Level::Warning, text);
+    }
+
+    fn stuck(&mut self) -> u8 {
+        self.run.log.text(Level::Fatal, STUCK);
+        if self.was_forced { OVERDUE } else { interrupt::STATUS }
     }
 }

@@ -1,0 +1,86 @@
+//! The early end of a run: statements that are still running are cancelled, so that none goes on in the server, beside
+//! whatever is measured next. The original pgbench and sysbench just end, and leave them running.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use mio::Token;
+
+use crate::client::ClientState;
+use crate::mode::{ClientOf, Mode};
+use crate::report::Report;
+use crate::thread::Thread;
+use ground::clock::Nanos;
+use ground::readiness::Ready;
+use wire::cancel::cancel;
+
+/// How long a run that ends early waits for its statements to end.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long statements have to end before they are cancelled again. A request that comes between two statements of a
+/// session, or before the server has begun one, cancels nothing.
+const REPEAT_AFTER: Duration = Duration::from_millis(100);
+
+impl<M: Mode> Thread<'_, M> {
+    /// Has the server cancel all statements of `clients` that are running, and waits until they have ended.
+    pub fn call_off(&mut self, clients: &mut [ClientOf<M>]) {
+        for connection in clients.iter_mut().filter_map(|client| client.connection.as_mut()) {
+            if connection.is_in_pipeline() {
+                // Without a Sync the server says nothing of the end. A broken socket ends the session anyway.
+                let _ = connection.end_pipeline();
+            }
+        }
+        let end = Instant::now() + PATIENCE;
+        let mut problem = None;
+        loop {
+            let busy = clients.iter().filter_map(|client| client.connection.as_ref()?.busy_backend());
+            if busy.clone().next().is_none() {
+                return;
+            }
+            let now = Instant::now();
+            if now >= end {
+                let count = busy.count();
+                let reason = problem.map_or_else(String::new, |error| format!(" ({error})"));
+                let text = format!(
+                    "{count} statements may still be running on the server: they did not end within {} s after they were \
+                     cancelled{reason}",
+                    PATIENCE.as_secs()
+                );
+                return self.books.report(Report::Note(text));
+            }
+            problem = cancel(busy, end).err().or(problem);
+            if self.receive_ends(clients, REPEAT_AFTER).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Reads replies, which nobody takes any more, until all are complete or `patience` is over.
+    fn receive_ends(&mut self, clients: &mut [ClientOf<M>], patience: Duration) -> io::Result<()> {
+        let until = self.clock.now() + patience.as_nanos() as Nanos;
+        let mut ready = Ready::default();
+        loop {
+            let mut is_any_busy = false;
+            for client in clients.iter_mut() {
+                let Some(connection) = &mut client.connection else { continue };
+                if connection.busy_backend().is_none() {
+                    continue;
+                }
+                let registry = self.sockets.readiness.registry();
+                match connection.receive(&mut self.sockets.buffer, registry, Token(client.index)) {
+                    Ok(None) => is_any_busy = true,
+                    Ok(Some(_)) => {}
+                    Err(_) => {
+                        client.connection = None;
+                        client.state = ClientState::Finished;
+                    }
+                }
+            }
+            let left = until.saturating_sub(self.clock.now());
+            if !is_any_busy || left == 0 {
+                return Ok(());
+            }
+            self.sockets.readiness.wait(&mut ready, Some(Duration::from_nanos(left)))?;
+        }
+    }
+}

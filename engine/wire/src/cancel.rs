@@ -1,0 +1,93 @@
+//! Cancel requests: a connection of its own asks the server to end what another session is doing, as libpq's
+//! `PQcancelBlocking` does. It goes to the address of the session, and is encrypted if the session is.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll, Token};
+
+use crate::backend::Backend;
+use crate::error::ConnectionError;
+use crate::opening::OpenError;
+use crate::socket::Socket;
+use crate::startup::Startup;
+use crate::stream::Stream;
+
+/// The most requests that are under way at a time: fewer than any listener's queue has room for.
+const AT_ONCE: usize = 32;
+
+/// How often a connection to a Unix listener with a full queue is tried again.
+pub const RETRY: Duration = Duration::from_millis(1);
+
+/// Begins to bring the request for one session.
+fn begin(backend: &Backend) -> Result<Request, ConnectionError> {
+    let address = backend.attempt.place.as_ref().map_err(|reason| ConnectionError::Unresolved(reason.clone()))?;
+    let socket = Socket::connect(address, &backend.target.params).map_err(ConnectionError::Connect)?;
+    let startup = Startup::cancelling(Arc::clone(&backend.target), backend.attempt.clone(), backend.key.clone());
+    Ok(Request { stream: Stream::new(socket), startup })
+}
+
+fn failure(backend: &Backend, error: &ConnectionError) -> OpenError {
+    let message = backend.target.describe_failure(&backend.attempt, error);
+    OpenError { message, sqlstate: error.sqlstate().to_owned() }
+}
+
+/// A request under way.
+struct Request {
+    stream: Stream,
+    startup: Startup,
+}
+
+/// Has the server cancel what these sessions are doing. Returns when it has read all requests; the statements end soon
+/// after. A session that does nothing at that moment goes on.
+///
+/// # Errors
+/// The first request that could not be brought, in libpq's words; `until` ends the waiting for the others.
+pub fn cancel<'a>(backends: impl IntoIterator<Item = &'a Arc<Backend>>, until: Instant) -> Result<(), OpenError> {
+    let mut poll = Poll::new()?;
+    let mut backends = backends.into_iter().peekable();
+    let mut outcome = Ok(());
+    while backends.peek().is_some() {
+        let batch: Vec<_> = backends.by_ref().take(AT_ONCE).collect();
+        let delivered = deliver(&batch, &mut poll, until);
+        outcome = outcome.and(delivered);
+    }
+    outcome
+}
+
+/// Brings the requests of one batch.
+fn deliver(batch: &[&Arc<Backend>], poll: &mut Poll, until: Instant) -> Result<(), OpenError> {
+    let (mut events, mut buffer) = (Events::with_capacity(AT_ONCE), vec![0; 1024]);
+    let mut first_error = None;
+    let mut requests = Vec::new();
+    for (number, backend) in batch.iter().enumerate() {
+        let begun = begin(backend).and_then(|request| {
+            request.stream.socket.register(poll.registry(), Token(number), true).map_err(ConnectionError::Connect)?;
+            Ok(request)
+        });
+        match begun {
+            Ok(request) => requests.push((backend, request)),
+            Err(error) => drop(first_error.get_or_insert(failure(backend, &error))),
+        }
+    }
+    loop {
+        requests.retain_mut(|(backend, Request { stream, startup })| match startup.advance(stream, &mut buffer) {
+            Ok(done) => done.is_none(),
+            Err(error) => {
+                first_error.get_or_insert(failure(backend, &error));
+                false
+            }
+        });
+        let Some((backend, _)) = requests.first() else { return first_error.map_or(Ok(()), Err) };
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(first_error.unwrap_or_else(|| failure(backend, &ConnectionError::Timeout)));
+        }
+        let crowded = requests.iter().any(|(_, request)| request.stream.socket.awaits_room());
+        match poll.poll(&mut events, Some(if crowded { RETRY.min(left) } else { left })) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error.into()),
+            _ => {}
+        }
+    }
+}
