@@ -145,7 +145,11 @@ def test_a_trial_whose_sessions_lack_their_settings_fails(given, workspace, tmp_
 def test_white_space_in_a_value_is_part_of_it(given):
     target = given.target.with_settings({"search_path": "pg_catalog,\tpublic", "my.text": "a\n\\ b"})
     with target.connect() as session:
-        assert differences(session, {"search_path": "pg_catalog, public"}) == {}
+        assert differences(session, {"search_path": "pg_catalog, public", "my.text": "a\n\\ b"}) == {}
+        assert differences(session, {"my.text": "a", "my.other": "b"}) == {
+            "my.text": r"'a\n\\ b'",
+            "my.other": "unknown",
+        }
         assert session.execute("SHOW my.text").fetchone() == ("a\n\\ b",)
 
 

@@ -7,13 +7,11 @@ import pytest
 
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import ArmError, StudyError
-from pgtrial.servers.settings_record import SettingsRecord, pending, undo
+from pgtrial.servers.settings_record import SettingsRecord, maker, pending, undo
 from tests.servers.given import checked, dsn_of, served, spec_of
 from tests.servers.test_given_former_values import GRANTS, HEAD, LOOK, automatic, execute, show
 
 LIBRARIES = "ALTER SYSTEM SET session_preload_libraries = 'auto_explain', 'pg_stat_statements'"
-NOBODY = {"pid": "0", "start": "0"}
-"""No session that there is."""
 MISSPELT = "auto_explain,pg_stat_statement"
 
 
@@ -110,6 +108,12 @@ def test_settings_are_put_back_where_their_session_is_lost(given, workspace, tmp
     assert sessions_start(given)
 
 
+def ended(cluster):
+    """A session of the server that has ended, as a record has it."""
+    with cluster.target.connect() as session:
+        return maker(session)
+
+
 def locked(cluster, run, user="postgres"):
     """What a lab leaves that was killed between ALTER SYSTEM and the look at a new session."""
     execute(cluster, LIBRARIES, "SELECT pg_reload_conf()")
@@ -123,7 +127,7 @@ def locked(cluster, run, user="postgres"):
             {"session_preload_libraries": former},
             {"session_preload_libraries": written},
             ["session_preload_libraries"],
-            NOBODY,
+            ended(cluster),
         )
         record.write_down(run)
         session.execute("ALTER SYSTEM SET session_preload_libraries = 'auto_explain', 'pg_stat_statement'")
@@ -148,6 +152,22 @@ def test_cleaning_gets_into_a_locked_server(given, tmp_path):
     assert pending(tmp_path) == []
 
 
+def test_a_path_on_which_no_library_is_locks_no_server(given, workspace, tmp_path):
+    execute(given, LIBRARIES, "SELECT pg_reload_conf()")
+    before = automatic(given).read_bytes()
+    with pytest.raises(StudyError, match='no session can have these settings: could not access file "auto_explain"'):
+        checked(spec_of(dsn_of(given), {"dynamic_library_path": "/nowhere"}), workspace)
+    assert automatic(given).read_bytes() == before
+    name = "dynamic_library_path"
+    record = SettingsRecord("A", given.target, {name: None}, {name: "/nowhere"}, [], ended(given))
+    record.write_down(tmp_path)
+    execute(given, "ALTER SYSTEM SET dynamic_library_path = '/nowhere'", "SELECT pg_reload_conf()")
+    wait_until_locked(given)
+    assert undo(tmp_path) == ([], [])
+    assert automatic(given).read_bytes() == before
+    assert sessions_start(given)
+
+
 def test_cleaning_gets_in_as_the_superuser_that_is_named(given, tmp_path, monkeypatch):
     execute(given, *GRANTS, *LOOK, "GRANT ALTER SYSTEM ON PARAMETER session_preload_libraries TO bob")
     before = locked(given, tmp_path, "bob")
@@ -165,11 +185,27 @@ def test_cleaning_gets_in_as_the_superuser_that_is_named(given, tmp_path, monkey
 def test_cleaning_leaves_what_somebody_else_has_set(given, tmp_path):
     execute(given, "ALTER SYSTEM SET work_mem = '99MB'", "ALTER SYSTEM SET jit = on")
     changes = {"work_mem": "21MB", "jit": "on"}
-    SettingsRecord("A", given.target, {"work_mem": None, "jit": "off"}, changes, ["jit"], NOBODY).write_down(tmp_path)
+    SettingsRecord("A", given.target, {"work_mem": None, "jit": "off"}, changes, ["jit"], ended(given)).write_down(
+        tmp_path
+    )
     left, failures = undo(tmp_path)
     assert left == [f"work_mem was changed on {given.target.label} by somebody else and stays so."]
     assert failures == []
     assert automatic(given).read_text() == f"{HEAD}jit = 'off'\nwork_mem = '99MB'\n"
+
+
+def test_cleaning_leaves_another_server_in_the_place_of_the_first_one(given, tmp_path):
+    execute(given, "ALTER SYSTEM SET work_mem = '21MB'")
+    before = automatic(given).read_bytes()
+    of_another = {**ended(given), "system": "7000000000000000000"}
+    changes = {"work_mem": "21MB"}
+    entry = SettingsRecord("A", given.target, {"work_mem": None}, changes, [], of_another).write_down(tmp_path)
+    left, [failure] = undo(tmp_path)
+    assert left == []
+    assert "another server answers there; if the one of the record is no more, remove the record" in failure
+    assert str(entry) in failure
+    assert entry.exists()
+    assert automatic(given).read_bytes() == before
 
 
 def test_a_record_that_is_none_is_named(tmp_path):

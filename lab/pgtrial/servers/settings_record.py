@@ -21,15 +21,19 @@ from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, one_line
 from pgtrial.model.study.frozen import SECRETS
 from pgtrial.servers.auto_conf import alter_system, moved, read_auto_conf, values_of
-from pgtrial.servers.setting_values import LIBRARIES
 
 _PREFIX = "given-settings-"
+_OF_ANY_ROLE = ("local_preload_libraries",)
+_OF_SUPERUSERS = ("session_preload_libraries",)
+"""Libraries that each session loads at its start, by who may override them for a session."""
+_LIBRARY_PATH = "dynamic_library_path"
+"""Where they are."""
 _RELOAD_TIMEOUT_S = 60.0
 _POLL_S = 0.02
 _GONE_S = 5.0
 """How long the session of a killed lab is waited for, which may yet execute what it was sent."""
-_SESSION = """SELECT pid::text AS pid, extract(epoch FROM backend_start)::text AS start FROM pg_stat_activity
-    WHERE pid = pg_backend_pid()"""
+_SESSION = """SELECT pid::text, extract(epoch FROM backend_start)::text, system_identifier::text
+    FROM pg_stat_activity, pg_control_system() WHERE pid = pg_backend_pid()"""
 _STILL_THERE = """SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND pid::text = %s
     AND extract(epoch FROM backend_start)::text = %s"""
 
@@ -47,7 +51,7 @@ class SettingsRecord:
     order: Sequence[str] | None
     """The names in the file before; None: the role may not read the file, and then there was no line of `former`."""
     maker: Mapping[str, str]
-    """The session that makes the changes: its `pid` and `start`."""
+    """The session that makes the changes: its `pid` and `start`, and the `system` identifier of its server."""
 
     @property
     def what(self) -> str:
@@ -114,8 +118,8 @@ def undo(run: Path) -> tuple[list[str], list[str]]:
             left += [f"{sentence}." for sentence in put_back_anew(record, record.target.connect)]
         except (psycopg.Error, ArmError) as error:
             failures.append(
-                f"The {record.what} could not be put back ({one_line(error)}); once it can be reached, run pgtrial "
-                f"cleanup with PGPASSWORD or .pgpass set for it{_superuser(record)}."
+                f"The {record.what} could not be put back ({one_line(error)}; the record is {path}); once it can be "
+                f"reached, run pgtrial cleanup with PGPASSWORD or .pgpass set for it{_superuser(record)}."
             )
         else:
             path.unlink()
@@ -158,6 +162,8 @@ def put_back_anew(record: SettingsRecord, connect: Callable[[], Session]) -> lis
     """
     with closing(_way_in(record, connect)) as session:
         session.prepare_threshold = None  # behind a pooler the next statement may be another session's
+        if maker(session)["system"] != record.maker["system"]:
+            raise ArmError("another server answers there; if the one of the record is no more, remove the record")
         _wait_until_gone(session, record)
         return put_back(session, record)
 
@@ -166,7 +172,7 @@ def maker(session: Session) -> dict[str, str]:
     """What a record says of the session that makes the changes. Raises psycopg.Error."""
     row = session.execute(_SESSION).fetchone()
     assert row is not None, "a session sees itself"
-    return {"pid": row[0], "start": row[1]}
+    return {"pid": row[0], "start": row[1], "system": row[2]}
 
 
 def write(session: Session, name: str, text: str | None) -> None:
@@ -235,23 +241,23 @@ def _way_in(record: SettingsRecord, connect: Callable[[], Session]) -> Session:
 
 def _overriding(record: SettingsRecord) -> Iterator[Target]:
     """Sessions without the libraries that each new one loads: of this role, and of a superuser that PGUSER names."""
-    overrides = dict.fromkeys(_deciding(record), "")
-    if not overrides:
+    if not _may_lock(record):
         return
-    if any_role := overrides.keys() & {"local_preload_libraries"}:
-        yield record.target.with_settings(dict.fromkeys(any_role, ""))
-    yield record.target.with_settings(overrides)
+    of_any_role, of_superusers = (dict.fromkeys(names, "") for names in (_OF_ANY_ROLE, _OF_SUPERUSERS))
+    yield record.target.with_settings(of_any_role)
+    yield record.target.with_settings(of_any_role | of_superusers)
     user = os.environ.get("PGUSER")
     if user and user != record.target.user:
-        yield replace(record.target, user=user).with_settings(overrides)
+        yield replace(record.target, user=user).with_settings(of_any_role | of_superusers)
 
 
-def _deciding(record: SettingsRecord) -> list[str]:
-    return sorted(LIBRARIES & {name.lower() for name in record.former} - {"shared_preload_libraries"})
+def _may_lock(record: SettingsRecord) -> bool:
+    """Whether the settings may keep sessions from starting, which can be overridden in a session."""
+    return not {name.lower() for name in record.former}.isdisjoint((*_OF_ANY_ROLE, *_OF_SUPERUSERS, _LIBRARY_PATH))
 
 
 def _superuser(record: SettingsRecord) -> str:
-    return ", and PGUSER naming a superuser if new sessions cannot start" if _deciding(record) else ""
+    return ", and PGUSER naming a superuser if new sessions cannot start" if _may_lock(record) else ""
 
 
 def _paths(run: Path) -> list[Path]:
