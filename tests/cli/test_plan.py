@@ -93,6 +93,29 @@ def test_a_plan_tells_where_given_servers_are_without_their_passwords(planned):
     assert "topsecret" not in json.dumps(planned(GIVEN, "--json"))
 
 
+def test_a_plan_tells_which_settings_of_a_given_server_are_changed(planned):
+    study = """
+[load]
+INTERLEAVE
+[server]
+dsn = "service=prod-copy"
+settings = { max_wal_size = "2GB" }
+[arms.a]
+settings = { work_mem = "8MB" }
+[arms.b]
+settings = { work_mem = "16MB" }
+[verdict]
+blocks = 8
+"""
+    changed = "by ALTER SYSTEM for each trial, put back after it"
+    lines = planned(study.replace("INTERLEAVE", ""))
+    assert f"settings a: max_wal_size {changed}" in lines
+    assert not any(line.startswith("b: max_wal_size") for line in lines)
+    lines = planned(study.replace("INTERLEAVE", "share_server = false"))
+    assert f"settings a: max_wal_size, work_mem {changed}" in lines
+    assert f"b: max_wal_size, work_mem {changed}" in lines
+
+
 def test_a_plan_tells_how_blocks_are_shared_out_over_deployments(planned):
     lines = planned(DEPLOYED)
     assert "deployments 4 of each arm, one pair for each block, 3 blocks each" in lines

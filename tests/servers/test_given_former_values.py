@@ -76,6 +76,26 @@ def test_a_value_that_was_never_loaded_comes_back(given, workspace, tmp_path):
     assert automatic(given).read_bytes() == before
 
 
+def test_what_will_be_done_is_said_before(given, workspace):
+    execute(
+        given,
+        "ALTER SYSTEM SET maintenance_work_mem = '20MB'",
+        "ALTER SYSTEM SET jit = off",
+        "ALTER SYSTEM SET DateStyle = 'ISO'",
+        "SELECT pg_reload_conf()",
+    )
+    label = given.target.label
+    done = f"A: ALTER SYSTEM sets work_mem of {label} for each trial, and puts the former back"
+    names = "maintenance_work_mem, work_mem"
+    assert checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace).notes == [done]
+    execute(given, "ALTER SYSTEM SET work_mem = '3MB'", "ALTER SYSTEM SET max_connections = 150")
+    execute(given, "ALTER SYSTEM RESET maintenance_work_mem")
+    assert checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace).notes == [
+        done,
+        f"A: its reloads load what {label} has in its files and not loaded yet: {names}",
+    ]
+
+
 @pytest.mark.parametrize(
     ("statement", "words"),
     [

@@ -15,7 +15,7 @@ from pgtrial.cli.output import json_line, warn
 from pgtrial.cli.place import plan_now
 from pgtrial.cli.study_options import Profile, Seed, read
 from pgtrial.cli.terminal import Terminal
-from pgtrial.conduct.interleaving import why_not
+from pgtrial.conduct.interleaving import sessions_of, why_not
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, length_in_one_line, outlook
 from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate, warnings
 from pgtrial.evidence.audit.case import listed
@@ -24,6 +24,7 @@ from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.fleet import LOCAL, FleetSection
 from pgtrial.model.study.places import shared_places
+from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration, plural
 from pgtrial.servers.arm import Needs
@@ -101,6 +102,9 @@ def _where(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
         yield "interleaved", f"no: {why_not(spec)}"
     for number, (arm, hosts) in enumerate(plan.hosts.items()):
         yield "hosts" if number == 0 else "", f"{arm}: {', '.join(_host(host) for host in hosts)}"
+    for number, (arm, names) in enumerate(_altered(spec, plan)):
+        what = f"{', '.join(names)} by ALTER SYSTEM for each trial, put back after it"
+        yield "settings" if number == 0 else "", f"{arm}: {what}"
     if spec.fleet is not None:
         yield "load from", _fleet(spec.fleet)
     elif plan.hosts:
@@ -118,6 +122,16 @@ def _where(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
             f"{' or '.join(map(str, blocks))} {'block' if blocks == [1] else 'blocks'} each",
         )
     yield "scope", plan.scope
+
+
+def _altered(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, list[str]]]:
+    """Arms with the settings of their given servers that are changed."""
+    sessions = sessions_of(spec) if plan.shares_server else {}
+    for arm in plan.arms if not sessions else [plan.baseline]:
+        server = spec.resolved(arm)
+        names = [name for name in server.settings if name not in sessions.get(arm, {})]
+        if isinstance(server, Given) and names:
+            yield arm, names
 
 
 def _host(host: ServerHost) -> str:

@@ -42,6 +42,9 @@ _SETTLE_S = 5.0
 _COULD_NOT = "setting could not be applied"
 """What pg_file_settings says of a value that takes a restart; other errors keep all values from being loaded."""
 
+_OF_FILES = """SELECT name FROM pg_settings WHERE source = 'configuration file' AND sourcefile IS NOT NULL
+    AND context NOT IN ('postmaster', 'internal')"""
+
 _WINNERS = {
     "command line": ("the server's command line", "remove it there"),
     "global": ("ALTER ROLE ALL", "ALTER ROLE ALL RESET {name}"),
@@ -67,7 +70,7 @@ class GivenSettings:
     settings: Mapping[str, str]
     connect: Callable[[], Session]
     notes: list[str]
-    """Receives what somebody else has done to the settings meanwhile."""
+    """Receives what will be done to the server, and what somebody else has done to the settings meanwhile."""
 
     def check(self) -> None:
         """Find out whether they can be made, take effect, and be put back. Nothing is changed. Raises StudyError."""
@@ -77,7 +80,15 @@ class GivenSettings:
                 if (winner := _winner(session, row)) is not None:
                     self._refuse(winner)
             self._record(session, rows)
+            unloaded = _unloaded(session)
         self._try_in_session(rows)
+        label, names = self.target.label, ", ".join(row.name for row in rows)
+        self.notes.append(f"{self.arm}: ALTER SYSTEM sets {names} of {label} for each trial, and puts the former back")
+        if unloaded:
+            waiting = ", ".join(unloaded)
+            self.notes.append(
+                f"{self.arm}: its reloads load what {label} has in its files and not loaded yet: {waiting}"
+            )
 
     @contextmanager
     def in_force(self, run: Path) -> Iterator[None]:
@@ -293,6 +304,22 @@ class GivenSettings:
 
     def _refuse(self, sentence: str) -> None:
         raise StudyError(f"arms.{self.arm}: {sentence}")
+
+
+def _unloaded(session: Session) -> list[str]:
+    """Settings whose values a reload would change, as far as the role may see that. Raises psycopg.Error."""
+    listed = read_listed(session)
+    if listed is None:
+        return []
+    in_files = {line.name.lower(): line.text or "" for line in listed if line.name is not None and line.error is None}
+    present = session_values(session, list(in_files))
+    loaded = {name: text for name, text in in_files.items() if name in present and _is_of_files(present[name])}
+    removed = session.execute(_OF_FILES).fetchall()
+    return sorted([*differences(session, loaded), *(name for (name,) in removed if name.lower() not in in_files)])
+
+
+def _is_of_files(row: SessionValue) -> bool:
+    return row.context not in ("postmaster", "internal") and row.source in ("default", "configuration file")
 
 
 def _same(name: str | None, other: str) -> bool:
