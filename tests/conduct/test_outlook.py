@@ -9,6 +9,7 @@ import pytest
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, keep, length_in_one_line, outlook, precision_so_far
 from pgtrial.model.errors import StoreError
 from pgtrial.servers.workspace import Workspace
+from pgtrial.statistics.ratios import Grid
 from tests.conduct.small import small_study
 from tests.statistics.slices import alternate, noisy_slices
 from tests.statistics.studies import noisy, run
@@ -34,7 +35,7 @@ def test_a_study_tells_the_next_one_like_it_what_it_can_find(state, tmp_path):
     first = small_study(tmp_path / "first", blocks=12)
     assert "not known" in in_one_line(told(outlook(first.spec, first.plan)), first.spec, first.plan)
     trials = run(first.plan, noisy({}, sd=0.03))
-    keep(first.spec, first.plan, trials)
+    keep(first.spec, Grid(first.plan, trials))
     next_one = small_study(tmp_path / "next", blocks=18, seed=5)
     found = told(outlook(next_one.spec, next_one.plan))
     assert found.noise is not None
@@ -48,17 +49,17 @@ def test_a_study_tells_the_next_one_like_it_what_it_can_find(state, tmp_path):
 def test_three_blocks_are_too_few_to_be_kept_or_told(state, tmp_path):
     study = small_study(tmp_path / "s", blocks=12)
     trials = run(study.plan, noisy({}))
-    keep(study.spec, study.plan, trials[:6])
+    keep(study.spec, Grid(study.plan, trials[:6]))
     assert not (state / "noise.json").exists()
-    assert precision_so_far(study.plan, trials[:6]) is None
-    keep(study.spec, study.plan, trials[:8])
+    assert precision_so_far(Grid(study.plan, trials[:6])) is None
+    keep(study.spec, Grid(study.plan, trials[:8]))
     assert (state / "noise.json").exists()
-    assert precision_so_far(study.plan, trials[:8]) is not None
+    assert precision_so_far(Grid(study.plan, trials[:8])) is not None
 
 
 def test_a_margin_out_of_reach_is_told_with_its_blocks_and_the_feasible_one(state, tmp_path):
     study = small_study(tmp_path / "s", blocks=12)
-    keep(study.spec, study.plan, run(study.plan, noisy({}, sd=0.05)))
+    keep(study.spec, Grid(study.plan, run(study.plan, noisy({}, sd=0.05))))
     found = told(outlook(study.spec, study.plan))
     (caution,) = cautions(found, study.spec, study.plan)
     assert caution.startswith("the margin of 1% takes about ")
@@ -74,7 +75,7 @@ def test_a_study_in_turns_tells_the_next_one_which_length_of_trials_takes_less_t
     in_turns = {"interleave": "auto", "share_server": False, "duration": "10s"}
     first = small_study(tmp_path / "first", blocks=40, load=in_turns)
     trials, slices = alternate(first.plan, noisy_slices(started=0.03, in_slices=0.02))
-    keep(first.spec, first.plan, trials, slices)
+    keep(first.spec, Grid(first.plan, trials), slices)
     next_one = small_study(tmp_path / "next", blocks=12, load=in_turns)
     found = told(outlook(next_one.spec, next_one.plan))
     assert found.length is not None
@@ -89,7 +90,7 @@ def test_a_study_in_turns_tells_the_next_one_which_length_of_trials_takes_less_t
     assert by_shorter.precision is not None
     assert 1.0 < by_shorter.precision.difference / found.precision.difference < 1.2
     # without the slices, as while the study goes on, nothing is proposed
-    keep(first.spec, first.plan, trials)
+    keep(first.spec, Grid(first.plan, trials))
     found = told(outlook(next_one.spec, next_one.plan))
     assert (found.length, length_in_one_line(found, next_one.plan)) == (None, None)
 
@@ -116,7 +117,7 @@ def test_no_password_gets_into_the_record(state, tmp_path):
         server={"settings": {}},
         arms={"a": {"dsn": KEYED}, "b": {"dsn": f"{KEYED} options='-c jit=off'"}},
     )
-    keep(study.spec, study.plan, run(study.plan, noisy({})))
+    keep(study.spec, Grid(study.plan, run(study.plan, noisy({}))))
     text = (state / "noise.json").read_text()
     assert "topsecret" not in text
     assert json.loads(text)["studies"][0]["conditions"]["servers"] == ["db.example"]
@@ -126,4 +127,4 @@ def test_a_state_directory_that_is_gone_is_told_in_one_sentence(tmp_path, monkey
     monkeypatch.setenv("PGTRIAL_STATE", str(tmp_path / "gone"))
     study = small_study(tmp_path / "s", blocks=12)
     with pytest.raises(StoreError, match=r"gone cannot be written \(No such file or directory\)$"):
-        keep(study.spec, study.plan, run(study.plan, noisy({})))
+        keep(study.spec, Grid(study.plan, run(study.plan, noisy({}))))

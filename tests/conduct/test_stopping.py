@@ -7,6 +7,7 @@ from pgtrial.conduct.stopping import Stop, leaving, next_step, time_left
 from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.records.trial import Phase, Trial
 from pgtrial.report.verdict import verdict_of
+from pgtrial.statistics.changes import regimes_of
 from pgtrial.store.study_file import build_study
 
 HOUR = 3600.0
@@ -107,7 +108,7 @@ def test_a_study_whose_regime_changes_goes_on_until_both_verdicts_are_decided():
     stored = [trial.model_copy(update={"measured": _minute(trial.measured)}) for trial in trials(planned, 8, 2.0)]
     seconds = {t.index: [150 + t.index % 7] * 30 + [40 + t.index % 5] * 30 for t in stored}
     assert isinstance(next_step(planned, HOUR, stored), Stop)
-    assert isinstance(next_step(planned, HOUR, stored, seconds=lambda: seconds), PlannedTrial)
+    assert isinstance(next_step(planned, HOUR, stored, regimes=lambda: regimes_of(stored, seconds)), PlannedTrial)
 
 
 def _minute(phase):

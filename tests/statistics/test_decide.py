@@ -6,7 +6,9 @@ import pytest
 
 from pgtrial.model.records.results import StudyResult
 from pgtrial.statistics.analysis import analyse_study
+from pgtrial.statistics.changes import regimes_of
 from pgtrial.statistics.claims import decide
+from pgtrial.statistics.ratios import Grid
 
 from .studies import deployed, make_plan, noisy, peculiar, run
 from .test_changes import both, recorded
@@ -23,7 +25,7 @@ def _from(result: StudyResult):
 def _decided(plan, trials, seconds=None):
     return [
         (each.arm, each.regime, each.decided, each.so_far.value if each.so_far is not None else None)
-        for each in decide(plan, trials, seconds)
+        for each in decide(Grid(plan, trials), regimes_of(trials, seconds or {}))
     ]
 
 

@@ -16,6 +16,7 @@ from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import p8
 from pgtrial.statistics.claims import decide
 from pgtrial.statistics.deployments import Units, t_interval
+from pgtrial.statistics.ratios import Grid
 
 from .studies import POINT, deployed, peculiar, run
 
@@ -88,8 +89,8 @@ def test_from_eight_on_deployments_are_the_blocks_of_the_rule():
     (claim,) = verdict_of(plan, trials).primary
     assert [look.blocks for look in claim.looks] == [8, 12]
     assert claim.looks[0].alpha == p8.ALPHAS[0]
-    (first_eight,) = decide(plan, [trial for trial in trials if trial.block < 32])
-    (one_less,) = decide(plan, [trial for trial in trials if trial.block < 31])
+    (first_eight,) = decide(Grid(plan, [trial for trial in trials if trial.block < 32]))
+    (one_less,) = decide(Grid(plan, [trial for trial in trials if trial.block < 31]))
     assert (first_eight.decided, one_less.decided) == (True, False)
 
 

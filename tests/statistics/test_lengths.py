@@ -21,7 +21,7 @@ def test_the_noise_within_trials_is_told_from_that_of_the_started_servers(starte
     grid = Grid(plan, trials)
     within = within_spread(grid, slices)
     assert within == pytest.approx(in_slices * math.sqrt(2 / OWN_SLICES), rel=0.2, abs=0.0005)
-    total, _ = measured_spread(plan, trials)
+    total, _ = measured_spread(Grid(plan, trials))
     assert total == pytest.approx(math.hypot(math.sqrt(2) * started, within), rel=0.2)
     assert mean_block_s(grid) == pytest.approx(LOAD_S.total_seconds())
 

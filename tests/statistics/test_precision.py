@@ -9,6 +9,7 @@ import pytest
 
 from pgtrial.statistics import p8
 from pgtrial.statistics.precision import POWER, blocks_for, measured_spread, precision, spread
+from pgtrial.statistics.ratios import Grid
 from tests.statistics.studies import deployed, make_plan, noisy, peculiar, run
 
 STUDIES = 400
@@ -71,11 +72,11 @@ def test_the_spread_is_the_standard_deviation_of_normal_noise_and_one_odd_block_
 def test_a_studys_spread_is_known_from_the_fourth_complete_block_on():
     plan = make_plan(blocks=12)
     trials = run(plan, noisy({"off": 1.3}, sd=0.02))
-    assert measured_spread(plan, trials[:7]) is None
-    fourth = measured_spread(plan, trials[:8])
+    assert measured_spread(Grid(plan, trials[:7])) is None
+    fourth = measured_spread(Grid(plan, trials[:8]))
     assert fourth is not None
     assert fourth[1] == 4
-    found = measured_spread(plan, trials)
+    found = measured_spread(Grid(plan, trials))
     assert found is not None
     assert found[1] == 12
     assert found[0] == pytest.approx(0.02 * math.sqrt(2), rel=0.5)
@@ -84,8 +85,8 @@ def test_a_studys_spread_is_known_from_the_fourth_complete_block_on():
 def test_of_several_comparisons_the_noisiest_counts():
     plan = make_plan(("a", "b", "c"), blocks=12)
     calm, wild = noisy({}, sd=0.01), noisy({}, sd=0.1)
-    both = measured_spread(plan, run(plan, lambda planned: (wild if planned.arm == "c" else calm)(planned)))
-    without = measured_spread(plan, run(plan, calm))
+    both = measured_spread(Grid(plan, run(plan, lambda planned: (wild if planned.arm == "c" else calm)(planned))))
+    without = measured_spread(Grid(plan, run(plan, calm)))
     assert both is not None
     assert without is not None
     assert both[0] > 3 * without[0]
@@ -93,4 +94,4 @@ def test_of_several_comparisons_the_noisiest_counts():
 
 def test_where_deployments_are_the_units_no_spread_of_blocks_is_told():
     plan = deployed(4)
-    assert measured_spread(plan, run(plan, peculiar(plan))) is None
+    assert measured_spread(Grid(plan, run(plan, peculiar(plan)))) is None

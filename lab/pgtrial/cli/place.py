@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pgtrial.conduct.engine_options import check_sysbench
 from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.readings import Readings
 from pgtrial.conduct.stopping import Stop, next_step_of
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.plan import EarlierTry, Plan
@@ -47,7 +48,7 @@ def _finished(study: StudyDirectory) -> bool:
     """Whether it has ended and has its report: what a lab that was killed in between has left undone is done first."""
     if not (study.path / "report.html").exists():
         return False
-    return isinstance(next_step_of(study, study.trials()), Stop)
+    return isinstance(next_step_of(study, Readings(study)), Stop)
 
 
 def plan_now(spec: StudySpec) -> Plan:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Sequence
 
 from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.plan import block_estimate, study_estimate
@@ -12,7 +11,6 @@ from pgtrial.model.errors import StoreError
 from pgtrial.model.records import Record
 from pgtrial.model.records.machine import Conditions, Noise, Precision
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.servers.workspace import shared_state
@@ -56,16 +54,16 @@ def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
     return Outlook(precision=told, noise=noise, blocks_for_margin=more, length=length)
 
 
-def keep(spec: StudySpec, plan: Plan, trials: Sequence[Trial], slices: Slices | None = None) -> None:
+def keep(spec: StudySpec, grid: Grid, slices: Slices | None = None) -> None:
     """Put the noise of a study, once it is known, into the record of this machine. Raises StoreError.
 
     With the `slices` of its trials, the part of the noise that comes from within them is kept too.
     """
-    measured = measured_spread(plan, trials)
+    plan = grid.plan
+    measured = measured_spread(grid)
     if measured is None:
         return
     spread, blocks = measured
-    grid = Grid(plan, trials)
     within = within_spread(grid, slices) if slices else None
     noise = Noise(
         study=plan.name,
@@ -80,10 +78,10 @@ def keep(spec: StudySpec, plan: Plan, trials: Sequence[Trial], slices: Slices | 
         keep_noise(root / NOISE, noise)
 
 
-def precision_so_far(plan: Plan, trials: Sequence[Trial]) -> Precision | None:
+def precision_so_far(grid: Grid) -> Precision | None:
     """What the plan can tell by its end in the noise of its own blocks; None before the fourth."""
-    measured = measured_spread(plan, trials)
-    return precision(plan.looks, len(plan.arms) - 1, measured[0]) if measured else None
+    measured = measured_spread(grid)
+    return precision(grid.plan.looks, len(grid.plan.arms) - 1, measured[0]) if measured else None
 
 
 def in_words(found: Precision) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ from pgtrial.conduct.leftovers import discard_unfinished
 from pgtrial.conduct.outlook import keep, precision_so_far
 from pgtrial.conduct.plan import More, announcement, extend, takes_canaries
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
+from pgtrial.conduct.readings import Readings
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
 from pgtrial.conduct.selftest import take_certificate
 from pgtrial.conduct.statement_plans import missing_plans, take_plans
@@ -33,9 +34,11 @@ from pgtrial.model.units import plural
 from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import LeftOnHost, Workspace, clean
+from pgtrial.statistics.carry_over import Slices
+from pgtrial.statistics.changes import Regimes
 from pgtrial.statistics.claims import decide
 from pgtrial.statistics.ratios import Grid
-from pgtrial.store.directory import StudyDirectory, committed_seconds, slices_of
+from pgtrial.store.directory import StudyDirectory, slices_of
 from pgtrial.store.replay_files import check_unchanged
 from pgtrial.store.running import forget_stop, stop_is_asked
 
@@ -63,7 +66,7 @@ def run_study(
         stack.callback(forget_stop, study.path)
         discard_unfinished(study)
         study.finish_void()
-        step = next_step_of(study, study.trials())
+        step = next_step_of(study, Readings(study))
         if isinstance(step, Stop) and more is None and not missing_plans(study):
             # a lab that was killed after its last trial has left what it had made
             for notice in (*scratch.clean(), *clean()):
@@ -111,11 +114,10 @@ def _extended(study: StudyDirectory, more: More, *, ended: bool) -> Plan:
         raise StudyError(
             f"{study.path} has not ended; go on with it by `pgtrial run {study.path}`, and ask for more after that"
         )
-    trials = study.trials()
-    compared = decide(study.plan, trials, committed_seconds(study, trials))
-    decided = all(each.decided for each in compared)
+    readings = Readings(study)
+    decided = all(comparison.decided for comparison in decide(readings.grid(), readings.regimes()))
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return extend(study.plan, study.spec, more, trials, decided=decided, created=now)
+    return extend(study.plan, study.spec, more, readings.trials, decided=decided, created=now)
 
 
 @contextmanager
@@ -167,32 +169,26 @@ def _run_trials(
 ) -> Stop:
     """Run what is due until there is a reason to stop."""
     plan = study.plan
-    trials = study.trials()
+    readings = Readings(study)
     facts = ArmFacts(study, spec, listener)
-    listener(StudyBegins(study.path, len(plan.due), len(trials), plan.end, time_left(plan, trials)))
-    not_kept: set[str] = set()
-
-    def keep_noise(*, ended: bool = False) -> None:
-        """Keep the noise of this study for later plans. Each reason of a failure is reported once."""
-        try:
-            keep(spec, study.plan, trials, slices_of(study, trials) if ended else None)
-        except StoreError as error:
-            if str(error) not in not_kept:
-                listener(Preparing(f"the noise of this study is not kept for later plans: {error}"))
-            not_kept.add(str(error))
+    begun = len(readings.trials)
+    listener(StudyBegins(study.path, len(plan.due), begun, plan.end, time_left(plan, readings.trials)))
+    noise = _KeptNoise(spec, listener)
 
     def block_ends(block: int) -> None:
-        listener(_block_ends(study, block))
-        keep_noise()
+        grid = readings.grid()
+        listener(_block_ends(grid, readings.regimes(), block))
+        noise.keep(grid)
 
-    while not isinstance(planned := next_step_of(study, trials, stop_asked=stop_is_asked(study.path)), Stop):
+    while not isinstance(planned := next_step_of(study, readings, stop_asked=stop_is_asked(study.path)), Stop):
+        trials = readings.trials
         if isinstance(planned, JudgeBlock):
             if watch is not None and watch.judge(planned.block, trials).outcome == "void":
-                trials = study.trials()
+                readings.reread()
             else:
                 block_ends(planned.block)
             continue
-        if left := leaving(plan, trials, partial(committed_seconds, study, trials)):
+        if left := leaving(plan, trials, readings.regimes):
             study.extend(plan := _without(left, plan, planned.block, listener))
             continue
         if watch is not None:
@@ -217,7 +213,7 @@ def _run_trials(
             listener(Preparing(str(found)))
             study.extend(plan := found.lengthened(plan))
             continue
-        trials += ended_now
+        readings.add(ended_now)
         for trial in ended_now:
             listener(TrialEnds(trial))
         of_block = [each for each in plan.wanted if each.block == planned.block]
@@ -226,8 +222,26 @@ def _run_trials(
         ended = sum(stored.block == planned.block for stored in trials) == len(of_block)
         if ended and (watch is None or not watch.watches(planned.block)):
             block_ends(planned.block)
-    keep_noise(ended=True)
+    noise.keep(readings.grid(), partial(slices_of, study, readings.trials))
     return planned
+
+
+class _KeptNoise:
+    """Keeps the noise of a study for later plans. Each reason of a failure is reported once."""
+
+    def __init__(self, spec: StudySpec, listener: Listener) -> None:
+        self._spec = spec
+        self._listener = listener
+        self._reasons: set[str] = set()
+
+    def keep(self, grid: Grid, slices: Callable[[], Slices] | None = None) -> None:
+        """`slices` reads those of a study that has ended."""
+        try:
+            keep(self._spec, grid, slices() if slices is not None else None)
+        except StoreError as error:
+            if str(error) not in self._reasons:
+                self._listener(Preparing(f"the noise of this study is not kept for later plans: {error}"))
+            self._reasons.add(str(error))
 
 
 def _without(arms: list[str], plan: Plan, block: int, listener: Listener) -> Plan:
@@ -244,14 +258,12 @@ def _check_start(trials: list[Trial], arms: set[str]) -> None:
         raise ArmError(f"no arm's server starts any more: {last[-1].start_failures[-1]}")
 
 
-def _block_ends(study: StudyDirectory, block: int) -> BlockEnds:
-    trials = study.trials()
-    complete = len(Grid(study.plan, trials).counted)
-    compared = decide(study.plan, trials, committed_seconds(study, trials))
+def _block_ends(grid: Grid, regimes: Regimes, block: int) -> BlockEnds:
+    compared = decide(grid, regimes)
     known = {each.name: each.so_far for each in compared if each.so_far is not None}
     return BlockEnds(
         block,
-        look=complete in study.plan.looks,
+        look=len(grid.counted) in grid.plan.looks,
         decided=all(each.decided for each in compared),
         running={name: so_far.value for name, so_far in known.items()},
         intervals={
@@ -259,7 +271,7 @@ def _block_ends(study: StudyDirectory, block: int) -> BlockEnds:
             for name, so_far in known.items()
             if so_far.low is not None and so_far.high is not None
         },
-        precision=precision_so_far(study.plan, trials),
+        precision=precision_so_far(grid),
     )
 
 

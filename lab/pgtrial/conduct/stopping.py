@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
+from pgtrial.conduct.readings import Readings
 from pgtrial.model.records.disturbances import Canary
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import format_duration, plural
 from pgtrial.statistics.canaries import judgements
-from pgtrial.statistics.changes import Seconds
+from pgtrial.statistics.changes import Regimes
 from pgtrial.statistics.claims import decide, decided_arms
 from pgtrial.statistics.ratios import Grid
-from pgtrial.store.directory import StudyDirectory, committed_seconds
+from pgtrial.store.directory import StudyDirectory
 
 _OVERRUN = 1.25
 """Estimates are rough: a study may take a quarter longer than its budget before it is cut short of a planned look."""
@@ -37,10 +37,10 @@ class JudgeBlock:
 Step = PlannedTrial | JudgeBlock | Stop
 
 
-def next_step_of(study: StudyDirectory, trials: Sequence[Trial], *, stop_asked: bool = False) -> Step:
-    """The next step of a study; `trials` are those that it has stored."""
-    seconds = partial(committed_seconds, study, trials)
-    return next_step(study.plan, study.spec.verdict.budget, trials, study.canaries(), seconds, stop_asked=stop_asked)
+def next_step_of(study: StudyDirectory, readings: Readings, *, stop_asked: bool = False) -> Step:
+    """The next step of a study."""
+    budget_s, canaries = study.spec.verdict.budget, study.canaries()
+    return next_step(study.plan, budget_s, readings.trials, canaries, readings.regimes, stop_asked=stop_asked)
 
 
 def next_step(
@@ -48,14 +48,14 @@ def next_step(
     budget_s: float,
     stored: Sequence[Trial],
     canaries: Sequence[Canary] = (),
-    seconds: Callable[[], Seconds] | None = None,
+    regimes: Callable[[], Regimes] | None = None,
     *,
     stop_asked: bool = False,
 ) -> Step:
     """The next planned trial, or why there is none. Verdicts are looked at only at the planned looks.
 
-    `seconds` is asked for the trials' timelines when a verdict may end the study: it takes two where regimes change.
-    With `stop_asked` the study ends before its next block.
+    `regimes` is asked for when a verdict may end the study: it takes two verdicts where regimes change. With
+    `stop_asked` the study ends before its next block.
     """
     done = {trial.index for trial in stored}
     watched = canaries[-1].next_block if canaries else None
@@ -69,9 +69,9 @@ def next_step(
         return missing
     complete = [trial for trial in stored if trial.block < missing.block]
     extension = plan.extensions[-1] if plan.extensions else None
-    if plan.stop_early and not (extension and extension.decided):
-        known = seconds() if seconds else None
-        if all(comparison.decided for comparison in decide(plan, complete, known)):
+    if plan.stop_early and missing.block in plan.looks and not (extension and extension.decided):
+        known = regimes() if regimes else None
+        if all(comparison.decided for comparison in decide(Grid(plan, complete), known)):
             return Stop(f"every comparison is decided after {missing.block} blocks")
     return _cut_short(plan, budget_s, complete, canaries, stop_asked=stop_asked) or missing
 
@@ -92,18 +92,19 @@ def _cut_short(
     return None
 
 
-def leaving(plan: Plan, stored: Sequence[Trial], seconds: Callable[[], Seconds] | None = None) -> list[str]:
+def leaving(plan: Plan, stored: Sequence[Trial], regimes: Callable[[], Regimes] | None = None) -> list[str]:
     """The arms that leave before the next trial: at a look that has decided all their claims, but not those of all.
 
     Once every comparison is decided, the rule of the study's end alone says what comes next.
     """
     if not plan.drop_decided:
         return []
-    blocks = len(Grid(plan, stored).counted)
+    grid = Grid(plan, stored)
+    blocks = len(grid.counted)
     begun = any(trial.block >= blocks for trial in stored)
     if begun or blocks not in plan.looks or (plan.extensions and plan.extensions[-1].decided):
         return []
-    found = decided_arms(plan, stored, seconds() if seconds else None)
+    found = decided_arms(grid, regimes() if regimes else None)
     remaining = [arm for arm in plan.arms if arm != plan.baseline and arm not in plan.left]
     return [] if set(found) >= set(remaining) else [arm for arm in remaining if arm in found]
 

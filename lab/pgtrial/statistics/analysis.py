@@ -14,7 +14,7 @@ from pgtrial.model.units import grouped
 from pgtrial.statistics import levels
 from pgtrial.statistics.canaries import disturbed
 from pgtrial.statistics.carry_over import Slices, carry_over, cell_speeds, shifts
-from pgtrial.statistics.changes import Changes, Seconds
+from pgtrial.statistics.changes import Changes, Seconds, regimes_of
 from pgtrial.statistics.claims import Subject, make_claim, subjects
 from pgtrial.statistics.costs import costs
 from pgtrial.statistics.criteria import criteria
@@ -49,7 +49,7 @@ def analyse_study(
     primary_family, secondary_family = overall[0].family, at_points[0].family
     cells = [*spoilt_cells(grid), *quality_cells(grid)]
     block_s = _block_seconds(plan, grid)
-    changes = Changes(grid, seconds)
+    changes = Changes(grid, regimes_of(grid.trials, seconds or {}), seconds)
     speeds = cell_speeds(grid, slices or {})
 
     def withheld(arm: str, point: int | None = None) -> bool:

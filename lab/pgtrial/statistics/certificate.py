@@ -124,5 +124,5 @@ def _differs(plan: Plan, trials: Sequence[Trial], alike: dict[str, str], swapped
         each.model_copy(update={"arm": alike[each.arm]}) if each.block in swapped else each for each in plan.trials
     ]
     renamed = [each.model_copy(update={"arm": alike[each.arm]}) if each.block in swapped else each for each in trials]
-    compared = decide(plan.model_copy(update={"trials": planned}), renamed)
+    compared = decide(Grid(plan.model_copy(update={"trials": planned}), renamed))
     return any(each.decided for each in compared)

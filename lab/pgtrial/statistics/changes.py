@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -19,6 +19,9 @@ from pgtrial.statistics.withheld import TOLERATED
 
 Seconds = Mapping[int, Sequence[int]]
 """Committed transactions in each second of the measured part, by index of the trial."""
+
+Regimes = Mapping[int, Regime]
+"""By index of the trial, of those that are long enough."""
 
 TOLERATED_BLOCKS = 2 * TOLERATED
 """Share of blocks that may hold a trial whose regime changes: one in four, as many as two spoilt arms may spoil.
@@ -42,15 +45,38 @@ _FEWEST_BLOCKS = 6
 """Blocks below which the sign test cannot find a trend, so that finding none means nothing."""
 
 
-class Changes:
-    """The regimes of a study's trials. Without the seconds nothing is known, and nothing changes."""
+def regime_of(trial: Trial, committed: Sequence[int]) -> Regime | None:
+    """The regime of a trial that delivered something, from its seconds; None for too few of them.
 
-    def __init__(self, grid: Grid, seconds: Seconds | None):
+    Only whole seconds count; one without a row had no commit.
+    """
+    if trial.status == "failed" or trial.measured is None:
+        return None
+    whole = np.zeros(math.floor(trial.measured.duration_s + 0.01), dtype=np.int64)
+    known = np.asarray(committed, dtype=np.int64)[: len(whole)]
+    whole[: len(known)] = known
+    return detect(whole)
+
+
+def regimes_of(trials: Iterable[Trial], seconds: Seconds) -> dict[int, Regime]:
+    """The regimes of all trials whose seconds are given."""
+    known = {trial.index: regime_of(trial, seconds[trial.index]) for trial in trials if trial.index in seconds}
+    return {index: regime for index, regime in known.items() if regime is not None}
+
+
+class Changes:
+    """The regimes of a study's trials. Without them nothing is known, and nothing changes.
+
+    The seconds show the trend of trials that keep one level.
+    """
+
+    def __init__(self, grid: Grid, regimes: Regimes | None, seconds: Seconds | None = None):
         self._grid = grid
         # the throughput at a given rate is steady by construction
-        self.seconds = seconds if grid.plan.measure == "goodput" else None
-        found = {trial.index: _regime(trial, self.seconds or {}) for trial in grid.trials}
-        self._regimes = {index: regime for index, regime in found.items() if regime is not None}
+        is_goodput = grid.plan.measure == "goodput"
+        self.seconds = seconds if is_goodput else None
+        self._regimes = (regimes or {}) if is_goodput else {}
+        self._changed: dict[tuple[str, int], dict[int, bool]] = {}
         self._ratios: dict[tuple[str, int | None, frozenset[int], When], list[BlockRatio]] = {}
 
     def changes(self, trial: Trial) -> bool:
@@ -60,9 +86,20 @@ class Changes:
 
     def between(self, arm: str, point: int, blocks: Collection[int]) -> bool:
         """Whether `arm` and the baseline have to be compared by regime at a load point, as these blocks show it."""
-        pairs = [self._grid.pair(block, point, arm) for block in blocks]
-        complete = [(ours, theirs) for ours, theirs in pairs if ours is not None and theirs is not None]
-        return _many(sum(self.changes(ours) or self.changes(theirs) for ours, theirs in complete), len(complete))
+        changed = self._changed_blocks(arm, point)
+        known = [changed[block] for block in blocks if block in changed]
+        return _many(sum(known), len(known))
+
+    def _changed_blocks(self, arm: str, point: int) -> dict[int, bool]:
+        """By block with both trials, whether one of them changes its regime."""
+        if (arm, point) not in self._changed:
+            pairs = ((block, *self._grid.pair(block, point, arm)) for block in self._grid.blocks)
+            self._changed[arm, point] = {
+                block: self.changes(ours) or self.changes(theirs)
+                for block, ours, theirs in pairs
+                if ours is not None and theirs is not None
+            }
+        return self._changed[arm, point]
 
     def ratios(self, arm: str, point: int | None, blocks: Collection[int]) -> dict[When, list[BlockRatio]]:
         """The log-ratios of all stored blocks by regime, at a load point or (None) as the mean over all.
@@ -164,16 +201,6 @@ class Changes:
             rising=rising,
             falling=falling,
         )
-
-
-def _regime(trial: Trial, seconds: Seconds) -> Regime | None:
-    """The regime of a trial that delivered something. Only whole seconds count; one without a row had no commit."""
-    if trial.status == "failed" or trial.measured is None or trial.index not in seconds:
-        return None
-    whole = np.zeros(math.floor(trial.measured.duration_s + 0.01), dtype=np.int64)
-    known = np.asarray(seconds[trial.index], dtype=np.int64)[: len(whole)]
-    whole[: len(known)] = known
-    return detect(whole)
 
 
 def _many(blocks: int, of: int) -> bool:

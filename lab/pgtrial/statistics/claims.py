@@ -11,9 +11,8 @@ import numpy as np
 
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import BlockRatio, Claim, Comparison, Estimate, LookReading, When, Word
-from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
-from pgtrial.statistics.changes import WHEN, Changes, Seconds
+from pgtrial.statistics.changes import WHEN, Changes, Regimes
 from pgtrial.statistics.deployments import ALPHA, t_interval
 from pgtrial.statistics.levels import robust_sd
 from pgtrial.statistics.ratios import Grid
@@ -45,24 +44,22 @@ def subjects(plan: Plan) -> tuple[list[Subject], list[Subject]]:
     return [Subject(arm, None, len(arms)) for arm in arms], at_points
 
 
-def decide(plan: Plan, trials: Sequence[Trial], seconds: Seconds | None = None) -> list[Comparison]:
+def decide(grid: Grid, regimes: Regimes | None = None) -> list[Comparison]:
     """Whether the primary claims are decided, as in the study's result, without computing anything else of it."""
-    grid = Grid(plan, trials)
-    changes = Changes(grid, seconds)
+    changes = Changes(grid, regimes)
     return [
         Comparison(series.about.arm, series.about.regime, series.decided, _so_far(series.ratios))
-        for about in subjects(plan)[0]
+        for about in subjects(grid.plan)[0]
         for series in _series(grid, changes, about)
     ]
 
 
-def decided_arms(plan: Plan, trials: Sequence[Trial], seconds: Seconds | None = None) -> list[str]:
+def decided_arms(grid: Grid, regimes: Regimes | None = None) -> list[str]:
     """The arms of which every claim is decided: the primary one, and those of all load points."""
-    grid = Grid(plan, trials)
-    changes = Changes(grid, seconds)
-    all_series = [series for about in chain(*subjects(plan)) for series in _series(grid, changes, about)]
+    changes = Changes(grid, regimes)
+    all_series = [series for about in chain(*subjects(grid.plan)) for series in _series(grid, changes, about)]
     undecided = {series.about.arm for series in all_series if not series.decided}
-    return [arm for arm in plan.others if arm not in undecided]
+    return [arm for arm in grid.plan.others if arm not in undecided]
 
 
 @dataclass(frozen=True)

@@ -51,15 +51,14 @@ def spread(log_ratios: Sequence[float]) -> float:
     return _TO_SD * float(np.median(np.abs(values[first] - values[second])))
 
 
-def measured_spread(plan: Plan, trials: Sequence[Trial]) -> tuple[float, int] | None:
+def measured_spread(grid: Grid) -> tuple[float, int] | None:
     """The spread of the primary claims' complete blocks, and their number; None while there are fewer than four.
 
     Of several comparisons it is the largest. None too where deployments are the units and not blocks.
     """
-    grid = Grid(plan, trials)
     if grid.units.unit != "block":
         return None
-    known = [[log for _, log in counting(grid.ratios(arm, None))] for arm in plan.others]
+    known = [[log for _, log in counting(grid.ratios(arm, None))] for arm in grid.plan.others]
     fewest = min(map(len, known))
     return (max(map(spread, known)), fewest) if fewest >= FEWEST_BLOCKS else None
 

@@ -28,12 +28,18 @@ class Grid:
         self.points = range(len(plan.load_points))
         """The load points, by index."""
         self.trials = sorted(trials, key=lambda trial: trial.index)
-        points = {point: index for index, point in enumerate(plan.load_points)}
-        self._cells = {(t.block, points[t.load_point], t.arm): t for t in self.trials if t.load_point in points}
+        self._points = {trial.index: _place(plan, trial) for trial in self.trials}
+        self._cells = {
+            (trial.block, point, trial.arm): trial
+            for trial in self.trials
+            if (point := self._points[trial.index]) is not None
+        }
+        self._by_goodput = plan.measure == "goodput"
+        self._ratios: dict[tuple[str, int | None], list[BlockRatio]] = {}
         self._of: defaultdict[tuple[str, int | None], list[Trial]] = defaultdict(list)
         for trial in self.trials:
-            for point in {None, points.get(trial.load_point)}:
-                self._of[trial.arm, point].append(trial)
+            for place in {None, self._points[trial.index]}:
+                self._of[trial.arm, place].append(trial)
         planned = Counter(each.block for each in plan.wanted)
         stored = Counter(block for block, _, _ in self._cells)
         self.blocks = sorted(stored)
@@ -49,8 +55,11 @@ class Grid:
         return {block: [trial for trial in self.trials if trial.block == block] for block in self.counted}
 
     def point_of(self, trial: Trial) -> int:
-        """Index of the trial's load point in the plan."""
-        return self.plan.load_points.index(trial.load_point)
+        """Index of the trial's load point in the plan. Raises ValueError if it has none."""
+        point = self._points[trial.index]
+        if point is None:
+            raise ValueError(f"trial {trial.index} has a load point that is not in the plan")
+        return point
 
     def trial(self, block: int, point: int, arm: str) -> Trial | None:
         """The stored trial, if there is one."""
@@ -89,7 +98,7 @@ class Grid:
         with the time until it failed: without it, an arm would be the faster the more tasks it fails.
         """
         goodput = self.goodput(trial)
-        if self.plan.measure == "goodput" or not goodput:
+        if self._by_goodput or not goodput:
             return goodput
         if trial.tasks is not None:
             mean = trial.tasks.mean_us
@@ -102,7 +111,13 @@ class Grid:
 
         Compares the speeds of whole trials unless given another `speed`; a block with an unknown one has no log-ratio.
         """
-        speed = speed or self.speed
+        if speed is not None:
+            return self._ratios_of(arm, point, speed)
+        if (arm, point) not in self._ratios:
+            self._ratios[arm, point] = self._ratios_of(arm, point, self.speed)
+        return self._ratios[arm, point]
+
+    def _ratios_of(self, arm: str, point: int | None, speed: Speed) -> list[BlockRatio]:
         points = self.points if point is None else [point]
         counted = set(self.counted)
         found = []
@@ -126,6 +141,15 @@ class Grid:
                 )
             )
         return found
+
+
+def _place(plan: Plan, trial: Trial) -> int | None:
+    """Index of a trial's load point in the plan; None if it has none. To hash a load point takes ten times as long."""
+    if trial.index < len(plan.trials):
+        planned = plan.trials[trial.index].load_point
+        if plan.load_points[planned] == trial.load_point:
+            return planned
+    return plan.load_points.index(trial.load_point) if trial.load_point in plan.load_points else None
 
 
 def log_ratio(arm: float, baseline: float) -> float | None:

@@ -1,0 +1,45 @@
+"""What a running study has measured so far: each trial is read from the disk once, however many blocks follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgtrial.model.records.trial import Regime, Trial
+from pgtrial.statistics.changes import Regimes, regime_of
+from pgtrial.statistics.ratios import Grid
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.tables import committed_per_second
+
+
+class Readings:
+    """The stored trials of a study, and the levels that each kept."""
+
+    def __init__(self, study: StudyDirectory) -> None:
+        self._study = study
+        self.reread()
+
+    def reread(self) -> None:
+        """Forget all, and read what is stored: trials were set aside, which run again under their numbers."""
+        self.trials = self._study.trials()
+        self._regimes: dict[int, Regime] = {}
+        self._without_regime: set[int] = set()
+
+    def add(self, trials: Sequence[Trial]) -> None:
+        """Trials that have just been stored."""
+        self.trials += trials
+
+    def grid(self, trials: Sequence[Trial] | None = None) -> Grid:
+        """All trials, or the given ones, by block, load point and arm of the present plan."""
+        return Grid(self._study.plan, self.trials if trials is None else trials)
+
+    def regimes(self) -> Regimes:
+        """The levels of all trials that are long enough. Reads the seconds of those that are new. Raises StoreError."""
+        for trial in self.trials:
+            if trial.index in self._regimes or trial.index in self._without_regime:
+                continue
+            regime = regime_of(trial, committed_per_second(self._study.timeline(trial)))
+            if regime is None:
+                self._without_regime.add(trial.index)
+            else:
+                self._regimes[trial.index] = regime
+        return self._regimes
