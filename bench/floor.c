@@ -24,8 +24,8 @@
 static const char SELECT[] = "SELECT abalance FROM pgbench_accounts WHERE aid = $1;";
 /* Bind of statement s to the unnamed portal with one parameter in text format; its length follows. */
 static const char BIND[] = "B\0\0\0\0\0s\0\0\0\0\1\0\0\0";
-/* Results in text format; Execute without a limit; Sync. */
-static const char EXECUTE[] = "\0\0E\0\0\0\t\0\0\0\0\0S\0\0\0\4";
+/* Results in text format; Describe of the portal; Execute without a limit; Sync. */
+static const char EXECUTE[] = "\0\0D\0\0\0\6P\0E\0\0\0\t\0\0\0\0\0S\0\0\0\4";
 
 static volatile sig_atomic_t over;
 static uint64_t state = 0x9e3779b97f4a7c15;

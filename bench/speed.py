@@ -49,7 +49,7 @@ def instructions(bench: Bench) -> Iterator[Figure]:
     script.write_text(EVERY_DISTRIBUTION)
     custom = ["-n", "-f", str(script), "-M", "prepared", "-c", "1", "-j", "1"]
     loads: tuple[tuple[str, list[str] | None, Goal | None], ...] = (
-        ("select-only", None, at_most(800)),
+        ("select-only", None, at_most(850)),
         ("tpcb-like", pgbench_options("tpcb-like", 1), at_most(4500)),
         ("a script with every distribution", custom, None),
     )

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,6 +17,7 @@ from tests.conftest import require
 from tests.engine.events import of_kind, wait_for
 from tests.engine.guarded import ADDRESS, PASSWORD, serving, variables, write_private
 from tests.engine.programs import TIMEOUT_S, ended
+from tests.engine.recorder import Recorder
 from tests.engine.sysbench.sides import ours as sysbench
 
 SLEEPS = (
@@ -178,48 +178,9 @@ def test_a_cancel_request_is_encrypted_where_the_session_is(peers, sealed, tmp_p
             assert running(sealed.target) == 0
     # the first connection is that of the set-up; each begins with a request for TLS, and none sends a cancel request
     # in the clear
-    assert len(recorder.begins) >= 5
-    assert {begin[:8] for begin in recorder.begins} == {bytes.fromhex("0000000804d2162f")}
-    assert not any(bytes.fromhex("04d2162e") in begin for begin in recorder.begins)
-
-
-class Recorder:
-    """A port in front of a server's that keeps what each connection begins with."""
-
-    def __init__(self, port: int) -> None:
-        self.begins: list[bytes] = []
-        self._server_port = port
-        self._listener = socket.create_server((ADDRESS, 0))
-        self.port = self._listener.getsockname()[1]
-
-    def __enter__(self) -> Recorder:
-        threading.Thread(target=self._accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            server = socket.create_connection((ADDRESS, self._server_port))
-            self.begins.append(b"")
-            threading.Thread(target=self._pass, args=(client, server, len(self.begins) - 1), daemon=True).start()
-            threading.Thread(target=self._pass, args=(server, client, None), daemon=True).start()
-
-    def _pass(self, source: socket.socket, sink: socket.socket, number: int | None) -> None:
-        try:
-            while data := source.recv(65536):
-                if number is not None and len(self.begins[number]) < 100:
-                    self.begins[number] += data
-                sink.sendall(data)
-            sink.shutdown(socket.SHUT_WR)
-        except OSError:
-            sink.close()
+    assert len(recorder.sent) >= 5
+    assert {bytes(begin[:8]) for begin in recorder.sent} == {bytes.fromhex("0000000804d2162f")}
+    assert not any(bytes.fromhex("04d2162e") in begin for begin in recorder.sent)
 
 
 @contextmanager

@@ -27,6 +27,8 @@ pub struct Plan {
     /// Threads; at most as many as clients.
     pub jobs: usize,
     pub mode: QueryMode,
+    /// Whether each execution of the extended protocol asks for the columns' names and types, as libpq does.
+    pub describes: bool,
     /// Load before the measured part; its transactions are counted apart.
     pub warmup: Duration,
     /// Whether one client's end by an error ends the run.
@@ -188,6 +190,7 @@ impl Plan {
             slices: None,
             jobs: 1,
             mode: QueryMode::Simple,
+            describes: true,
             warmup: Duration::ZERO,
             exit_on_abort: false,
             seeds,

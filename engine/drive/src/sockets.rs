@@ -29,11 +29,12 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Without any socket yet. The error is a sentence.
-    pub fn new() -> io::Result<Self> {
+    /// Without any socket yet; requests have the server describe their results if the load `describes`. The error is a
+    /// sentence.
+    pub fn new(describes: bool) -> io::Result<Self> {
         let readiness = Readiness::new()
             .map_err(|error| io::Error::new(error.kind(), format!("could not create an event loop: {error}")))?;
-        let (buffer, scratch) = (vec![0; BUFFER_SIZE], Scratch::default());
+        let (buffer, scratch) = (vec![0; BUFFER_SIZE], Scratch::new(describes));
         Ok(Self { readiness, buffer, scratch, queue: VecDeque::new(), opening: 0, await_room: false })
     }
 

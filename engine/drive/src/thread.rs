@@ -61,7 +61,7 @@ impl<'a, M> Thread<'a, M> {
             plan,
             options: plan.options(),
             clock,
-            sockets: Sockets::new()?,
+            sockets: Sockets::new(plan.describes)?,
             books: Books::new(plan, share.thread, tally, reports)?,
             timers: Timers::default(),
             throttle,

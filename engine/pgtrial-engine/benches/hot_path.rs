@@ -14,8 +14,8 @@ use wire::value::Value;
 use workload::pgbench::{Environment, Scripts, parse};
 use workload::{Program, Workload};
 
-/// BindComplete, a row with one integer, CommandComplete, ReadyForQuery.
-const REPLY: &[u8] = b"2\0\0\0\x04D\0\0\0\x0b\0\x01\0\0\0\x010C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
+/// BindComplete, RowDescription, a row with one integer, CommandComplete, ReadyForQuery.
+const REPLY: &[u8] = b"2\0\0\0\x04T\0\0\0\x21\0\x01abalance\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0D\0\0\0\x0b\0\x01\0\0\0\x010C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
 
 const ARITHMETIC: &str = "\\set a random(1, 100000 * :scale)\n\\set b (:a * 7 + 3) % 1000 - :a / 2\nSELECT :b;\n";
 
@@ -27,7 +27,7 @@ fn encode(c: &mut Criterion) {
         b.iter(|| {
             message.clear();
             let values = [Value::Int(black_box(1_234_567))];
-            select.encode(QueryMode::Prepared, true, &values, End::Sync, &mut message);
+            select.encode(QueryMode::Prepared, true, &values, End { describes: true, syncs: true }, &mut message);
             message.len()
         });
     });

@@ -14,7 +14,7 @@ use crate::opening::{OpenError, Opening};
 use crate::reply::{Exchange, Reply};
 use crate::results::{Answered, ResultSet, Rows};
 use crate::startup::ServerInfo;
-use crate::statement::{End, QueryMode, SHORT_ROOM, Statement};
+use crate::statement::{End, QueryMode, SHORT_ROOM, Statement, Tail};
 use crate::stream::{Sent, Stream};
 use crate::target::Target;
 use crate::value::Value;
@@ -25,15 +25,19 @@ pub const BUFFER_SIZE: usize = 64 * 1024;
 /// How much of a pipeline is collected before it is sent, bytes, as in libpq.
 const PIPELINE_BUFFER: usize = 64 * 1024;
 
-/// Memory that the connections of a thread share for encoding requests.
+/// What the connections of a thread share for encoding requests.
 pub struct Scratch {
     short: [u8; SHORT_ROOM],
     long: Vec<u8>,
+    /// Whether executions of the extended protocol are described, as by libpq.
+    describes: bool,
+    tail: Tail,
 }
 
-impl Default for Scratch {
-    fn default() -> Self {
-        Self { short: [0; SHORT_ROOM], long: Vec::new() }
+impl Scratch {
+    /// For requests whose results are described by the server, if it `describes`.
+    pub fn new(describes: bool) -> Self {
+        Self { short: [0; SHORT_ROOM], long: Vec::new(), describes, tail: Tail::new(describes) }
     }
 }
 
@@ -146,13 +150,13 @@ impl Connection {
     ) -> Result<Sent, ConnectionError> {
         let parsed = mode == QueryMode::Prepared && self.exchange.request.has_parsed(statement.id);
         if parsed && !self.in_pipeline && rows != Rows::Kept {
-            if let Some(messages) = statement.encode_short(values, &mut scratch.short) {
-                self.exchange.expect(rows, false);
+            if let Some(messages) = statement.encode_short(values, &scratch.tail, &mut scratch.short) {
+                self.exchange.expect(rows, scratch.describes);
                 self.exchange.request.forget_text();
                 return Ok(self.stream.send(messages)?);
             }
         }
-        self.send_encoded(statement, mode, parsed, values, rows, &mut scratch.long)
+        self.send_encoded(statement, mode, parsed, values, rows, scratch)
     }
 
     /// Sends a statement in another way, with other values, or adds it to the pipeline.
@@ -164,37 +168,32 @@ impl Connection {
         parsed: bool,
         values: &[Value],
         rows: Rows,
-        scratch: &mut Vec<u8>,
+        scratch: &mut Scratch,
     ) -> Result<Sent, ConnectionError> {
-        scratch.clear();
+        // The columns' names of rows that are kept are needed.
+        let describes = scratch.describes || rows == Rows::Kept;
+        let messages = &mut scratch.long;
+        messages.clear();
         if self.in_pipeline {
-            return Ok(self.add_to_pipeline(statement, mode, parsed, values, scratch));
+            statement.encode(mode, parsed, values, End { describes, syncs: false }, messages);
+            return Ok(self.add_to_pipeline(statement, mode, parsed, messages));
         }
-        let end = if rows == Rows::Kept { End::DescribeSync } else { End::Sync };
-        statement.encode(mode, parsed, values, end, scratch);
-        self.exchange.expect(rows, mode == QueryMode::Simple);
+        statement.encode(mode, parsed, values, End { describes, syncs: true }, messages);
+        self.exchange.expect(rows, describes || mode == QueryMode::Simple);
         if parsed {
             self.exchange.request.forget_text();
         } else {
-            self.expect_text(statement, mode, scratch);
+            self.expect_text(statement, mode, messages);
         }
-        Ok(self.stream.send(scratch)?)
+        Ok(self.stream.send(messages)?)
     }
 
     #[cold]
-    fn add_to_pipeline(
-        &mut self,
-        statement: &Statement,
-        mode: QueryMode,
-        parsed: bool,
-        values: &[Value],
-        scratch: &mut Vec<u8>,
-    ) -> Sent {
-        statement.encode(mode, parsed, values, End::Pipelined, scratch);
+    fn add_to_pipeline(&mut self, statement: &Statement, mode: QueryMode, parsed: bool, messages: &[u8]) -> Sent {
         if mode == QueryMode::Prepared && !parsed {
             self.exchange.request.expect_parse(statement.id);
         }
-        if self.stream.queue(scratch) > PIPELINE_BUFFER {
+        if self.stream.queue(messages) > PIPELINE_BUFFER {
             // A broken socket fails again at the end of the pipeline, as in libpq.
             let _ = self.stream.flush();
         }
@@ -219,8 +218,8 @@ impl Connection {
     /// Parses a text without parameters as the unnamed statement, and executes it. `scratch` is the thread's.
     pub fn send_unnamed(&mut self, text: &[u8], rows: Rows, scratch: &mut Scratch) -> Result<Sent, ConnectionError> {
         scratch.long.clear();
-        messages::parse_and_execute(text, &mut scratch.long);
-        self.exchange.expect(rows, false);
+        messages::parse_and_execute(text, scratch.describes, &mut scratch.long);
+        self.exchange.expect(rows, scratch.describes);
         self.send_text(&scratch.long)
     }
 

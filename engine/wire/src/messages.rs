@@ -14,8 +14,9 @@ pub const DESCRIBE_PORTAL: [u8; 7] = [b'D', 0, 0, 0, 6, b'P', 0];
 /// The end of a Bind message: all results are wanted in text format.
 pub const TEXT_RESULTS: [u8; 2] = [0, 0];
 
-/// All that follows the parameters, in one piece for the hot path.
-pub const TEXT_RESULTS_EXECUTE_SYNC: [u8; 17] = [0, 0, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
+/// All that follows the parameters of one execution, in pieces of one size for the hot path: `TEXT_RESULTS`, perhaps
+/// `DESCRIBE_PORTAL`, `EXECUTE` and `SYNC`.
+pub const TAIL: usize = TEXT_RESULTS.len() + DESCRIBE_PORTAL.len() + EXECUTE.len() + SYNC.len();
 
 /// Parse: a statement's text, and the types of its parameters by their OIDs.
 pub fn parse(name: &str, text: &[u8], types: &[u32]) -> Vec<u8> {
@@ -39,11 +40,15 @@ pub fn describe(name: &str) -> Vec<u8> {
     message
 }
 
-/// Appends the messages that parse a text without parameters and execute it once, up to Sync.
-pub fn parse_and_execute(text: &[u8], out: &mut Vec<u8>) {
+/// Appends the messages that parse a text without parameters and execute it once, up to Sync. The portal is described if the
+/// caller `describes`.
+pub fn parse_and_execute(text: &[u8], describes: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(&parse("", text, &[]));
     // The unnamed portal of the unnamed statement; no formats, no parameters, all results in text format.
     frame::write(out, b'B', |out| out.extend_from_slice(&[0; 8]));
+    if describes {
+        out.extend_from_slice(&DESCRIBE_PORTAL);
+    }
     out.extend_from_slice(&EXECUTE);
     out.extend_from_slice(&SYNC);
 }
@@ -55,10 +60,13 @@ mod tests {
 
     #[test]
     fn a_text_without_parameters_is_parsed_and_executed_once() {
-        let (mut found, mut expected) = (Vec::new(), Vec::new());
-        parse_and_execute(b"SELECT 'x'", &mut found);
         let statement = Statement::with_parameters(0, "P1", b"SELECT 'x'", 0);
-        statement.encode(QueryMode::Extended, false, &[], End::Sync, &mut expected);
-        assert_eq!(found, expected);
+        for describes in [true, false] {
+            let (mut found, mut expected) = (Vec::new(), Vec::new());
+            parse_and_execute(b"SELECT 'x'", describes, &mut found);
+            let end = End { describes, syncs: true };
+            statement.encode(QueryMode::Extended, false, &[], end, &mut expected);
+            assert_eq!(found, expected);
+        }
     }
 }

@@ -30,7 +30,8 @@ fn is_answer(rows: Rows) -> bool {
 /// The beginning of ReadyForQuery, up to the status.
 const READY: [u8; HEADER] = [b'Z', 0, 0, 0, 5];
 
-/// The status at the end of a reply that consists of BindComplete, DataRow, CommandComplete and one ReadyForQuery only.
+/// The status at the end of a reply that consists of BindComplete, RowDescription or NoData, DataRow, CommandComplete and one
+/// ReadyForQuery only.
 #[inline(always)]
 fn status_of_usual(bytes: &[u8]) -> Option<u8> {
     let (mut rest, [ready @ .., status]) = bytes.split_last_chunk::<{ HEADER + 1 }>()?;
@@ -38,7 +39,7 @@ fn status_of_usual(bytes: &[u8]) -> Option<u8> {
         return None;
     }
     while let Some(header) = Header::read(rest) {
-        if !matches!(header.kind, b'2' | b'D' | b'C') {
+        if !matches!(header.kind, b'2' | b'T' | b'n' | b'D' | b'C') {
             return None;
         }
         (_, rest) = header.split_body(rest)?;
@@ -146,8 +147,6 @@ impl Exchange {
     fn unusual_message(&mut self, kind: u8, body: &[u8]) -> Result<(), ConnectionError> {
         match kind {
             b'1' => self.request.parse_complete(),
-            b'T' if self.is_answering() => self.answering.describe(body, self.rows == Rows::Handed),
-            b'T' if self.rows == Rows::Kept => self.current().set_columns(body)?,
             // EmptyQueryResponse and PortalSuspended
             b'I' | b's' => {
                 match self.rows {
@@ -185,7 +184,14 @@ impl Visitor for Exchange {
 
     fn message(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
         match kind {
-            b'2' => {}
+            // BindComplete, NoData
+            b'2' | b'n' => {}
+            b'T' => match self.rows {
+                Rows::Skipped => {}
+                Rows::Counted | Rows::Hashed => self.answering.describe(body, false),
+                Rows::Handed => self.answering.describe(body, true),
+                Rows::Kept => self.current().set_columns(body)?,
+            },
             b'D' => match self.rows {
                 Rows::Skipped => {}
                 Rows::Counted => self.answering.add_row(body, false),
@@ -403,7 +409,7 @@ mod tests {
         #[test]
         fn the_usual_reply_is_taken_as_its_messages_are(
             messages in prop::collection::vec(
-                (prop::sample::select(b"2DCZNE1".to_vec()), prop::collection::vec(any::<u8>(), 0..9)), 0..6),
+                (prop::sample::select(b"2TnDCZNE1".to_vec()), prop::collection::vec(any::<u8>(), 0..9)), 0..6),
             rows in prop::sample::select(vec![Rows::Skipped, Rows::Counted]),
         ) {
             let ready = [(b'Z', b"I".to_vec())];

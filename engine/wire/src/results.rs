@@ -81,6 +81,7 @@ impl Answering {
     }
 
     /// Takes a RowDescription; its body is kept with `hands`.
+    #[inline(always)]
     pub fn describe(&mut self, body: &[u8], hands: bool) {
         self.begin();
         self.rows = Some(0);
@@ -134,7 +135,7 @@ impl Answering {
         }
     }
 
-    /// Kind and row count of a result of which only the tag came. Without RowDescriptions, as in prepared mode, a result
+    /// Kind and row count of a result of which only the tag came. Without RowDescriptions, which the caller may not ask for, a result
     /// with columns and no rows is recognized by the command's name.
     fn kind_by_tag(&self, tag: &[u8]) -> (QueryKind, u64) {
         let tag = tag.strip_suffix(&[0]).unwrap_or(tag);

@@ -5,7 +5,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::about::Checked;
+use super::about::{About, Checked};
 use super::checked::CheckedWriter;
 use super::error::Error;
 use super::varint::{put, put_bytes, take, take_bytes, take_slice, take_u32};
@@ -121,12 +121,24 @@ pub struct Sessions {
     path: PathBuf,
     begin: Micros,
     left: u64,
+    /// Bytes of the file that have not been read.
+    bytes_left: u64,
+    /// No session has more statements: each takes a byte or more of `sessions.bin`.
+    most_statements: u64,
     entry: Vec<u8>,
 }
 
 impl Sessions {
-    pub(super) fn new(file: BufReader<File>, path: &Path, begin: Micros, sessions: u64) -> Self {
-        Self { file, path: path.to_owned(), begin, left: sessions, entry: Vec::new() }
+    pub(super) fn new(file: BufReader<File>, path: &Path, about: &About) -> Self {
+        Self {
+            file,
+            path: path.to_owned(),
+            begin: about.begin_us,
+            left: about.sessions,
+            bytes_left: about.files.index.bytes,
+            most_statements: about.files.sessions_bytes,
+            entry: Vec::new(),
+        }
     }
 
     fn read(&mut self) -> Result<Session, Error> {
@@ -135,14 +147,20 @@ impl Sessions {
         for shift in (0..35).step_by(7) {
             let mut byte = [0];
             self.file.read_exact(&mut byte).map_err(Error::io("read", &self.path))?;
+            self.bytes_left = self.bytes_left.saturating_sub(1);
             length |= u64::from(byte[0] & 0x7f) << shift;
             if byte[0] & 0x80 == 0 {
                 break;
             }
         }
+        // Checked before memory is taken.
+        self.bytes_left = self.bytes_left.checked_sub(length).ok_or_else(wrong)?;
         self.entry.resize(length as usize, 0);
         self.file.read_exact(&mut self.entry).map_err(Error::io("read", &self.path))?;
         let session = Session::decode(&self.entry).ok_or_else(wrong)?;
+        if session.statements > self.most_statements {
+            return Err(wrong());
+        }
         let since = |time: Micros| time.saturating_sub(self.begin);
         Ok(Session { start: since(session.start), end: since(session.end), ..session })
     }

@@ -49,7 +49,7 @@ impl Capture {
     /// The sessions in the order of their starts, read from disk one after the other.
     pub fn sessions(&self) -> Result<Sessions, Error> {
         let file = checked::open(&self.index, self.about.files.index)?;
-        Ok(Sessions::new(file, &self.index, self.about.begin_us, self.about.sessions))
+        Ok(Sessions::new(file, &self.index, &self.about))
     }
 
     /// Starts to read the statements of a session of this capture. Nothing is read before the first call of

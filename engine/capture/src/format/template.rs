@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// A Bind message has no more parameters: their number has two bytes.
+const MOST_PARAMETERS: u32 = u16::MAX as u32;
+
 /// How a client sent the statements of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -101,7 +104,8 @@ impl Template {
                 done = at + placeholder_length(number);
                 rest.is_some_and(|rest| rest.starts_with(&format!("${number}")))
             });
-        let are_bound = self.places.is_empty() && self.protocol != Protocol::Simple;
+        let is_possible = self.parameters <= MOST_PARAMETERS;
+        let are_bound = self.places.is_empty() && self.protocol != Protocol::Simple && is_possible;
         found && (are_bound || self.places.len() == self.parameters as usize)
     }
 }

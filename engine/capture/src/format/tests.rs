@@ -6,6 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use super::checked::CheckedWriter;
 use super::*;
 
 /// 2026-11-23 08:00 UTC.
@@ -149,6 +150,38 @@ fn memory_of_a_long_statement_is_given_back() {
     let mut reader = capture.read(&session);
     assert!(reader.advance().unwrap() && reader.memory() > 1 << 20);
     assert!(reader.advance().unwrap() && reader.memory() < 4096);
+}
+
+/// Replaces a file that has a checksum, and its checksum.
+fn forge(directory: &TempDir, name: &str, content: &[u8]) {
+    let mut about = About::read(directory.path()).unwrap();
+    let mut file = CheckedWriter::create(directory.path().join(name)).unwrap();
+    file.write(content).unwrap();
+    let checked = file.finish().unwrap();
+    *(if name == "sessions.idx" { &mut about.files.index } else { &mut about.files.templates }) = checked;
+    about.write(directory.path()).unwrap();
+}
+
+#[test]
+fn counts_are_bounded_by_the_size_of_the_capture_before_memory_is_taken() {
+    let (directory, about) = example();
+    let index = fs::read(directory.path().join("sessions.idx")).unwrap();
+    // The length of an entry, and the number of a session's statements behind its length, number, start and end.
+    let mut statements = vec![0, 0, 0];
+    varint::put(&mut statements, about.files.sessions_bytes + 1);
+    statements.extend_from_slice(&[0; 4]);
+    statements.insert(0, statements.len() as u8);
+    for forged in [[&[0xff, 0xff, 0xff, 0xff, 0x7f][..], &index].concat(), statements] {
+        forge(&directory, "sessions.idx", &forged);
+        let message = error(&directory);
+        assert!(message.contains("is damaged (an entry cannot be read)"), "{message}");
+    }
+    forge(&directory, "sessions.idx", &index);
+    let templates = String::from_utf8(fs::read(directory.path().join("templates.jsonl")).unwrap()).unwrap();
+    let (first, rest) = templates.split_once('\n').unwrap();
+    let many = r#"{"id":0,"protocol":"prepared","parameters":4000000000,"text":"select 1"}"#;
+    forge(&directory, "templates.jsonl", format!("{many}\n{rest}").as_bytes());
+    assert!(error(&directory).contains("is damaged (line 1)"), "{first}");
 }
 
 #[test]

@@ -87,6 +87,7 @@ pub fn plan_of(
         slices: options.slices,
         jobs: options.jobs,
         mode: options.mode,
+        describes: !options.no_describe,
         warmup: options.warmup,
         exit_on_abort: options.exit_on_abort,
         ..Plan::new(Some(target), workload, options.part, seeds, load)

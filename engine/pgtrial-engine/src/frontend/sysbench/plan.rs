@@ -119,7 +119,8 @@ pub fn command(
         Ok(jobs @ 1..) => jobs.min(clients),
         _ => threads_for(clients, available_parallelism().map_or(1, NonZero::get)),
     };
-    Plan { mode, ..staged(settings, part, jobs, Some(target), workload) }
+    let describes = !settings.is_on("no_describe");
+    Plan { mode, describes, ..staged(settings, part, jobs, Some(target), workload) }
 }
 
 /// One for each client, or for more than [`ALONE`] two for each processor, but four at least: many clients keep few threads

@@ -31,6 +31,8 @@ pub struct Options {
     /// Variables by name, each once.
     pub variables: Vec<(String, String)>,
     pub mode: QueryMode,
+    /// Whether executions of the extended protocol are sent without Describe.
+    pub no_describe: bool,
     pub script: ScriptOptions,
 
     /// Clients of the whole run.
