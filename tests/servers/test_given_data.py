@@ -9,8 +9,10 @@ import pytest
 
 from pgtrial.conduct.settle import NO_PREWARM, warm_relations
 from pgtrial.evidence.observe.views import wait_for_clients_to_leave
+from pgtrial.loads.data.pgbench_names import TABLES
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.data.task_table import creation_s
+from pgtrial.loads.process import finished, starting
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
@@ -61,6 +63,87 @@ def test_tables_of_somebody_else_are_used_but_never_replaced(given, workspace, t
         row = connection.execute("SELECT filler FROM pgbench_accounts WHERE aid = 1").fetchone()
         assert row is not None
         assert row[0].strip() == "precious"
+
+
+def _pgbench(server, *options):
+    with starting() as engine:
+        done = finished([engine, "pgbench", *options], server.environment())
+    assert done.returncode == 0, done.stderr
+
+
+def test_tables_and_history_of_somebody_elses_pgbench_stay_as_they_are(given, workspace, tmp_path):
+    require_engine()
+    _pgbench(given.target, "-i", "-q", "-s", "1")
+    _pgbench(given.target, "-c", "1", "-t", "100")
+    query = (
+        "SELECT relname, oid, relfilenode, (SELECT count(*) FROM pgbench_history), pg_stat_get_vacuum_count(oid), "
+        "pg_stat_get_analyze_count(oid) FROM pg_class WHERE relname ~ '^pgbench_' ORDER BY relname"
+    )
+    with given.target.connect() as connection:
+        before = connection.execute(query).fetchall()
+    arm = checked(spec_of(dsn_of(given), workload="select-only"), workspace)
+    said = "pgbench's tables of scale 1 are not pgtrial's and are used as they are, never emptied or vacuumed"
+    assert said in arm.notes[0]
+    arm.prepare(PgbenchTables(1), silent)
+    with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect() as connection:
+        assert said in arm.notes[0]
+        assert connection.execute(query).fetchall() == before
+    assert before[0][3] == 100
+
+
+def test_a_history_of_somebody_else_beside_tables_of_pgtrials_is_never_emptied(given, workspace, tmp_path):
+    require_engine()
+    checked(spec_of(dsn_of(given)), workspace).prepare(PgbenchTables(1), silent)
+    with given.target.connect() as connection:
+        connection.execute("DROP TABLE pgbench_history")
+        connection.execute("CREATE TABLE pgbench_history AS SELECT 1 AS tid, 'precious' AS filler")
+    arm = checked(spec_of(dsn_of(given)), workspace)
+    with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect() as connection:
+        assert connection.execute("SELECT filler FROM pgbench_history").fetchone() == ("precious",)
+    with pytest.raises(StudyError, match="will not replace"):
+        arm_of(spec_of(dsn_of(given), scale=2), workspace).prepare(PgbenchTables(2), silent)
+
+
+def test_reset_vacuums_no_other_table_of_a_similar_name(given, workspace, tmp_path):
+    require_engine()
+    arm = checked(spec_of(dsn_of(given)), workspace)
+    arm.prepare(PgbenchTables(1), silent)
+    with given.target.connect() as connection:
+        connection.execute("CREATE TABLE pgbench_results (x int)")
+    with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect() as connection:
+        query = "SELECT relname FROM pg_stat_user_tables WHERE vacuum_count + analyze_count > 0 ORDER BY relname"
+        assert [name for (name,) in connection.execute(query).fetchall()] == sorted(TABLES)
+
+
+def test_a_script_that_names_no_table_of_pgbench_has_nothing_made(given, workspace, tmp_path):
+    query = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+    spec = StudySpec.model_validate(
+        {"load": {"workload": "./orders.sql"}, "server": {"dsn": dsn_of(given)}, "arms": {"A": {}, "B": {}}}
+    ).with_scripts({"orders.sql": "SELECT 1 FROM orders; -- not pgbench_accounts"})
+    with given.target.connect() as connection:
+        connection.execute("CREATE TABLE orders (id int)")
+        arm = checked(spec, workspace)
+        for data in Needs.of(spec).data:
+            arm.prepare(data, silent)
+            with arm.serve(data, tmp_path / "log", {}):
+                assert connection.execute(query).fetchall() == [("orders",)]
+
+
+def test_objects_of_others_that_depend_on_our_tables_are_not_dropped(given, workspace):
+    require_engine()
+
+    def arm_and_data(size):
+        spec = spec_of(dsn_of(given), workload="oltp_read_only", sysbench={"tables": 1, "table_size": size})
+        return checked(spec, workspace), Needs.of(spec).data[0]
+
+    arm, data = arm_and_data(10)
+    arm.prepare(data, silent)
+    with given.target.connect() as connection:
+        connection.execute("CREATE VIEW mine AS SELECT id FROM sbtest1")
+        arm, data = arm_and_data(20)
+        with pytest.raises(StudyError, match=r"objects that pgtrial did not make .*view mine depends on table sbtest1"):
+            arm.prepare(data, silent)
+        assert connection.execute("SELECT count(*) FROM mine").fetchone() == (10,)
 
 
 def test_what_a_sysbench_test_prepares_is_made_once_and_replaced_by_what_another_needs(given, workspace, tmp_path):

@@ -71,8 +71,12 @@ class GivenServer:
             if self.setup.settings:
                 self._settings.check()
             missing = [data for data in needs.data if not self._is_there(connection, data)]
-            if missing or self.setup.reset != "none":
+            there = [data for data in needs.data if data not in missing]
+            found = [tables for data in there if (tables := data.used_as_found(connection)) is not None]
+            resets = self.setup.reset != "none" and len(found) < len([data for data in there if data != NO_TABLES])
+            if missing or resets:
                 check_writable(self.name, connection)
+            self._notes += [f"{self.target.label}: {_as_found(tables)}" for tables in found]
             if missing:
                 check_may_create(self.name, connection)
             check_room(self.name, self.setup, (self.target, connection), missing, needs)
@@ -104,7 +108,10 @@ class GivenServer:
                 self.prepare(tables, lambda line: None)
                 if self.setup.reset != "none":
                     with self._connect() as connection:
-                        tables.reset(connection)
+                        if (found := tables.used_as_found(connection)) is None:
+                            tables.reset(connection)
+                        else:
+                            self._notes.append(_as_found(found))
         with ExitStack() as undo:
             if self.setup.settings:
                 with timed(timings, "start"):
@@ -222,6 +229,10 @@ class GivenServer:
         known = (cure for words, cure in _CURES.items() if re.search(words, said))
         cure = next(known, f"check that the server runs, and {named}")
         return f"arms.{self.name}: cannot connect to {without_password(self.setup.conninfo)}: {said}; {cure}"
+
+
+def _as_found(tables: str) -> str:
+    return f'{tables} are not pgtrial\'s and are used as they are, never emptied or vacuumed, as with reset = "none"'
 
 
 def without_password(dsn: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import psycopg
 from psycopg import sql
@@ -71,6 +71,13 @@ class Data(abc.ABC):
     def find(self, connection: Session) -> bool:
         """Whether this very data is there, complete. Raises StudyError for data of others in its place."""
 
+    def used_as_found(self, connection: Session) -> str | None:
+        """The tables of others that serve in the place of this data, for people; None: it is pgtrial's own.
+
+        The load runs on them, and nothing else is done to them. Asked after `find` has found it.
+        """
+        return None
+
     def clear(self, connection: Session) -> bool:
         """Drop what pgtrial made in its place and the engine does not replace; whether the next load resumes one."""
         return False
@@ -115,42 +122,85 @@ class MarkedTables(Data):
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Make the tables, mark what is new as pgtrial's, freeze and analyse it. Raises what `fill` raises."""
         with server.connect() as connection:
-            before = comments(connection)
+            before = {kind: comments(connection, kind) for kind in _WORDS}
+
+        def made(connection: Session, kind: Relation) -> list[str]:
+            new = comments(connection, kind, own=True).keys() - before[kind]
+            return sorted(name for name in new if self.may_make(name))
+
         try:
             self.fill(server, report, maker)
         except BaseException:
             # a server that is gone takes no mark, and why is what has been raised
             with suppress(psycopg.Error), server.connect() as connection:
-                _mark(connection, comments(connection).keys() - before, self.unfinished)
+                for kind in _WORDS:
+                    mark_tables(connection, made(connection, kind), self.unfinished, kind)
             raise
         # a session of its own: the rows that others have written reach the server's statistics when those end
         with server.connect() as connection:
-            made = sorted(comments(connection).keys() - before)
             # hint bits and frozen rows are written now, not by the first reads of a trial
-            vacuum(connection, made, freeze=True)
-            _mark(connection, made, self.mark + self.digest)
+            vacuum(connection, made(connection, "table"), freeze=True)
+            for kind in _WORDS:
+                mark_tables(connection, made(connection, kind), self.mark + self.digest, kind)
+
+    def may_make(self, name: str) -> bool:
+        """Whether a new relation of this name can be one of the data's: others may make theirs at the same time."""
+        return True
 
     def clear(self, connection: Session) -> bool:
-        """Drop what pgtrial made in its place, and what was not finished."""
-        stale = (self.replaced, self.unfinished)
-        ours = [name for name, comment in comments(connection).items() if comment.startswith(stale)]
-        if ours:
-            listed = sql.SQL(", ").join(map(sql.Identifier, ours))
-            connection.execute(sql.SQL("DROP TABLE {} CASCADE").format(listed))
+        """Drop what pgtrial made in its place, and what was not finished. Raises StudyError if others depend on it."""
+        drop_marked(connection, (self.replaced, self.unfinished))
         return False
 
 
-def _mark(connection: Session, tables: Iterable[str], mark: str) -> None:
-    for name in tables:
-        connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.Identifier(name), sql.Literal(mark)))
+Relation = Literal["materialized view", "view", "table"]
+
+_WORDS: dict[Relation, tuple[str, ...]] = {"materialized view": ("m",), "view": ("v",), "table": ("r", "p")}
+"""Kinds of relations that SQL of packs and scripts makes, by the words of COMMENT and DROP, in the order of dropping;
+and their letters in pg_class."""
 
 
-def comments(connection: Session) -> dict[str, str]:
-    """The comment on each table that unqualified names reach, by its name; "" where there is none."""
+def drop_marked(connection: Session, marks: tuple[str, ...]) -> list[str]:
+    """Drop the relations whose comments begin with one of these marks, all or none; returns their names.
+
+    Raises StudyError if something that has no such mark depends on them.
+    """
+    dropped: list[str] = []
+    try:
+        with connection.transaction():
+            for kind in _WORDS:
+                ours = [name for name, comment in comments(connection, kind).items() if comment.startswith(marks)]
+                if ours:
+                    listed = sql.SQL(", ").join(map(sql.Identifier, ours))
+                    connection.execute(sql.SQL("DROP {} {}").format(sql.SQL(kind.upper()), listed))
+                dropped += ours
+    except psycopg.errors.DependentObjectsStillExist as error:
+        depends = (error.diag.message_detail or str(error)).splitlines()[0]
+        raise StudyError(
+            f"the database {connection.info.dbname} has objects that pgtrial did not make and that depend on tables it "
+            f"made and would drop ({depends}); drop those objects, or name another database in the dsn"
+        ) from None
+    return dropped
+
+
+def mark_tables(connection: Session, names: Iterable[str], mark: str, kind: Relation = "table") -> None:
+    """Set the comment on relations of one kind."""
+    comment = sql.SQL("COMMENT ON {} {} IS {}")
+    for name in names:
+        connection.execute(comment.format(sql.SQL(kind.upper()), sql.Identifier(name), sql.Literal(mark)))
+
+
+def comments(connection: Session, kind: Relation = "table", *, own: bool = False) -> dict[str, str]:
+    """The comment on each relation that unqualified names reach, by its name; "" where there is none.
+
+    With `own` those alone that belong to the session's role.
+    """
     rows = connection.execute(
         "SELECT relname, coalesce(obj_description(oid, 'pg_class'), '') FROM pg_class "
-        "WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid) AND relpersistence <> 't' AND relnamespace NOT IN "
-        "('pg_catalog'::regnamespace, 'information_schema'::regnamespace) ORDER BY relname"
+        "WHERE relkind::text = ANY (%s) AND pg_table_is_visible(oid) AND relpersistence <> 't' AND relnamespace NOT IN "
+        "('pg_catalog'::regnamespace, 'information_schema'::regnamespace) "
+        "AND (NOT %s OR pg_get_userbyid(relowner) = current_user) ORDER BY relname",
+        (list(_WORDS[kind]), own),
     ).fetchall()
     return {str(name): str(comment) for name, comment in rows}
 

@@ -18,20 +18,20 @@ from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
 KINDS: tuple[type[Data], ...] = (TaskTable, RestoredDump, SysbenchTables, OrderEntryTables, PackTables, PgbenchTables)
-"""The first that a load point needs is its data; pgbench's tables serve all workloads without data of their own."""
+"""The first that a load point needs is its data."""
 
 
 def data_of(spec: StudySpec, point: LoadPoint) -> Data:
     """What a load point needs on its server."""
-    return next(found for kind in KINDS if (found := kind.needed(spec, point)) is not None)
+    return next((found for kind in KINDS if (found := kind.needed(spec, point)) is not None), NO_TABLES)
 
 
 @dataclass(frozen=True)
 class NoTables(Data):
-    """A server without tables, which no load point needs."""
+    """No tables of pgtrial's: for a script on a given server that reads the tables of others alone."""
 
     relations: ClassVar[str] = "false"
-    label = "no tables"
+    label = "no tables of pgtrial's"
     short_name = "s0"
     mb = 0
     digest = ""

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Self
 
 from psycopg import sql
 
-from pgtrial.loads.data.data import Data, comment_on, vacuum
+from pgtrial.loads.data.data import Data, comment_on, mark_tables, vacuum
+from pgtrial.loads.data.pgbench_names import TABLES, names_tables
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.model.errors import ArmError, StudyError
@@ -19,7 +20,6 @@ from pgtrial.model.study.spec import StudySpec
 MB_PER_SCALE = 15
 """Tables and indexes of one scale unit (100,000 accounts), as pgbench's documentation gives it, at fill factor 100."""
 
-TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
 _MARK = "loaded by pgtrial: "
 _UNFINISHED = "being loaded by pgtrial: "
 _ROWS = "g"
@@ -42,7 +42,10 @@ class PgbenchTables(Data):
 
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
-        """For every workload that brings no data of its own."""
+        """For pgbench's workloads, and for scripts: on given servers for those that name them, or if `scale` is set."""
+        script = spec.scripts.get(point.workload)
+        if script is not None and spec.has_given and not spec.load.scale_is_set and not names_tables(script):
+            return None
         return cls(point.scale, spec.load.fillfactor, spec.load.foreign_keys)
 
     @property
@@ -103,10 +106,14 @@ class PgbenchTables(Data):
             vacuum(connection, TABLES, freeze=True)
         _mark(server, _MARK + json.dumps(asdict(self)))
 
+    def used_as_found(self, connection: Session) -> str | None:
+        found = find_tables(connection)
+        return f"pgbench's tables of {self.label}" if found is not None and not found.ours else None
+
     def reset(self, connection: Session) -> None:
         """Bring the tables near their first state: an empty history, no dead rows."""
         connection.execute("TRUNCATE pgbench_history")
-        super().reset(connection)
+        vacuum(connection, TABLES)
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,8 @@ def find_tables(connection: Session) -> Found | None:
             "drop what is left of them, or name another database in the dsn"
         )
     comment = present["pgbench_accounts"]
-    if comment.startswith(_UNFINISHED):
+    marked = len(set(present.values())) == 1
+    if marked and comment.startswith(_UNFINISHED):
         unfinished = json.loads(comment.removeprefix(_UNFINISHED))
         left = tuple(unfinished.pop("missing"))
         return Found(PgbenchTables(**unfinished), ours=True, where=f"database {database}", missing=left)
@@ -146,7 +154,8 @@ def find_tables(connection: Session) -> Found | None:
         "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND conrelid = to_regclass('pgbench_accounts')",
     )
     scale = value(connection, "SELECT count(*) FROM pgbench_branches")
-    return Found(PgbenchTables(int(scale), fillfactor, bool(keys)), comment.startswith(_MARK), f"database {database}")
+    ours = marked and comment.startswith(_MARK)
+    return Found(PgbenchTables(int(scale), fillfactor, bool(keys)), ours, f"database {database}")
 
 
 def _missing(connection: Session, tables: PgbenchTables) -> tuple[str, ...]:
@@ -202,5 +211,6 @@ def _undo_constraints(server: Target, kinds: str) -> None:
 
 
 def _mark(server: Target, mark: str) -> None:
-    with server.connect() as connection:
-        connection.execute(sql.SQL("COMMENT ON TABLE pgbench_accounts IS {}").format(sql.Literal(mark)))
+    """Mark all four: one that somebody puts in the place of ours has no mark."""
+    with server.connect() as connection, connection.transaction():
+        mark_tables(connection, TABLES, mark)

@@ -33,6 +33,8 @@ _SEED = 1
 _FOR_EACH_THREAD = "bulk_insert"
 """The test that has a table for each thread."""
 
+_OWN_TABLE = re.compile(r"sbtest\d+")
+
 _CREATING = re.compile(r"\bCreating table '?([^'.]+)'?")
 
 
@@ -95,6 +97,10 @@ class SysbenchTables(MarkedTables):
         with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
             maker.make(_order(server, self, Path(folder), maker.engines), _counted(self.tables, report))
 
+    def may_make(self, name: str) -> bool:
+        """Sysbench's own tests make tables of these names alone."""
+        return bool(self.scripts) or _OWN_TABLE.fullmatch(name) is not None
+
     def find(self, connection: Session) -> bool:
         """Whether the tables of this very data are there. Raises StudyError for somebody else's in their place."""
         marks = comments(connection)
@@ -102,7 +108,7 @@ class SysbenchTables(MarkedTables):
         if there and (self.scripts or there >= (self.tables or 1)):
             return True
         others = [name for name, mark in marks.items() if not mark.startswith((self.mark, self.unfinished))]
-        foreign = [name for name in others if re.fullmatch(r"sbtest\d+", name)]
+        foreign = [name for name in others if _OWN_TABLE.fullmatch(name)]
         if foreign and not self.scripts:
             more = f" and {len(foreign) - 1:,} more" if len(foreign) > 1 else ""
             raise tables_of_others(connection, f"tables of sysbench ({foreign[0]}{more})", "drop them")

@@ -11,6 +11,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.load_section import is_script
 from pgtrial.model.study.servers import conninfo_of
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySpec
@@ -21,8 +22,13 @@ SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key",
 
 
 def freeze(spec: StudySpec) -> str:
-    """The spec as TOML text: every default written out, values that are not set left out, passwords never."""
+    """The spec as TOML text: every default written out, values that are not set left out, passwords never.
+
+    A scale that is not set is left out where a script may then do without pgbench's tables.
+    """
     data = without_secrets(spec).model_dump(exclude_none=True)
+    if spec.has_given and not spec.load.scale_is_set and any(map(is_script, spec.load.workload)):
+        del data["load"]["scale"]
     lines: list[str] = []
     for section, values in data.items():
         tables = {f"arms.{_key(arm)}": own for arm, own in values.items()} if section == "arms" else {section: values}

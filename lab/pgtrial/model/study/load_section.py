@@ -96,7 +96,8 @@ class LoadSection(Record):
         "TPC-C; app-tasks, which stands alone: the "
         "[tasks](tasks.md) of an application on pools of connections; or scripts of your own: paths with a `/` or "
         "ending in `.sql` or `.lua`, relative to the study file. A pgbench script finds pgbench's tables at the "
-        "study's scale, which it knows as `:scale`, and what setup_sql makes; a Lua script is a test of sysbench, "
+        "study's scale, which it knows as `:scale`, and what setup_sql makes; on a given server it gets these tables "
+        "only if its SQL names one of them or the study sets `scale`. A Lua script is a test of sysbench, "
         "which prepares its own. Or [packs](packs.md): `pack:queue`, `pack:kv/A`, or the path of a folder of your own. "
         "Or `replay:DIRECTORY`, which stands alone: the sessions of a [capture](replay.md).",
     )
@@ -257,6 +258,11 @@ class LoadSection(Record):
         for key, reason in keys.items():
             if getattr(self, key) != type(self).model_fields[key].get_default(call_default_factory=True):
                 yield f"{key} is not for {workload}: {reason}; remove it"
+
+    @property
+    def scale_is_set(self) -> bool:
+        """Whether the study names the scale; it is 10 otherwise."""
+        return "scale" in self.model_fields_set
 
     @property
     def runs_tasks(self) -> bool:

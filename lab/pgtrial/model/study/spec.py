@@ -18,7 +18,7 @@ from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.packs import pack_load
 from pgtrial.model.study.replay import REPLAY
-from pgtrial.model.study.servers import Server, server_of
+from pgtrial.model.study.servers import Given, Server, server_of
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.study.tasks import APP_TASKS
@@ -99,6 +99,11 @@ class StudySpec(Record):
     def baseline(self) -> str:
         """Name of the first arm."""
         return next(iter(self.arms))
+
+    @property
+    def has_given(self) -> bool:
+        """Whether an arm is a given server."""
+        return any(isinstance(self.resolved(arm), Given) for arm in self.arms)
 
     def resolved(self, arm: str) -> Server:
         """The server of one arm, with what all arms share filled in."""
