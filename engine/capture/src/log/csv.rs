@@ -28,15 +28,58 @@ mod column {
     pub const BACKEND_TYPE: usize = 23;
 }
 
-/// A row that has not ended after so many bytes has lost a quote. The row begins anew with its next line.
+/// A row that has not ended after so many bytes has lost a quote.
 const LONGEST_ROW: usize = 64 << 20;
 
-/// The longest time with its comma, in bytes.
-const LONGEST_TIME: usize = 64;
+/// The columns by which the begin of a row is known stand within so many bytes.
+const LONGEST_HEAD: usize = 2048;
 
-/// Whether a line is the first one of a row: a time and a comma.
-pub fn begins_row(line: &str) -> bool {
-    Timestamp::take(line).is_some_and(|(_, rest, _)| rest.starts_with(','))
+/// Whether a row begins here: its first columns up to the SQLSTATE have the form that the server gives them. Within a quoted
+/// text quotes are doubled, so a row that is quoted in a statement is not taken for one.
+pub fn begins_row(line: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(&line[..line.len().min(LONGEST_HEAD)]);
+    let mut columns = [""; column::SQLSTATE + 1];
+    let mut rest: &str = &head;
+    for column in &mut columns {
+        let Some((text, next)) = head_column(rest) else { return false };
+        (*column, rest) = (text, next);
+    }
+    let is_time = |text: &str| Timestamp::take(text).is_some_and(|(_, rest, _)| rest.is_empty());
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    let is_session = |text: &str| {
+        text.split_once('.').is_some_and(|(start, pid)| {
+            !start.is_empty() && !pid.is_empty() && (start.bytes().chain(pid.bytes())).all(|c| c.is_ascii_hexdigit())
+        })
+    };
+    is_time(columns[column::TIME])
+        && is_number(columns[column::PID])
+        && is_session(columns[column::SESSION_ID])
+        && is_time(columns[column::SESSION_START])
+        && matches!(part(columns[column::SEVERITY]), Some(Part::Message(_) | Part::Foreign(_)))
+        && sqlstate(columns[column::SQLSTATE]).is_some()
+}
+
+/// Takes a column and the comma behind it from the front of a row.
+fn head_column(row: &str) -> Option<(&str, &str)> {
+    let Some(quoted) = row.strip_prefix('"') else { return row.split_once(',') };
+    let mut end = 0;
+    loop {
+        end += quoted[end..].find('"')?;
+        match quoted.as_bytes().get(end + 1)? {
+            b'"' => end += 2,
+            b',' => return Some((&quoted[..end], &quoted[end + 2..])),
+            _ => return None,
+        }
+    }
+}
+
+/// The place of a row that begins within a line, behind what is left of one that was torn off there.
+fn row_within(line: &[u8]) -> Option<usize> {
+    memchr::memmem::find_iter(line, b"-").filter_map(|dash| dash.checked_sub(4)).find(|at| {
+        let rest = &line[*at..];
+        let is_date = rest.len() > 10 && rest[7] == b'-' && rest[..4].iter().all(u8::is_ascii_digit);
+        *at > 0 && is_date && begins_row(rest)
+    })
 }
 
 /// Reads a log to its end.
@@ -48,7 +91,8 @@ pub fn read(lines: &mut Lines, sink: &mut Sink<'_>) -> Result<(), String> {
     rows.finish(sink)
 }
 
-/// Makes records of lines.
+/// Makes records of lines. A row that was torn off, by a crash of the server or of its disk, is known by the row that begins
+/// before its last quote. Each line is looked at once.
 #[derive(Default)]
 struct Rows {
     /// The row so far.
@@ -62,6 +106,9 @@ struct Rows {
 
 impl Rows {
     fn push(&mut self, line: Line<'_>, sink: &mut Sink<'_>) -> Result<(), String> {
+        if !self.row.is_empty() && (begins_row(line.bytes) || self.row.len() >= LONGEST_ROW) {
+            self.tear(sink)?;
+        }
         if self.row.is_empty() {
             self.line = line.number;
         } else {
@@ -69,52 +116,49 @@ impl Rows {
         }
         self.row.extend_from_slice(line.bytes);
         self.quotes += memchr::memchr_iter(b'"', line.bytes).count();
-        if self.quotes % 2 == 1 && self.row.len() < LONGEST_ROW {
+        if self.quotes % 2 == 1 {
             return Ok(());
         }
-        self.take_rows(line.is_whole, sink)
+        let why = match self.parse() {
+            Ok(()) => {
+                sink(Found::Record(&self.record))?;
+                self.clear();
+                return Ok(());
+            }
+            Err(why) => why,
+        };
+        if line.is_whole { self.give_up(why, sink) } else { self.give_up(Unreadable::CutShort, sink) }
     }
 
     /// What is left at the end of the log is cut short.
     fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), String> {
-        while !self.row.is_empty() {
-            self.drop_lines(Unreadable::CutShort, sink)?;
+        if self.row.is_empty() { Ok(()) } else { self.give_up(Unreadable::CutShort, sink) }
+    }
+
+    /// Gives up a row that has no end: the next line begins another one.
+    fn tear(&mut self, sink: &mut Sink<'_>) -> Result<(), String> {
+        self.give_up(Unreadable::Format, sink)
+    }
+
+    /// Reports the row as one that cannot be read, but for a row that begins within its last line and is whole.
+    fn give_up(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), String> {
+        sink(Found::Unreadable { line: self.line, why })?;
+        let last_line = memchr::memrchr(b'\n', &self.row).map_or(0, |at| at + 1);
+        if let Some(at) = row_within(&self.row[last_line..]) {
+            self.line += memchr::memchr_iter(b'\n', &self.row).count() as u64;
+            self.row.drain(..last_line + at);
+            if self.parse().is_ok() {
+                sink(Found::Record(&self.record))?;
+            }
         }
+        self.clear();
         Ok(())
     }
 
-    /// Reports the row. If it is none, what follows its first line is read as the begin of another one: it may be whole.
-    fn take_rows(&mut self, is_whole: bool, sink: &mut Sink<'_>) -> Result<(), String> {
-        while !self.row.is_empty() && self.quotes % 2 == 0 {
-            match self.parse() {
-                Ok(()) => {
-                    sink(Found::Record(&self.record))?;
-                    self.row.clear();
-                    self.row.shrink_to(1 << 20);
-                    self.quotes = 0;
-                }
-                Err(why) => self.drop_lines(if is_whole { why } else { Unreadable::CutShort }, sink)?,
-            }
-        }
-        if self.row.len() >= LONGEST_ROW { self.drop_lines(Unreadable::Format, sink) } else { Ok(()) }
-    }
-
-    /// Gives up the lines before the next one that may begin a row.
-    fn drop_lines(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), String> {
-        let first = self.line;
-        let (mut at, mut kept) = (0, 0);
-        while let Some(length) = memchr::memchr(b'\n', &self.row[at..]) {
-            at += length + 1;
-            self.line += 1;
-            let begin = &self.row[at..self.row.len().min(at + LONGEST_TIME)];
-            if begins_row(&String::from_utf8_lossy(begin)) {
-                kept = self.row.len() - at;
-                break;
-            }
-        }
-        self.row.drain(..self.row.len() - kept);
-        self.quotes = memchr::memchr_iter(b'"', &self.row).count();
-        sink(Found::Unreadable { line: first, why })
+    fn clear(&mut self) {
+        self.row.clear();
+        self.row.shrink_to(1 << 20);
+        self.quotes = 0;
     }
 
     /// Reads the row into the record.
@@ -249,6 +293,42 @@ mod tests {
             found(&log),
             ["1 Format".to_owned(), format!("2 {WHOLE}"), "4 Format".to_owned(), format!("5 {WHOLE}")]
         );
+    }
+
+    /// A row of 14 and newer that says so much, by a client.
+    fn row(number: usize, message: &str) -> String {
+        format!(
+            "2026-11-23 08:00:{:02}.000 UTC,\"app\",\"shop\",10,\"[local]\",65f1a2b3.a,{number},\"SELECT\",2026-11-23 07:00:00 UTC,\
+             3/1,0,LOG,00000,\"{message}\",,,,,,,,,\"web\",\"client backend\",,0",
+            number % 60
+        )
+    }
+
+    #[test]
+    fn a_row_that_was_torn_off_costs_itself_alone() {
+        let torn = &row(2, "statement: SELECT 2")[..150];
+        let rows: Vec<_> = (3..13).map(|number| row(number, &format!("statement: SELECT {number}"))).collect();
+        for (between, first) in [("\n", 3), ("", 2)] {
+            let log = format!("{}\n{torn}{between}{}\n", row(1, "statement: SELECT 1"), rows.join("\n"));
+            let mut expected = vec!["1 statement: SELECT 1|".to_owned(), "2 Format".to_owned()];
+            expected.extend((3..13).map(|number| format!("{} statement: SELECT {number}|", number - 3 + first)));
+            assert_eq!(found(&log), expected, "{between:?}");
+        }
+    }
+
+    #[test]
+    fn several_torn_rows_are_each_counted() {
+        let torn = |number| row(number, "statement: SELECT '")[..150].to_owned();
+        let log = [row(1, "a"), torn(2), torn(3), row(4, "b"), torn(5), row(6, "c")].join("\n");
+        assert_eq!(found(&format!("{log}\n")), ["1 a|", "2 Format", "3 Format", "4 b|", "5 Format", "6 c|"]);
+    }
+
+    #[test]
+    fn a_statement_that_quotes_rows_of_a_log_is_one_statement() {
+        let quoted = row(7, "statement: SELECT 7").replace('"', "\"\"");
+        let text = format!("statement: INSERT INTO lines VALUES ('\n{quoted}\n{quoted}')");
+        let log = format!("{}\n{}\n", row(1, &text), row(2, "b"));
+        assert_eq!(found(&log), [format!("1 {}|", text.replace("\"\"", "\"")), "4 b|".to_owned()]);
     }
 
     #[test]

@@ -10,7 +10,6 @@ use super::prefix::Prefix;
 use super::record::Sink;
 use super::source::Lines;
 use super::stderr;
-use super::words::{Part, part};
 
 /// A format, and the prefix of its lines if it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +43,7 @@ impl Format {
                 ))
             };
         }
-        if text.lines().take(LINES).any(is_csv) {
+        if head.split(|c| *c == b'\n').take(LINES).any(csv::begins_row) {
             return Ok(Self::Csv);
         }
         prefix_of(name, &text, prefix).map(Self::Stderr)
@@ -67,12 +66,6 @@ impl Format {
             Self::Csv | Self::Json => None,
         }
     }
-}
-
-/// Whether a line begins a row whose twelfth column is a severity.
-fn is_csv(line: &str) -> bool {
-    let severity = || line.split(',').nth(11).and_then(part);
-    csv::begins_row(line) && matches!(severity(), Some(Part::Message(_) | Part::Foreign(_)))
 }
 
 /// The prefix that lines have: the given one, or a guess.
