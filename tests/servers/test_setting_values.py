@@ -104,7 +104,16 @@ def test_values_that_are_written_otherwise_are_equal(clusters, name, wanted):
 
 @pytest.mark.parametrize(
     ("name", "wanted"),
-    [("work_mem", "4097kB"), ("jit", "off"), ("datestyle", "ISO, DMY"), ("search_path", "public"), ("nothing", "1")],
+    [
+        ("work_mem", "4097kB"),
+        ("log_line_prefix", "%p "),
+        ("checkpoint_timeout", "301s"),
+        ("max_connections", "1"),
+        ("jit", "off"),
+        ("datestyle", "ISO, DMY"),
+        ("search_path", "public"),
+        ("nothing", "1"),
+    ],
 )
 def test_another_value_is_seen(clusters, name, wanted):
     own = {"work_mem": "4MB", "jit": "on", "datestyle": "ISO, MDY", "search_path": "public, pg_catalog"}

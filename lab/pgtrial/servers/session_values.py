@@ -87,7 +87,7 @@ def _written_so(session: Session, name: str, wanted: str) -> bool:
         with session.transaction(force_rollback=True):
             present = value(session, "SELECT current_setting(%s)", name)
             return bool(value(session, "SELECT set_config(%s, %s, true)", name, wanted) == present)
-    except psycopg.OperationalError:
-        raise
     except psycopg.Error:
+        if session.broken:
+            raise
         return False

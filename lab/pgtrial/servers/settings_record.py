@@ -143,9 +143,9 @@ def put_back(session: Session, record: SettingsRecord) -> list[str]:
             continue
         try:
             write(session, name, former)
-        except psycopg.OperationalError:
-            raise
         except (psycopg.Error, ArmError) as error:  # the others come back all the same
+            if session.broken:
+                raise
             errors.append(error)
     if record.order is not None:
         _put_in_order(session, record.order)
@@ -219,9 +219,9 @@ def _put_in_order(session: Session, order: Sequence[str]) -> None:
             return
         try:
             session.execute(alter_system(name, *values))
-        except psycopg.OperationalError:
-            raise
         except psycopg.Error:
+            if session.broken:
+                raise
             return
 
 
