@@ -13,8 +13,7 @@ from pgtrial.servers import settings_record
 from pgtrial.servers.settings_record import SettingsRecord, undo
 from pgtrial.servers.workspace import clean, leftovers
 from tests.conduct.small import until
-from tests.servers.given import dsn_of, spec_of
-from tests.servers.test_given_former_values import automatic, execute
+from tests.servers.given import automatic, dsn_of, execute, spec_of
 
 _LABS = """
 import json, os, signal, sys, traceback

@@ -8,8 +8,7 @@ import pytest
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.settings_record import SettingsRecord, maker, pending, undo
-from tests.servers.given import checked, dsn_of, served, spec_of
-from tests.servers.test_given_former_values import GRANTS, HEAD, LOOK, automatic, execute, show
+from tests.servers.given import GRANTS, HEAD, LOOK, automatic, checked, dsn_of, execute, served, show, spec_of
 
 LIBRARIES = "ALTER SYSTEM SET session_preload_libraries = 'auto_explain', 'pg_stat_statements'"
 MISSPELT = "auto_explain,pg_stat_statement"

@@ -1,64 +1,25 @@
-"""Settings that an arm has on a given server by ALTER SYSTEM: what stands against them, and how they come into force.
-
-The truth about what was there before is the server's files. A session shows what counts in it, which may be the value
-of a role, of a database, or one that was never loaded from the files.
-"""
+"""Settings that an arm has on a given server by ALTER SYSTEM: in force for a trial, and put back."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import psycopg
 
-from pgtrial.loads.target import TIME_LIMITS, Session, Target, value
+from pgtrial.loads.target import TIME_LIMITS, Session, Target
 from pgtrial.model.errors import ArmError, StudyError, TrialError, one_line
-from pgtrial.servers.auto_conf import (
-    CONNINFO,
-    AutoConf,
-    list_text,
-    moved,
-    quote_all,
-    read_auto_conf,
-    read_listed,
-    values_of,
-)
-from pgtrial.servers.session_values import (
-    SessionValue,
-    differences,
-    is_superuser,
-    may_have,
-    session_values,
-    unequal_values,
-)
-from pgtrial.servers.setting_values import LIBRARIES, elements, is_list
-from pgtrial.servers.settings_record import SettingsRecord, maker, put_back, put_back_anew, reload, write
+from pgtrial.servers.auto_conf import read_auto_conf
+from pgtrial.servers.session_values import differences, unequal_values
+from pgtrial.servers.settings_check import SettingsCheck, unloaded, winner, words
+from pgtrial.servers.settings_record import SettingsRecord, put_back, put_back_anew, reload, write
 
 _SETTLE_S = 5.0
 """How long a new session may have a value of before the last reload: another reload was under way then."""
-_COULD_NOT = "setting could not be applied"
-"""What pg_file_settings says of a value that takes a restart; other errors keep all values from being loaded."""
-
-_OF_FILES = """SELECT name FROM pg_settings WHERE source = 'configuration file' AND sourcefile IS NOT NULL
-    AND context NOT IN ('postmaster', 'internal')"""
-
-_WINNERS = {
-    "command line": ("the server's command line", "remove it there"),
-    "global": ("ALTER ROLE ALL", "ALTER ROLE ALL RESET {name}"),
-    "database": ("ALTER DATABASE {dbname}", "ALTER DATABASE {dbname} RESET {name}"),
-    "user": ("ALTER ROLE {user}", "ALTER ROLE {user} RESET {name}"),
-    "database user": (
-        "ALTER ROLE {user} IN DATABASE {dbname}",
-        "ALTER ROLE {user} IN DATABASE {dbname} RESET {name}",
-    ),
-    "client": ("the options of the connection (dsn, PGOPTIONS)", "remove it there"),
-    "session": ("a trigger of logins, or of the pooler,", "remove that for the study"),
-    "override": ("the server itself", "there is no way round that"),
-}
-"""By the source of a value that goes before postgresql.auto.conf: who wins, and what to do."""
 
 
 @dataclass
@@ -75,20 +36,23 @@ class GivenSettings:
     def check(self) -> None:
         """Find out whether they can be made, take effect, and be put back. Nothing is changed. Raises StudyError."""
         with closing(self._session()) as session:
-            rows = self._checked(session)
-            for row in rows:
-                if (winner := _winner(session, row)) is not None:
-                    self._refuse(winner)
-            self._record(session, rows)
-            unloaded = _unloaded(session)
-        self._try_in_session(rows)
+            rows = self._check.values(session)
+            if (obstacle := winner(session, rows)) is not None:
+                raise StudyError(f"arms.{self.arm}: {obstacle}")
+            self._check.record(session, self.target, rows)
+            not_loaded = unloaded(session)
+            self._check.try_in_session(session, self.target, rows)
         label, names = self.target.label, ", ".join(row.name for row in rows)
         self.notes.append(f"{self.arm}: ALTER SYSTEM sets {names} of {label} for each trial, and puts the former back")
-        if unloaded:
-            waiting = ", ".join(unloaded)
+        if not_loaded:
+            waiting = ", ".join(not_loaded)
             self.notes.append(
                 f"{self.arm}: its reloads load what {label} has in its files and not loaded yet: {waiting}"
             )
+
+    @cached_property
+    def _check(self) -> SettingsCheck:
+        return SettingsCheck(self.arm, self.settings)
 
     @contextmanager
     def in_force(self, run: Path) -> Iterator[None]:
@@ -123,145 +87,12 @@ class GivenSettings:
             reload(session)  # what the files have shows in no other way
         try:
             with closing(self._session()) as fresh:
-                rows = self._checked(fresh)
-                if winners := list(filter(None, (_winner(fresh, row) for row in rows))):
-                    raise TrialError(winners[0])
-            return self._record(session, rows)
+                rows = self._check.values(fresh)
+                if (obstacle := winner(fresh, rows)) is not None:
+                    raise TrialError(obstacle)
+            return self._check.record(session, self.target, rows)
         except StudyError as error:
             raise ArmError(str(error)) from None
-
-    def _checked(self, session: Session) -> list[SessionValue]:
-        """The settings as a session of the load's kind has them. Raises StudyError where ALTER SYSTEM is of no use."""
-        rows = session_values(session, list(self.settings))
-        for name in self.settings:
-            if name.lower() not in rows:
-                hidden = (
-                    "" if is_superuser(session) else f", or hides it from {session.info.user} (pg_read_all_settings)"
-                )
-                self._refuse(f"the server knows no setting {name}{hidden}; correct it, or install what defines it")
-            self._check_kind(session, rows[name.lower()])
-        self._check_may_reload(session)
-        if value(session, "SELECT current_setting('allow_alter_system', true)") == "off":
-            self._refuse("allow_alter_system is off on the server; set it on, or remove the settings from the study")
-        return [rows[name.lower()] for name in self.settings]
-
-    def _check_kind(self, session: Session, row: SessionValue) -> None:
-        name = row.name
-        if row.context in ("internal", "postmaster"):
-            self._refuse(
-                f"{name} takes effect at a restart only, and pgtrial does not restart given servers; "
-                "set it there yourself and remove it from the study"
-            )
-        if name == CONNINFO:
-            self._refuse(f"{name} may hold a password, which pgtrial would have to write down; remove it")
-        if not _may_alter(session, name):
-            can_be_granted = session.info.server_version >= 150000
-            grants = f"grant it (GRANT ALTER SYSTEM ON PARAMETER {name} TO {session.info.user})"
-            self._refuse(
-                f"the role {session.info.user} may not set {name} by ALTER SYSTEM; "
-                f"{grants if can_be_granted else 'name a superuser in the dsn'}, or remove the setting from the study"
-            )
-        if is_list(name, session.info.server_version):
-            try:
-                elements(name, self._wanted(row))
-            except ValueError:
-                self._refuse(f"{name} = {self._wanted(row)!r} is no list of names with commas between them; correct it")
-
-    def _check_may_reload(self, session: Session) -> None:
-        if not value(session, "SELECT has_function_privilege('pg_reload_conf()', 'EXECUTE')"):
-            user = session.info.user
-            self._refuse(
-                f"the role {user} may not have the server reload its settings; grant it (GRANT EXECUTE ON FUNCTION "
-                f"pg_reload_conf() TO {user}), or remove the settings from the study"
-            )
-
-    def _record(self, session: Session, rows: Sequence[SessionValue]) -> SettingsRecord:
-        """What will be written and what was there. Raises StudyError where that is unknown or could not come back."""
-        file, listed = read_auto_conf(session), read_listed(session) or []
-        for line in listed:
-            if line.error and line.error != _COULD_NOT:
-                where = f"{line.file}, line {line.number}" if line.number else line.file
-                self._refuse(f"the server cannot load its settings: {line.error} in {where}; mend that")
-        if file is None:
-            for row in rows:
-                self._check_absent(session, row)
-        elif file.trouble:
-            self._refuse(
-                f"postgresql.auto.conf of the server {file.trouble}, and ALTER SYSTEM, which writes the whole file "
-                "anew, could not put that back; any ALTER SYSTEM of your own gives the file its form, or remove the "
-                "settings from the study"
-            )
-        else:
-            invalid = {(line.name or "").lower() for line in listed if line.own and line.error}
-            self._check_comes_back(session, file, [row.name for row in rows], invalid)
-        quote_all(session, "off")
-        written = {}
-        for row in rows:
-            others = [line.file for line in listed if not line.own and line.text and _same(line.name, row.name)]
-            written[row.name if file is None else file.spelling(row.name)] = self._text(session, row, others)
-        former = {name: None if file is None else file.text(name) for name in written}
-        order = None if file is None else [line.name for line in file.lines]
-        return SettingsRecord(self.arm, self.target, former, written, order, maker(session))
-
-    def _check_absent(self, session: Session, row: SessionValue) -> None:
-        """Without a look at the files only a value from elsewhere proves that postgresql.auto.conf has none."""
-        elsewhere = row.file is not None and not row.file.endswith("postgresql.auto.conf")
-        if row.source == "configuration file" and not elsewhere:
-            self._refuse(
-                f"the role {session.info.user} cannot see how postgresql.auto.conf of the server sets {row.name}, so "
-                "it could not be put back; grant it (GRANT SELECT ON pg_file_settings, GRANT EXECUTE ON FUNCTION "
-                "pg_show_all_file_settings(), GRANT pg_read_all_settings), or remove the setting from the study"
-            )
-
-    def _check_comes_back(self, session: Session, file: AutoConf, names: Sequence[str], invalid: set[str]) -> None:
-        """Raise StudyError if ALTER SYSTEM cannot write the changed lines, or those that are to be moved back.
-
-        `invalid`: settings whose values the server has not taken, be it that they wait for a restart.
-        """
-        changed = {name.lower() for name in names}
-        stay = [line.name for line in file.lines if line.name.lower() not in changed]
-        back = [line.name for line in file.lines if line.name.lower() in changed]
-        again = [*back, *moved([*stay, *back], [line.name for line in file.lines])]
-        waits = "SELECT context = 'postmaster' FROM pg_settings WHERE lower(name) = lower(%s)"
-        for name in again:
-            wrong = name.lower() in invalid and not value(session, waits, name)
-            unwritable = wrong or values_of(session, name, file.text(name) or "") is None
-            if unwritable and _may_alter(session, name):
-                self._refuse(
-                    f"ALTER SYSTEM cannot put {name} of the server's postgresql.auto.conf back as it is written there; "
-                    "set it there by ALTER SYSTEM, or remove the settings from the study"
-                )
-
-    def _text(self, session: Session, row: SessionValue, others: Sequence[str]) -> str | None:
-        """What the file will have for the arm's value; None: no line, which is how a list of libraries is empty."""
-        wanted = self._wanted(row)
-        if not is_list(row.name, session.info.server_version):
-            return wanted
-        found = [element for element in elements(row.name, wanted) if element]
-        if not found and row.name in LIBRARIES:
-            if others:
-                self._refuse(f"{row.name} cannot be empty by ALTER SYSTEM while {others[0]} sets it; remove it there")
-            return None
-        return list_text(session, found or [""])
-
-    def _wanted(self, row: SessionValue) -> str:
-        return next(text for name, text in self.settings.items() if name.lower() == row.name.lower())
-
-    def _try_in_session(self, rows: Sequence[SessionValue]) -> None:
-        """Have a session of its own start with the values that it may have for itself: it shows those that are wrong.
-
-        Raises StudyError in the server's words. A pooler may take no options; then the first trial shows them.
-        """
-        with closing(self._session()) as session:
-            own = {row.name: self._wanted(row) for row in rows if may_have(session, row)}
-        if not own:
-            return
-        try:
-            self.target.with_settings(own).connect().close()
-        except psycopg.OperationalError as error:
-            with suppress(psycopg.OperationalError):
-                self.target.with_settings({"search_path": "pg_catalog"}).connect().close()
-                self._refuse(f"no session can have these settings: {_words(error)}; correct them")
 
     def _try_new_session(self) -> None:
         """Have a new session start, of the load's kind, and compare its values with the arm's, until they are equal."""
@@ -270,10 +101,10 @@ class GivenSettings:
             try:
                 with closing(self.target.connect()) as fresh:
                     unequal = differences(fresh, self.settings)
-            except psycopg.OperationalError as error:
+            except psycopg.Error as error:
                 raise ArmError(
                     f"arms.{self.arm}: with {_assigned(self.settings)} no session of {self.target.label} can start: "
-                    f"{_words(error)}; correct the settings"
+                    f"{words(error)}; correct the settings"
                 ) from None
             if not unequal:
                 return
@@ -300,49 +131,7 @@ class GivenSettings:
         try:
             yield
         except psycopg.Error as error:
-            raise ArmError(f"arms.{self.arm}: {what}: {_words(error)}") from None
-
-    def _refuse(self, sentence: str) -> None:
-        raise StudyError(f"arms.{self.arm}: {sentence}")
-
-
-def _unloaded(session: Session) -> list[str]:
-    """Settings whose values a reload would change, as far as the role may see that. Raises psycopg.Error."""
-    listed = read_listed(session)
-    if listed is None:
-        return []
-    in_files = {line.name.lower(): line.text or "" for line in listed if line.name is not None and line.error is None}
-    present = session_values(session, list(in_files))
-    loaded = {name: text for name, text in in_files.items() if name in present and _is_of_files(present[name])}
-    removed = session.execute(_OF_FILES).fetchall()
-    return sorted([*differences(session, loaded), *(name for (name,) in removed if name.lower() not in in_files)])
-
-
-def _is_of_files(row: SessionValue) -> bool:
-    return row.context not in ("postmaster", "internal") and row.source in ("default", "configuration file")
-
-
-def _same(name: str | None, other: str) -> bool:
-    return name is not None and name.lower() == other.lower()
-
-
-def _winner(session: Session, row: SessionValue) -> str | None:
-    """What goes before ALTER SYSTEM for a setting, in a sentence."""
-    if row.source not in _WINNERS:
-        return None
-    names = (session.info.user, session.info.dbname)
-    user, dbname = (str(value(session, "SELECT quote_ident(%s)", name)) for name in names)
-    winner, cure = (text.format(user=user, dbname=dbname, name=row.name) for text in _WINNERS[row.source])
-    return (
-        f"{row.name} of ALTER SYSTEM cannot take effect, since the value of {winner} goes before it in sessions of the "
-        f"load; {cure}, or remove the setting from the study"
-    )
-
-
-def _may_alter(session: Session, name: str) -> bool:
-    if session.info.server_version >= 150000:
-        return bool(value(session, "SELECT has_parameter_privilege(%s, 'ALTER SYSTEM')", name))
-    return is_superuser(session)
+            raise ArmError(f"arms.{self.arm}: {what}: {words(error)}") from None
 
 
 def _lift_limits(session: Session, settings: Mapping[str, str]) -> None:
@@ -353,10 +142,3 @@ def _lift_limits(session: Session, settings: Mapping[str, str]) -> None:
 
 def _assigned(settings: Mapping[str, str]) -> str:
     return ", ".join(f"{name} = {text!r}" for name, text in settings.items())
-
-
-def _words(error: psycopg.Error) -> str:
-    """What the server says, in one line."""
-    said = str(error).strip().splitlines() or [type(error).__name__]
-    line = next((line for line in said if "FATAL:" in line or "failed: " in line), said[0])
-    return line.rpartition("FATAL:")[2].rpartition("failed: ")[2].strip().removesuffix(".")
