@@ -25,6 +25,7 @@ from pgtrial.loads.fleet import scratch
 from pgtrial.loads.fleet.fleet import load_maker
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.process import engine_path
+from pgtrial.loads.target import Target
 from pgtrial.machines.journal import HostJournal
 from pgtrial.model.errors import ArmError, StoreError, StudyError
 from pgtrial.model.records.plan import Plan
@@ -33,6 +34,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import plural
 from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.arms import make_arms
+from pgtrial.servers.server_locks import ServerLocks
 from pgtrial.servers.workspace import LeftOnHost, Workspace, clean
 from pgtrial.statistics.carry_over import Slices
 from pgtrial.statistics.changes import Regimes
@@ -87,6 +89,11 @@ def run_study(
         arms = make_arms(given, workspace, sessions)
         for arm in arms.values():
             stack.callback(arm.close)
+        locks = stack.enter_context(ServerLocks(study.path.name))
+        for notice in locks.take({given.baseline: arms[given.baseline]} if sessions else arms):
+            listener(Preparing(notice, stays=True))
+        if study.plan.interleaving is not None and not sessions and (shared := locks.in_common()) is not None:
+            _by_turns(study, given, *shared, listener)
         at_once = len(arms) if study.plan.interleaving is not None and not sessions else 1
         needs = replace(Needs.of(given), at_once=at_once, sessions=sessions)
         _prepare(needs, given.load.cpus, arms, maker, listener)
@@ -103,7 +110,15 @@ def run_study(
         if takes_canaries(given, study.plan):
             watch = Watch(study, read_canary or _own_canary(workspace), listener)
         stop = _run_trials(
-            study, given, arms, maker, listener, changes=workspace.changes, engine_grace_s=engine_grace_s, watch=watch
+            study,
+            given,
+            arms,
+            maker,
+            listener,
+            locks=locks,
+            changes=workspace.changes,
+            engine_grace_s=engine_grace_s,
+            watch=watch,
         )
         take_plans(study, len(Grid(study.plan, study.trials()).counted), arms, listener)
         _end(study, stop, listener)
@@ -128,6 +143,21 @@ def _workspace(listener: Listener) -> Iterator[Workspace]:
             yield workspace
     except LeftOnHost as left:
         listener(Preparing(str(left)))
+
+
+def _by_turns(study: StudyDirectory, spec: StudySpec, arms: list[str], server: Target, listener: Listener) -> None:
+    """Have the trials not alternate where arms are one server by several names: it has one value of each setting.
+
+    Raises StudyError where the study asks for slices, or has trials that did alternate.
+    """
+    what = f"{' and '.join(arms)} are one given server, {server.label}, by several names"
+    if spec.load.interleave != "auto" or study.trials():
+        raise StudyError(
+            f"{what}, and their trials cannot alternate; give all of them the same dsn, or begin a study with [load] "
+            'interleave = "off"'
+        )
+    study.extend(study.plan.model_copy(update={"interleaving": None}))
+    listener(Preparing(f"{what}: their trials do not alternate", stays=True))
 
 
 def _own_canary(workspace: Workspace) -> CanaryProbes:
@@ -163,6 +193,7 @@ def _run_trials(
     maker: LoadMaker,
     listener: Listener,
     *,
+    locks: ServerLocks,
     changes: HostJournal,
     engine_grace_s: float,
     watch: Watch | None,
@@ -198,6 +229,7 @@ def _run_trials(
         others = tuple(each.arm for each in together[1:])
         seconds_left = time_left(plan, trials)
         listener(TrialBegins(planned, point, len(trials) + 1, len(plan.due), plan.end, seconds_left, others))
+        locks.renew()
         try:
             ended_now = run_trials(
                 study,

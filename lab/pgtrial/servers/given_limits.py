@@ -17,6 +17,9 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import LAB_CONNECTIONS, Needs
 
+LOCK_APPLICATION = "pgtrial study "
+"""With which the application_name begins of the session that holds the lock of a server: one of the lab's own."""
+
 _USED = """SELECT
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
         - coalesce(current_setting('reserved_connections', true), '0')::int,
@@ -25,7 +28,8 @@ _USED = """SELECT
         (SELECT count(*) AS everywhere, count(*) FILTER (WHERE usename = current_user) AS of_role,
             count(*) FILTER (WHERE datname = current_database()) AS of_base
         FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL AND pid <> pg_backend_pid()
-            AND coalesce({backend_type}, 'client backend') = 'client backend') used
+            AND coalesce({backend_type}, 'client backend') = 'client backend'
+            AND NOT coalesce(application_name LIKE 'pgtrial study %', false)) used
     WHERE role.rolname = current_user AND base.datname = current_database()"""
 """Limits and what is taken of them. Without pg_read_all_stats the kind of others' sessions is null."""
 

@@ -1,0 +1,235 @@
+"""The given servers of a study, each of which the lab has for itself: an advisory lock that other labs see.
+
+A session of the lab's holds the lock from the check of the arms to the end of the study; the lock is gone with that
+session. It belongs to one database, but pg_locks shows the locks of all: labs in two databases of one server see each
+other. Every lab takes the lock in the shared mode and then looks who else has it, so that of two labs that come at the
+same time at least one sees the other.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Self
+
+import psycopg
+
+from pgtrial.loads.target import Target, value
+from pgtrial.model.errors import ArmError, StudyError, one_line
+from pgtrial.model.study.servers import Given
+from pgtrial.servers.arm import Arm
+from pgtrial.servers.given_limits import LOCK_APPLICATION
+from pgtrial.servers.server_identity import same_server
+
+_KEYS = (0x70677472, 0x69616C73)
+"""Of the advisory lock: the letters of `pgtrials`."""
+
+_OTHERS = """SELECT locks.pid, application_name, usename, datname, host(client_addr)
+    FROM pg_locks locks LEFT JOIN pg_stat_activity activity ON activity.pid = locks.pid
+    WHERE locktype = 'advisory' AND classid = %s AND objid = %s AND objsubid = 2 AND granted
+    AND NOT locks.pid = ANY (%s) ORDER BY backend_start LIMIT 1"""
+
+_PATIENCE_S = 5.0
+"""How long the session of a lab that has just ended, or was killed, is waited for."""
+_PAUSE_S = 0.2
+_LONGEST_NAME = 63
+"""Bytes of application_name."""
+
+
+class _CannotLock(Exception):
+    """The server, or what stands before it, takes no such lock."""
+
+
+class _LockSession:
+    """A session that holds the lock of one server.
+
+    Behind a pooler that lends server processes from transaction to transaction it is a transaction that stays open:
+    that keeps the process. A lock of a session would stay with the process, which others have later.
+    """
+
+    def __init__(self, target: Target, application: str) -> None:
+        self.session = target.connect(application_name=application)
+        self.session.prepare_threshold = None  # behind a pooler the next statement may be another session's
+        self.pooled = self.session.info.backend_pid != value(self.session, "SELECT pg_backend_pid()")
+        self.pid = -1
+        """Of the server process, as the server knows it, while it has the lock."""
+
+    def take(self, own: Sequence[int]) -> tuple[object, ...] | None:
+        """Take the lock, and return another lab that has it, which leaves it untaken; `own` are processes of this one.
+
+        Raises _CannotLock.
+        """
+        try:
+            if self.pooled:
+                self.session.execute("BEGIN")
+                self.session.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
+            function = "pg_try_advisory_xact_lock_shared" if self.pooled else "pg_try_advisory_lock_shared"
+            value(self.session, f"SELECT {function}(%s, %s)", *_KEYS)
+            self.pid = int(value(self.session, "SELECT pg_backend_pid()"))
+            other = self.session.execute(_OTHERS.encode(), (*_KEYS, [self.pid, *own])).fetchone()
+        except (psycopg.errors.FeatureNotSupported, psycopg.errors.InsufficientPrivilege) as error:
+            self._release()
+            raise _CannotLock(one_line(error)) from None
+        except psycopg.OperationalError as error:
+            if not self.pooled:
+                raise
+            self._release()
+            raise _CannotLock(one_line(error)) from None
+        if other is not None:
+            # so that of two labs that came together one gets it
+            self._release()
+        return other
+
+    def _release(self) -> None:
+        with suppress(psycopg.OperationalError):
+            if self.pooled:
+                self.session.execute("ROLLBACK")
+            else:
+                self.session.execute("SELECT pg_advisory_unlock_shared(%s, %s)", _KEYS)
+
+    def is_alive(self) -> bool:
+        """Whether it still has the lock."""
+        try:
+            self.session.execute("SELECT 1")
+        except psycopg.Error:
+            return False
+        return True
+
+
+class _HeldServer:
+    """A server, and the arms that have it, with the numbers and databases of their deployments."""
+
+    def __init__(self, arm: str, number: int, target: Target, lock: _LockSession) -> None:
+        self.target = target
+        self.lock = lock
+        self.used_by = [(arm, number, target.dbname)]
+
+
+class ServerLocks:
+    """The given servers of one study, each known however it is named. Leaving it releases them."""
+
+    def __init__(self, study: str) -> None:
+        """`study` is its name for people at other labs."""
+        # the name of a session is what every role sees of it
+        since = f" since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        named = f"{LOCK_APPLICATION}{study}".encode()[: _LONGEST_NAME - len(since)].decode(errors="ignore")
+        self._application = named + since
+        self._held: list[_HeldServer] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for held in self._held:
+            held.lock.session.close()
+
+    def take(self, arms: Mapping[str, Arm]) -> list[str]:
+        """Lock the given servers of all arms; returns a sentence for each that cannot be locked.
+
+        Raises StudyError where another lab has one of them, where two deployments of an arm are one server, and where
+        it cannot be known whether two are one; ArmError where a server fails.
+        """
+        notes: list[str] = []
+        for name, arm in arms.items():
+            if isinstance(arm.setup, Given):
+                for number, target in enumerate(arm.targets or ()):
+                    with _told(name, target):
+                        notes += self._add(name, number, target)
+        return notes
+
+    def renew(self) -> None:
+        """Take the locks anew that went with their sessions, as at a restart of the server.
+
+        Raises ArmError if another lab has a server now.
+        """
+        for held in self._held:
+            if not held.lock.is_alive():
+                held.lock.session.close()
+                arm = held.used_by[0][0]
+                try:
+                    with _told(arm, held.target):
+                        held.lock = _LockSession(held.target, self._application)
+                        self._lock(arm, held)
+                except StudyError as error:
+                    raise ArmError(str(error)) from None
+
+    def in_common(self) -> tuple[list[str], Target] | None:
+        """Arms that have one server in the same trials, and that server; None: no two have."""
+        for held in self._held:
+            for number in sorted({number for _, number, _ in held.used_by}):
+                arms = [arm for arm, own, _ in held.used_by if own == number]
+                if len(arms) > 1:
+                    return arms, held.target
+        return None
+
+    def _add(self, arm: str, number: int, target: Target) -> list[str]:
+        lock = _LockSession(target, self._application)
+        try:
+            for held in self._held:
+                same = same_server(held.lock.session, lock.session)
+                if same is None:
+                    raise StudyError(
+                        f"arms.{arm}: it cannot be known whether {target.label} and {held.target.label} are one "
+                        "server: the role may see neither its start (pg_postmaster_start_time, pg_control_system) nor "
+                        "its locks (pg_locks); grant that, or name one server alone"
+                    )
+                if same:
+                    _join(held, arm, number, target)
+                    lock.session.close()
+                    return []
+            held = _HeldServer(arm, number, target, lock)
+            notes = self._lock(arm, held)
+        except BaseException:
+            lock.session.close()
+            raise
+        self._held.append(held)
+        return notes
+
+    def _lock(self, arm: str, held: _HeldServer) -> list[str]:
+        """Take the lock, or wait a moment for another lab that is about to end."""
+        deadline = time.monotonic() + _PATIENCE_S
+        own = [each.lock.pid for each in self._held if each is not held]
+        try:
+            while True:
+                if (other := held.lock.take(own)) is None:
+                    return []
+                if time.monotonic() > deadline:
+                    raise StudyError(f"arms.{arm}: {_in_use(held.target, other)}")
+                time.sleep(_PAUSE_S * random.uniform(0.5, 1.5))
+        except _CannotLock as why:
+            return [
+                f"{held.target.label} cannot be locked for this study ({why}), and another lab on this server would "
+                "not be noticed; see to it that no other study runs there"
+            ]
+
+
+def _join(held: _HeldServer, arm: str, number: int, target: Target) -> None:
+    for name, own, database in held.used_by:
+        if (name, database) == (arm, target.dbname):
+            raise StudyError(
+                f"arms.{arm}: {target.label}, its deployment {number + 1}, is the database of its deployment {own + 1}"
+                "; name each deployment once"
+            )
+    held.used_by.append((arm, number, target.dbname))
+
+
+def _in_use(target: Target, other: tuple[object, ...]) -> str:
+    pid, application, user, database, address = other
+    client = f" from {address}" if address else ""
+    return (
+        f"another lab has a study on the server of {target.label}: {application or 'a session'}, process {pid} there, "
+        f"role {user or 'unknown'}, database {database or 'unknown'}{client}; wait until that study has ended, "
+        f"or if its lab is gone, end the session by SELECT pg_terminate_backend({pid})"
+    )
+
+
+@contextmanager
+def _told(arm: str, target: Target) -> Iterator[None]:
+    """What the server or libpq says inside is raised as an ArmError."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise ArmError(f"arms.{arm}: {target.label} cannot be locked for the study: {one_line(error)}") from None
