@@ -369,3 +369,24 @@ def test_rows_before_an_error_are_not_those_of_the_next_try(both, fresh, tmp_pat
     theirs, mine = both(act)
     assert mine == theirs
     assert "total number of retries: 4" in mine[0][1]
+
+
+def test_threads_that_cannot_be_started_end_the_run(tmp_path, workspace):
+    """The server takes the connections of the threads before them, and never answers."""
+    directory = workspace.socket_directory()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(directory / ".s.PGSQL.5432"))
+        listener.listen(100)
+        done = subprocess.run(
+            [
+                *("prlimit", "--nofile=120:120", *sysbench().command, "oltp_point_select", f"--pgsql-host={directory}"),
+                *("--pgsql-port=5432", "--pgsql-user=u", "--pgsql-db=d", "--threads=40", "--jobs=40", "run"),
+            ],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+    assert done.returncode == 1
+    assert "could not create an event loop: Too many open files" in done.stdout + done.stderr

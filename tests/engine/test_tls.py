@@ -164,6 +164,56 @@ def test_tls_starts_at_once_if_asked_to_and_the_protocol_is_agreed_on(sealed, au
         assert "direct SSL connection was established without ALPN protocol negotiation extension" in said
 
 
+@pytest.fixture(scope="module")
+def self_signed(workspace, tmp_path_factory):
+    """A server whose certificate has signed itself, its list of revoked certificates empty and full, and another's."""
+    require(shutil.which("openssl"), "the openssl command")
+    directory = tmp_path_factory.mktemp("self-signed")
+
+    def openssl(*words):
+        subprocess.run(["openssl", *words], cwd=directory, check=True, capture_output=True)
+
+    for name in ("server", "other"):
+        files = ("-keyout", f"{name}.key", "-out", f"{name}.crt")
+        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", *files, "-days", "2", "-subj", f"/CN={name}")
+        (directory / f"{name}.index").touch()
+        (directory / f"{name}.number").write_text("01\n")
+        (directory / f"{name}.cnf").write_text(
+            f"[ca]\ndefault_ca=x\n[x]\ndatabase={name}.index\ncrlnumber={name}.number\ndefault_md=sha256\n"
+            "default_crl_days=2\ncrl_extensions=version_2\n[version_2]\nauthorityKeyIdentifier=keyid\n"
+        )
+        who = ("-config", f"{name}.cnf", "-keyfile", f"{name}.key", "-cert", f"{name}.crt")
+        openssl("ca", *who, "-gencrl", "-out", f"{name}-empty.crl")
+        openssl("ca", *who, "-revoke", f"{name}.crt")
+        openssl("ca", *who, "-gencrl", "-out", f"{name}-revoked.crl")
+        openssl("ca", *who, "-gencrl", "-crl_lastupdate", "200101000000Z", "-crl_nextupdate", "200102000000Z",
+                "-out", f"{name}-old.crl")  # fmt: skip
+
+    def install(cluster):
+        for name in ("server.crt", "server.key"):
+            cluster.room.own(write_private(cluster.data_directory / name, (directory / name).read_text()))
+
+    with serving(workspace, 15, "hostssl all postgres 127.0.0.1/32 trust\n", {"ssl": "on"}, install) as cluster:
+        yield cluster, directory
+
+
+@pytest.mark.parametrize(
+    ("lists", "is_taken"),
+    [(None, True), ("server-empty", True), ("server-revoked", False), ("server-old", False), ("other-empty", False)],
+)
+def test_a_self_signed_certificate_is_judged_by_its_own_list(self_signed, tmp_path, lists, is_taken):
+    cluster, directory = self_signed
+    script = write_private(tmp_path / "script.sql", "SELECT 1;\n")
+    env = {"PGSSLMODE": "verify-ca", "PGSSLROOTCERT": str(directory / "server.crt")}
+    env["PGSSLCRL"] = str(directory / f"{lists or 'no'}.crl")
+    said = []
+    for program in (peer(cluster), ours()):
+        done = run(program, "-n", "-f", str(script), "-t", "1", **variables(cluster, "postgres", **env))
+        assert (done.status == 0) == is_taken, done.stderr
+        said.append(done.stderr)
+    assert said[1] == said[0]
+
+
 class TlsDoor:
     """A door with TLS, as servers from 17 on have it, in front of a cluster's socket."""
 

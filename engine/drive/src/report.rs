@@ -192,3 +192,41 @@ impl<'a> Inbox<'a> {
         now >= give_up_at
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unread_reports_are_bounded_and_the_waiting_for_their_reader_is_counted() {
+        let (reporter, inbox) = channel(1);
+        (0..LEAST_BACKLOG).for_each(|_| reporter.report(Report::Connected));
+        assert_eq!(reporter.held_up_ns(), 0);
+        assert!(matches!(reporter.reports.try_send(Report::Connected), Err(TrySendError::Full(_))));
+        let waiting = thread::spawn(move || {
+            reporter.report(Report::Connected);
+            reporter.held_up_ns()
+        });
+        let received = inbox.iter().count();
+        assert_eq!((received, waiting.join().is_ok()), (LEAST_BACKLOG + 1, true));
+    }
+
+    #[test]
+    fn a_thread_that_panics_says_so() {
+        let (reporter, inbox) = channel(1);
+        let panicking = thread::spawn(move || {
+            let _reporter = PanicReporter(reporter);
+            std::panic::resume_unwind(Box::new(()));
+        });
+        assert!(panicking.join().is_err());
+        assert!(matches!(inbox.recv(), Ok(Report::Failed { .. })));
+    }
+
+    #[test]
+    fn a_report_after_the_end_of_the_run_is_dropped() {
+        let (reporter, inbox) = channel(1);
+        drop(inbox);
+        (0..=LEAST_BACKLOG).for_each(|_| reporter.report(Report::Connected));
+        assert_eq!(reporter.held_up_ns(), 0);
+    }
+}

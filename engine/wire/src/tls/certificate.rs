@@ -25,8 +25,7 @@ impl<'a> Certificate<'a> {
     /// Reads a certificate; `None` if it is malformed.
     pub fn parse(der: &'a [u8]) -> Option<Self> {
         let (_, x509) = X509Certificate::from_der(der).ok()?;
-        let signed = x509.tbs_certificate.as_ref().len();
-        let signature_algorithm = content(content(der)?.get(signed..)?)?;
+        let signature_algorithm = signature_algorithm(der, x509.tbs_certificate.as_ref().len())?;
         let key_algorithm = content(content(x509.tbs_certificate.subject_pki.raw)?)?;
         Some(Self { x509, signature_algorithm, key_algorithm })
     }
@@ -93,6 +92,11 @@ impl<'a> Certificate<'a> {
         }
         Err(mismatch(&shown, &host))
     }
+}
+
+/// The content of the AlgorithmIdentifier that follows the first `signed` bytes in a signed structure.
+pub fn signature_algorithm(der: &[u8], signed: usize) -> Option<&[u8]> {
+    content(content(der)?.get(signed..)?)
 }
 
 /// The content of the first value in a piece of DER.

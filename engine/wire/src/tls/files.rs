@@ -27,8 +27,8 @@ pub struct Trust {
     pub chains: Arc<WebPkiServerVerifier>,
     /// The certificates of the user's own file, for what `chains` does not understand; empty for the system's.
     pub own: Vec<CertificateDer<'static>>,
-    /// Whether there are lists of revoked certificates.
-    pub revocations: bool,
+    /// The lists of revoked certificates.
+    pub revocations: Vec<CertificateRevocationListDer<'static>>,
 }
 
 /// Loads the authorities and what they have revoked; `None` if there are none and the mode can do without.
@@ -62,7 +62,7 @@ pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Opt
         verifier(lists.clone()).map_err(|error| unusable(REVOCATIONS, &file, error))?;
         crls.extend(lists);
     }
-    let revocations = !crls.is_empty();
+    let revocations = crls.clone();
     let chains =
         verifier(crls).map_err(|error| unusable(ROOTS, file.map_or(Path::new(""), PathBuf::as_path), error))?;
     Ok(Some(Trust { chains, own, revocations }))

@@ -4,6 +4,7 @@
 
 mod certificate;
 mod files;
+mod revocation;
 mod verifier;
 
 use std::sync::Arc;

@@ -8,6 +8,7 @@ use x509_parser::prelude::ASN1Time;
 
 use super::certificate::Certificate;
 use super::files::Trust;
+use super::revocation;
 use crate::params::SslMode;
 
 /// Checks what the mode asks for and nothing else; the server must own the certificate's key in every mode.
@@ -37,7 +38,14 @@ impl Verifier {
         let certificate = parse(end_entity)?;
         if trust.own.contains(end_entity) && certificate.is_self_issued() {
             // The user's file holds this very certificate: a self-signed server.
-            return check_time(&certificate, now);
+            check_time(&certificate, now)?;
+            if trust.revocations.is_empty() {
+                return Ok(());
+            }
+            let has_signed = |signed: &[u8], algorithm: &[u8], signature: &[u8]| {
+                self.has_signed(&certificate, signed, algorithm, signature)
+            };
+            return revocation::check(&certificate, &trust.revocations, now, has_signed);
         }
         let chain = trust.chains.verify_server_cert(end_entity, intermediates, server_name, &[], now);
         match chain {
@@ -47,7 +55,7 @@ impl Verifier {
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(()),
             Err(error) => {
-                if certificate.is_version_1() && !trust.revocations {
+                if certificate.is_version_1() && trust.revocations.is_empty() {
                     self.check_issuer(trust, &certificate, now)
                 } else {
                     Err(error)
@@ -63,7 +71,12 @@ impl Verifier {
             authority.x509.subject().as_raw() == certificate.x509.issuer().as_raw()
                 && authority.is_authority()
                 && check_time(authority, now).is_ok()
-                && self.has_signed(authority, certificate)
+                && self.has_signed(
+                    authority,
+                    certificate.x509.tbs_certificate.as_ref(),
+                    certificate.signature_algorithm,
+                    &certificate.x509.signature_value.data,
+                )
         };
         let mut authorities = trust.own.iter().filter_map(|der| Certificate::parse(der));
         if authorities.any(|authority| issued_by(&authority)) {
@@ -73,11 +86,11 @@ impl Verifier {
         }
     }
 
-    fn has_signed(&self, authority: &Certificate<'_>, certificate: &Certificate<'_>) -> bool {
+    /// Whether the signature on `signed` is one of the authority's key, by the algorithm with this identifier.
+    fn has_signed(&self, authority: &Certificate<'_>, signed: &[u8], identifier: &[u8], signature: &[u8]) -> bool {
         let key = &authority.x509.public_key().subject_public_key.data;
-        let (signed, signature) = (certificate.x509.tbs_certificate.as_ref(), &certificate.x509.signature_value.data);
         self.algorithms.all.iter().any(|algorithm| {
-            algorithm.signature_alg_id().as_ref() == certificate.signature_algorithm
+            algorithm.signature_alg_id().as_ref() == identifier
                 && algorithm.public_key_alg_id().as_ref() == authority.key_algorithm
                 && algorithm.verify_signature(key, signed, signature).is_ok()
         })

@@ -28,8 +28,10 @@ _TRY_S = 30.0
 _ADDRESSES = 4
 _NO_CARD = 1 << 40
 
+_STOP_GRACE_S = 5.0
+
 _WATCHDOG = """
-import os, shutil, signal, sys
+import os, shutil, signal, sys, time
 if os.fork():
     os._exit(0)
 os.setsid()
@@ -37,14 +39,26 @@ engines = set()
 for line in sys.stdin:
     word, pid = line.split()
     (engines.add if word == "begun" else engines.discard)(int(pid))
-for pid in engines:
+def send(pid, number):
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except ProcessLookupError:
-        pass
+        engines.discard(pid)
+deadline = time.monotonic() + float(sys.argv[2])
+for pid in list(engines):
+    send(pid, signal.SIGTERM)
+while engines and time.monotonic() < deadline:
+    time.sleep(0.05)
+    for pid in list(engines):
+        send(pid, 0)
+for pid in list(engines):
+    send(pid, signal.SIGKILL)
 shutil.rmtree(sys.argv[1], ignore_errors=True)
 """
-"""Ends the engine and removes the room as soon as the agent's end of its pipe is closed, however that came about."""
+"""Ends the engine and removes the room as soon as the agent's end of its pipe is closed, however that came about.
+
+An engine that is asked to end cancels its statements on the server; one that does not end in time is killed.
+"""
 
 
 def identity() -> str:
@@ -79,7 +93,7 @@ class Agent:
         self._watchdog: subprocess.Popen[str] | None = None
         if hasattr(os, "fork"):
             self._watchdog = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _WATCHDOG, self._room],
+                [sys.executable, "-I", "-S", "-c", _WATCHDOG, self._room, str(_STOP_GRACE_S)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -280,9 +294,14 @@ class _Running:
         return self.process.returncode
 
     def kill(self) -> None:
+        """End it: asked to, it cancels its statements on the server; by force if it takes too long."""
         if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+            self.process.terminate()
+            try:
+                self.process.wait(_STOP_GRACE_S)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
 
 
 def _read_lines(stream: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
