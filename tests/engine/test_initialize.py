@@ -6,6 +6,7 @@ import re
 import shlex
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -442,3 +443,30 @@ def test_an_interrupt_ends_the_load_and_leaves_nothing_of_it(peers, fresh, optio
             "SELECT (SELECT count(*) FROM pgbench_accounts), (SELECT count(*) FROM pgbench_branches)"
         ).fetchone()
     assert counts == (0, 0)
+
+
+def test_an_interrupt_needs_no_session_of_its_own(peers, fresh):
+    """The role may have one session, which is the one that waits."""
+    target = fresh(empty=True)
+    with target.connect() as administrator, target.connect(autocommit=False) as locking:
+        administrator.execute("DROP ROLE IF EXISTS only_one")
+        administrator.execute("CREATE ROLE only_one LOGIN CONNECTION LIMIT 1")
+        administrator.execute("GRANT CREATE, USAGE ON SCHEMA public TO only_one")
+        # its sessions cannot see the others
+        administrator.execute("REVOKE ALL ON pg_stat_activity FROM PUBLIC")
+        locking.execute("CREATE TABLE pgbench_accounts (i int)")
+        try:
+            waiting = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'only_one' AND wait_event_type = 'Lock'"
+            with peers[1].start(replace(target, user="only_one"), ["-i", "-I", "t"]) as process:
+                while administrator.execute(waiting).fetchone() == (0,):
+                    time.sleep(0.02)
+                process.send_signal(signal.SIGINT)
+                _, said = process.communicate(timeout=TIMEOUT_S)
+            assert process.returncode == 1
+            assert "Cancel request sent\n" in said
+            assert "ERROR:  canceling statement due to user request\n" in said
+            assert administrator.execute(waiting).fetchone() == (0,)
+        finally:
+            locking.rollback()
+            administrator.execute("GRANT SELECT ON pg_stat_activity TO PUBLIC")
+            administrator.execute("DROP OWNED BY only_one CASCADE; DROP ROLE only_one")

@@ -1,12 +1,13 @@
 //! What both makers of tables ask of a session, and the errors of making tables.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use wire::OpenError;
+use wire::cancel::cancel;
 use wire::error::ConnectionError;
 use wire::session::{CopyError, Row, Session};
-use wire::target::Target;
+use wire::{Backend, OpenError};
 
 /// Why making tables failed.
 #[derive(Debug)]
@@ -82,30 +83,22 @@ pub fn raise_sort_memory(session: &mut Session, rows: u64, max_kb: u64) -> Resul
     Ok(!keep)
 }
 
-/// SQL that identifies a server process among all processes of all servers: its pid and its start.
-const BACKEND: &str = "pid || '@' || extract(epoch from backend_start)";
+/// How long cancel requests may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The server processes of all connections that load, so that they can be cancelled.
-#[derive(Debug, Clone, Default)]
-pub struct Backends(Arc<Mutex<Vec<String>>>);
+#[derive(Clone, Default)]
+pub struct Backends(Arc<Mutex<Vec<Arc<Backend>>>>);
 
 impl Backends {
     /// Adds the server process of `session`.
-    pub(crate) fn add(&self, session: &mut Session) -> Result<(), LoadError> {
-        let sql = format!("select {BACKEND} from pg_catalog.pg_stat_activity where pid = pg_catalog.pg_backend_pid()");
-        let rows = query(session, &sql)?;
-        self.0.lock().extend(rows.into_iter().flatten().flatten());
-        Ok(())
+    pub(crate) fn add(&self, session: &Session) {
+        self.0.lock().extend(session.backend().cloned());
     }
 
-    /// Cancels what the server processes are doing, over a connection of its own. The error is a message for the user.
-    pub fn cancel(&self, target: &Arc<Target>) -> Result<(), String> {
-        let mut session = Session::open(target).map_err(|error| error.message)?;
-        let sql = format!(
-            "select pg_catalog.pg_cancel_backend(pid) from pg_catalog.pg_stat_activity \
-             where {BACKEND} = any ('{{{}}}'::text[])",
-            self.0.lock().join(",")
-        );
-        session.query(&sql).map(drop).map_err(|error| error.to_string())
+    /// Has the server cancel what the processes are doing; this needs no session. The error is a message for the user.
+    pub fn cancel(&self) -> Result<(), String> {
+        let backends = self.0.lock().clone();
+        cancel(&backends, Instant::now() + PATIENCE).map_err(|error| error.message)
     }
 }

@@ -28,8 +28,11 @@ impl Loader<'_> {
         let mut helpers = Vec::new();
         for _ in 0..count {
             let opened = Session::open(self.target).map_err(LoadError::Connect);
-            match opened.and_then(|mut helper| self.backends.add(&mut helper).map(|()| helper)) {
-                Ok(helper) => helpers.push(helper),
+            match opened {
+                Ok(helper) => {
+                    self.backends.add(&helper);
+                    helpers.push(helper);
+                }
                 // The user did not choose the number of connections: fewer will do.
                 Err(_) if self.options.jobs.is_none() => break,
                 Err(error) => return Err(error),

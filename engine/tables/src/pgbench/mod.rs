@@ -67,7 +67,7 @@ pub fn initialize(
     steps: &[Step],
     backends: &Backends,
 ) -> Result<(), LoadError> {
-    backends.add(session)?;
+    backends.add(session);
     let mut loader = Loader { target, session, options, backends };
     let (mut total, mut times) = (0.0, Vec::new());
     for step in steps {

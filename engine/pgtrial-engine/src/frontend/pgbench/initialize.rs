@@ -15,7 +15,6 @@ use ground::interrupt;
 use ground::output;
 use tables::{Backends, LoadError, Step};
 use wire::session::CopyError;
-use wire::target::Target;
 
 /// Exit status when an interrupt finds nothing to cancel.
 const INTERRUPTED: i32 = 1;
@@ -32,7 +31,7 @@ pub fn run(options: &Options) -> Result<u8, Failure> {
     let mut session = session(&target, PURPOSE)?;
     let steps: Vec<_> = options.init.steps.chars().filter_map(Step::from_letter).collect();
     let (backends, order) = (Backends::default(), MessageOrder::default());
-    cancel_on_interrupt(&target, &backends, &order)?;
+    cancel_on_interrupt(&backends, &order)?;
     let loaded = tables::initialize(&target, &mut session, &options.init.tables, &steps, &backends);
     let _held = order.lock();
     loaded.map_err(describe)?;
@@ -59,19 +58,19 @@ fn describe(error: LoadError) -> Failure {
 
 /// Sends a cancel request for each session when the user interrupts; the server's error then ends the loading. A second
 /// interrupt ends the program at once.
-fn cancel_on_interrupt(target: &Arc<Target>, backends: &Backends, order: &MessageOrder) -> Result<(), Failure> {
+fn cancel_on_interrupt(backends: &Backends, order: &MessageOrder) -> Result<(), Failure> {
     let mut signals = interrupt::set_handlers(|| Signals::new([SIGINT]))
         .map_err(|error| Failure::error(format!("could not set signal handler: {error}")))?;
-    let (target, backends, order) = (Arc::clone(target), backends.clone(), order.clone());
+    let (backends, order) = (backends.clone(), order.clone());
     thread::spawn(move || {
         for (number, _) in signals.forever().enumerate() {
             if number > 0 {
                 std::process::exit(INTERRUPTED);
             }
-            let (target, backends, order) = (Arc::clone(&target), backends.clone(), order.clone());
+            let (backends, order) = (backends.clone(), order.clone());
             thread::spawn(move || {
                 let held = order.lock();
-                if let Err(reason) = backends.cancel(&target) {
+                if let Err(reason) = backends.cancel() {
                     output::print_stderr(format_args!("Could not send cancel request: {reason}\n"));
                     std::process::exit(INTERRUPTED);
                 }
@@ -80,7 +79,7 @@ fn cancel_on_interrupt(target: &Arc<Target>, backends: &Backends, order: &Messag
                 loop {
                     thread::sleep(REPEAT_AFTER);
                     // The request has been reported; this repeats it until the program ends.
-                    let _ = backends.cancel(&target);
+                    let _ = backends.cancel();
                 }
             });
         }
