@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from contextlib import contextmanager
 
@@ -16,6 +17,8 @@ from pgtrial.loads.process import finished, starting
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
+from pgtrial.servers.given_data import made_for, records, remove
+from pgtrial.servers.server_locks import ServerLocks
 from tests.conftest import require_engine
 from tests.servers.given import arm_of, checked, dsn_of, silent, spec_of
 
@@ -263,3 +266,42 @@ def test_a_load_that_broke_off_goes_on_with_the_phase_it_was_in(given, workspace
             "SELECT count(*) FROM pg_index WHERE indisprimary AND indrelid::regclass::text ~ '^pgb'"
         )
         assert keys.fetchone() == (3,)
+
+
+def test_what_is_made_is_said_before_named_after_and_removed_by_cleanup_alone(given, workspace, tmp_path):
+    require_engine()
+    arm = checked(spec_of(dsn_of(given)), workspace)
+    assert arm.notes == [
+        f"{given.target.user}@{given.socket_directory}:{given.port}/postgres: pgtrial will make pgbench_accounts, "
+        "pgbench_branches, pgbench_history, pgbench_tellers (scale 1, about 15 MB) in the database postgres"
+    ]
+    assert list(made_for(workspace.state, {"A": arm})) == []
+    arm.prepare(PgbenchTables(1), silent)
+    [said] = made_for(workspace.state, {"A": arm})
+    assert re.match(
+        r"pgtrial has made pgbench_accounts, .* in the database postgres .*pgtrial cleanup removes it", said
+    )
+    with given.target.connect() as connection:
+        connection.execute("CREATE TABLE pgbench_mine AS SELECT 1 AS precious")
+    record = next(each for each in records(workspace.state) if each.target.host == given.target.host)
+    with ServerLocks("other") as locks:
+        locks.take_one(given.target)
+        with pytest.raises(StudyError, match=r"^another lab has a study on the server of .* pgtrial study other since"):
+            remove(record)
+    remove(record)
+    with given.target.connect() as connection:
+        query = "SELECT relname FROM pg_class WHERE relname ~ '^pgbench_' AND relkind = 'r'"
+        assert connection.execute(query).fetchall() == [("pgbench_mine",)]
+    assert list(made_for(workspace.state, {"A": arm})) == []
+
+
+def test_cleanup_drops_no_table_that_has_lost_its_mark(given, workspace):
+    require_engine()
+    spec = spec_of(dsn_of(given), workload="oltp_read_only", sysbench={"tables": 2, "table_size": 10})
+    arm = checked(spec, workspace)
+    arm.prepare(Needs.of(spec).data[0], silent)
+    with given.target.connect() as connection:
+        connection.execute("COMMENT ON TABLE sbtest2 IS 'mine'")
+        remove(next(each for each in records(workspace.state) if each.target.host == given.target.host))
+        query = "SELECT relname FROM pg_class WHERE relname ~ '^sbtest.$'"
+        assert connection.execute(query).fetchall() == [("sbtest2",)]

@@ -23,6 +23,7 @@ from pgtrial.model.study.packs import BUNDLED
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS
 from pgtrial.model.units import format_duration, format_size, parse_duration, plural
 from pgtrial.report.table import Table, by_place, for_terminal
+from pgtrial.servers import given_data
 from pgtrial.servers.installations import find_servers
 from pgtrial.servers.kept_templates import KeptTemplate
 from pgtrial.servers.workspace import clean, leftovers, templates_of
@@ -144,12 +145,14 @@ def cleanup_command(
     ] = None,
 ) -> int:
     """Stop servers and Ray clusters and remove directories that an interrupted lab left; put the host and given servers
-    back. A template that a running lab uses stays. The exit status is 1 if something could not be done."""
+    back, and drop the tables that pgtrial has made on these. A template that a running lab uses stays, and so do tables
+    on a server where a study runs. The exit status is 1 if something could not be done."""
     store = templates_of(state_root())
     chosen = _chosen(store.kept(), template or [], unused, all_of_them=templates)
     left = False
     if dry_run:
         found = [f"{leftover.path}: {leftover.what}" for leftover in (*leftovers(), *scratch.leftovers())]
+        found += [f"{record.path}: {record.what}" for record in given_data.records(state_root())]
         found += [
             f"{store.root / each.name}: template, {each.contents}, {format_size(each.bytes_on_disk)}"
             f"{', stays since it is in use' if each.in_use else ''}"
@@ -157,7 +160,9 @@ def cleanup_command(
         ]
     else:
         found = [*scratch.clean(), *clean()]
-        left = bool(leftovers())
+        removed, not_removed = given_data.remove_all(state_root())
+        found += [*removed, *not_removed]
+        left = bool(leftovers() or not_removed)
         for each in chosen:
             try:
                 store.remove(each.name)

@@ -24,10 +24,11 @@ from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.fleet import LOCAL, FleetSection
 from pgtrial.model.study.places import shared_places
-from pgtrial.model.study.servers import Given
+from pgtrial.model.study.servers import Given, conninfo_of, parts_of
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration, plural
 from pgtrial.servers.arm import Needs
+from pgtrial.servers.given import without_password
 
 _SHOWN_BLOCKS = 3
 
@@ -76,6 +77,7 @@ def _estimates(spec: StudySpec, plan: Plan) -> dict[str, Any]:
             {"arms": shared.arms, "places": shared.places or "kept copies of the data"}
             for shared in shared_places(spec)
         ],
+        "made_on_given_servers": _made_on_given(spec),
         "not_interleaved": why_not(spec) if spec.load.interleave != "off" else None,
         "fleet": spec.fleet.model_dump() if spec.fleet is not None else None,
     }
@@ -100,6 +102,8 @@ def _where(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
         yield "interleaved", f"{together}, and the load alternates between them every {slices}"
     elif spec.load.interleave == "auto":
         yield "interleaved", f"no: {why_not(spec)}"
+    for number, text in enumerate(_made_on_given(spec)):
+        yield "will make" if number == 0 else "", text
     for number, (arm, hosts) in enumerate(plan.hosts.items()):
         yield "hosts" if number == 0 else "", f"{arm}: {', '.join(_host(host) for host in hosts)}"
     for number, (arm, names) in enumerate(_altered(spec, plan)):
@@ -132,6 +136,20 @@ def _altered(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, list[str]]]:
         names = [name for name in server.settings if name not in sessions.get(arm, {})]
         if isinstance(server, Given) and names:
             yield arm, names
+
+
+def _made_on_given(spec: StudySpec) -> list[str]:
+    """What a run makes in the databases of given servers where it is not there yet, a line for each database."""
+    servers = [server for arm in spec.arms if isinstance(server := spec.resolved(arm), Given)]
+    texts = []
+    for dsn in dict.fromkeys(dsn for server in servers for dsn in server.dsn):
+        named = "dbname" in parts_of(dsn)
+        where = f"{without_password(conninfo_of(dsn))}{'' if named else ', in the database to which that leads'}"
+        for data in Needs.of(spec).data:
+            size = f", about {data.mb:,} MB" if data.mb else ""
+            made = f"{data.relations_made} ({data.label}{size}), unless they are there"
+            texts.append(f"{where}: {made if data.marks else 'nothing'}")
+    return texts
 
 
 def _host(host: ServerHost) -> str:

@@ -34,6 +34,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import plural
 from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.arms import make_arms
+from pgtrial.servers.given_data import made_for
 from pgtrial.servers.server_locks import ServerLocks
 from pgtrial.servers.workspace import LeftOnHost, Workspace, clean
 from pgtrial.statistics.carry_over import Slices
@@ -120,6 +121,8 @@ def run_study(
             engine_grace_s=engine_grace_s,
             watch=watch,
         )
+        for notice in made_for(workspace.state, arms):
+            listener(Preparing(notice, stays=True))
         take_plans(study, len(Grid(study.plan, study.trials()).counted), arms, listener)
         _end(study, stop, listener)
 

@@ -16,6 +16,8 @@ from typing import Any
 import psycopg
 from psycopg.types.string import TextLoader
 
+from pgtrial.model.study.frozen import SECRETS
+
 _WITH_VARIABLE = frozenset(
     (
         *(
@@ -103,6 +105,17 @@ class Target:
     def local(self) -> bool:
         """Whether the server is on this machine: a Unix socket or the loopback address."""
         return self.host.startswith(("/", "@", "127.")) or self.host in ("localhost", "::1")
+
+    def without_secrets(self) -> dict[str, Any]:
+        """Its fields for a record in a file, without any secret."""
+        fields = {"host": self.host, "port": self.port, "user": self.user, "dbname": self.dbname, "name": self.name}
+        extra = {name: value for name, value in self.extra.items() if name not in SECRETS}
+        return {**{name: value for name, value in fields.items() if value is not None}, "extra": extra}
+
+    @classmethod
+    def from_record(cls, fields: Mapping[str, Any]) -> Target:
+        """The target of such a record, with the password of PGPASSWORD. Raises TypeError for fields that are none."""
+        return cls(**fields, password=os.environ.get("PGPASSWORD"))
 
     def environment(self) -> dict[str, str]:
         """The PG* variables that lead a client here; the password travels by PGPASSWORD alone."""

@@ -23,6 +23,7 @@ from pgtrial.model.study.frozen import SECRETS
 from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import Needs, check_data, check_sessions, timed
 from pgtrial.servers.cluster import check_settings
+from pgtrial.servers.given_data import note_made
 from pgtrial.servers.given_limits import check_connections, check_may_create, check_room, check_writable
 from pgtrial.servers.given_settings import GivenSettings
 from pgtrial.servers.workspace import Workspace
@@ -77,6 +78,7 @@ class GivenServer:
             if missing or resets:
                 check_writable(self.name, connection)
             self._notes += [f"{self.target.label}: {_as_found(tables)}" for tables in found]
+            self._notes += [self._will_make(data) for data in missing]
             if missing:
                 check_may_create(self.name, connection)
             check_room(self.name, self.setup, (self.target, connection), missing, needs)
@@ -94,6 +96,7 @@ class GivenServer:
             goes_on = tables.clear(connection)
         again = "going on with loading" if goes_on else "loading"
         on_progress(f"{self.target.label}: {again} {tables.label}")
+        note_made(self._workspace.state, self.target, tables)
         with self._told(f"{self.target.label} broke off the load"):
             tables.make(self._unhurried, on_progress, self._workspace.maker, in_steps=True)
 
@@ -127,6 +130,13 @@ class GivenServer:
         machine, self.machine = self.machine, None
         if machine is not None:
             machine.close()
+
+    def _will_make(self, data: Data) -> str:
+        size = f", about {data.mb:,} MB" if data.mb else ""
+        return (
+            f"{self.target.label}: pgtrial will make {data.relations_made} ({data.label}{size}) in the database "
+            f"{self.target.dbname}"
+        )
 
     @cached_property
     def target(self) -> Target:

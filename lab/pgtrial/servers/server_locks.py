@@ -140,6 +140,11 @@ class ServerLocks:
                         notes += self._add(name, number, target)
         return notes
 
+    def take_one(self, target: Target) -> list[str]:
+        """Lock one server, of no arm; otherwise as `take`."""
+        with _told("", target):
+            return self._add("", 0, target)
+
     def renew(self) -> None:
         """Take the locks anew that went with their sessions, as at a restart of the server.
 
@@ -172,7 +177,7 @@ class ServerLocks:
                 same = same_server(held.lock.session, lock.session)
                 if same is None:
                     raise StudyError(
-                        f"arms.{arm}: it cannot be known whether {target.label} and {held.target.label} are one "
+                        f"{_of(arm)}it cannot be known whether {target.label} and {held.target.label} are one "
                         "server: the role may see neither its start (pg_postmaster_start_time, pg_control_system) nor "
                         "its locks (pg_locks); grant that, or name one server alone"
                     )
@@ -197,7 +202,7 @@ class ServerLocks:
                 if (other := held.lock.take(own)) is None:
                     return []
                 if time.monotonic() > deadline:
-                    raise StudyError(f"arms.{arm}: {_in_use(held.target, other)}")
+                    raise StudyError(f"{_of(arm)}{_in_use(held.target, other)}")
                 time.sleep(_PAUSE_S * random.uniform(0.5, 1.5))
         except _CannotLock as why:
             return [
@@ -210,7 +215,7 @@ def _join(held: _HeldServer, arm: str, number: int, target: Target) -> None:
     for name, own, database in held.used_by:
         if (name, database) == (arm, target.dbname):
             raise StudyError(
-                f"arms.{arm}: {target.label}, its deployment {number + 1}, is the database of its deployment {own + 1}"
+                f"{_of(arm)}{target.label}, its deployment {number + 1}, is the database of its deployment {own + 1}"
                 "; name each deployment once"
             )
     held.used_by.append((arm, number, target.dbname))
@@ -226,10 +231,14 @@ def _in_use(target: Target, other: tuple[object, ...]) -> str:
     )
 
 
+def _of(arm: str) -> str:
+    return f"arms.{arm}: " if arm else ""
+
+
 @contextmanager
 def _told(arm: str, target: Target) -> Iterator[None]:
     """What the server or libpq says inside is raised as an ArmError."""
     try:
         yield
     except psycopg.Error as error:
-        raise ArmError(f"arms.{arm}: {target.label} cannot be locked for the study: {one_line(error)}") from None
+        raise ArmError(f"{_of(arm)}{target.label} cannot be locked for the study: {one_line(error)}") from None

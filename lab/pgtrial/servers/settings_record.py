@@ -19,7 +19,6 @@ import psycopg
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, one_line
-from pgtrial.model.study.frozen import SECRETS
 from pgtrial.servers.auto_conf import alter_system, moved, read_auto_conf, values_of
 
 _PREFIX = "given-settings-"
@@ -61,13 +60,9 @@ class SettingsRecord:
     def write_down(self, run: Path) -> Path:
         """Record this in a run's directory; the file, one per arm, is on disk on return. No password is written."""
         path = run / f"{_PREFIX}{self.arm.encode().hex()}.json"
-        target = self.target
-        address = {"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname}
-        address |= {"name": target.name} if target.name is not None else {}
         content = {
             "arm": self.arm,
-            "target": address,
-            "extra": {name: value for name, value in target.extra.items() if name not in SECRETS},
+            "target": self.target.without_secrets(),
             "former": dict(self.former),
             "written": dict(self.written),
             "order": None if self.order is None else list(self.order),
@@ -81,7 +76,7 @@ class SettingsRecord:
         """A record. Raises ArmError for a file that is none."""
         try:
             content = json.loads(path.read_text())
-            target = Target(**content["target"], password=os.environ.get("PGPASSWORD"), extra=content["extra"])
+            target = Target.from_record(content["target"])
             return cls(
                 content["arm"], target, content["former"], content["written"], content["order"], content["maker"]
             )

@@ -30,6 +30,9 @@ class Data(abc.ABC):
     relations: ClassVar[str]
     """SQL condition for its tables, of which pg_class is named `c`."""
 
+    marks: ClassVar[tuple[str, ...]]
+    """With which the comments on its tables begin, complete and unfinished ones: what pgtrial has made and may drop."""
+
     making_is_measured: ClassVar[bool] = False
     """Whether reports say how long it took to be made: then each study makes its own."""
 
@@ -42,6 +45,11 @@ class Data(abc.ABC):
     @abc.abstractmethod
     def label(self) -> str:
         """For people: `scale 20`, `sysbench, 250 x 450,000 rows`."""
+
+    @property
+    @abc.abstractmethod
+    def relations_made(self) -> str:
+        """What making it creates in a database, for people: `pgbench_accounts, ...`."""
 
     @property
     @abc.abstractmethod
@@ -106,7 +114,7 @@ class MarkedTables(Data):
     """Data whose tables only a script knows: the comment on each new one says that pgtrial made it, and its digest."""
 
     mark: ClassVar[str]
-    """With which the comment on a complete table begins, before the digest."""
+    """With which the comment on a complete table begins, before the digest; one of `marks`."""
     unfinished: ClassVar[str]
     """The comment on a table of data that is not complete."""
 

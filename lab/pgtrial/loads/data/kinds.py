@@ -31,7 +31,9 @@ class NoTables(Data):
     """No tables of pgtrial's: for a script on a given server that reads the tables of others alone."""
 
     relations: ClassVar[str] = "false"
+    marks: ClassVar[tuple[str, ...]] = ()
     label = "no tables of pgtrial's"
+    relations_made = "nothing"
     short_name = "s0"
     mb = 0
     digest = ""

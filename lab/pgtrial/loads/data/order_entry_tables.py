@@ -17,6 +17,8 @@ from pgtrial.model.units import plural
 
 TABLES = ("customer", "district", "history", "item", "new_order", "order_line", "orders", "stock", "warehouse")
 
+_PROCEDURES = tuple(f"pgtrial_{name}" for name in ("new_order", "payment", "order_status", "delivery", "stock_level"))
+
 MB_PER_WAREHOUSE = 105
 """Tables and indexes, at fill factor 100."""
 
@@ -39,6 +41,8 @@ class OrderEntryTables(Data):
 
     relations: ClassVar[str] = f"c.relname = ANY ('{{{','.join(TABLES)}}}')"
 
+    marks: ClassVar[tuple[str, ...]] = (_MADE,)
+
     warehouses: int
     fillfactor: int = 100
     foreign_keys: bool = False
@@ -55,6 +59,10 @@ class OrderEntryTables(Data):
     @property
     def label(self) -> str:
         return f"order entry, {plural(self.warehouses, 'warehouse')}"
+
+    @property
+    def relations_made(self) -> str:
+        return ", ".join(TABLES) + (f", the procedures {', '.join(_PROCEDURES)}" if self.procedures else "")
 
     @property
     def digest(self) -> str:
@@ -100,6 +108,19 @@ class OrderEntryTables(Data):
         if foreign is not None:
             raise tables_of_others(connection, f"a table {foreign}", "rename it")
         return len(found) == len(TABLES) and found["warehouse"] == self._mark
+
+
+def drop_procedures(connection: Session) -> None:
+    """Drop the stored procedures that runs with `procedures` have made."""
+    if connection.info.server_version < _SINCE * 10000:
+        return
+    found = connection.execute(
+        "SELECT oid::regprocedure::text FROM pg_proc WHERE proname = ANY (%s) AND prokind = 'p' "
+        "AND pg_function_is_visible(oid)",
+        (list(_PROCEDURES),),
+    ).fetchall()
+    for (signature,) in found:
+        connection.execute(f"DROP PROCEDURE {signature}".encode())
 
 
 def violated_condition(server: Target) -> str | None:

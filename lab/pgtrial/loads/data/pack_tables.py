@@ -26,6 +26,7 @@ class PackTables(MarkedTables):
 
     mark: ClassVar[str] = "made by pgtrial for a pack: "
     unfinished: ClassVar[str] = "being made by pgtrial for a pack"
+    marks: ClassVar[tuple[str, ...]] = (mark, unfinished)
     relations: ClassVar[str] = f"obj_description(c.oid, 'pg_class') LIKE '{mark}%'"
 
     name: str
@@ -62,6 +63,11 @@ class PackTables(MarkedTables):
     @property
     def label(self) -> str:
         return f"the pack {self.name}, scale {self.scale}"
+
+    @property
+    def relations_made(self) -> str:
+        extensions = f", and the extensions {', '.join(self.extensions)} where they are not there"
+        return f"what {SCHEMA} of the pack {self.name} creates{extensions if self.extensions else ''}"
 
     @property
     def mb(self) -> int:

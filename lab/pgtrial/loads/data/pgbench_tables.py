@@ -36,6 +36,8 @@ class PgbenchTables(Data):
 
     relations: ClassVar[str] = "c.relname LIKE 'pgbench\\_%'"
 
+    marks: ClassVar[tuple[str, ...]] = (_MARK, _UNFINISHED)
+
     scale: int
     fillfactor: int = 100
     foreign_keys: bool = False
@@ -51,6 +53,10 @@ class PgbenchTables(Data):
     @property
     def label(self) -> str:
         return f"scale {self.scale}"
+
+    @property
+    def relations_made(self) -> str:
+        return ", ".join(TABLES)
 
     @property
     def short_name(self) -> str:

@@ -39,6 +39,8 @@ class RestoredDump(Data):
         "c.relnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname ~ '^pg_' OR nspname = 'information_schema')"
     )
 
+    marks: ClassVar[tuple[str, ...]] = ()
+
     sha256: str
     size: int = field(compare=False)
     path: Path = field(compare=False)
@@ -57,6 +59,10 @@ class RestoredDump(Data):
     @property
     def digest(self) -> str:
         return f"dump {self.sha256}"
+
+    @property
+    def relations_made(self) -> str:
+        return "what the dump creates"
 
     @property
     def short_name(self) -> str:

@@ -44,6 +44,7 @@ class SysbenchTables(MarkedTables):
 
     mark: ClassVar[str] = "prepared by pgtrial: "
     unfinished: ClassVar[str] = "being prepared by pgtrial"
+    marks: ClassVar[tuple[str, ...]] = (mark, unfinished)
     relations: ClassVar[str] = f"obj_description(c.oid, 'pg_class') LIKE '{mark}%'"
 
     test: str
@@ -78,6 +79,13 @@ class SysbenchTables(MarkedTables):
         sized = self.tables is not None and self.table_size is not None
         rows = f", {self.tables:,} x {self.table_size:,} rows" if sized else ""
         return f"sysbench{rows}" if not self.scripts and rows else f"{self.test}{rows}"
+
+    @property
+    def relations_made(self) -> str:
+        """Of a script only the script knows, and so of a test whose number of tables is not given."""
+        if self.scripts or self.tables is None:
+            return f"what prepare of {self.test} creates"
+        return "sbtest1" if self.tables == 1 else f"sbtest1 to sbtest{self.tables}"
 
     @property
     def digest(self) -> str:

@@ -36,6 +36,7 @@ class TaskTable(Data):
     """The shape of the table: values of thread_id, and rows of each. Writing tasks keep the number and the values."""
 
     relations: ClassVar[str] = f"obj_description(c.oid, 'pg_class') LIKE '{_MADE}%'"
+    marks: ClassVar[tuple[str, ...]] = (_MADE, _UNFINISHED)
     making_is_measured: ClassVar[bool] = True
 
     threads: int
@@ -48,6 +49,10 @@ class TaskTable(Data):
     @property
     def label(self) -> str:
         return f"{_TABLE}, {self.threads:,} x {self.rows:,} rows"
+
+    @property
+    def relations_made(self) -> str:
+        return _TABLE
 
     @property
     def digest(self) -> str:
