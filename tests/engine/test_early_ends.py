@@ -139,6 +139,33 @@ def test_a_forced_shutdown_and_an_interrupt_of_sysbench_leave_no_statement_runni
         assert running(target) == 0
 
 
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("is_native", [True, False])
+def test_making_tables_that_waits_is_cancelled(fresh, tmp_path, which, is_native):
+    target, script = fresh(empty=True), tmp_path / "script.lua"
+    script.write_text(
+        "function prepare() sysbench.sql.driver():connect():query('CREATE TABLE sbtest1 (i int)') end\n"
+        "function event() end\n"
+    )
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CREATE TABLE sbtest1%' AND wait_event_type = 'Lock'"
+    )
+    with target.connect() as administrator, target.connect(autocommit=False) as locking:
+        locking.execute("CREATE TABLE sbtest1 (i int)")
+        test = "oltp_read_only" if is_native else str(script)
+        line = [test, "--tables=1", "--table-size=10", "prepare"]
+        with sysbench().start(target, line, directory=tmp_path) as process:
+            deadline = time.monotonic() + 60
+            while administrator.execute(waiting).fetchone() == (0,):
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            process.send_signal(which)
+            done = ended(process)
+            assert administrator.execute(waiting).fetchone() == (0,)
+        locking.rollback()
+    assert done.status == (1 if is_native else 130)
+
+
 HBA = f"hostssl all sealed {ADDRESS}/32 scram-sha-256\n"
 
 

@@ -143,6 +143,9 @@ pub enum ConnectionError {
     /// The server is not of the kind that `target_session_attrs` asks for.
     #[error("{0}")]
     WrongSession(&'static str),
+    /// The program was interrupted before the statement was sent.
+    #[error("interrupted")]
+    Interrupted,
     /// `connect_timeout` passed.
     #[error("timeout expired")]
     Timeout,
@@ -174,6 +177,7 @@ impl ConnectionError {
             Receive(_) | Send(_) | Closed => "08006",
             LostSync { .. } | Protocol(_) => "08P01",
             Copy => "0A000",
+            Interrupted => "57014",
             Authentication(_) => "28000",
             NoPassword => "28P01",
         }

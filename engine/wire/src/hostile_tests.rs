@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -105,14 +105,21 @@ fn a_server_that_says_nothing() {
 }
 
 /// A server that answers a query when a cancel request for its session has come; the receiver gets the request.
-fn serve_until_cancelled() -> (u16, Receiver<Vec<u8>>) {
+fn serve_until_cancelled() -> (u16, Receiver<()>, Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (heard, hears) = channel();
+    let ((begins, begun), (heard, hears)) = (channel(), channel());
     thread::spawn(move || {
         let (mut session, _) = listener.accept().unwrap();
         let key = message(b'K', &[0, 0, 0, 7, 1, 2, 3, 4]);
         session.write_all(&[message(b'R', &[0; 4]), key, message(b'Z', b"I")].concat()).unwrap();
+        let mut said = Vec::new();
+        while !said.ends_with(b"select pg_sleep(1000)\0") {
+            let mut byte = [0];
+            session.read_exact(&mut byte).unwrap();
+            said.extend_from_slice(&byte);
+        }
+        begins.send(()).unwrap();
         let (mut request, _) = listener.accept().unwrap();
         let mut said = Vec::new();
         while said.len() < 16 {
@@ -123,17 +130,27 @@ fn serve_until_cancelled() -> (u16, Receiver<Vec<u8>>) {
         drop(request);
         heard.send(said).unwrap();
         session.write_all(&[message(b'E', b"SERROR\0C57014\0Mcancelled\0\0"), message(b'Z', b"I")].concat()).unwrap();
+        // The next attempt to connect is given up before it is answered.
+        let _held = listener.accept();
         let _ = session.read_to_end(&mut Vec::new());
     });
-    (port, hears)
+    (port, begun, hears)
 }
 
 #[test]
 fn an_interrupted_session_has_its_statement_cancelled() {
-    let (port, hears) = serve_until_cancelled();
-    let mut session = open(port, "sslmode=disable").unwrap();
-    session.obey(&Arc::new(AtomicBool::new(true)));
-    assert_eq!(session.query("select pg_sleep(1000)").unwrap_err().to_string(), "ERROR:  cancelled");
+    let (port, begun, hears) = serve_until_cancelled();
+    let (target, interrupt) = (target(port, "sslmode=disable"), Arc::new(AtomicBool::new(false)));
+    target.obey(&interrupt);
+    let mut session = Session::open(&target).unwrap();
+    let waiting = thread::spawn(move || {
+        let error = session.query("select pg_sleep(1000)").unwrap_err().to_string();
+        (error, session.query("select 1").unwrap_err().to_string())
+    });
+    begun.recv().unwrap();
+    interrupt.store(true, Ordering::Relaxed);
+    assert_eq!(waiting.join().unwrap(), ("ERROR:  cancelled".to_owned(), "interrupted".to_owned()));
+    assert_eq!(Session::open(&target).err().unwrap().message, "interrupted");
     let request = [&[0, 0, 0, 16][..], &80_877_102u32.to_be_bytes(), &[0, 0, 0, 7, 1, 2, 3, 4]].concat();
     assert_eq!(hears.recv().unwrap(), request);
 }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
@@ -56,8 +55,7 @@ pub struct Session {
     poll: Poll,
     events: Events,
     buffer: Vec<u8>,
-    /// While it is set, statements are cancelled.
-    interrupt: Option<Arc<AtomicBool>>,
+    target: Arc<Target>,
     /// What the server said when the session started.
     pub server: ServerInfo,
 }
@@ -80,17 +78,16 @@ impl Session {
         let mut events = Events::with_capacity(4);
         loop {
             if let Some(server) = connection.advance(&mut buffer, poll.registry(), TOKEN)? {
-                return Ok(Self { connection, poll, events, buffer, interrupt: None, server });
+                return Ok(Self { connection, poll, events, buffer, target: Arc::clone(target), server });
             }
             let left = connection.deadline().map(|end| end.saturating_duration_since(Instant::now()));
-            let patience = left.into_iter().chain(connection.awaits_room().then_some(cancel::RETRY)).min();
+            let looks = target.is_interrupted().map(|_| PATIENCE);
+            let patience = left.into_iter().chain(connection.awaits_room().then_some(cancel::RETRY)).chain(looks).min();
+            if target.is_interrupted() == Some(true) {
+                return Err(io::Error::other("interrupted").into());
+            }
             wait(&mut poll, &mut events, patience)?;
         }
-    }
-
-    /// Has the server cancel the session's statements while `interrupt` is set.
-    pub fn obey(&mut self, interrupt: &Arc<AtomicBool>) {
-        self.interrupt = Some(Arc::clone(interrupt));
     }
 
     /// How the session's statements can be cancelled; `None` if the server did not say.
@@ -122,6 +119,9 @@ impl Session {
     }
 
     fn send_query(&mut self, rows: &mut RowCollector, sql: &str) -> Result<(), ConnectionError> {
+        if self.is_interrupted() {
+            return Err(ConnectionError::Interrupted);
+        }
         let sent = self.connection.send_query(sql, Rows::Skipped).and_then(|sent| self.send_rest(sent));
         sent.map_err(|error| self.last_error(rows, error))
     }
@@ -153,6 +153,9 @@ impl Session {
         while next == Fill::More && rows.error.is_none() {
             messages.clear();
             frame::write(&mut messages, b'd', |out| next = fill(out));
+            if self.is_interrupted() {
+                next = Fill::GiveUp;
+            }
             match next {
                 Fill::More => {}
                 Fill::Done => frame::write(&mut messages, b'c', |_| {}),
@@ -205,12 +208,15 @@ impl Session {
         }
     }
 
+    fn is_interrupted(&self) -> bool {
+        self.target.is_interrupted() == Some(true)
+    }
+
     /// Waits until the socket is ready; after an interrupt it has the statement cancelled.
     fn pause(&mut self) -> io::Result<()> {
-        let patience = self.interrupt.as_ref().map(|_| PATIENCE);
+        let patience = self.target.is_interrupted().map(|_| PATIENCE);
         wait(&mut self.poll, &mut self.events, patience)?;
-        let is_interrupted = self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed));
-        if is_interrupted && self.events.is_empty() {
+        if self.is_interrupted() && self.events.is_empty() {
             // Where the request does not reach the server, the next one may.
             let _ = cancel::cancel(self.connection.backend(), Instant::now() + FAREWELL);
         }

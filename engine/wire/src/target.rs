@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::net::ToSocketAddrs;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rustls::ClientConfig;
@@ -26,6 +27,8 @@ pub struct Target {
     pub tls_config: Result<Arc<ClientConfig>, String>,
     /// What the user typed in.
     typed_password: OnceLock<Password>,
+    /// While it is set, sessions that wait for their answers have their statements cancelled.
+    interrupt: OnceLock<Arc<AtomicBool>>,
 }
 
 /// One way to reach one of the servers.
@@ -67,7 +70,7 @@ impl Target {
             params.tls.mode = SslMode::Disable;
         }
         let route = route(params.tls.mode, places.iter().enumerate());
-        Self { params, places, route, tls_config, typed_password: OnceLock::new() }
+        Self { params, places, route, tls_config, typed_password: OnceLock::new(), interrupt: OnceLock::new() }
     }
 
     /// The attempts for one connection, in the order given or, to balance the load, in a fresh random one.
@@ -94,6 +97,16 @@ impl Target {
     /// The password for an attempt, if one is known.
     pub fn password(&self, attempt: &Attempt) -> Option<&Password> {
         self.endpoint(attempt).password.as_ref().or_else(|| self.typed_password.get())
+    }
+
+    /// Ends what sessions that wait for their answers do once `interrupt` is set; for the first flag that is given.
+    pub fn obey(&self, interrupt: &Arc<AtomicBool>) {
+        let _ = self.interrupt.set(Arc::clone(interrupt));
+    }
+
+    /// Whether [`Target::obey`]'s flag is set; `None` if there is none.
+    pub fn is_interrupted(&self) -> Option<bool> {
+        self.interrupt.get().map(|flag| flag.load(Ordering::Relaxed))
     }
 
     /// Asks for the password, once, if none is known: at the terminal or, where there is none, on standard input; true if

@@ -4,6 +4,7 @@ use super::messages::report_error;
 use super::options::OrderEntryOptions;
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::server::{session, target};
+use ground::interrupt;
 use ground::output::print_stdout;
 use tables::order_entry::conditions::{CONDITIONS, Condition, Violation, begin};
 use tables::order_entry::find;
@@ -18,6 +19,7 @@ const PURPOSE: &str = "checking";
 pub fn run(options: &OrderEntryOptions) -> Result<u8, Failure> {
     let target = target(&options.load.server, "pgtrial order-entry", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
+    target.obey(&interrupt::catch()?);
     find(&mut session, &target.params.dbname)?;
     begin(&mut session).map_err(Failure::error)?;
     let mut status = 0;

@@ -3,6 +3,7 @@
 use super::options::OrderEntryOptions;
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::server::{session, target};
+use ground::interrupt;
 use tables::order_entry::{Made, load, make_procedures};
 use tables::refuse_read_only;
 
@@ -13,6 +14,7 @@ const PURPOSE: &str = "loading";
 pub fn run(options: &OrderEntryOptions) -> Result<u8, Failure> {
     let target = target(&options.load.server, "pgtrial order-entry", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
+    target.obey(&interrupt::catch()?);
     refuse_read_only(&mut session, "load makes tables")?;
     let made = Made {
         warehouses: options.warehouses.unwrap_or(1),

@@ -35,6 +35,8 @@ pub fn run(options: &OrderEntryOptions) -> Result<u8, Failure> {
     let load = &options.load;
     let target = target(&load.server, "pgtrial order-entry", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
+    let interrupt = interrupt::catch()?;
+    target.obey(&interrupt);
     refuse_read_only(&mut session, "order entry writes to its tables")?;
     let made = find(&mut session, &target.params.dbname)?;
     if options.procedures {
@@ -52,7 +54,6 @@ pub fn run(options: &OrderEntryOptions) -> Result<u8, Failure> {
         server: Some(&session.server.version),
         replay: None,
     };
-    let interrupt = interrupt::catch()?;
     let mut events = RunEvents::open(load.output.events.as_ref(), clock, &hello, &interrupt, report_error)?;
     drop(session);
     let mut watch = Watch::new(load.output.progress, &plan);

@@ -34,6 +34,8 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
     link(&options, &automatic(&options, 0), 0)?;
     let target = target(&options.server, "pgbench", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
+    let interrupt = interrupt::catch()?;
+    target.obey(&interrupt);
     if !options.output.has_only_events() {
         print_version(&session.server.version);
     }
@@ -57,11 +59,9 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
         server: Some(&session.server.version),
         replay: None,
     };
-    let interrupt = interrupt::catch()?;
     let complain = |problem: &str| messages::error(problem);
     let mut events = RunEvents::open(options.output.events.as_ref(), clock, &hello, &interrupt, complain)?;
     if options.shard.is_first() {
-        session.obey(&interrupt);
         vacuum(&mut session, &options);
     }
     drop(session);

@@ -1,7 +1,6 @@
 //! The commands of tests: prepare, run, cleanup and the others, of built-in tests and of scripts.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use super::help;
 use super::host;
@@ -13,6 +12,7 @@ use super::test::{Test, TestProgram};
 use drive::plan::Plan;
 use drive::{Abortion, Observer, RunError};
 use ground::clock::Clock;
+use ground::interrupt;
 use ground::output::print_stdout;
 use tables::sysbench::{cleanup, prepare, prewarm};
 use wire::statement::QueryMode;
@@ -77,16 +77,21 @@ impl Context<'_> {
         let target = self.target()?;
         match command {
             "prepare" => {
+                end_by_signal(&target)?;
                 if test.is_modern() {
                     self.announce_threads();
                 }
                 prepare(test, &self.settings, plan::shard(&self.settings)?, &target)?;
             }
             "prewarm" => {
+                end_by_signal(&target)?;
                 self.announce_threads();
                 prewarm(test, &self.settings, &target)?;
             }
-            "cleanup" => cleanup(test, &self.settings, &target)?,
+            "cleanup" => {
+                end_by_signal(&target)?;
+                cleanup(test, &self.settings, &target)?;
+            }
             _ => {
                 let part = plan::part(&self.settings)?;
                 let workload = test.workload(&self.settings, part.shard)?;
@@ -188,13 +193,20 @@ impl Context<'_> {
         }
         let workload = script.workload(Role::Command(command.to_owned()))?;
         let plan = plan::command(&self.settings, part, target, workload, self.mode_of_scripts());
-        let never = AtomicBool::new(false);
-        match drive::run(&plan, self.clock, &never, &mut Failures { log: &mut *self.log }) {
+        let interrupt = interrupt::catch().map_err(SysbenchError::fatal)?;
+        match drive::run(&plan, self.clock, &interrupt, &mut Failures { log: &mut *self.log }) {
+            Ok(outcome) if outcome.interrupted => Ok(interrupt::STATUS),
             Ok(_) => Ok(0),
             Err(RunError::Unready) => Ok(1),
             Err(error) => Err(SysbenchError::fatal(error)),
         }
     }
+}
+
+/// SIGINT and SIGTERM end what the sessions of a command do on the server, and so the command.
+fn end_by_signal(target: &Target) -> Result<(), SysbenchError> {
+    target.obey(&interrupt::catch().map_err(SysbenchError::fatal)?);
+    Ok(())
 }
 
 fn unknown(command: &str) -> SysbenchError {

@@ -38,6 +38,8 @@ UPDATE table_a SET a_value = :a_value WHERE thread_id = :thread_id AND a_value =
 pub fn run(mut options: TasksOptions) -> Result<u8, Failure> {
     let target = target(&options.load.server, "pgtrial tasks", "setup")?;
     let mut session = session(&target, "setup")?;
+    let interrupt = interrupt::catch()?;
+    target.obey(&interrupt);
     refuse_read_only(&mut session, "tasks update a table")?;
     if options.initialize || options.initialize_only {
         let (shape, steps, shard) = (options.shape(), &options.init_steps, options.table_shard);
@@ -55,7 +57,6 @@ pub fn run(mut options: TasksOptions) -> Result<u8, Failure> {
     let variables = [("threads", shape.threads.into()), ("rows", shape.rows.into())];
     let since_1970 = origin.duration_since(UNIX_EPOCH).unwrap_or_default();
     let plan = plan(&options.load, target, &variables, since_1970)?;
-    let interrupt = interrupt::catch()?;
     let lines = open_lines(&options, origin)?;
     let server = Some(session.server.version.as_str());
     let seed = options.load.seed;
