@@ -7,6 +7,7 @@ import pwd
 import re
 import shutil
 import subprocess
+import sys
 import time
 from types import SimpleNamespace
 
@@ -103,6 +104,28 @@ def test_a_second_lab_is_refused_in_any_database_and_told_who_has_the_server(lis
             second.take(_arms([_target(listening, "127.0.0.1", "other", "bench")]))
     with ServerLocks("wednesday") as second:
         assert second.take(_arms([_target(listening, "127.0.0.1", "other", "bench")])) == []
+
+
+_HOLDS = """
+import sys, time
+from pgtrial.loads.target import Target
+from pgtrial.servers.server_locks import ServerLocks
+locks = ServerLocks("killed")
+print(locks.take_one(Target(sys.argv[1], int(sys.argv[2]), "postgres", "postgres")), flush=True)
+time.sleep(600)
+"""
+
+
+def test_the_lock_of_a_lab_that_is_killed_is_gone(listening, monkeypatch):
+    address = [str(listening.socket_directory), str(listening.port)]
+    with subprocess.Popen([sys.executable, "-c", _HOLDS, *address], stdout=subprocess.PIPE, text=True) as lab:
+        assert lab.stdout.readline() == "[]\n"
+        with ServerLocks("next") as locks, pytest.raises(StudyError, match="pgtrial study killed since"):
+            locks.take_one(_target(listening))
+        lab.kill()
+    monkeypatch.setattr(server_locks, "_PATIENCE_S", PATIENCE_S)
+    with ServerLocks("next") as locks:
+        assert locks.take_one(_target(listening)) == []
 
 
 def test_two_databases_of_a_server_are_two_deployments_and_one_database_is_one(listening):

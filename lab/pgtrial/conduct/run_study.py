@@ -172,21 +172,24 @@ def _own_canary(workspace: Workspace) -> CanaryProbes:
 def _prepare(needs: Needs, cpus: str | None, arms: dict[str, Arm], maker: LoadMaker, listener: Listener) -> None:
     if cpus is not None:
         maker.check_cpus(cpus)
+    said: set[str] = set()
     for arm in arms.values():
         listener(Preparing(f"{arm.name}: checking the set-up"))
         arm.check(needs)
-        _tell(arm, listener)
+        _tell(arm, listener, said)
         maker.check_reaches(arm.name, arm.targets)
     for arm in arms.values():
         for data in needs.data:
             arm.prepare(data, lambda text: listener(Preparing(text)))
-            _tell(arm, listener)
+            _tell(arm, listener, said)
 
 
-def _tell(arm: Arm, listener: Listener) -> None:
-    """Tell what an arm has noted, once."""
+def _tell(arm: Arm, listener: Listener, said: set[str]) -> None:
+    """Report what an arm has noted, each sentence once: `said` has those of arms on the same server."""
     while arm.notes:
-        listener(Preparing(arm.notes.pop(0), stays=True))
+        if (note := arm.notes.pop(0)) not in said:
+            listener(Preparing(note, stays=True))
+            said.add(note)
 
 
 def _run_trials(

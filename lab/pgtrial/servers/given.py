@@ -242,7 +242,10 @@ class GivenServer:
 
 
 def _as_found(tables: str) -> str:
-    return f'{tables} are not pgtrial\'s and are used as they are, never emptied or vacuumed, as with reset = "none"'
+    return (
+        f"{tables} are not pgtrial's: the load runs on them as they are, and pgtrial never empties or vacuums them, as "
+        'with reset = "none"'
+    )
 
 
 def without_password(dsn: str) -> str:
