@@ -109,6 +109,9 @@ pub trait Mode: Sized + Send {
     /// A round of the event loop is over.
     fn served(_thread: &mut Thread<'_, Self>, _clients: &mut [ClientOf<Self>]) {}
 
+    /// Some time has passed, whether or not something has happened: the mode looks after what no event reports.
+    fn looked_up(_thread: &mut Thread<'_, Self>, _clients: &mut [ClientOf<Self>], _now: Nanos) {}
+
     /// The load is over: hands over what the mode has counted.
     fn finish(&mut self, _totals: &mut ThreadTotals) {}
 }

@@ -58,6 +58,12 @@ impl<M> Thread<'_, M> {
         pace.queue.get_or_insert_with(|| Queue { waiting: throttle.backlog(now.saturating_sub(pause)), busy });
     }
 
+    /// With a rate: about how many scheduled starts until `now` have no client, of this thread.
+    pub fn waiting(&self, now: Nanos) -> u64 {
+        let until = now.min(self.books.gate).saturating_sub(self.pause());
+        self.throttle.as_ref().map_or(0, |throttle| throttle.backlog(until))
+    }
+
     /// How long others have had their slices so far.
     fn pause(&self) -> Nanos {
         self.books.schedule.pause(&self.books.stretch)

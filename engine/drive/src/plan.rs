@@ -7,7 +7,7 @@ use crate::ledger::log::LogPlan;
 use crate::slices::Slices;
 use crate::start_at::StartAt;
 use ground::shard::{ClientShare, TaskShare};
-use wire::statement::QueryMode;
+use wire::statement::{QueryMode, ResultFormat};
 use wire::target::Target;
 use workload::Workload;
 use workload::seeds::Seeds;
@@ -29,6 +29,8 @@ pub struct Plan {
     pub mode: QueryMode,
     /// Whether each execution of the extended protocol asks for the columns' names and types, as libpq does.
     pub describes: bool,
+    /// The format of results in the extended protocol.
+    pub format: ResultFormat,
     /// Load before the measured part; its transactions are counted apart.
     pub warmup: Duration,
     /// Whether one client's end by an error ends the run.
@@ -74,6 +76,8 @@ pub struct StagedPlan {
     pub time: Option<Duration>,
     /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds; `None` without a rate.
     pub interval_ns: Option<f64>,
+    /// With a rate: the run ends with an error if more transactions of this engine wait for a client.
+    pub longest_queue: Option<u64>,
 }
 
 /// Applications, each with tasks that arrive by a schedule and share a bounded pool of connections; the run ends with the
@@ -191,6 +195,7 @@ impl Plan {
             jobs: 1,
             mode: QueryMode::Simple,
             describes: true,
+            format: ResultFormat::Text,
             warmup: Duration::ZERO,
             exit_on_abort: false,
             seeds,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mio::Token;
 
 use ground::readiness::Readiness;
+use wire::statement::ResultFormat;
 use wire::target::Target;
 use wire::{BUFFER_SIZE, Connection, OpenError, Scratch};
 
@@ -29,12 +30,12 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Without any socket yet; requests have the server describe their results if the load `describes`. The error is a
-    /// sentence.
-    pub fn new(describes: bool) -> io::Result<Self> {
+    /// Without any socket yet; requests have the server describe their results if the load `describes`, and send them
+    /// in this format. The error is a sentence.
+    pub fn new(describes: bool, format: ResultFormat) -> io::Result<Self> {
         let readiness = Readiness::new()
             .map_err(|error| io::Error::new(error.kind(), format!("could not create an event loop: {error}")))?;
-        let (buffer, scratch) = (vec![0; BUFFER_SIZE], Scratch::new(describes));
+        let (buffer, scratch) = (vec![0; BUFFER_SIZE], Scratch::new(describes, format));
         Ok(Self { readiness, buffer, scratch, queue: VecDeque::new(), opening: 0, await_room: false })
     }
 

@@ -12,7 +12,7 @@ use crate::thread::{Share, Thread};
 use ground::clock::{Nanos, Phase};
 use wire::error::ConnectionError;
 use wire::{Connection, OpenError};
-use workload::{ActionResult, Management};
+use workload::{AbortReason, ActionResult, Management};
 
 /// The staged load of one thread.
 pub struct Staged {
@@ -20,6 +20,9 @@ pub struct Staged {
     events: Option<u64>,
     /// Transactions of each client, if they are limited.
     events_each: Option<u64>,
+    /// With a rate: how many transactions may wait for this thread's clients, from the start of the load on.
+    longest_queue: Option<u64>,
+    has_started: bool,
 }
 
 /// What a client of a staged load has.
@@ -53,9 +56,11 @@ impl Mode for Staged {
     type Plan = StagedPlan;
     type Client = StagedClient;
 
-    fn new(_plan: &Plan, staged: &StagedPlan, share: Share) -> (Self, Tally) {
+    fn new(plan: &Plan, staged: &StagedPlan, share: Share) -> (Self, Tally) {
         let clients = PerClient::new(share.first_client, share.clients);
-        (Self { events: staged.events, events_each: staged.events_each }, Tally { clients, ..Tally::default() })
+        let StagedPlan { events, events_each, .. } = *staged;
+        let longest_queue = staged.longest_queue.map(|longest| longest / plan.jobs as u64);
+        (Self { events, events_each, longest_queue, has_started: false }, Tally { clients, ..Tally::default() })
     }
 
     fn prepare(thread: &mut StagedThread<'_>, client: &mut Caller) {
@@ -64,6 +69,7 @@ impl Mode for Staged {
     }
 
     fn start(thread: &mut StagedThread<'_>, clients: &mut [Caller], at: Nanos) {
+        thread.mode.has_started = true;
         for client in clients {
             client.own.stage = Stage::Load;
             thread.begin_transaction(client, at);
@@ -113,6 +119,19 @@ impl Mode for Staged {
             Stage::Stop => {
                 thread.leave(client);
                 None
+            }
+        }
+    }
+
+    /// As in sysbench, a queue that is too long ends the run.
+    fn looked_up(thread: &mut StagedThread<'_>, clients: &mut [Caller], now: Nanos) {
+        const IS_FULL: &str = "The event queue is full. This means the worker threads are unable to keep up with the specified event \
+                               generation rate";
+        let Some(longest) = thread.mode.longest_queue else { return };
+        if thread.mode.has_started && thread.waiting(now) > longest {
+            if let Some(client) = clients.iter_mut().find(|client| client.own.stage == Stage::Load) {
+                let reason = AbortReason::Fatal(vec![IS_FULL.to_owned()]);
+                Self::stuck(thread, client, None, Cause::Program(reason));
             }
         }
     }
@@ -208,7 +227,7 @@ impl StagedThread<'_> {
     /// warm-up are not limited.
     #[inline]
     fn takes_event(&self, client: &Caller) -> bool {
-        let Staged { events, events_each } = self.mode;
+        let Staged { events, events_each, .. } = self.mode;
         if self.books.stretch.phase == Phase::Warmup {
             return true;
         }

@@ -61,7 +61,7 @@ impl<'a, M> Thread<'a, M> {
             plan,
             options: plan.options(),
             clock,
-            sockets: Sockets::new(plan.describes)?,
+            sockets: Sockets::new(plan.describes, plan.format)?,
             books: Books::new(plan, share.thread, tally, reports)?,
             timers: Timers::default(),
             throttle,

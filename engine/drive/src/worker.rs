@@ -115,6 +115,7 @@ impl<'a, M: Mode> Worker<'a, M> {
     fn look_up(&mut self) -> io::Result<()> {
         let now = self.thread.clock.now();
         self.thread.roll(now);
+        M::looked_up(&mut self.thread, &mut self.clients, now);
         self.thread.sockets.readiness.look_up_at(self.thread.clock.moment(now + PATIENCE.as_nanos() as Nanos))
     }
 

@@ -9,7 +9,7 @@ use latency::Latencies;
 use wire::Rows;
 use wire::frame::{Flow, Reader};
 use wire::reply::Exchange;
-use wire::statement::{End, Hole, QueryMode, Statement};
+use wire::statement::{End, Hole, QueryMode, ResultFormat, Statement};
 use wire::value::Value;
 use workload::pgbench::{Environment, Scripts, parse};
 use workload::{Program, Workload};
@@ -27,7 +27,13 @@ fn encode(c: &mut Criterion) {
         b.iter(|| {
             message.clear();
             let values = [Value::Int(black_box(1_234_567))];
-            select.encode(QueryMode::Prepared, true, &values, End { describes: true, syncs: true }, &mut message);
+            select.encode(
+                QueryMode::Prepared,
+                true,
+                &values,
+                End { format: ResultFormat::Text, describes: true, syncs: true },
+                &mut message,
+            );
             message.len()
         });
     });

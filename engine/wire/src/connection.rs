@@ -14,7 +14,7 @@ use crate::opening::{OpenError, Opening};
 use crate::reply::{Exchange, Reply};
 use crate::results::{Answered, ResultSet, Rows};
 use crate::startup::ServerInfo;
-use crate::statement::{End, QueryMode, SHORT_ROOM, Statement, Tail};
+use crate::statement::{End, QueryMode, ResultFormat, SHORT_ROOM, Statement, Tail};
 use crate::stream::{Sent, Stream};
 use crate::target::Target;
 use crate::value::Value;
@@ -31,13 +31,14 @@ pub struct Scratch {
     long: Vec<u8>,
     /// Whether executions of the extended protocol are described, as by libpq.
     describes: bool,
+    format: ResultFormat,
     tail: Tail,
 }
 
 impl Scratch {
-    /// For requests whose results are described by the server, if it `describes`.
-    pub fn new(describes: bool) -> Self {
-        Self { short: [0; SHORT_ROOM], long: Vec::new(), describes, tail: Tail::new(describes) }
+    /// For requests whose results are described by the server, if it `describes`, and come in this format.
+    pub fn new(describes: bool, format: ResultFormat) -> Self {
+        Self { short: [0; SHORT_ROOM], long: Vec::new(), describes, format, tail: Tail::new(describes, format) }
     }
 }
 
@@ -172,13 +173,14 @@ impl Connection {
     ) -> Result<Sent, ConnectionError> {
         // The columns' names of rows that are kept are needed.
         let describes = scratch.describes || rows == Rows::Kept;
+        let format = scratch.format;
         let messages = &mut scratch.long;
         messages.clear();
         if self.in_pipeline {
-            statement.encode(mode, parsed, values, End { describes, syncs: false }, messages);
+            statement.encode(mode, parsed, values, End { format, describes, syncs: false }, messages);
             return Ok(self.add_to_pipeline(statement, mode, parsed, messages));
         }
-        statement.encode(mode, parsed, values, End { describes, syncs: true }, messages);
+        statement.encode(mode, parsed, values, End { format, describes, syncs: true }, messages);
         self.exchange.expect(rows, describes || mode == QueryMode::Simple);
         if parsed {
             self.exchange.request.forget_text();

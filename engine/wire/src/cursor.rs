@@ -26,23 +26,19 @@ pub fn mark(statement: &str, position: usize) -> Option<String> {
     Some(format!("{head}{piece}{}\n{:indent$}^", cut(end < last), ""))
 }
 
-/// Cuts the line `first..last` at its right if that suffices, else at both ends.
+/// Cuts the line `first..last` at its right if that suffices, else at both ends. Takes time in proportion to the line's length.
 fn window(characters: &[char], first: usize, place: usize, last: usize) -> (usize, usize) {
-    let is_too_wide = |begin: usize, end: usize| width(&characters[begin..end]) > WIDEST;
+    let (mut before, mut after) = (width(&characters[first..place]), width(&characters[place..last]));
     let (mut begin, mut end) = (first, last);
-    if is_too_wide(begin, end) {
-        if width(&characters[begin..place]) + RIGHT_MARGIN > WIDEST {
-            while width(&characters[place..end]) > RIGHT_MARGIN {
-                end -= 1;
-            }
-            while is_too_wide(begin, end) {
-                begin += 1;
-            }
-        } else {
-            while is_too_wide(begin, end) {
-                end -= 1;
-            }
-        }
+    let is_cut_left = before + after > WIDEST && before + RIGHT_MARGIN > WIDEST;
+    let widest_after = if is_cut_left { RIGHT_MARGIN } else { WIDEST.saturating_sub(before) };
+    while after > widest_after {
+        end -= 1;
+        after -= columns(characters[end]);
+    }
+    while before + after > WIDEST {
+        before -= columns(characters[begin]);
+        begin += 1;
     }
     (begin, end)
 }
@@ -57,9 +53,14 @@ fn is_break(character: &char) -> bool {
     matches!(character, '\r' | '\n')
 }
 
-/// Columns on a screen; whatever has no width of its own counts one.
+/// Columns on a screen.
 fn width(characters: &[char]) -> usize {
-    characters.iter().map(|c| c.width().unwrap_or(1).max(1)).sum()
+    characters.iter().copied().map(columns).sum()
+}
+
+/// Columns of one character; whatever has no width of its own counts one.
+fn columns(character: char) -> usize {
+    character.width().unwrap_or(1).max(1)
 }
 
 #[cfg(test)]
@@ -91,6 +92,23 @@ mod tests {
         assert_eq!(shown(51), format!("LINE 1: {}...\n{:58}^", &line[..60], ""));
         assert_eq!(shown(52), format!("LINE 1: ...{}...\n{:61}^", &line[1..61], ""));
         assert_eq!(shown(78), format!("LINE 1: ...{}\n{:70}^", &line[18..], ""));
+    }
+
+    #[test]
+    fn a_line_of_any_length_is_cut_in_one_pass() {
+        let long = "x".repeat(3_000_000);
+        assert_eq!(
+            mark(&format!("{long}!"), 3_000_001).as_deref(),
+            Some(format!("LINE 1: ...{}!\n{:70}^", &long[..59], "").as_str())
+        );
+        assert_eq!(
+            mark(&format!("!{long}"), 1).as_deref(),
+            Some(format!("LINE 1: !{}...\n        ^", &long[..59]).as_str())
+        );
+        assert_eq!(
+            mark(&format!("{long}!{long}"), 3_000_001).as_deref(),
+            Some(format!("LINE 1: ...{}!{}...\n{:61}^", &long[..50], &long[..9], "").as_str())
+        );
     }
 
     proptest! {

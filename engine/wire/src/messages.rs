@@ -14,9 +14,12 @@ pub const DESCRIBE_PORTAL: [u8; 7] = [b'D', 0, 0, 0, 6, b'P', 0];
 /// The end of a Bind message: all results are wanted in text format.
 pub const TEXT_RESULTS: [u8; 2] = [0, 0];
 
-/// All that follows the parameters of one execution, in pieces of one size for the hot path: `TEXT_RESULTS`, perhaps
-/// `DESCRIBE_PORTAL`, `EXECUTE` and `SYNC`.
-pub const TAIL: usize = TEXT_RESULTS.len() + DESCRIBE_PORTAL.len() + EXECUTE.len() + SYNC.len();
+/// The end of a Bind message: all results are wanted in binary format.
+pub const BINARY_RESULTS: [u8; 4] = [0, 1, 0, 1];
+
+/// All that follows the parameters of one execution, in pieces of one size for the hot path: `TEXT_RESULTS` or `BINARY_RESULTS`,
+/// perhaps `DESCRIBE_PORTAL`, `EXECUTE` and `SYNC`.
+pub const TAIL: usize = BINARY_RESULTS.len() + DESCRIBE_PORTAL.len() + EXECUTE.len() + SYNC.len();
 
 /// Parse: a statement's text, and the types of its parameters by their OIDs.
 pub fn parse(name: &str, text: &[u8], types: &[u32]) -> Vec<u8> {
@@ -56,7 +59,7 @@ pub fn parse_and_execute(text: &[u8], describes: bool, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statement::{End, QueryMode, Statement};
+    use crate::statement::{End, QueryMode, ResultFormat, Statement};
 
     #[test]
     fn a_text_without_parameters_is_parsed_and_executed_once() {
@@ -64,7 +67,7 @@ mod tests {
         for describes in [true, false] {
             let (mut found, mut expected) = (Vec::new(), Vec::new());
             parse_and_execute(b"SELECT 'x'", describes, &mut found);
-            let end = End { describes, syncs: true };
+            let end = End { format: ResultFormat::Text, describes, syncs: true };
             statement.encode(QueryMode::Extended, false, &[], end, &mut expected);
             assert_eq!(found, expected);
         }

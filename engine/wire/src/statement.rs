@@ -1,7 +1,7 @@
 //! A statement: its messages are built once when the run is planned, and values are written in on each use.
 
 use crate::frame;
-use crate::messages::{self, DESCRIBE_PORTAL, EXECUTE, SYNC, TAIL, TEXT_RESULTS};
+use crate::messages::{self, BINARY_RESULTS, DESCRIBE_PORTAL, EXECUTE, SYNC, TAIL, TEXT_RESULTS};
 use crate::value::{SHORT_PARAMETER, Value, short_parameter, write_parameter};
 
 /// How statements are sent, as with pgbench's `--protocol`.
@@ -27,9 +27,29 @@ impl QueryMode {
     }
 }
 
-/// What follows Bind: Execute, and messages around it.
+/// The format in which the server sends the values of rows in the extended protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResultFormat {
+    #[default]
+    Text,
+    /// The types' own, as sysbench asks for it.
+    Binary,
+}
+
+impl ResultFormat {
+    /// The end of a Bind message.
+    fn bytes(self) -> &'static [u8] {
+        match self {
+            Self::Text => &TEXT_RESULTS,
+            Self::Binary => &BINARY_RESULTS,
+        }
+    }
+}
+
+/// What follows the parameters of Bind: Execute, and messages around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
+    pub format: ResultFormat,
     /// Describe comes before it: the server sends the columns' names and types. libpq always asks for them.
     pub describes: bool,
     /// Sync follows it. In a pipeline more requests follow.
@@ -38,7 +58,7 @@ pub struct End {
 
 impl End {
     fn write(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&TEXT_RESULTS);
+        out.extend_from_slice(self.format.bytes());
         if self.describes {
             out.extend_from_slice(&DESCRIBE_PORTAL);
         }
@@ -54,16 +74,18 @@ impl End {
 pub struct Tail {
     bytes: [u8; TAIL],
     length: usize,
+    /// How much of it belongs to Bind.
+    bind: usize,
 }
 
 impl Tail {
     /// The end of a request that is no part of a pipeline.
-    pub fn new(describes: bool) -> Self {
+    pub fn new(describes: bool, format: ResultFormat) -> Self {
         let mut tail = Vec::new();
-        End { describes, syncs: true }.write(&mut tail);
+        End { format, describes, syncs: true }.write(&mut tail);
         let mut bytes = [0; TAIL];
         bytes[..tail.len()].copy_from_slice(&tail);
-        Self { bytes, length: tail.len() }
+        Self { bytes, length: tail.len(), bind: format.bytes().len() }
     }
 }
 
@@ -183,7 +205,7 @@ impl Statement {
         for hole in &self.holes {
             write_parameter(&values[hole.slot], out);
         }
-        let bind_end = out.len() + TEXT_RESULTS.len();
+        let bind_end = out.len() + end.format.bytes().len();
         end.write(out);
         frame::set_length(out, start + 1, bind_end);
     }
@@ -200,7 +222,7 @@ impl Statement {
             at += length;
         }
         *room.get_mut(at..)?.first_chunk_mut()? = tail.bytes;
-        frame::set_length(room, 1, at + TEXT_RESULTS.len());
+        frame::set_length(room, 1, at + tail.bind);
         room.get(..at + tail.length)
     }
 
@@ -256,7 +278,7 @@ mod tests {
     use bytes::BytesMut;
     use postgres_protocol::{IsNull, message::frontend};
 
-    const SYNC_ONLY: End = End { describes: false, syncs: true };
+    const SYNC_ONLY: End = End { format: ResultFormat::Text, describes: false, syncs: true };
 
     fn hole(slot: usize, name: &str) -> Hole {
         Hole { slot, name: name.to_owned() }
@@ -273,6 +295,11 @@ mod tests {
 
     /// The same messages by the library's own encoder.
     fn reference(parse: bool, name: &str, values: &[Option<&str>]) -> Vec<u8> {
+        reference_in(&[], parse, name, values)
+    }
+
+    /// The same with these codes for the formats of results.
+    fn reference_in(formats: &[i16], parse: bool, name: &str, values: &[Option<&str>]) -> Vec<u8> {
         let mut out = BytesMut::new();
         if parse {
             frontend::parse(name, "SELECT a FROM t WHERE i = $1 AND j = $2;", [], &mut out).unwrap();
@@ -291,7 +318,7 @@ mod tests {
                     None => IsNull::Yes,
                 })
             },
-            [],
+            formats.iter().copied(),
             &mut out,
         )
         .unwrap_or_else(|_| panic!("the reference encoder refused the values"));
@@ -321,6 +348,14 @@ mod tests {
     }
 
     #[test]
+    fn results_are_asked_for_in_binary_format() {
+        let mut out = Vec::new();
+        let end = End { format: ResultFormat::Binary, ..SYNC_ONLY };
+        select().encode(QueryMode::Prepared, true, &[Value::Int(7), Value::Int(-42)], end, &mut out);
+        assert_eq!(out, reference_in(&[1], false, "P0_1", &[Some("-42"), Some("7")]));
+    }
+
+    #[test]
     fn a_text_with_its_parameters_is_parsed_as_it_is() {
         let text = "SELECT $2, $1, $2";
         let statement = Statement::with_parameters(0, "P1", text.as_bytes(), 2);
@@ -342,13 +377,16 @@ mod tests {
             let values = numbers.map(Value::Int);
             let is_short = numbers.iter().all(|number| (-9_999_999..=99_999_999).contains(number));
             for describes in [true, false] {
-                let mut whole = Vec::new();
-                select().encode(QueryMode::Prepared, true, &values, End { describes, syncs: true }, &mut whole);
-                let written = select().encode_short(&values, &Tail::new(describes), &mut room).map(<[u8]>::to_vec);
-                assert_eq!(written, is_short.then_some(whole));
+                for format in [ResultFormat::Text, ResultFormat::Binary] {
+                    let (mut whole, tail) = (Vec::new(), Tail::new(describes, format));
+                    let end = End { format, describes, syncs: true };
+                    select().encode(QueryMode::Prepared, true, &values, end, &mut whole);
+                    let written = select().encode_short(&values, &tail, &mut room).map(<[u8]>::to_vec);
+                    assert_eq!(written, is_short.then_some(whole));
+                }
             }
         }
-        let tail = Tail::new(true);
+        let tail = Tail::new(true, ResultFormat::Text);
         assert_eq!(select().encode_short(&[Value::Unset, Value::Int(1)], &tail, &mut room), None);
         let many = Statement::new(0, "P0_1", vec![Vec::new(); 10], vec![hole(0, "a"); 9]);
         assert_eq!(many.encode_short(&[Value::Int(12_345_678)], &tail, &mut room), None);
@@ -373,7 +411,7 @@ mod tests {
     #[test]
     fn the_end_describes_the_columns_or_leaves_the_pipeline_open() {
         let encoded = |(describes, syncs)| {
-            let end = End { describes, syncs };
+            let end = End { format: ResultFormat::Text, describes, syncs };
             let mut out = Vec::new();
             select().encode(QueryMode::Prepared, true, &[Value::Int(1), Value::Int(2)], end, &mut out);
             frame::messages(&out).map(|(kind, _)| kind as char).collect::<String>()

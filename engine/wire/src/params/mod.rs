@@ -66,10 +66,29 @@ pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, String> {
     })
 }
 
-/// The options that the command line gives, in the order in which pgbench hands them to libpq: a connection string
-/// overrides what is given beside it.
+/// The options that the command line gives. Where both give a value, a connection string overrides what is given beside it, as
+/// pgbench hands them to libpq, or is overridden, as with sysbench.
 fn from_command_line(given: &Given, env: &dyn Environment) -> Result<Options, String> {
     let mut options = Options::default();
+    let dbname = match &given.dbname {
+        Some(name) => name.clone(),
+        None => default_database(env)?,
+    };
+    if given.options_win {
+        conninfo::parse(&dbname, &mut options)?;
+        store_given(given, &mut options)?;
+    } else {
+        store_given(given, &mut options)?;
+        conninfo::parse(&dbname, &mut options)?;
+    }
+    if !given.fallback_application_name.is_empty() {
+        options.store("fallback_application_name", &given.fallback_application_name)?;
+    }
+    Ok(options)
+}
+
+/// Stores what is given beside the database's name or connection string.
+fn store_given(given: &Given, options: &mut Options) -> Result<(), String> {
     let password = given.password.as_ref().map(Password::reveal);
     for (keyword, value) in [
         ("host", given.host.as_deref()),
@@ -82,15 +101,7 @@ fn from_command_line(given: &Given, env: &dyn Environment) -> Result<Options, St
             options.store(keyword, value)?;
         }
     }
-    let dbname = match &given.dbname {
-        Some(name) => name.clone(),
-        None => default_database(env)?,
-    };
-    conninfo::parse(&dbname, &mut options)?;
-    if !given.fallback_application_name.is_empty() {
-        options.store("fallback_application_name", &given.fallback_application_name)?;
-    }
-    Ok(options)
+    Ok(())
 }
 
 /// pgbench's own default, which does not depend on `-U` (tried with pgbench 18).

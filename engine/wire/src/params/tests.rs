@@ -76,6 +76,7 @@ fn given(options: &[(&str, &str)]) -> Given {
         dbname: option("d"),
         password: option("password").map(Password::new),
         sslmode: option("sslmode"),
+        options_win: false,
         fallback_application_name: "pgbench".to_owned(),
     }
 }
@@ -129,6 +130,26 @@ fn connection_string_beats_options_beat_variables_beat_defaults() {
     assert_eq!(plain.application_name.as_deref(), Some("pgbench"));
     assert_eq!(plain.tls.mode, SslMode::Prefer);
     assert_eq!(plain.connect_timeout, None);
+}
+
+#[test]
+fn options_may_override_a_connection_string() {
+    let string = "host=c user=d dbname=e sslmode=disable connect_timeout=9 password=in_string";
+    let of = |options: &[(&str, &str)]| {
+        let given = Given { options_win: true, ..given(options) };
+        Machine::new().resolve_given(&given).unwrap()
+    };
+    let params =
+        of(&[("h", "a"), ("p", "7"), ("U", "b"), ("password", "given"), ("sslmode", "require"), ("d", string)]);
+    assert_eq!((places(&params), params.user.as_str(), params.dbname.as_str()), (vec!["a 7".to_owned()], "b", "e"));
+    assert_eq!((password(&params), params.tls.mode), (Some("given"), SslMode::Require));
+    assert_eq!(params.connect_timeout, Some(Duration::from_secs(9)));
+    let params = of(&[("h", ""), ("U", ""), ("password", ""), ("d", string)]);
+    assert_eq!((places(&params), params.user.as_str()), (vec!["c 5432".to_owned()], "d"));
+    assert_eq!((password(&params), params.tls.mode), (Some("in_string"), SslMode::Disable));
+    let params = of(&[("h", "a"), ("U", "b"), ("d", "postgresql://d:p@c:8/e?application_name=n")]);
+    assert_eq!((places(&params), params.user.as_str(), params.dbname.as_str()), (vec!["a 8".to_owned()], "b", "e"));
+    assert_eq!((password(&params), params.application_name.as_deref()), (Some("p"), Some("n")));
 }
 
 #[test]

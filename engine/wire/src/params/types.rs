@@ -20,6 +20,9 @@ pub struct Given {
     pub password: Option<Password>,
     /// `sslmode`, where there is an option for it.
     pub sslmode: Option<String>,
+    /// Whether `host`, `port`, `user`, `password` and `sslmode` override a connection string in `dbname`, as with libpq's
+    /// PQsetdbLogin, and not the other way round.
+    pub options_win: bool,
     /// The name of the session if neither a connection string nor `PGAPPNAME` gives one, such as `pgbench`.
     pub fallback_application_name: String,
 }

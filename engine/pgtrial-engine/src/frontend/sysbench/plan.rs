@@ -14,7 +14,7 @@ use drive::slices::Slices;
 use drive::start_at::StartAt;
 use ground::shard::{ClientShare, Shard};
 use wire::params::{Given, Password};
-use wire::statement::QueryMode;
+use wire::statement::{QueryMode, ResultFormat};
 use wire::target::Target;
 use workload::Workload;
 use workload::seeds::Seeds;
@@ -23,6 +23,9 @@ use workload::settings::Settings;
 /// As many clients have a thread each. The system shares the processors out by threads, and where these are scarce, few
 /// clients that share threads get less than those of sysbench, which has one for each.
 const ALONE: usize = 12;
+
+/// How many events may wait with `--rate`: sysbench's ring has room for 131,072 and leaves one free.
+const LONGEST_QUEUE: u64 = 131_071;
 
 /// The server that the options name; what they leave open is libpq's: the password from `PGPASSWORD` or the password file.
 pub fn target(settings: &Settings) -> Result<Arc<Target>, SysbenchError> {
@@ -35,7 +38,9 @@ pub fn target(settings: &Settings) -> Result<Arc<Target>, SysbenchError> {
         dbname: Some(text("pgsql_db").unwrap_or_default()),
         password: settings.text("pgsql_password").map(Password::new),
         sslmode: text("pgsql_sslmode"),
-        fallback_application_name: "sysbench".to_owned(),
+        options_win: true,
+        // sysbench's sessions have no name either.
+        fallback_application_name: String::new(),
     };
     let failed = |error| SysbenchError::fatal(format_args!("Connection to database failed: {error}\n"));
     Target::of(&given).map_err(failed)
@@ -70,6 +75,7 @@ pub fn load(settings: &Settings, command: Plan) -> Result<Plan, SysbenchError> {
         events_each: None,
         time: (!time.is_zero()).then_some(time),
         interval_ns: (rate > 0.0).then(|| 1e9 / rate),
+        longest_queue: (rate > 0.0).then_some(LONGEST_QUEUE),
     };
     let (warmup, load) = (seconds("warmup_time"), Load::Staged(load));
     Ok(Plan { warmup, exit_on_abort: true, start, slices, is_command: false, load, ..command })
@@ -120,7 +126,7 @@ pub fn command(
         _ => threads_for(clients, available_parallelism().map_or(1, NonZero::get)),
     };
     let describes = !settings.is_on("no_describe");
-    Plan { mode, describes, ..staged(settings, part, jobs, Some(target), workload) }
+    Plan { mode, describes, format: ResultFormat::Binary, ..staged(settings, part, jobs, Some(target), workload) }
 }
 
 /// One for each client, or for more than [`ALONE`] two for each processor, but four at least: many clients keep few threads

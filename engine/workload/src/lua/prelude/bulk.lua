@@ -3,7 +3,7 @@
 local native = ...
 
 local parts, C, say, text_of = native.sql, native.C, native.say, native.text
-local connection, is_usable, run = parts.connection, parts.is_usable, parts.run
+local connection, is_usable, run, check_text = parts.connection, parts.is_usable, parts.run, parts.check_text
 local find = parts.connections.find
 
 -- The longest text of a bulk insert, bytes, its end included
@@ -74,6 +74,7 @@ function C.db_bulk_insert_next(con, text, length) return next_row(find(con), tex
 function C.db_bulk_insert_done(con) return done(find(con)) end
 
 function connection:bulk_insert_init(text)
+   check_text("bulk_insert_init", "query", text)
    if init(find(self), text) ~= 0 then
       error("db_bulk_insert_init() failed", 2)
    end
@@ -81,6 +82,7 @@ function connection:bulk_insert_init(text)
 end
 
 function connection:bulk_insert_next(text)
+   check_text("bulk_insert_next", "val", text)
    if next_row(find(self), text) ~= 0 then
       error("db_bulk_insert_next() failed", 2)
    end

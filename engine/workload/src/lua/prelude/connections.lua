@@ -122,13 +122,18 @@ function connection:check_error(rs, query)
    return rs
 end
 
-function connection:query(text)
-   if type(text) ~= "string" then
-      if type(text) ~= "number" then
-         error("bad argument #1 to 'query' (string expected, got " .. type(text) .. ")", 2)
-      end
-      text = tostring(text)
+-- Rejects a text that is none as sysbench's method `name` does, whose parameter is `parameter`. The error is that of the method's caller.
+local function check_text(name, parameter, text)
+   if type(text) == "string" then
+      return
+   elseif type(text) == "table" then
+      error(string.format("bad argument #2 to 'db_%s' (cannot convert 'table' to 'const char *')", name), 3)
    end
+   error(string.format("attempt to get length of local '%s' (a %s value)", parameter, type(text)), 3)
+end
+
+function connection:query(text)
+   check_text("query", "query", text)
    local con = find(self)
    local rs = run(con, text)
    if not rs then
@@ -145,6 +150,7 @@ end
 
 -- The values of the first row.
 function connection:query_row(text)
+   check_text("query", "query", text)
    local con = find(self)
    local rs = run(con, text)
    if not rs then
@@ -212,4 +218,5 @@ function connection:reconnect()
 end
 
 parts.connection, parts.close_connection = connection, close
+parts.check_text = check_text
 parts.note, parts.is_usable, parts.take_answer, parts.run, parts.raise = note, is_usable, take_answer, run, raise

@@ -43,6 +43,14 @@ local function bulk(con, name, text)
    end
 end
 
+-- The text that a script gives to the function `name`; numbers are texts, too.
+local function text_given(name, text)
+   if type(text) ~= "string" and type(text) ~= "number" then
+      error(string.format("bad argument #1 to '%s' (string expected, got %s)", name, type(text)), 3)
+   end
+   return tostring(text)
+end
+
 local function restart_event()
    error({errcode = sysbench.error.RESTART_EVENT}, 0)
 end
@@ -60,7 +68,8 @@ end
 
 function db.query(text)
    local con = sql.connections.find(connected())
-   if not sql.run(con, tostring(text)) then
+   text = text_given("db_query", text)
+   if not sql.run(con, text) then
       if con.error == IGNORABLE then
          restart_event()
       end
@@ -69,19 +78,21 @@ function db.query(text)
 end
 
 function db.bulk_insert_init(text)
-   bulk(connected(), "bulk_insert_init", text)
+   bulk(connected(), "bulk_insert_init", text_given("db_bulk_insert_init", text))
 end
 
 function db.bulk_insert_next(text)
-   bulk(in_use(), "bulk_insert_next", text)
+   bulk(in_use(), "bulk_insert_next", text_given("db_bulk_insert_next", text))
 end
 
+-- As in sysbench, a statement that fails is reported and no error.
 function db.bulk_insert_done()
-   bulk(in_use(), "bulk_insert_done")
+   native.C.db_bulk_insert_done(in_use())
 end
 
 function db.prepare(text)
-   local ok, stmt = pcall(connected().prepare, connected(), text)
+   local con = connected()
+   local ok, stmt = pcall(con.prepare, con, text_given("db_prepare", text))
    if not ok then
       error("db_prepare() failed", 2)
    end
@@ -90,25 +101,28 @@ end
 
 local kinds = {number = types.INT, string = types.VARCHAR}
 
--- The values are those that the table has when the statement is executed.
+-- The values are those that the table has when the statement is executed. As in sysbench, an error of binding is the last key of
+-- the table, without a place.
 function db.bind_param(stmt, values)
    in_use()
    if type(values) ~= "table" then
       error("table was expected", 2)
    end
-   local params = {}
+   local params, last = {}, nil
    for i, value in pairs(values) do
       if not kinds[type(value)] then
-         error("Unsupported variable type: " .. type(value), 2)
+         error("Unsupported variable type: " .. type(value), 0)
       end
-      params[i] = {type = kinds[type(value)]}
+      params[i], last = {type = kinds[type(value)]}, i
    end
    if #params == 0 then
       error("table is empty", 2)
    end
    local mine = sql.statements.find(stmt)
    mine.values = values
-   sql.bind(mine, params)
+   if sql.bind(mine, params) ~= 0 then
+      error(tostring(last), 0)
+   end
 end
 
 function db.bind_result(stmt, values)
@@ -120,6 +134,9 @@ end
 
 function db.execute(pointer)
    local con, stmt = sql.connections.find(in_use()), sql.statements.find(pointer)
+   if stmt.holes > 0 and not stmt.values then
+      error("db_execute() failed: the parameters of the statement are not bound", 2)
+   end
    for i, mine in ipairs(stmt.params) do
       mine.value = stmt.values[i]
       if mine.value ~= nil and mine.type == types.VARCHAR then

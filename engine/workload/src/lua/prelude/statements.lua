@@ -9,7 +9,7 @@ local slate, ask, write_values = native.slate, native.ask, native.write_values
 local execute_kind, first_execute = kind.execute, kind.first_execute
 local connection, note, is_usable, take_answer, run, raise =
    parts.connection, parts.note, parts.is_usable, parts.take_answer, parts.run, parts.raise
-local close_dropped, value_of = parts.close_dropped, parts.value_of
+local close_dropped, value_of, check_text = parts.close_dropped, parts.value_of, parts.check_text
 local find, find_connection = parts.statements.find, parts.connections.find
 local no_rows, no_statement = parts.results.null, parts.statements.null
 
@@ -25,7 +25,7 @@ local function has_server_prepare(stmt, types_)
    local con = stmt.connection
    close_dropped()
    slate.connection, slate.statement = con.number, stmt.number
-   local done, state, message, whole = request(kind.prepare, stmt.text, types_)
+   local done, _, _, whole = request(kind.prepare, stmt.text, types_)
    if done then
       if con.error ~= NONE then
          note(con, NONE)
@@ -37,7 +37,8 @@ local function has_server_prepare(stmt, types_)
       end
       return true
    end
-   note(con, FATAL, state, message)
+   -- As in sysbench, the state and the message stay those of the last query.
+   note(con, FATAL, con.sql_state, con.sql_errmsg)
    say(true, "PQprepare() failed: " .. whole .. "\n")
    return false
 end
@@ -72,6 +73,7 @@ local function prepare(con, text)
 end
 
 function connection:prepare(text)
+   check_text("prepare", "query", text)
    local con = find_connection(self)
    local pointer, stmt = prepare(con, text)
    if not pointer then
