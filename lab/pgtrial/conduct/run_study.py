@@ -90,7 +90,7 @@ def run_study(
         arms = make_arms(given, workspace, sessions)
         for arm in arms.values():
             stack.callback(arm.close)
-        locks = stack.enter_context(ServerLocks(study.path.name))
+        locks = stack.enter_context(ServerLocks(study.path.name, Needs.of(given).patience_s))
         for notice in locks.take({given.baseline: arms[given.baseline]} if sessions else arms):
             listener(Preparing(notice, stays=True))
         if study.plan.interleaving is not None and not sessions and (shared := locks.in_common()) is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -23,6 +22,7 @@ from pgtrial.model.study.frozen import SECRETS
 from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import Needs, check_data, check_sessions, timed
 from pgtrial.servers.cluster import check_settings
+from pgtrial.servers.connection_errors import cure_of, is_final, reason_of
 from pgtrial.servers.given_data import note_made
 from pgtrial.servers.given_limits import check_connections, check_may_create, check_room, check_writable
 from pgtrial.servers.given_settings import GivenSettings
@@ -35,16 +35,6 @@ if TYPE_CHECKING:
 _RETRY_S = 0.2
 _OLDEST = 90600
 """The first version with current_setting(name, missing_ok)."""
-
-_CURES = {
-    "definition of service|service file": "add it to ~/.pg_service.conf, or name its file in PGSERVICEFILE",
-    "^invalid ": "correct the dsn",
-    "password": "set PGPASSWORD or put the password into ~/.pgpass; if it has expired, ALTER ROLE ... VALID UNTIL",
-    "too many connections for ": "wait until other sessions have ended, or raise that CONNECTION LIMIT",
-    "too many c|remaining connection slots": "wait until other sessions have ended, or raise max_connections",
-    "does not exist": "correct the dsn",
-}
-"""What to do where there is no connection, by a pattern of what was said; the first that is found."""
 
 _T = TypeVar("_T")
 
@@ -191,7 +181,7 @@ class GivenServer:
         try:
             yield
         except psycopg.Error as error:
-            raise ArmError(f"arms.{self.name}: {what}: {_one_line(error)}") from None
+            raise ArmError(f"arms.{self.name}: {what}: {reason_of(error)}") from None
 
     def _patiently(self, act: Callable[[], _T]) -> _T:
         """Act; a server that may come back is waited for as long as the study says. Raises psycopg.Error."""
@@ -200,7 +190,7 @@ class GivenServer:
             try:
                 return act()
             except psycopg.OperationalError as error:
-                if time.monotonic() >= deadline or _is_final(error):
+                if time.monotonic() >= deadline or is_final(error):
                     raise
             time.sleep(_RETRY_S)
 
@@ -234,10 +224,9 @@ class GivenServer:
         return connection
 
     def _unreachable(self, error: psycopg.Error) -> str:
-        said = _one_line(error)
+        said = reason_of(error)
         named = "the host and port of the dsn" if self.setup.conninfo else "PGHOST and PGPORT"
-        known = (cure for words, cure in _CURES.items() if re.search(words, said))
-        cure = next(known, f"check that the server runs, and {named}")
+        cure = cure_of(said) or f"check that the server runs, and {named}"
         return f"arms.{self.name}: cannot connect to {without_password(self.setup.conninfo)}: {said}; {cure}"
 
 
@@ -274,17 +263,3 @@ def _target_of(connection: Session) -> Target:
     host = info.hostaddr if has_address else info.host
     name = info.host if has_address and info.host != host else None
     return Target(host, info.port, info.user, info.dbname, info.password or None, extra, name)
-
-
-def _is_final(error: psycopg.Error) -> bool:
-    """Whether waiting mends nothing: the server has answered, and not that it is starting, stopping or full."""
-    said = str(error)
-    return any(words in said for words in ("password", "authentication", "does not exist", "pg_hba.conf", "permission"))
-
-
-def _one_line(error: psycopg.Error) -> str:
-    """What the server or libpq said, without the hints and the repeated address."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    told = next((line for line in lines if "FATAL:" in line or "failed: " in line), lines[0])
-    reason = told.rpartition("FATAL:")[2].rpartition("failed: ")[2]
-    return reason.removeprefix("connection is bad: ").strip().removesuffix(".")

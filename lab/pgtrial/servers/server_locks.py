@@ -21,6 +21,7 @@ from pgtrial.loads.target import Target, value
 from pgtrial.model.errors import ArmError, StudyError, one_line
 from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import Arm
+from pgtrial.servers.connection_errors import cure_of, is_final, reason_of
 from pgtrial.servers.given_limits import LOCK_APPLICATION
 from pgtrial.servers.server_identity import same_server
 
@@ -111,8 +112,9 @@ class _HeldServer:
 class ServerLocks:
     """The given servers of one study, each known however it is named. Leaving it releases them."""
 
-    def __init__(self, study: str) -> None:
-        """`study` is its name for people at other labs."""
+    def __init__(self, study: str, patience_s: float = 0.0) -> None:
+        """`study` is its name for people at other labs; a server that does not answer is waited for so long."""
+        self._patience_s = patience_s
         # the name of a session is what every role sees of it
         since = f" since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
         named = f"{LOCK_APPLICATION}{study}".encode()[: _LONGEST_NAME - len(since)].decode(errors="ignore")
@@ -156,7 +158,7 @@ class ServerLocks:
                 arm = held.used_by[0][0]
                 try:
                     with _told(arm, held.target):
-                        held.lock = _LockSession(held.target, self._application)
+                        held.lock = self._connect(held.target)
                         self._lock(arm, held)
                 except StudyError as error:
                     raise ArmError(str(error)) from None
@@ -171,7 +173,7 @@ class ServerLocks:
         return None
 
     def _add(self, arm: str, number: int, target: Target) -> list[str]:
-        lock = _LockSession(target, self._application)
+        lock = self._connect(target)
         try:
             for held in self._held:
                 same = same_server(held.lock.session, lock.session)
@@ -192,6 +194,16 @@ class ServerLocks:
             raise
         self._held.append(held)
         return notes
+
+    def _connect(self, target: Target) -> _LockSession:
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return _LockSession(target, self._application)
+            except psycopg.OperationalError as error:
+                if time.monotonic() >= deadline or is_final(error):
+                    raise
+            time.sleep(_PAUSE_S)
 
     def _lock(self, arm: str, held: _HeldServer) -> list[str]:
         """Take the lock, or wait a moment for another lab that is about to end."""
@@ -241,4 +253,6 @@ def _told(arm: str, target: Target) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise ArmError(f"{_of(arm)}{target.label} cannot be locked for the study: {one_line(error)}") from None
+        said = reason_of(error)
+        cure = f"; {known}" if (known := cure_of(said)) is not None else ""
+        raise ArmError(f"{_of(arm)}cannot lock {target.label} for the study: {said}{cure}") from None

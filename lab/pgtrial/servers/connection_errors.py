@@ -1,0 +1,36 @@
+"""Why a given server cannot be reached, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+
+import psycopg
+
+_CURES = {
+    "definition of service|service file": "add it to ~/.pg_service.conf, or name its file in PGSERVICEFILE",
+    "^invalid ": "correct the dsn",
+    "password": "set PGPASSWORD or put the password into ~/.pgpass; if it has expired, ALTER ROLE ... VALID UNTIL",
+    "too many connections for ": "wait until other sessions have ended, or raise that CONNECTION LIMIT",
+    "too many c|remaining connection slots": "wait until other sessions have ended, or raise max_connections",
+    "does not exist": "correct the dsn",
+}
+"""What to do where there is no connection, by a pattern of what was said; the first that is found."""
+
+
+def cure_of(said: str) -> str | None:
+    """What to do about a refusal in these words; None: unknown."""
+    return next((cure for words, cure in _CURES.items() if re.search(words, said)), None)
+
+
+def is_final(error: psycopg.Error) -> bool:
+    """Whether waiting mends nothing: the server has answered, and not that it is starting, stopping or full."""
+    said = str(error)
+    return any(words in said for words in ("password", "authentication", "does not exist", "pg_hba.conf", "permission"))
+
+
+def reason_of(error: psycopg.Error) -> str:
+    """What the server or libpq said, without the hints and the repeated address."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    told = next((line for line in lines if "FATAL:" in line or "failed: " in line), lines[0])
+    reason = told.rpartition("FATAL:")[2].rpartition("failed: ")[2]
+    return reason.removeprefix("connection is bad: ").strip().removesuffix(".")
