@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::cursor;
-use crate::tls::handshake_failure;
+use crate::tls::TlsFailure;
 use ground::output::{plain_io_message, print_stderr};
 
 /// SQLSTATE of a wrong password.
@@ -133,7 +133,7 @@ pub enum ConnectionError {
     Copy,
     /// TLS could not be agreed on.
     #[error("{0}")]
-    Tls(String),
+    Tls(TlsFailure),
     /// Authentication cannot be done.
     #[error("{0}")]
     Authentication(String),
@@ -160,7 +160,7 @@ impl ConnectionError {
     /// What the system calls a broken connection has one name here, and TLS its own words.
     fn from_ended(error: io::Error, otherwise: impl FnOnce(io::Error) -> Self) -> Self {
         if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-            return Self::Tls(handshake_failure(tls));
+            return Self::Tls(TlsFailure::of_handshake(tls));
         }
         match error.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Self::Closed,

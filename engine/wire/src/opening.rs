@@ -10,6 +10,7 @@ use crate::socket::Socket;
 use crate::startup::Startup;
 use crate::stream::Stream;
 use crate::target::{Attempt, Target};
+use crate::tls::TlsFailure;
 use ground::output::plain_io_message;
 
 /// SQLSTATE of a server that is starting up, shutting down or a standby that takes no sessions.
@@ -64,7 +65,7 @@ impl Opening {
         if startup.went_on_without_tls {
             at += 1;
         }
-        let next = next_attempt(&search.route, at, error, startup.authentication.is_done);
+        let next = next_attempt(&search.route, at, error, startup.may_change_encryption(error));
         search.attempt(next, error.sqlstate())
     }
 }
@@ -106,7 +107,7 @@ impl Search {
                 Err(error) => {
                     sqlstate = error.sqlstate().to_owned();
                     self.failures.push(self.target.describe_failure(&attempt, &error));
-                    next = next_attempt(&self.route, at, &error, false);
+                    next = next_attempt(&self.route, at, &error, true);
                 }
             }
         }
@@ -123,8 +124,8 @@ enum Next {
 }
 
 /// What libpq does after each kind of failure: it goes on to another server only where the first does not answer or is
-/// of the wrong kind, not where it refuses.
-fn next_attempt(route: &[Attempt], at: usize, error: &ConnectionError, authenticated: bool) -> Next {
+/// of the wrong kind, not where it refuses. `is_open` says whether the encryption is still open: nobody is authenticated.
+fn next_attempt(route: &[Attempt], at: usize, error: &ConnectionError, is_open: bool) -> Next {
     let failed = &route[at];
     let is_same_host = |next: &Attempt| next.endpoint == failed.endpoint;
     let is_same_address = |next: &Attempt| is_same_host(next) && next.place == failed.place;
@@ -135,12 +136,12 @@ fn next_attempt(route: &[Attempt], at: usize, error: &ConnectionError, authentic
     match error {
         ConnectionError::Connect(_) | ConnectionError::Timeout => first_other(&is_same_address),
         ConnectionError::Unresolved(_) | ConnectionError::WrongSession(_) => first_other(&is_same_host),
-        ConnectionError::Server(refusal) if !authenticated && refusal.sqlstate == CANNOT_CONNECT_NOW => {
+        ConnectionError::Server(refusal) if is_open && refusal.sqlstate == CANNOT_CONNECT_NOW => {
             first_other(&is_same_host)
         }
         // The same address with the other choice of encryption.
-        ConnectionError::Server(_) | ConnectionError::Tls(_)
-            if !authenticated && route.get(at + 1).is_some_and(is_same_address) =>
+        ConnectionError::Server(_) | ConnectionError::Tls(TlsFailure::AsLibpq(_))
+            if is_open && route.get(at + 1).is_some_and(is_same_address) =>
         {
             Next::At(at + 1)
         }
@@ -170,7 +171,7 @@ mod tests {
     }
 
     fn after(at: usize, error: &ConnectionError, authenticated: bool) -> Next {
-        next_attempt(&route(), at, error, authenticated)
+        next_attempt(&route(), at, error, !authenticated)
     }
 
     #[test]
@@ -193,7 +194,9 @@ mod tests {
         assert_eq!(after(0, &refusal("28000"), false), Next::At(1));
         assert_eq!(after(1, &refusal("28000"), false), Next::GiveUp);
         assert_eq!(after(0, &refusal("3D000"), true), Next::GiveUp);
-        assert_eq!(after(0, &ConnectionError::Tls(String::new()), false), Next::At(1));
+        assert_eq!(after(0, &ConnectionError::Tls(TlsFailure::AsLibpq(String::new())), false), Next::At(1));
+        assert_eq!(after(0, &ConnectionError::Tls(TlsFailure::AsLibpq(String::new())), true), Next::GiveUp);
+        assert_eq!(after(0, &ConnectionError::Tls(TlsFailure::Unsupported(String::new())), false), Next::GiveUp);
         assert_eq!(after(0, &ConnectionError::NoPassword, false), Next::GiveUp);
         assert_eq!(after(0, &ConnectionError::Closed, false), Next::GiveUp);
     }

@@ -13,7 +13,7 @@ use crate::results::values;
 use crate::session_kind::SessionKind;
 use crate::stream::Stream;
 use crate::target::{Attempt, Target};
-use crate::tls;
+use crate::tls::{self, TlsFailure};
 
 /// Protocol version 3.0 and the code of a request for TLS, in place of a type in a session's first message.
 const PROTOCOL_3_0: u32 = 3 << 16;
@@ -131,6 +131,13 @@ impl Startup {
         }
     }
 
+    /// Whether the server may still be asked again with the other choice of encryption, as libpq does: not after the end of
+    /// authentication, nor where TLS broke after its handshake.
+    pub fn may_change_encryption(&self, error: &ConnectionError) -> bool {
+        let is_past_handshake = !matches!(self.state, State::Connecting | State::AwaitTlsAnswer | State::TlsHandshake);
+        !(self.authentication.is_done || is_past_handshake && matches!(error, ConnectionError::Tls(_)))
+    }
+
     /// Whether the socket is still connecting.
     pub fn is_connecting(&self) -> bool {
         self.state == State::Connecting
@@ -206,7 +213,7 @@ impl Startup {
                 self.send_startup();
             }
             b'N' => {
-                return Err(ConnectionError::Tls("server does not support SSL, but SSL was required".to_owned()));
+                return Err(tls_failure("server does not support SSL, but SSL was required"));
             }
             // What the error says is not to be trusted before the encryption.
             b'E' => {
@@ -225,15 +232,15 @@ impl Startup {
     fn start_tls(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
         let name = tls::server_name(self.target.endpoint(&self.attempt)).map_err(ConnectionError::Tls)?;
         let config = self.target.tls_config.clone().map_err(ConnectionError::Tls)?;
-        stream.start_tls(config, name).map_err(|error| ConnectionError::Tls(error.to_string()))?;
+        stream.start_tls(config, name).map_err(|error| ConnectionError::Tls(TlsFailure::of_handshake(&error)))?;
         self.state = State::TlsHandshake;
         Ok(())
     }
 
     fn finish_tls(&mut self, stream: &Stream) -> Result<(), ConnectionError> {
         if self.target.params.tls.direct && stream.alpn_protocol() != Some(tls::ALPN_PROTOCOL) {
-            return Err(ConnectionError::Tls(
-                "direct SSL connection was established without ALPN protocol negotiation extension".to_owned(),
+            return Err(tls_failure(
+                "direct SSL connection was established without ALPN protocol negotiation extension",
             ));
         }
         self.authentication.end_point = stream.peer_certificate().and_then(|der| tls::server_end_point(der));
@@ -326,12 +333,16 @@ fn unexpected(kind: u8) -> ConnectionError {
     ))
 }
 
+fn tls_failure(message: &str) -> ConnectionError {
+    ConnectionError::Tls(TlsFailure::AsLibpq(message.to_owned()))
+}
+
 /// A handshake's failure; libpq has other words for its sockets than later.
 fn handshake_error(error: io::Error) -> ConnectionError {
     match ConnectionError::receiving(error) {
-        ConnectionError::Closed => ConnectionError::Tls("SSL SYSCALL error: EOF detected".to_owned()),
+        ConnectionError::Closed => tls_failure("SSL SYSCALL error: EOF detected"),
         ConnectionError::Receive(error) => {
-            ConnectionError::Tls(format!("SSL SYSCALL error: {}", ground::output::plain_io_message(&error)))
+            tls_failure(&format!("SSL SYSCALL error: {}", ground::output::plain_io_message(&error)))
         }
         other => other,
     }

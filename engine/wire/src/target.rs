@@ -12,7 +12,7 @@ use crate::error::ConnectionError;
 use crate::params;
 use crate::params::{Address, Endpoint, Given, Params, Password, ProcessEnvironment, SslMode};
 use crate::socket::SocketAddress;
-use crate::tls;
+use crate::tls::{self, TlsFailure};
 use ground::output::print_stderr;
 use ground::random::Random;
 
@@ -24,7 +24,7 @@ pub struct Target {
     /// The attempts in the order given.
     route: Arc<[Attempt]>,
     /// The configuration for attempts with TLS, or why there is none.
-    pub tls_config: Result<Arc<ClientConfig>, String>,
+    pub tls_config: Result<Arc<ClientConfig>, TlsFailure>,
     /// What the user typed in.
     typed_password: OnceLock<Password>,
     /// While it is set, sessions that wait for their answers have their statements cancelled.
@@ -57,18 +57,14 @@ impl Target {
     }
 
     /// Resolves names and prepares TLS. What is wrong with either is told by the attempts that need it, as libpq does.
-    pub fn resolve(mut params: Params) -> Self {
+    pub fn resolve(params: Params) -> Self {
         let places: Vec<_> = params.endpoints.iter().map(addresses).collect();
         let has_network = places.iter().flatten().flatten().any(|place| matches!(place, SocketAddress::Tcp(_)));
         let tls_config = if has_network && params.tls.mode != SslMode::Disable {
             tls::client_config(&params.tls)
         } else {
-            Err("TLS was asked for without a TLS configuration".to_owned())
+            Err(TlsFailure::Unsupported("TLS was asked for without a TLS configuration".to_owned()))
         };
-        if params.tls.mode < SslMode::Require && tls_config.is_err() {
-            // The session may do without; each connection would find that out anew.
-            params.tls.mode = SslMode::Disable;
-        }
         let route = route(params.tls.mode, places.iter().enumerate());
         Self { params, places, route, tls_config, typed_password: OnceLock::new(), interrupt: OnceLock::new() }
     }

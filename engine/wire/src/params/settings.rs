@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::environment::Environment;
 use super::options::{Options, is_space, non_empty};
-use super::types::{ChannelBinding, Keepalives, RootCert, SslMode, TargetSessionAttrs, TlsParams, TlsVersion};
+use super::types::{
+    ChannelBinding, Keepalives, Password, RootCert, SslMode, TargetSessionAttrs, TlsParams, TlsVersion,
+};
 
 /// Finds the value of a parameter among the known ones.
 fn one_of<T: Copy>(options: &Options, option: &'static str, known: &[(&str, T)]) -> Result<T, String> {
@@ -70,6 +72,7 @@ pub fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, String
         root_cert,
         cert: given("sslcert").or_else(|| personal_file(env, "postgresql.crt")),
         key: given("sslkey").or_else(|| personal_file(env, "postgresql.key")),
+        key_passphrase: non_empty(options.get("sslpassword")).map(Password::new),
         crl,
         crl_dir,
         send_cert,

@@ -298,6 +298,7 @@ fn encryption_follows_its_parameters_and_their_defaults() {
             cert: Some(machine.path(".postgresql/postgresql.crt").into()),
             key: Some(machine.path(".postgresql/postgresql.key").into()),
             crl: Some(machine.path(".postgresql/root.crl").into()),
+            key_passphrase: None,
             crl_dir: None,
             send_cert: false,
             sni: false,

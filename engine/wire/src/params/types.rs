@@ -167,6 +167,8 @@ pub struct TlsParams {
     pub cert: Option<PathBuf>,
     /// `sslkey`: the key of the client's certificate.
     pub key: Option<PathBuf>,
+    /// `sslpassword`: the passphrase of the key, if that is encrypted.
+    pub key_passphrase: Option<Password>,
     /// `sslcrl`: revoked certificates; a file that does not exist revokes none.
     pub crl: Option<PathBuf>,
     /// `sslcrldir`: a directory of files with revoked certificates.

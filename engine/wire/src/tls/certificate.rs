@@ -12,6 +12,14 @@ use x509_parser::asn1_rs::Any;
 use x509_parser::prelude::{AlgorithmIdentifier, FromDer, GeneralName, X509Certificate, X509Version};
 use x509_parser::signature_algorithm::SignatureAlgorithm;
 
+/// What an issuer has signed: a certificate or a list.
+pub struct Signed<'a> {
+    pub content: &'a [u8],
+    /// The content of the signature's AlgorithmIdentifier.
+    pub algorithm: &'a [u8],
+    pub signature: &'a [u8],
+}
+
 /// A certificate that has been read.
 pub struct Certificate<'a> {
     pub x509: X509Certificate<'a>,
@@ -25,9 +33,18 @@ impl<'a> Certificate<'a> {
     /// Reads a certificate; `None` if it is malformed.
     pub fn parse(der: &'a [u8]) -> Option<Self> {
         let (_, x509) = X509Certificate::from_der(der).ok()?;
-        let signature_algorithm = signature_algorithm(der, x509.tbs_certificate.as_ref().len())?;
+        let signature_algorithm = algorithm_after(der, x509.tbs_certificate.as_ref().len())?;
         let key_algorithm = content(content(x509.tbs_certificate.subject_pki.raw)?)?;
         Some(Self { x509, signature_algorithm, key_algorithm })
+    }
+
+    /// What the issuer has signed.
+    pub fn signed(&self) -> Signed<'_> {
+        Signed {
+            content: self.x509.tbs_certificate.as_ref(),
+            algorithm: self.signature_algorithm,
+            signature: &self.x509.signature_value.data,
+        }
     }
 
     /// Whether this is of version 1, which has no extensions.
@@ -94,8 +111,8 @@ impl<'a> Certificate<'a> {
     }
 }
 
-/// The content of the AlgorithmIdentifier that follows the first `signed` bytes in a signed structure.
-pub fn signature_algorithm(der: &[u8], signed: usize) -> Option<&[u8]> {
+/// The content of the signature's AlgorithmIdentifier in a certificate or a list, whose signed part has this length.
+pub fn algorithm_after(der: &[u8], signed: usize) -> Option<&[u8]> {
     content(content(der)?.get(signed..)?)
 }
 

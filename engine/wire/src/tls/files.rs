@@ -1,24 +1,26 @@
-//! The files that libpq reads for TLS: trusted authorities, lists of revoked certificates, and the client's own certificate
-//! with its key.
+//! The files that libpq reads for TLS: trusted authorities, lists of revoked certificates, and the client's own certificate.
 
-use std::fmt::Display;
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use rustls::sign::{CertifiedKey, SigningKey, SingleCertAndKey};
 
 use super::certificate::Certificate;
+use super::failure::{TlsFailure, unusable};
+use super::key;
 use crate::params::{RootCert, SslMode, TlsParams};
 
 /// What to do without trusted authorities.
 const ROOT_HINT: &str = "Either provide the file, use the system's trusted roots with sslrootcert=system, or change sslmode to disable server certificate verification.";
+
+/// What the TLS library can read.
+const LIST_HINT: &str = "it has to be of version 2, as with a crlnumber in the configuration of \"openssl ca\"";
 
 /// The trusted authorities.
 #[derive(Debug)]
@@ -27,26 +29,26 @@ pub struct Trust {
     pub chains: Arc<WebPkiServerVerifier>,
     /// The certificates of the user's own file, for what `chains` does not understand; empty for the system's.
     pub own: Vec<CertificateDer<'static>>,
-    /// The lists of revoked certificates.
-    pub revocations: Vec<CertificateRevocationListDer<'static>>,
+    /// The lists of revoked certificates, for the same.
+    pub lists: Vec<CertificateRevocationListDer<'static>>,
 }
 
 /// Loads the authorities and what they have revoked; `None` if there are none and the mode can do without.
-pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Option<Trust>, String> {
+pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Option<Trust>, TlsFailure> {
     let must_verify = tls.mode >= SslMode::VerifyCa;
     let (roots, own, file) = match &tls.root_cert {
-        Some(RootCert::System) => (system_roots()?, Vec::new(), None),
+        Some(RootCert::System) => (system_roots().map_err(TlsFailure::AsLibpq)?, Vec::new(), None),
         Some(RootCert::File(file)) if file.exists() => {
-            let (roots, own) = roots_of_file(file)?;
+            let (roots, own) = roots_of_file(file).map_err(TlsFailure::AsLibpq)?;
             (roots, own, Some(file))
         }
         Some(RootCert::File(file)) if must_verify => {
             let file = file.display();
-            return Err(format!("root certificate file \"{file}\" does not exist\n{ROOT_HINT}"));
+            return Err(TlsFailure::AsLibpq(format!("root certificate file \"{file}\" does not exist\n{ROOT_HINT}")));
         }
         None if must_verify => {
             let reason = "could not get home directory to locate root certificate file";
-            return Err(format!("{reason}\n{ROOT_HINT}"));
+            return Err(TlsFailure::AsLibpq(format!("{reason}\n{ROOT_HINT}")));
         }
         _ => return Ok(None),
     };
@@ -56,16 +58,21 @@ pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Opt
         builder.enforce_revocation_expiration().build()
     };
     let mut crls = Vec::new();
-    for file in revocation_files(tls)? {
-        let lists: Vec<CertificateRevocationListDer<'static>> = read_pem(REVOCATIONS, &file)?;
+    // libpq takes no notice of lists that it cannot read; here that is an error.
+    for file in revocation_files(tls).map_err(TlsFailure::Unsupported)? {
+        let lists: Vec<CertificateRevocationListDer<'static>> =
+            read_pem(REVOCATIONS, &file).map_err(TlsFailure::Unsupported)?;
         // Alone, so that the error names the file.
-        verifier(lists.clone()).map_err(|error| unusable(REVOCATIONS, &file, error))?;
+        let unread =
+            |error| TlsFailure::Unsupported(unusable(REVOCATIONS, &file, format_args!("{error}; {LIST_HINT}")));
+        verifier(lists.clone()).map_err(unread)?;
         crls.extend(lists);
     }
-    let revocations = crls.clone();
-    let chains =
-        verifier(crls).map_err(|error| unusable(ROOTS, file.map_or(Path::new(""), PathBuf::as_path), error))?;
-    Ok(Some(Trust { chains, own, revocations }))
+    let chains = verifier(crls.clone()).map_err(|error| {
+        let file = file.map_or(Path::new(""), PathBuf::as_path);
+        TlsFailure::Unsupported(unusable(ROOTS, file, error))
+    })?;
+    Ok(Some(Trust { chains, own, lists: crls }))
 }
 
 fn system_roots() -> Result<RootCertStore, String> {
@@ -105,7 +112,10 @@ fn revocation_files(tls: &TlsParams) -> Result<Vec<PathBuf>, String> {
 }
 
 /// Reads the client's certificate and key; `None` if the certificate's file does not exist, which libpq takes for having none.
-pub fn load_client_cert(tls: &TlsParams, provider: &CryptoProvider) -> Result<Option<Arc<SingleCertAndKey>>, String> {
+pub fn load_client_cert(
+    tls: &TlsParams,
+    provider: &CryptoProvider,
+) -> Result<Option<Arc<SingleCertAndKey>>, TlsFailure> {
     let Some(cert) = tls.cert.as_deref().filter(|_| tls.send_cert) else {
         return Ok(None);
     };
@@ -114,57 +124,22 @@ pub fn load_client_cert(tls: &TlsParams, provider: &CryptoProvider) -> Result<Op
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(None);
         }
-        Err(error) => return Err(unusable("open certificate file", cert, error)),
+        Err(error) => {
+            let reason = ground::output::plain_io_message(&error);
+            return Err(TlsFailure::AsLibpq(unusable("open certificate file", cert, reason)));
+        }
     }
-    let chain: Vec<CertificateDer<'static>> = read_pem(CERTIFICATE, cert)?;
+    let chain: Vec<CertificateDer<'static>> = read_pem(CERTIFICATE, cert).map_err(TlsFailure::AsLibpq)?;
     if chain.is_empty() {
-        return Err(unusable(CERTIFICATE, cert, "no certificate found"));
+        return Err(TlsFailure::AsLibpq(unusable(CERTIFICATE, cert, "no start line")));
     }
     let key_file = tls.key.as_deref().unwrap_or(cert);
-    check_key_file(key_file)?;
-    let key = read_key(key_file, provider)?;
+    let key = key::read(key_file, tls.key_passphrase.as_ref(), provider)?;
     if !belong_together(&chain[0], key.as_ref()) {
-        let file = key_file.display();
-        return Err(format!("certificate does not match private key file \"{file}\""));
+        return Err(TlsFailure::AsLibpq(unusable("load private key file", key_file, "key values mismatch")));
     }
     let certified = CertifiedKey::new(chain, key);
     Ok(Some(Arc::new(SingleCertAndKey::from(certified))))
-}
-
-fn check_key_file(file: &Path) -> Result<(), String> {
-    let path = file.display();
-    let metadata = std::fs::metadata(file).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => format!("certificate present, but not private key file \"{path}\""),
-        _ => unusable("stat private key file", file, error),
-    })?;
-    if !metadata.is_file() {
-        return Err(format!("private key file \"{path}\" is not a regular file"));
-    }
-    if open_to_others(&metadata) {
-        return Err(format!(
-            "private key file \"{path}\" has group or world access; file must have permissions u=rw (0600) or less if owned by the current user, or permissions u=rw,g=r (0640) or less if owned by root"
-        ));
-    }
-    Ok(())
-}
-
-/// A key that root owns may be readable to its group, as Debian's `ssl-cert` arranges it.
-fn open_to_others(metadata: &std::fs::Metadata) -> bool {
-    let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
-    metadata.mode() & forbidden != 0
-}
-
-/// Reads the key, in PEM or, failing that, in DER.
-fn read_key(file: &Path, provider: &CryptoProvider) -> Result<Arc<dyn SigningKey>, String> {
-    let unreadable = |reason: &dyn Display| unusable("load private key file", file, reason);
-    let content = std::fs::read(file).map_err(|error| unreadable(&error))?;
-    let key = match PrivateKeyDer::from_pem_slice(&content) {
-        Ok(key) => key,
-        Err(pem::Error::NoItemsFound) => PrivateKeyDer::try_from(content)
-            .map_err(|_| unreadable(&"no private key found (encrypted keys are not supported)"))?,
-        Err(error) => return Err(unreadable(&error)),
-    };
-    provider.key_provider.load_private_key(key).map_err(|error| unreadable(&error))
 }
 
 /// Whether the certificate is for this key, as far as both can be read.
@@ -178,11 +153,6 @@ fn belong_together(cert: &[u8], key: &dyn SigningKey) -> bool {
 const ROOTS: &str = "read root certificate file";
 const REVOCATIONS: &str = "read certificate revocation list";
 const CERTIFICATE: &str = "read certificate file";
-
-/// The error of a file with which something could not be done.
-fn unusable(action: &str, file: &Path, reason: impl Display) -> String {
-    format!("could not {action} \"{}\": {reason}", file.display())
-}
 
 /// All objects of a type in a PEM file.
 fn read_pem<T: PemObject>(action: &str, file: &Path) -> Result<Vec<T>, String> {

@@ -3,7 +3,9 @@
 //! Source: PostgreSQL 18 documentation, 32.19 "SSL Support".
 
 mod certificate;
+mod failure;
 mod files;
+mod key;
 mod revocation;
 mod verifier;
 
@@ -14,6 +16,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, SupportedProtocolVersion};
 
 pub use certificate::server_end_point;
+pub use failure::TlsFailure;
 
 use crate::params::{Endpoint, TlsParams, TlsVersion};
 use verifier::Verifier;
@@ -28,7 +31,7 @@ pub const ALPN_PROTOCOL: &[u8] = b"postgresql";
 ///
 /// # Errors
 /// A sentence, with libpq's wording, for files that are missing, unsafe or unusable.
-pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, String> {
+pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, TlsFailure> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let versions = protocol_versions(tls)?;
     let trust = files::load_trust(tls, &provider)?;
@@ -36,7 +39,7 @@ pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, String> {
     let verifier = Verifier::new(trust, tls.mode, &provider);
     let builder = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions)
-        .map_err(|error| format!("could not create SSL context: {error}"))?
+        .map_err(|error| TlsFailure::Unsupported(format!("could not create SSL context: {error}")))?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier));
     let mut config = match client_cert {
@@ -53,21 +56,13 @@ pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, String> {
 ///
 /// # Errors
 /// A sentence if the host is neither an address nor a possible DNS name.
-pub fn server_name(endpoint: &Endpoint) -> Result<ServerName<'static>, String> {
+pub fn server_name(endpoint: &Endpoint) -> Result<ServerName<'static>, TlsFailure> {
     let name = &endpoint.host_name;
-    ServerName::try_from(name.clone()).map_err(|_| format!("host name \"{name}\" cannot be used with SSL"))
+    let unusable = |_| TlsFailure::Unsupported(format!("host name \"{name}\" cannot be used with SSL"));
+    ServerName::try_from(name.clone()).map_err(unusable)
 }
 
-/// Says why a handshake failed, in libpq's words where it has some.
-pub fn handshake_failure(error: &rustls::Error) -> String {
-    match error {
-        rustls::Error::General(message) => message.clone(),
-        rustls::Error::InvalidCertificate(_) => "SSL error: certificate verify failed".to_owned(),
-        other => format!("SSL error: {other}"),
-    }
-}
-
-fn protocol_versions(tls: &TlsParams) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
+fn protocol_versions(tls: &TlsParams) -> Result<Vec<&'static SupportedProtocolVersion>, TlsFailure> {
     let known = [(TlsVersion::V1_3, &rustls::version::TLS13), (TlsVersion::V1_2, &rustls::version::TLS12)];
     let versions: Vec<_> = known
         .into_iter()
@@ -76,7 +71,7 @@ fn protocol_versions(tls: &TlsParams) -> Result<Vec<&'static SupportedProtocolVe
         .collect();
     if versions.is_empty() {
         let message = "this client speaks TLSv1.2 and TLSv1.3 only; raise ssl_max_protocol_version";
-        return Err(message.to_owned());
+        return Err(TlsFailure::Unsupported(message.to_owned()));
     }
     Ok(versions)
 }

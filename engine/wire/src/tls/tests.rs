@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType, IsCa, KeyIdMethod,
-    KeyPair, KeyUsagePurpose, PublicKeyData, RevokedCertParams, SerialNumber, SigningKey, date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType, IsCa, Issuer,
+    KeyIdMethod, KeyPair, KeyUsagePurpose, PublicKeyData, RevokedCertParams, SerialNumber, SigningKey, date_time_ymd,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
@@ -83,6 +83,7 @@ impl Authority {
             root_cert: Some(RootCert::File(self.path("root.crt"))),
             cert: Some(self.path("postgresql.crt")),
             key: Some(self.path("postgresql.key")),
+            key_passphrase: None,
             crl: Some(self.path("root.crl")),
             crl_dir: None,
             send_cert: true,
@@ -172,7 +173,7 @@ fn handshake(
         let mut wire = Vec::new();
         server.write_tls(&mut wire).unwrap();
         client.read_tls(&mut wire.as_slice()).unwrap();
-        client.process_new_packets().map_err(|error| handshake_failure(&error))?;
+        client.process_new_packets().map_err(|error| TlsFailure::of_handshake(&error).to_string())?;
     }
     Ok((client, server))
 }
@@ -260,34 +261,73 @@ fn a_server_without_the_key_of_its_certificate_is_refused_in_every_mode() {
     }
 }
 
-#[test]
-fn revoked_certificates_are_refused() {
-    let authority = Authority::new();
-    let server = authority.server("db.example");
-    let list = |revoked_certs| {
-        let params = CertificateRevocationListParams {
-            this_update: date_time_ymd(2020, 1, 1),
-            next_update: date_time_ymd(2999, 1, 1),
-            crl_number: SerialNumber::from(1),
-            issuing_distribution_point: None,
-            revoked_certs,
-            key_identifier_method: KeyIdMethod::Sha256,
-        };
-        params.signed_by(&authority.issuer).unwrap().pem().unwrap()
-    };
-    authority.write("root.crl", &list(vec![]));
-    assert_eq!(outcome(&authority.tls(SslMode::VerifyCa), "db.example", &server), Ok(()));
-    let revoked = RevokedCertParams {
-        serial_number: SerialNumber::from(SERIAL),
+/// A list of revoked certificates from an issuer.
+fn revocation_list<K: SigningKey>(issuer: &Issuer<'_, K>, revoked_serial: Option<u64>, end: i32) -> String {
+    let revoked = |serial: u64| RevokedCertParams {
+        serial_number: SerialNumber::from(serial),
         revocation_time: date_time_ymd(2020, 1, 1),
         reason_code: None,
         invalidity_date: None,
     };
-    authority.write("root.crl", &list(vec![revoked]));
+    let params = CertificateRevocationListParams {
+        this_update: date_time_ymd(2020, 1, 1),
+        next_update: date_time_ymd(end, 1, 1),
+        crl_number: SerialNumber::from(1),
+        issuing_distribution_point: None,
+        revoked_certs: revoked_serial.map(revoked).into_iter().collect(),
+        key_identifier_method: KeyIdMethod::Sha256,
+    };
+    params.signed_by(issuer).unwrap().pem().unwrap()
+}
+
+#[test]
+fn a_revoked_self_signed_certificate_is_refused() {
+    let authority = Authority::new();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(["db.example".to_owned()]).unwrap();
+    params.distinguished_name.push(DnType::CommonName, "db.example");
+    params.serial_number = Some(SerialNumber::from(SERIAL));
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::CrlSign];
+    let cert = params.self_signed(&key).unwrap();
+    let server = Identity::new(cert.der().clone(), &key);
+    authority.write("root.crt", &cert.pem());
+    let issuer = Issuer::new(params, key);
+    let tls = authority.tls(SslMode::VerifyCa);
+    for (list, taken) in [
+        (revocation_list(&issuer, None, 2999), true),
+        (revocation_list(&issuer, Some(SERIAL + 1), 2999), true),
+        (revocation_list(&issuer, Some(SERIAL), 2999), false),
+        (revocation_list(&issuer, None, 2021), false),
+        // Without a list of its issuer nobody knows.
+        (revocation_list(&authority.issuer, None, 2999), false),
+    ] {
+        authority.write("root.crl", &list);
+        assert_eq!(outcome(&tls, "db.example", &server).is_ok(), taken);
+    }
+}
+
+#[test]
+fn revoked_certificates_of_version_1_are_refused() {
+    let authority = Authority::new();
+    let server = authority.version_1_server("db.example");
+    for (revoked, taken) in [(None, true), (Some(5), false), (Some(6), true)] {
+        authority.write("root.crl", &revocation_list(&authority.issuer, revoked, 2999));
+        assert_eq!(outcome(&authority.tls(SslMode::VerifyCa), "db.example", &server).is_ok(), taken);
+    }
+}
+
+#[test]
+fn revoked_certificates_are_refused() {
+    let authority = Authority::new();
+    let server = authority.server("db.example");
+    let list = |revoked| revocation_list(&authority.issuer, revoked, 2999);
+    authority.write("root.crl", &list(None));
+    assert_eq!(outcome(&authority.tls(SslMode::VerifyCa), "db.example", &server), Ok(()));
+    authority.write("root.crl", &list(Some(SERIAL)));
     assert!(refused(&authority.tls(SslMode::VerifyCa), "db.example", &server));
     let damaged = "-----BEGIN X509 CRL-----\nMAMCAQA=\n-----END X509 CRL-----\n";
     authority.write("root.crl", damaged);
-    let message = client_config(&authority.tls(SslMode::VerifyCa)).unwrap_err();
+    let message = client_config(&authority.tls(SslMode::VerifyCa)).unwrap_err().to_string();
     let place = format!("could not read certificate revocation list \"{}\": ", authority.path("root.crl").display());
     assert!(message.starts_with(&place), "{message}");
     let tls =
@@ -311,7 +351,7 @@ fn the_clients_certificate_is_sent_if_it_is_there() {
     let message = |tls: &TlsParams| client_config(tls).unwrap_err().to_string();
     assert_eq!(message(&tls), format!("certificate present, but not private key file \"{key_file}\""));
     authority.write("postgresql.key", &KeyPair::generate().unwrap().serialize_pem());
-    assert_eq!(message(&tls), format!("certificate does not match private key file \"{key_file}\""));
+    assert_eq!(message(&tls), format!("could not load private key file \"{key_file}\": key values mismatch"));
     authority.write("postgresql.key", "nothing");
     assert!(message(&tls).starts_with("could not load private key file"));
     authority.write("postgresql.key", &client_key.serialize_pem());

@@ -6,7 +6,7 @@ use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, Uni
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use x509_parser::prelude::ASN1Time;
 
-use super::certificate::Certificate;
+use super::certificate::{Certificate, Signed};
 use super::files::Trust;
 use super::revocation;
 use crate::params::SslMode;
@@ -39,13 +39,7 @@ impl Verifier {
         if trust.own.contains(end_entity) && certificate.is_self_issued() {
             // The user's file holds this very certificate: a self-signed server.
             check_time(&certificate, now)?;
-            if trust.revocations.is_empty() {
-                return Ok(());
-            }
-            let has_signed = |signed: &[u8], algorithm: &[u8], signature: &[u8]| {
-                self.has_signed(&certificate, signed, algorithm, signature)
-            };
-            return revocation::check(&certificate, &trust.revocations, now, has_signed);
+            return self.check_revocation(trust, &certificate, &certificate, now);
         }
         let chain = trust.chains.verify_server_cert(end_entity, intermediates, server_name, &[], now);
         match chain {
@@ -54,13 +48,12 @@ impl Verifier {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(()),
-            Err(error) => {
-                if certificate.is_version_1() && trust.revocations.is_empty() {
-                    self.check_issuer(trust, &certificate, now)
-                } else {
-                    Err(error)
-                }
+            Err(_) if certificate.is_version_1() => self.check_issuer(trust, &certificate, now),
+            // The library has another reason, that this is an authority's certificate.
+            Err(Error::InvalidCertificate(CertificateError::Other(_))) if certificate.is_self_issued() => {
+                Err(CertificateError::UnknownIssuer.into())
             }
+            Err(error) => Err(error),
         }
     }
 
@@ -71,28 +64,36 @@ impl Verifier {
             authority.x509.subject().as_raw() == certificate.x509.issuer().as_raw()
                 && authority.is_authority()
                 && check_time(authority, now).is_ok()
-                && self.has_signed(
-                    authority,
-                    certificate.x509.tbs_certificate.as_ref(),
-                    certificate.signature_algorithm,
-                    &certificate.x509.signature_value.data,
-                )
+                && self.has_signed(authority, &certificate.signed())
         };
         let mut authorities = trust.own.iter().filter_map(|der| Certificate::parse(der));
-        if authorities.any(|authority| issued_by(&authority)) {
-            Ok(())
-        } else {
-            Err(CertificateError::UnknownIssuer.into())
+        match authorities.find(issued_by) {
+            Some(authority) => self.check_revocation(trust, &authority, certificate, now),
+            None => Err(CertificateError::UnknownIssuer.into()),
         }
     }
 
-    /// Whether the signature on `signed` is one of the authority's key, by the algorithm with this identifier.
-    fn has_signed(&self, authority: &Certificate<'_>, signed: &[u8], identifier: &[u8], signature: &[u8]) -> bool {
+    /// Checks that the issuer has not revoked the certificate, if there are lists at all.
+    fn check_revocation(
+        &self,
+        trust: &Trust,
+        issuer: &Certificate<'_>,
+        certificate: &Certificate<'_>,
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        if trust.lists.is_empty() {
+            return Ok(());
+        }
+        let is_signed = |signed: &Signed<'_>| self.has_signed(issuer, signed);
+        Ok(revocation::check(&trust.lists, issuer, certificate, asn1_time(now)?, is_signed)?)
+    }
+
+    fn has_signed(&self, authority: &Certificate<'_>, signed: &Signed<'_>) -> bool {
         let key = &authority.x509.public_key().subject_public_key.data;
         self.algorithms.all.iter().any(|algorithm| {
-            algorithm.signature_alg_id().as_ref() == identifier
+            algorithm.signature_alg_id().as_ref() == signed.algorithm
                 && algorithm.public_key_alg_id().as_ref() == authority.key_algorithm
-                && algorithm.verify_signature(key, signed, signature).is_ok()
+                && algorithm.verify_signature(key, signed.content, signed.signature).is_ok()
         })
     }
 }
@@ -156,7 +157,11 @@ fn parse<'a>(der: &'a CertificateDer<'_>) -> Result<Certificate<'a>, Error> {
 }
 
 fn check_time(certificate: &Certificate<'_>, now: UnixTime) -> Result<(), Error> {
-    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-    let is_valid = ASN1Time::from_timestamp(seconds).is_ok_and(|now| certificate.x509.validity().is_valid_at(now));
+    let is_valid = certificate.x509.validity().is_valid_at(asn1_time(now)?);
     if is_valid { Ok(()) } else { Err(CertificateError::Expired.into()) }
+}
+
+fn asn1_time(now: UnixTime) -> Result<ASN1Time, Error> {
+    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    ASN1Time::from_timestamp(seconds).map_err(|_| CertificateError::Expired.into())
 }

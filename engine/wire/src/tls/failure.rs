@@ -1,0 +1,140 @@
+//! Why a TLS session does not come about, and whether libpq would have had one.
+
+use std::fmt::{self, Display};
+use std::path::Path;
+
+use rustls::{AlertDescription, CertificateError};
+
+/// What this program's TLS library can do, for whoever has to choose the server's settings.
+const ABILITIES: &str = "This program's TLS has versions 1.2 and 1.3, ECDHE with X25519, P-256 and P-384, AES-GCM and ChaCha20-Poly1305, and keys of RSA, P-256, P-384 and Ed25519.";
+
+/// What the user can do.
+const WAYS_OUT: &str = "Allow these in the server's ssl_ciphers, ssl_ecdh_curve and certificate, or set sslmode=disable to run unencrypted on purpose.";
+
+/// Why a TLS session did not come about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TlsFailure {
+    /// libpq fails here, too. A session that may do without TLS goes on without it.
+    AsLibpq(String),
+    /// libpq may succeed here, so that the session must not go on without TLS.
+    Unsupported(String),
+}
+
+impl TlsFailure {
+    /// A handshake that failed with the server.
+    pub fn of_handshake(error: &rustls::Error) -> Self {
+        match error {
+            rustls::Error::General(message) => Self::AsLibpq(message.clone()),
+            rustls::Error::InvalidCertificate(reason) if is_rejected_by_libpq(reason) => {
+                Self::AsLibpq("SSL error: certificate verify failed".to_owned())
+            }
+            rustls::Error::AlertReceived(alert) if is_sent_to_libpq(*alert) => {
+                Self::AsLibpq(format!("SSL error: {error}"))
+            }
+            // What is not TLS at all.
+            rustls::Error::InvalidMessage(_) => Self::AsLibpq(format!("SSL error: {error}")),
+            _ => Self::Unsupported(format!(
+                "SSL error: the server offers TLS, but none that this program supports ({error})\n\t{ABILITIES}\n\t{WAYS_OUT}"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for TlsFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::AsLibpq(message) | Self::Unsupported(message)) = self;
+        f.write_str(message)
+    }
+}
+
+/// Certificates that OpenSSL rejects for the same reason. The others may only be unknown to this program's library.
+fn is_rejected_by_libpq(reason: &CertificateError) -> bool {
+    use CertificateError::*;
+    matches!(
+        reason,
+        Expired
+            | ExpiredContext { .. }
+            | NotValidYet
+            | NotValidYetContext { .. }
+            | Revoked
+            | UnknownIssuer
+            | UnknownRevocationStatus
+            | ExpiredRevocationList
+            | ExpiredRevocationListContext { .. }
+            | BadSignature
+            | NotValidForName
+            | NotValidForNameContext { .. }
+            | InvalidPurpose
+            | InvalidPurposeContext { .. }
+    )
+}
+
+/// Alerts that do not depend on what the client's library can do: the server judges the client's certificate, or speaks no
+/// version of TLS that libpq has by default.
+fn is_sent_to_libpq(alert: AlertDescription) -> bool {
+    use AlertDescription::*;
+    matches!(
+        alert,
+        BadCertificate
+            | UnsupportedCertificate
+            | CertificateRevoked
+            | CertificateExpired
+            | CertificateUnknown
+            | CertificateRequired
+            | UnknownCA
+            | AccessDenied
+            | ProtocolVersion
+            | UnrecognisedName
+            | NoApplicationProtocol
+    )
+}
+
+/// The error of a file with which something could not be done.
+pub fn unusable(action: &str, file: &Path, reason: impl Display) -> String {
+    format!("could not {action} \"{}\": {reason}", file.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::{Error, InvalidMessage, PeerIncompatible};
+
+    fn is_final(error: Error) -> bool {
+        matches!(TlsFailure::of_handshake(&error), TlsFailure::Unsupported(_))
+    }
+
+    #[test]
+    fn what_libpq_might_do_is_never_a_reason_to_go_on_without_tls() {
+        for alert in [
+            AlertDescription::HandshakeFailure,
+            AlertDescription::InsufficientSecurity,
+            AlertDescription::IllegalParameter,
+            AlertDescription::InternalError,
+            AlertDescription::Unknown(200),
+        ] {
+            assert!(is_final(Error::AlertReceived(alert)), "{alert:?}");
+        }
+        assert!(is_final(PeerIncompatible::NoCipherSuitesInCommon.into()));
+        assert!(is_final(CertificateError::BadEncoding.into()));
+        assert!(is_final(CertificateError::UnhandledCriticalExtension.into()));
+    }
+
+    #[test]
+    fn what_libpq_rejects_too_is_not_final() {
+        for alert in [AlertDescription::UnknownCA, AlertDescription::ProtocolVersion, AlertDescription::BadCertificate]
+        {
+            assert!(!is_final(Error::AlertReceived(alert)), "{alert:?}");
+        }
+        assert!(!is_final(CertificateError::Expired.into()));
+        assert!(!is_final(CertificateError::UnknownIssuer.into()));
+        assert!(!is_final(InvalidMessage::InvalidContentType.into()));
+    }
+
+    #[test]
+    fn the_error_says_what_is_supported_and_what_to_do() {
+        let said = TlsFailure::of_handshake(&Error::AlertReceived(AlertDescription::HandshakeFailure)).to_string();
+        for word in ["the server offers TLS", "HandshakeFailure", "AES-GCM", "ssl_ciphers", "sslmode=disable"] {
+            assert!(said.contains(word), "{said}");
+        }
+    }
+}
