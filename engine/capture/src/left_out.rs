@@ -13,6 +13,9 @@ pub enum Reason {
     CopyData,
     CursorFetch,
     FunctionCall,
+    DurationAlone,
+    NotExecuted,
+    ErrorAlone,
     ValuesCut,
     Unreadable(Problem),
     UnknownDatabase,
@@ -50,6 +53,9 @@ impl Reason {
             Self::CopyData => "copy-data",
             Self::CursorFetch => "cursor-fetch",
             Self::FunctionCall => "function-call",
+            Self::DurationAlone => "duration-alone",
+            Self::NotExecuted => "not-executed",
+            Self::ErrorAlone => "error-alone",
             Self::ValuesCut => "values-cut",
             Self::Unreadable(Problem::Format) => "unreadable",
             Self::Unreadable(Problem::Encoding) => "not-utf8",
@@ -74,6 +80,13 @@ impl Reason {
             Self::CopyData => "COPY commands from or to the client: their rows are not in a log",
             Self::CursorFetch => "fetches of further rows of a statement in the extended protocol",
             Self::FunctionCall => "function calls by the fast path",
+            Self::DurationAlone => {
+                "durations of statements whose text is not logged: set log_statement = 'all' or log_min_duration_statement = 0"
+            }
+            Self::NotExecuted => {
+                "statements that were bound, and whose execution is not logged: set log_min_duration_statement = 0"
+            }
+            Self::ErrorAlone => "errors of statements whose text is not logged: set log_min_error_statement = error",
             Self::ValuesCut => {
                 "values that end in \"...\" and are replayed so: log_parameter_max_length may have cut them; set it to -1"
             }

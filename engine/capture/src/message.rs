@@ -2,6 +2,7 @@
 //! `src/backend/utils/init/postinit.c` of PostgreSQL 9.6 to 18.
 
 use crate::format::Protocol;
+use crate::sql::tokens::{Token, Tokens};
 use crate::time::Micros;
 
 /// A message of severity LOG.
@@ -15,6 +16,8 @@ pub enum Said<'a> {
     },
     /// How long the statement logged before has taken, or one that is not logged.
     Duration(Micros),
+    /// A statement was bound by the extended protocol; its execution is another message.
+    Bound,
     /// The next rows of a statement whose first ones were fetched before.
     Fetch,
     /// A function called by the fast path.
@@ -58,6 +61,11 @@ pub fn read(message: &str) -> Said<'_> {
     Said::Other
 }
 
+/// Whether a message has the text of a statement.
+pub fn has_statement(message: &str) -> bool {
+    matches!(read(message), Said::Statement { .. } | Said::Fetch)
+}
+
 /// Reads what stands behind `duration: `.
 fn timed(text: &str) -> Option<Said<'_>> {
     let (number, rest) = text.split_once(" ms")?;
@@ -77,16 +85,48 @@ fn statement(text: &str, duration: Option<Micros>) -> Option<Said<'_>> {
     if text.starts_with("fastpath function call: ") {
         return Some(Said::FunctionCall);
     }
+    if text.starts_with("bind ") {
+        return Some(Said::Bound);
+    }
     let named = text.strip_prefix("execute ")?;
     if named.starts_with("fetch from ") {
         return Some(Said::Fetch);
     }
-    let (name, text) = named.split_once(": ")?;
+    let (name, text) = split_name(named)?;
     // A portal's name may stand behind a slash.
     let is_unnamed = name == "<unnamed>" || name.starts_with("<unnamed>/");
     let protocol = if is_unnamed { Protocol::Extended } else { Protocol::Prepared };
     Some(Said::Statement { protocol, text, duration })
 }
+
+/// Takes the name of a statement from the front. A name may have a colon and a space in it: it ends where a command begins
+/// behind them, or at the first ones if that is nowhere so.
+fn split_name(named: &str) -> Option<(&str, &str)> {
+    let ends = memchr::memmem::find_iter(named.as_bytes(), b": ").take(MOST_COLONS);
+    let begins_command =
+        |end: &usize| Tokens::of(&named[end + 2..]).find(|token| !token.is_blank()).is_some_and(is_command);
+    let mut ends = ends.peekable();
+    let first = *ends.peek()?;
+    let end = ends.find(begins_command).unwrap_or(first);
+    Some((&named[..end], &named[end + 2..]))
+}
+
+/// Colons that may be in a name; it has at most 63 bytes.
+const MOST_COLONS: usize = 32;
+
+fn is_command(token: Token<'_>) -> bool {
+    token.is_symbol("(") || COMMANDS.iter().any(|command| token.is_word(command))
+}
+
+/// The words with which commands begin that can be prepared or are logged as executed (`gram.y`, `stmt`).
+#[rustfmt::skip]
+const COMMANDS: [&str; 53] = [
+    "select", "insert", "update", "delete", "merge", "with", "values", "table", "call", "begin", "start", "commit", "end",
+    "rollback", "abort", "savepoint", "release", "set", "reset", "show", "discard", "prepare", "execute", "deallocate", "declare",
+    "fetch", "move", "close", "copy", "create", "alter", "drop", "truncate", "comment", "grant", "revoke", "reassign", "lock",
+    "analyze", "analyse", "vacuum", "cluster", "reindex", "checkpoint", "explain", "listen", "notify", "unlisten", "load", "do",
+    "refresh", "import", "security",
+];
 
 /// Reads `user=me database=shop application_name=psql SSL enabled (...)`. Values may have spaces.
 fn names(text: &str) -> Names<'_> {
@@ -124,6 +164,14 @@ mod tests {
             ("execute <unnamed>: select $1", Protocol::Extended, "select $1", None),
             ("execute <unnamed>/C_3: select $1", Protocol::Extended, "select $1", None),
             ("execute P0_1: select ': '", Protocol::Prepared, "select ': '", None),
+            ("execute users: by id: SELECT $1::int", Protocol::Prepared, "SELECT $1::int", None),
+            (
+                "execute a: b: c: /* d: e */ with x as (select 1)",
+                Protocol::Prepared,
+                "/* d: e */ with x as (select 1)",
+                None,
+            ),
+            ("execute a: explode: 1", Protocol::Prepared, "explode: 1", None),
             ("duration: 1234.567 ms  statement: a\nb", Protocol::Simple, "a\nb", Some(1_234_567)),
             ("duration: 0.004 ms  execute <unnamed>: a", Protocol::Extended, "a", Some(4)),
         ] {
@@ -136,7 +184,7 @@ mod tests {
         for (message, said) in [
             ("duration: 0.250 ms", Said::Duration(250)),
             ("duration: 0.250 ms  parse <unnamed>: select 1", Said::Other),
-            ("duration: 0.250 ms  bind <unnamed>: select 1", Said::Other),
+            ("duration: 0.250 ms  bind <unnamed>: select 1", Said::Bound),
             ("duration: 0.250 ms  plan:\nQuery Text: a", Said::Other),
             ("execute fetch from C_3: select $1", Said::Fetch),
             ("duration: 0.1 ms  execute fetch from C_3: select $1", Said::Fetch),

@@ -68,6 +68,8 @@ pub struct Recorder {
     split: Split,
     /// The time of the first record of all.
     first: Option<Micros>,
+    /// Errors of processes that may be parallel workers, whose leader repeats them, with their logs.
+    repeated: Vec<(Record, String)>,
 }
 
 /// A session that has not ended yet.
@@ -84,7 +86,21 @@ struct Open {
     pending: Option<Pending>,
     /// When the statement before ended, or began if its duration is not known.
     free: Micros,
+    /// The line of a statement that was bound and not executed yet.
+    bound: Option<u64>,
+    /// How many durations without a statement came since the last one, and the line of the first.
+    durations: Option<(u64, u64)>,
+    /// Of the last record.
+    source: String,
+    /// Whether the last statement was left out: its duration is too.
+    is_left_out: bool,
 }
+
+/// With log_duration the extended protocol says how long it took to parse and to bind, before the statement itself.
+const STEPS_BEFORE: u64 = 2;
+
+/// Errors that may be repeated by the leader of a parallel query are kept for so long, in microseconds.
+const REPEATED: Micros = 10_000_000;
 
 /// The coarsest times of logs, with a margin, in microseconds: those of `%t` are whole seconds.
 const COARSEST: Micros = 2_000_000;
@@ -109,11 +125,13 @@ impl Recorder {
             sessions: HashMap::new(),
             split: Split::default(),
             first: None,
+            repeated: Vec::new(),
         }
     }
 
     /// Writes what is pending. Returns the writer.
     pub fn finish(mut self) -> Result<Finished, String> {
+        self.take_unrepeated(Micros::MAX, None)?;
         let mut processes: Vec<u32> = self.sessions.keys().copied().collect();
         processes.sort_unstable();
         processes.into_iter().try_for_each(|pid| self.end_session(pid, None))?;
@@ -129,6 +147,9 @@ impl Recorder {
     /// Takes a record of the log `source`.
     pub fn take(&mut self, record: &Record, source: &str) -> Result<(), String> {
         self.first.get_or_insert(record.time.utc);
+        if !self.repeated.is_empty() {
+            self.take_unrepeated(record.time.utc, Some(record.pid))?;
+        }
         if record.language.is_some() || language_of(&record.message).is_some() {
             return self.leave_out(Reason::OtherLanguage, source, record.line);
         }
@@ -153,7 +174,12 @@ impl Recorder {
                 let parameters = message::detail_parameters(&record.detail).filter(|_| is_bound);
                 self.statement(record, source, &Sent { protocol, text, parameters, duration, failure: None })
             }
-            Said::Duration(duration) => self.duration(record, duration),
+            Said::Duration(duration) => self.duration(record, source, duration),
+            Said::Bound => {
+                let open = self.session(record)?;
+                let before = open.bound.replace(record.line);
+                before.map_or(Ok(()), |line| self.leave_out(Reason::NotExecuted, source, line))
+            }
             Said::Connection => {
                 self.end_session(record.pid, None)?;
                 let connected = self.selection.has_time(record.time).then_some(record.time.utc);
@@ -161,6 +187,7 @@ impl Recorder {
                 Ok(())
             }
             Said::Authorized(names) => {
+                check_names(record, source, &names)?;
                 self.session(record)?.learn(&names);
                 Ok(())
             }
@@ -190,6 +217,8 @@ impl Recorder {
     }
 
     fn end_session(&mut self, pid: u32, end: Option<Micros>) -> Result<(), String> {
+        let source = self.sessions.get(&pid).map(|open| open.source.clone()).unwrap_or_default();
+        self.count_evidence(pid, &source, None);
         let Some(mut open) = self.sessions.remove(&pid) else { return Ok(()) };
         open.write_pending(&mut self.writer)?;
         let Some(id) = open.id else { return Ok(()) };
@@ -202,20 +231,62 @@ impl Recorder {
     }
 
     /// The time of a statement that was logged before, or of one that is not logged.
-    fn duration(&mut self, record: &Record, duration: Micros) -> Result<(), String> {
+    fn duration(&mut self, record: &Record, source: &str, duration: Micros) -> Result<(), String> {
         self.session(record)?;
         let open = self.sessions.get_mut(&record.pid).expect("its session is open");
-        if let Some(pending) = &mut open.pending {
-            pending.statement.duration = Some(duration);
-        }
+        let Some(pending) = &mut open.pending else {
+            if std::mem::take(&mut open.is_left_out) {
+                return Ok(());
+            }
+            let (count, line) = open.durations.unwrap_or((0, record.line));
+            open.durations = Some((count + 1, line));
+            Record::set(&mut open.source, source);
+            return Ok(());
+        };
+        pending.statement.duration = Some(duration);
         open.write_pending(&mut self.writer)
+    }
+
+    /// Counts what a session's log proves and has no text of, before a statement by a protocol, or at its end.
+    fn count_evidence(&mut self, pid: u32, source: &str, next: Option<Protocol>) {
+        let Some(open) = self.sessions.get_mut(&pid) else { return };
+        let durations = open.durations.take();
+        let steps = if next.is_some_and(|next| next != Protocol::Simple) { STEPS_BEFORE } else { 0 };
+        if let Some((count, line)) = durations.filter(|(count, _)| *count > steps) {
+            self.left_out.add_many(Reason::DurationAlone, count - steps, source, line);
+        }
+        let bound = open.bound.take();
+        if let Some(line) = bound.filter(|_| next.is_none_or(|next| next == Protocol::Simple)) {
+            self.left_out.add(Reason::NotExecuted, source, line);
+        }
     }
 
     /// An error ends the pending statement, or is that of a statement which was not logged.
     fn error(&mut self, record: &Record, source: &str) -> Result<(), String> {
-        if !is_client(record) {
+        if !is_client(record) || record.has_no_user {
             return Ok(());
         }
+        // A parallel worker's error comes before that of its leader, in a log that says neither what a process is nor its user.
+        if record.context.ends_with("parallel worker") {
+            self.repeated.retain(|(error, _)| error.message != record.message || error.statement != record.statement);
+        }
+        let may_be_repeated = record.backend_type.is_empty() && record.user.is_empty();
+        if may_be_repeated && !record.statement.is_empty() && !self.sessions.contains_key(&record.pid) {
+            self.repeated.push((record.clone(), source.to_owned()));
+            return Ok(());
+        }
+        self.own_error(record, source)
+    }
+
+    /// Takes the errors that their leader did not repeat: of a process that says something else, or some time ago.
+    fn take_unrepeated(&mut self, now: Micros, pid: Option<u32>) -> Result<(), String> {
+        let is_over = |error: &Record| pid.is_none_or(|pid| pid == error.pid) || error.time.utc + REPEATED < now;
+        let over: Vec<_> = self.repeated.extract_if(.., |(error, _)| is_over(error)).collect();
+        over.iter().try_for_each(|(error, source)| self.own_error(error, source))
+    }
+
+    /// An error of a client's session.
+    fn own_error(&mut self, record: &Record, source: &str) -> Result<(), String> {
         let failure = record.sqlstate.map_or(Failure::Unstated, Failure::Code);
         let hash = hash_of(&record.statement);
         // Without log_min_error_statement an error does not say what failed. A session may also fail while it is idle.
@@ -232,6 +303,9 @@ impl Recorder {
                 }
                 open.write_pending(&mut self.writer)
             }
+            _ if record.statement.is_empty() && record.severity == Severity::Error => {
+                self.leave_out(Reason::ErrorAlone, source, record.line)
+            }
             _ if record.statement.is_empty() => Ok(()),
             _ => self.failed_statement(record, source, failure),
         }
@@ -247,7 +321,10 @@ impl Recorder {
 
     fn statement(&mut self, record: &Record, source: &str, sent: &Sent<'_>) -> Result<(), String> {
         self.session(record)?;
+        self.count_evidence(record.pid, source, Some(sent.protocol));
         let open = self.sessions.get_mut(&record.pid).expect("its session is open");
+        Record::set(&mut open.source, source);
+        open.is_left_out = sent.duration.is_none() && sent.failure.is_none();
         open.write_pending(&mut self.writer)?;
         let free = open.free;
         if let Some(reason) = self.selection.excludes(record.time, &open.database) {
@@ -267,6 +344,7 @@ impl Recorder {
         let start = if logged < free && free - logged < COARSEST { free } else { logged };
         let statement = Statement { start, duration: sent.duration, template, failure: sent.failure, rows: None };
         let open = self.sessions.get_mut(&record.pid).expect("its session is open");
+        open.is_left_out = false;
         open.pending = Some(Pending { statement, parameters, hash: hash_of(sent.text) });
         let has_ended = sent.duration.is_some() || sent.failure.is_some();
         if has_ended { open.write_pending(&mut self.writer) } else { Ok(()) }
@@ -373,6 +451,19 @@ fn sentence(error: Error) -> String {
 fn is_client(record: &Record) -> bool {
     // While it connects its type is "not initialized".
     matches!(record.backend_type.as_str(), "" | "client backend" | "not initialized")
+}
+
+/// Finds out whether the prefix says the names that the message of an authorized connection has.
+fn check_names(record: &Record, source: &str, names: &Names<'_>) -> Result<(), String> {
+    let differ = |one: &str, other: &str| !one.is_empty() && !other.is_empty() && one != other;
+    if !differ(&record.user, names.user) && !differ(&record.database, names.database) {
+        return Ok(());
+    }
+    Err(format!(
+        "line {} of \"{source}\" is of {}@{} by log_line_prefix, and of {}@{} by its message. Give the server's log_line_prefix \
+         with --prefix (SHOW log_line_prefix)",
+        record.line, record.user, record.database, names.user, names.database
+    ))
 }
 
 fn hash_of(text: &str) -> u64 {

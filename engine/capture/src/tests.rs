@@ -82,12 +82,12 @@ fn a_statement_that_is_logged_at_its_end_begins_that_much_earlier() {
 #[test]
 fn an_error_ends_its_statement() {
     let found = sessions(&[
-        (0, 1, "LOG:  statement: select 1/0"),
+        (0, 1, "LOG:  00000: statement: select 1/0"),
         (3, 1, "ERROR:  22012: division by zero"),
         (3, 1, "STATEMENT:  select 1/0"),
         (4, 1, "ERROR:  syntax error"),
         (4, 1, "STATEMENT:  selec"),
-        (5, 1, "LOG:  statement: select 2"),
+        (5, 1, "LOG:  00000: statement: select 2"),
         (6, 1, "FATAL:  terminating connection due to idle-in-transaction timeout"),
     ]);
     assert_eq!(found, [["0 select 1/0 3000 22012", "4 selec - failed", "5 select 2 -"]]);
@@ -189,4 +189,54 @@ proptest! {
             Err(sentence) => prop_assert!(!sentence.is_empty() && !sentence.contains('\n')),
         }
     }
+}
+
+/// What is left out of a log, by reason and count.
+fn left_out(lines: &[(u32, u32, &str)]) -> Vec<(String, u64)> {
+    let about = made(&log(lines), false).unwrap().about;
+    about.left_out.into_iter().map(|left| (left.reason, left.count)).collect()
+}
+
+#[test]
+fn what_a_log_proves_without_a_text_is_counted() {
+    let found = left_out(&[
+        (0, 1, "LOG:  duration: 0.120 ms"),
+        (1, 1, "LOG:  duration: 0.130 ms"),
+        (2, 1, "LOG:  duration: 0.140 ms  bind S_1: INSERT INTO t VALUES ($1)"),
+        (3, 1, "ERROR:  duplicate key value violates unique constraint"),
+        (4, 1, "LOG:  duration: 3.000 ms  statement: SELECT 1"),
+        (5, 2, "LOG:  duration: 0.140 ms  bind S_1: SELECT 1"),
+    ]);
+    let expected = [("duration-alone", 2), ("not-executed", 2), ("error-alone", 1)];
+    assert_eq!(found, expected.map(|(reason, count)| (reason.to_owned(), count)));
+}
+
+#[test]
+fn steps_of_the_extended_protocol_are_no_statements() {
+    let found = left_out(&[
+        (0, 1, "LOG:  duration: 0.120 ms"),
+        (1, 1, "LOG:  duration: 0.130 ms"),
+        (2, 1, "LOG:  execute <unnamed>: SELECT 1"),
+        (3, 1, "LOG:  duration: 0.130 ms"),
+        (4, 1, "LOG:  duration: 0.140 ms  bind S_1: SELECT 2"),
+        (5, 1, "LOG:  duration: 0.140 ms  execute S_1: SELECT 2"),
+        (6, 1, "LOG:  statement: COPY t FROM STDIN"),
+        (7, 1, "LOG:  duration: 0.140 ms"),
+    ]);
+    assert_eq!(found, [("copy-data".to_owned(), 1)]);
+}
+
+#[test]
+fn an_error_that_a_parallel_worker_and_its_leader_say_is_one() {
+    let of_worker = [(1, 22, "ERROR:  division by zero"), (1, 22, "STATEMENT:  SELECT 1/a FROM big")];
+    let of_leader = [
+        (2, 10, "ERROR:  division by zero"),
+        (2, 10, "CONTEXT:  parallel worker"),
+        (2, 10, "STATEMENT:  SELECT 1/a FROM big"),
+    ];
+    let begin = [(0, 10, "LOG:  statement: SELECT 1/a FROM big")];
+    let all = [&begin[..], &of_worker, &of_leader].concat();
+    assert_eq!(sessions(&all), [["0 SELECT 1/a FROM big 2000 failed"]]);
+    let without_leader = [&begin[..], &of_worker].concat();
+    assert_eq!(sessions(&without_leader).len(), 2);
 }

@@ -198,6 +198,7 @@ fn fill(record: &mut Record, texts: &[&str; 26], line: u64) -> Option<()> {
     ] {
         Record::set(text, texts[column]);
     }
+    record.has_no_user = record.user.is_empty();
     Some(())
 }
 

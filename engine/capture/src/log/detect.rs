@@ -23,9 +23,6 @@ pub enum Format {
 /// How many lines of the first part are looked at.
 const LINES: usize = 50;
 
-/// The longest part of a line in a message for the user, in characters.
-const SHOWN: usize = 100;
-
 impl Format {
     /// Finds the format of a log that begins with `head`. An error is a sentence.
     fn of(name: &str, head: &[u8], prefix: Option<&Prefix>) -> Result<Self, String> {
@@ -75,7 +72,7 @@ fn prefix_of(name: &str, lines: &str, given: Option<&Prefix>) -> Result<Prefix, 
             format!(
                 "no line of \"{name}\" begins with a known log_line_prefix; the first one is: {}. \
                  Give the server's with --prefix (SHOW log_line_prefix)",
-                shown(lines)
+                stderr::shown(lines.lines().next().unwrap_or_default())
             )
         });
     };
@@ -87,15 +84,8 @@ fn prefix_of(name: &str, lines: &str, given: Option<&Prefix>) -> Result<Prefix, 
         "no line of \"{name}\" begins with the prefix '{}'; the first one is: {}. Give the server's log_line_prefix with \
          --prefix{hint}",
         given.text(),
-        shown(lines)
+        stderr::shown(lines.lines().next().unwrap_or_default())
     ))
-}
-
-/// The first line, shortened.
-fn shown(lines: &str) -> String {
-    let first = lines.lines().next().unwrap_or_default();
-    let short: String = first.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if short.len() < first.len() { format!("{short}...") } else { short }
 }
 
 /// A log that is about to be read.

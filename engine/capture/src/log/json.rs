@@ -77,6 +77,7 @@ fn fill(record: &mut Record, message: Message) -> Option<()> {
     record.statement = message.statement;
     record.application = message.application_name;
     record.backend_type = message.backend_type;
+    record.has_no_user = record.user.is_empty();
     Some(())
 }
 

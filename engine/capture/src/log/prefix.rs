@@ -1,11 +1,13 @@
 //! `log_line_prefix`: read as PostgreSQL reads it, and matched with lines.
 
+use std::collections::HashSet;
+
 use super::record::Record;
-use super::words::{Part, take_part};
+use super::words::{Part, has_part, take_part};
 use crate::time::{Micros, Timestamp};
 
 /// PostgreSQL's default, and what packages, providers and pgBadger's documentation set.
-pub const COMMON: [&str; 11] = [
+pub const COMMON: [&str; 14] = [
     "%m [%p] ",
     "%m [%p] %q%u@%d ",
     "%m [%p] %q%u@%d/%a ",
@@ -14,9 +16,31 @@ pub const COMMON: [&str; 11] = [
     "%t [%p]: ",
     "%t [%p]: user=%u,db=%d,app=%a,client=%h ",
     "%t [%p]: [%l-1] user=%u,db=%d,app=%a,client=%h ",
+    "%t [%p]: db=%d,user=%u,app=%a,client=%h ",
     "%m [%p]: [%l-1] db=%d,user=%u ",
+    "%m [%p] %q[user=%u,db=%d,app=%a] ",
+    "%m [%p] [queryid=%Q] %q%u@%d ",
     "%t [%p-%l] %q%u@%d ",
     "%t-%c-",
+];
+
+/// Types of processes that have a space in their name (`GetBackendTypeDesc` of PostgreSQL 10 to 18).
+const BACKEND_TYPES: [&str; 15] = [
+    "client backend",
+    "not initialized",
+    "parallel worker",
+    "background worker",
+    "background writer",
+    "autovacuum launcher",
+    "autovacuum worker",
+    "logical replication launcher",
+    "logical replication apply worker",
+    "logical replication tablesync worker",
+    "logical replication parallel worker",
+    "logical replication worker",
+    "dead-end client backend",
+    "slotsync worker",
+    "standalone backend",
 ];
 
 /// The longest text of a field such as the user's name, in bytes.
@@ -27,6 +51,8 @@ const LONGEST_FIELD: usize = 300;
 pub struct Prefix {
     text: String,
     items: Vec<Item>,
+    /// Whether it follows from the lines alone. What does not fit is then a reason to ask for the server's.
+    is_guessed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +97,8 @@ struct Fields<'a> {
     user: &'a str,
     database: &'a str,
     application: &'a str,
+    /// Whether the application's name ends at a space, which may be one of a name or what separates it from a further field.
+    is_application_last: bool,
     backend_type: &'a str,
     sqlstate: Option<[u8; 5]>,
 }
@@ -100,7 +128,7 @@ impl Prefix {
             }
         }
         push_literal(&mut items, rest);
-        let prefix = Self { text: text.to_owned(), items };
+        let prefix = Self { text: text.to_owned(), items, is_guessed: false };
         let has = |fields: &[Field]| {
             prefix.items.iter().any(|item| matches!(item, Item::Field { field, .. } if fields.contains(field)))
         };
@@ -111,6 +139,10 @@ impl Prefix {
             ));
         }
         Ok(prefix)
+    }
+
+    fn has_user(&self) -> bool {
+        self.items.iter().any(|item| matches!(item, Item::Field { field: Field::User, .. }))
     }
 
     /// As the configuration has it.
@@ -124,24 +156,68 @@ impl Prefix {
         if line.starts_with('\t') {
             return None;
         }
-        let (fields, part, text) = match_items(&self.items, line, 0, Fields::default())?;
+        // Most lines that do not match have no word of a part, and this is found by one look at them.
+        if !has_part(line) {
+            return None;
+        }
+        let (fields, part, text) = match_items(&self.items, line, 0, Fields::default(), &mut HashSet::new())?;
         let pid = fields.pid.or_else(|| pid_of(fields.session_id))?;
-        Some((Matched { fields, pid }, part, text))
+        let has_no_user = fields.user.is_empty() && self.has_user();
+        Some((Matched { fields, pid, has_no_user }, part, text))
     }
 
-    /// The prefix of [`COMMON`] that most of these lines have; of several the one that finds most names in them.
+    /// The text of a line that continues the one before: behind a tab, or behind what stands before all fields and a tab, as
+    /// where a program such as docker compose puts a name before each line.
+    pub fn continued<'a>(&self, line: &'a str) -> Option<&'a str> {
+        line.strip_prefix('\t').or_else(|| match self.items.first() {
+            Some(Item::Literal(literal)) => line.strip_prefix(literal.as_str())?.strip_prefix('\t'),
+            _ => None,
+        })
+    }
+
+    /// The prefix of [`COMMON`] that most of these lines have, with names that look like names; of several the one that finds
+    /// most names in them.
     pub fn guess(head: &str) -> Option<Self> {
         let lines: Vec<&str> = head.lines().filter(|line| !line.starts_with('\t')).take(GUESSED_FROM).collect();
         // Of equal ones the last is taken, and the first is to be.
         let counted = COMMON.iter().rev().map(|text| {
-            let prefix = Self::parse(text).expect("common prefixes are prefixes");
+            let prefix = Self { is_guessed: true, ..Self::parse(text).expect("common prefixes are prefixes") };
             let matched: Vec<_> = lines.iter().filter_map(|line| prefix.read(line)).collect();
+            let likely = matched.iter().filter(|(matched, ..)| matched.unlikely_name().is_none()).count();
             let names: usize = matched.iter().map(|(matched, ..)| matched.fields.names()).sum();
-            ((matched.len(), names), prefix)
+            ((likely, matched.len(), names), prefix)
         });
         let (most, prefix) = counted.max_by_key(|(count, _)| *count)?;
-        (most.0 > 0).then_some(prefix)
+        (most.1 > 0).then_some(prefix)
     }
+
+    /// Why a guess is wrong, if a line shows it: a name that looks as if it had another field of the prefix in it, or a message
+    /// behind another prefix. A prefix that the user gave is believed. The answer is a sentence without its end.
+    pub fn refuted_by(&self, line: &str, matched: Option<&Matched<'_>>) -> Option<String> {
+        if !self.is_guessed {
+            return None;
+        }
+        match matched.map(Matched::unlikely_name) {
+            Some(None) => None,
+            Some(Some(name)) => Some(format!("has the name \"{name}\" in it if log_line_prefix is '{}'", self.text)),
+            None => has_part(line).then(|| format!("does not begin with '{}', as lines before it do", self.text)),
+        }
+    }
+}
+
+/// Characters that a guess does not take for a part of a name.
+const UNLIKELY: [char; 14] = [' ', '[', ']', '(', ')', '{', '}', '<', '>', '|', '=', ',', ';', ':'];
+
+/// Those of them that a guess does not take for a part of an application's name, which may have spaces.
+const BRACKETS: [char; 9] = ['[', ']', '{', '}', '<', '>', '|', '=', ';'];
+
+/// Whether a word looks like an address, a number or a session's identifier.
+fn is_other_field(word: &str) -> bool {
+    let has_only = |more: &str| word.chars().all(|c| c.is_ascii_hexdigit() || more.contains(c));
+    let is_address = has_only(".:()") && word.matches(['.', ':']).count() >= 2;
+    let is_number = !word.is_empty() && word.bytes().all(|c| c.is_ascii_digit());
+    let is_session = has_only(".") && word.matches('.').count() == 1 && word.len() > 9;
+    is_address || is_number || is_session
 }
 
 /// How many lines decide which prefix a log has.
@@ -152,9 +228,22 @@ const GUESSED_FROM: usize = 200;
 pub struct Matched<'a> {
     fields: Fields<'a>,
     pub pid: u32,
+    has_no_user: bool,
 }
 
 impl Matched<'_> {
+    /// A name that few databases, roles and programs have, and many prefixes that are read by another one.
+    fn unlikely_name(&self) -> Option<&str> {
+        let Fields { user, database, application, is_application_last, .. } = self.fields;
+        let is_known = |name: &&str| *name != "[unknown]";
+        let name = [user, database].into_iter().filter(is_known).find(|name| name.contains(UNLIKELY));
+        name.or_else(|| {
+            Some(application).filter(is_known).filter(|name| {
+                is_application_last && (name.contains(BRACKETS) || name.split(' ').skip(1).any(is_other_field))
+            })
+        })
+    }
+
     /// Begins a record with it.
     pub fn fill(&self, record: &mut Record) {
         let fields = &self.fields;
@@ -163,6 +252,7 @@ impl Matched<'_> {
         record.pid = self.pid;
         record.session_start = fields.session_start;
         record.sqlstate = fields.sqlstate.filter(|state| state != b"00000");
+        record.has_no_user = self.has_no_user;
         for (text, value) in [
             (&mut record.session_id, fields.session_id),
             (&mut record.user, fields.user),
@@ -204,32 +294,45 @@ fn field_of(letter: char) -> Option<Field> {
 }
 
 /// Matches the rest of a prefix with the rest of a line, behind which a part begins. Texts of fields are as short as
-/// possible; where the rest does not match then, a longer one is tried.
+/// possible; where the rest does not match then, a longer one is tried. `failed` holds how many items did not match where:
+/// each is tried once at each place.
 fn match_items<'a>(
     items: &[Item],
     line: &'a str,
     at: usize,
     fields: Fields<'a>,
+    failed: &mut HashSet<(usize, usize)>,
 ) -> Option<(Fields<'a>, Part, &'a str)> {
-    let Some((item, items)) = items.split_first() else {
+    let Some((item, rest)) = items.split_first() else {
         return take_part(&line[at..]).map(|(part, text)| (fields, part, text));
     };
-    match item {
-        Item::Literal(literal) => {
-            line[at..].starts_with(literal.as_str()).then(|| match_items(items, line, at + literal.len(), fields))?
-        }
-        Item::SessionsOnly => match_items(items, line, at, fields)
+    if failed.contains(&(items.len(), at)) {
+        return None;
+    }
+    let found = match item {
+        Item::Literal(literal) => line[at..]
+            .starts_with(literal.as_str())
+            .then(|| match_items(rest, line, at + literal.len(), fields, failed))
+            .flatten(),
+        Item::SessionsOnly => match_items(rest, line, at, fields, failed)
             .or_else(|| take_part(&line[at..]).map(|(part, text)| (fields, part, text))),
         Item::Field { field, is_padded } => {
             let padding = if *is_padded { line[at..].len() - line[at..].trim_start_matches(' ').len() } else { 0 };
             let from = at + padding;
-            let mut ends = ends_of(*field, &line[from..], *is_padded, items.first());
+            let mut ends = ends_of(*field, &line[from..], *is_padded, rest.first());
             ends.find_map(|end| {
-                let fields = fields.with(*field, line[from..from + end].trim_end_matches(' '))?;
-                match_items(items, line, from + end, fields)
+                let mut fields = fields.with(*field, line[from..from + end].trim_end_matches(' '))?;
+                if *field == Field::Application {
+                    fields.is_application_last = matches!(rest.first(), Some(Item::Literal(next)) if next == " ");
+                }
+                match_items(rest, line, from + end, fields, failed)
             })
         }
+    };
+    if found.is_none() {
+        failed.insert((items.len(), at));
     }
+    found
 }
 
 /// Where a field at the front of a text may end.
@@ -255,13 +358,28 @@ fn ends_of<'a>(
         Field::SessionId => Box::new(with_spaces(count(|c| c.is_ascii_hexdigit() || *c == b'.'))),
         Field::Identifier => Box::new(with_spaces(count(|c| c.is_ascii_digit() || matches!(c, b'-' | b'/')))),
         Field::Application | Field::User | Field::Database | Field::BackendType | Field::Other => {
+            let known = BACKEND_TYPES.iter().find(|kind| field == Field::BackendType && text.starts_with(*kind));
+            let known = known.into_iter().flat_map(move |kind| with_spaces(kind.len()));
             let window = &text[..floor_boundary(text, LONGEST_FIELD)];
             match next {
-                Some(Item::Literal(literal)) => Box::new(window.match_indices(literal.as_str()).map(|(end, _)| end)),
-                _ => Box::new(window.char_indices().map(|(end, _)| end)),
+                Some(Item::Literal(literal)) if field == Field::User && literal == "@" => {
+                    Box::new(ends_at_last(window))
+                }
+                Some(Item::Literal(literal)) => {
+                    Box::new(known.chain(window.match_indices(literal.as_str()).map(|(end, _)| end)))
+                }
+                _ => Box::new(known.chain(window.char_indices().map(|(end, _)| end))),
             }
         }
     }
+}
+
+/// Where a user's name ends before an at sign: names of people have one more often than those of databases. So the last one of
+/// a text without spaces comes first, then the others from the front.
+fn ends_at_last(window: &str) -> impl Iterator<Item = usize> + '_ {
+    let word = window.find(' ').unwrap_or(window.len());
+    let last = window[..word].rfind('@');
+    last.into_iter().chain(window.match_indices('@').map(|(end, _)| end).filter(move |end| Some(*end) != last))
 }
 
 /// The last boundary of characters that is not behind `most`.

@@ -20,6 +20,8 @@ pub struct Record {
     pub application: String,
     /// Of 13 and newer; empty if it is not known.
     pub backend_type: String,
+    /// Whether the log has users, and this message is of none: no client's session has sent it.
+    pub has_no_user: bool,
     pub severity: Severity,
     /// If the server says its messages in another language.
     pub language: Option<Language>,
@@ -49,6 +51,7 @@ impl Record {
             text.shrink_to(KEPT);
         }
         (self.session_start, self.language, self.sqlstate) = (None, None, None);
+        self.has_no_user = false;
     }
 
     /// Replaces a text.

@@ -55,7 +55,7 @@ impl Lines {
         if head.starts_with(&[0x1f, 0x8b]) {
             return Err(format!("the log \"{name}\" is compressed. Unpack it: zcat {name} | pgtrial capture - ..."));
         }
-        let has_returns = head.split(|c| *c == b'\n').next().is_some_and(|line| line.ends_with(b"\r"));
+        let has_returns = ends_as_on_windows(&head);
         let whole: Box<dyn Read> = Box::new(Cursor::new(head.clone()).chain(input));
         let input = BufReader::with_capacity(HEAD as usize, whole);
         Ok((
@@ -93,9 +93,24 @@ impl Lines {
     }
 }
 
+/// Whether all lines of a text, of which the last one may be cut, end with a carriage return.
+fn ends_as_on_windows(head: &[u8]) -> bool {
+    let mut lines: Vec<&[u8]> = head.split(|c| *c == b'\n').collect();
+    lines.pop();
+    !lines.is_empty() && lines.iter().all(|line| line.ends_with(b"\r"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_return_at_the_end_of_some_lines_belongs_to_the_text() {
+        let mut lines = Lines::of(b"INSERT (\r\n\t1);\n'a\r\n\tb'\n");
+        for expected in [&b"INSERT (\r"[..], b"\t1);", b"'a\r", b"\tb'"] {
+            assert_eq!(lines.next().unwrap().unwrap().bytes, expected);
+        }
+    }
 
     #[test]
     fn lines_come_without_their_ends() {

@@ -3,7 +3,8 @@
 use super::prefix::{Prefix, sqlstate};
 use super::record::{Found, Record, Sink, Unreadable};
 use super::source::{Line, Lines};
-use super::words::Part;
+use super::words::{Part, Severity};
+use crate::message;
 
 /// Reads a log to its end.
 pub fn read(lines: &mut Lines, prefix: &Prefix, sink: &mut Sink<'_>) -> Result<(), String> {
@@ -19,6 +20,8 @@ pub struct Assembler<'a> {
     prefix: &'a Prefix,
     record: Record,
     state: State,
+    /// Whether the last message of the severity LOG had a SQLSTATE before its text, as all have or none; unknown before it.
+    is_verbose: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +45,7 @@ enum Text {
 
 impl<'a> Assembler<'a> {
     pub fn new(prefix: &'a Prefix) -> Self {
-        Self { prefix, record: Record::default(), state: State::Idle }
+        Self { prefix, record: Record::default(), state: State::Idle, is_verbose: None }
     }
 
     /// Takes the next line. A record is found when the line behind it shows that it is complete.
@@ -53,12 +56,20 @@ impl<'a> Assembler<'a> {
         if !line.is_whole {
             return self.spoil(line, Unreadable::CutShort, sink);
         }
-        if let Some(continued) = text.strip_prefix('\t') {
+        let prefix = self.prefix;
+        if let Some(continued) = prefix.continued(text) {
             self.append(continued);
             return Ok(());
         }
-        let prefix = self.prefix;
-        match prefix.read(text) {
+        let read = prefix.read(text);
+        if let Some(why) = prefix.refuted_by(text, read.as_ref().map(|(matched, ..)| matched)) {
+            return Err(format!(
+                "line {} of the log {why}: {}. Give the server's with --prefix (SHOW log_line_prefix)",
+                line.number,
+                shown(text)
+            ));
+        }
+        match read {
             Some((matched, part @ (Part::Message(_) | Part::Foreign(_)), text)) => {
                 self.finish(sink)?;
                 matched.fill(&mut self.record);
@@ -72,6 +83,12 @@ impl<'a> Assembler<'a> {
             }
             // A part of a message that has begun before the log did.
             Some(_) => self.finish(sink),
+            // It may be the rest of a statement whose tabs are lost: without it the statement would be another one.
+            None if self.has_statement() => {
+                self.state = State::Spoiled(Unreadable::Format);
+                Ok(())
+            }
+            None if matches!(self.state, State::Spoiled(_)) => Ok(()),
             None => {
                 self.finish(sink)?;
                 sink(Found::Unreadable { line: line.number, why: Unreadable::Format })
@@ -96,12 +113,27 @@ impl<'a> Assembler<'a> {
             Part::Foreign(language) => self.record.language = Some(language),
             _ => {}
         }
-        // With log_error_verbosity = verbose the code stands before the text.
-        if let Some((code, rest)) = text.split_once(": ").and_then(|(code, rest)| Some((sqlstate(code)?, rest))) {
+        let coded = text.split_once(": ").and_then(|(code, rest)| Some((sqlstate(code)?, rest)));
+        if self.record.severity == Severity::Log {
+            self.is_verbose = Some(coded.is_some());
+        }
+        // With log_error_verbosity = verbose the code stands before the text. Where no message of the log has shown yet whether
+        // it is so, a word without a digit is no code.
+        let is_code = |code: &[u8; 5]| self.is_verbose.unwrap_or(code.iter().any(u8::is_ascii_digit));
+        if let Some((code, rest)) = coded.filter(|(code, _)| is_code(code)) {
             self.record.sqlstate = Some(code).filter(|code| code != b"00000");
             message = rest;
         }
         self.record.message.push_str(message);
+    }
+
+    /// Whether what was read of a message belongs to a statement.
+    fn has_statement(&self) -> bool {
+        match self.state {
+            State::In(Text::Message) => message::has_statement(&self.record.message),
+            State::In(Text::Statement | Text::Detail | Text::Context) => true,
+            State::In(Text::Skipped) | State::Idle | State::Spoiled(_) => false,
+        }
     }
 
     fn go_on(&mut self, part: Part, text: &str) {
@@ -156,9 +188,17 @@ impl<'a> Assembler<'a> {
     }
 }
 
+/// The longest part of a line in a message for the user, in characters.
+const SHOWN: usize = 100;
+
+/// A line, shortened.
+pub fn shown(line: &str) -> String {
+    let short: String = line.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if short.len() < line.len() { format!("{short}...") } else { short }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::words::Severity;
     use super::*;
 
     /// What is found: message, detail and statement of records, or the line that cannot be read.
@@ -230,6 +270,48 @@ mod tests {
         assert_eq!(found(&lines), ["3 a||", "4 Format", "6 b\n\u{1}||", "8 c||"]);
         let latin: Vec<u8> = lines.iter().map(|c| if *c == 1 { 0xe4 } else { *c }).collect();
         assert_eq!(found(&latin), ["3 a||", "4 Format", "6 Encoding", "8 c||"]);
+    }
+
+    #[test]
+    fn a_statement_before_a_line_that_is_not_known_is_left_out() {
+        let rest_without_tab =
+            log(&[">LOG:  statement: DELETE FROM t", "    WHERE a = 1", "and b", ">LOG:  statement: b"]);
+        assert_eq!(found(&rest_without_tab), ["1 Format", "4 statement: b||"]);
+        let detail =
+            log(&[">LOG:  execute <unnamed>: a", ">DETAIL:  parameters: $1 = 'a", "b'", ">LOG:  duration: 1 ms"]);
+        assert_eq!(found(&detail), ["1 Format", "4 duration: 1 ms||"]);
+    }
+
+    #[test]
+    fn a_name_before_each_line_stands_before_the_tab_too() {
+        let prefix = Prefix::parse("db-1  | %m [%p] ").unwrap();
+        let lines = log(&[">LOG:  statement: DELETE FROM t", "\tWHERE a = 1"]);
+        let named: String = String::from_utf8(lines).unwrap().lines().map(|line| format!("db-1  | {line}\n")).collect();
+        let mut all = Vec::new();
+        read(&mut Lines::of(named.as_bytes()), &prefix, &mut |found| {
+            all.push(found.told());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(all, ["1 statement: DELETE FROM t\nWHERE a = 1|"]);
+    }
+
+    #[test]
+    fn a_word_of_capital_letters_is_no_code() {
+        let log = log(&[">LOG:  statement: a", ">ERROR:  ERROR: order is empty", ">ERROR:  AB123: x", ">LOG:  b"]);
+        assert_eq!(found(&log)[1..3], ["2 ERROR: order is empty||".to_owned(), "3 AB123: x||".to_owned()]);
+    }
+
+    #[test]
+    fn a_guess_that_a_line_refutes_ends_the_reading() {
+        let prefix = Prefix::guess("2026-11-23 08:00:00.123 UTC [7] LOG:  a\n").unwrap();
+        let lines = log(&[">LOG:  a", ">[user=app] LOG:  statement: b"]);
+        let error = read(&mut Lines::of(&lines), &prefix, &mut |_| Ok(())).unwrap_err();
+        assert_eq!(
+            error,
+            "line 2 of the log does not begin with '%m [%p] ', as lines before it do: 2026-11-23 08:00:00.123 UTC [7] \
+             [user=app] LOG:  statement: b. Give the server's with --prefix (SHOW log_line_prefix)"
+        );
     }
 
     #[test]

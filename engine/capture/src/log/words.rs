@@ -41,6 +41,22 @@ pub fn take_part(line: &str) -> Option<(Part, &str)> {
 /// In bytes. The longest one is Chinese.
 const LONGEST_WORD: usize = 60;
 
+/// Whether a part begins somewhere in a line, behind whatever prefix.
+pub fn has_part(line: &str) -> bool {
+    memchr::memmem::find_iter(line.as_bytes(), b":  ").any(|colon| {
+        let before = line[..colon].trim_end();
+        let mut from = before.len().saturating_sub(LONGEST_WORD);
+        while !before.is_char_boundary(from) {
+            from += 1;
+        }
+        // A word begins the text, or stands behind what is no letter.
+        let starts = before[from..].char_indices().filter(|(at, c)| {
+            c.is_alphabetic() && { !before[..from + at].chars().next_back().is_some_and(char::is_alphanumeric) }
+        });
+        starts.map(|(at, _)| &before[from + at..]).any(|word| part(word).is_some())
+    })
+}
+
 /// The part that begins with this word.
 pub fn part(word: &str) -> Option<Part> {
     Some(match word {

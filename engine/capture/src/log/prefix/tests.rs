@@ -24,7 +24,7 @@ fn names_may_have_what_separates_them() {
     let (found, part, text) = record("%m [%p] %q%u@%d/%a ", line).unwrap();
     assert_eq!(
         (found.user.as_str(), found.database.as_str(), found.application.as_str()),
-        ("al", "ice@sh op", "my app/2")
+        ("al@ice", "sh op", "my app/2")
     );
     assert_eq!((part, text.as_str()), (Part::Statement, "select 'LOG:  x'"));
 }
@@ -91,6 +91,61 @@ fn a_prefix_is_guessed_from_lines() {
         assert_eq!(Prefix::guess(lines).unwrap().text(), prefix);
     }
     assert_eq!(Prefix::guess("Nov 23 08:00:00 host postgres[1]: [1-1] LOG:  a\n"), None);
+}
+
+#[test]
+fn a_user_may_have_an_at_sign() {
+    let line = "2026-11-23 08:00:00.123 UTC [77] jane@example.com@shop LOG:  statement: SELECT 'a@b LOG:  x'";
+    let (found, ..) = record("%m [%p] %q%u@%d ", line).unwrap();
+    assert_eq!((found.user.as_str(), found.database.as_str()), ("jane@example.com", "shop"));
+}
+
+/// Prefixes that a common one also matches, with a field of theirs in a name.
+#[test]
+fn a_guess_that_finds_a_further_field_in_a_name_is_refuted() {
+    for (prefix, line) in [
+        ("%t [%p-%l] %q%u@%d [%a] ", "2026-11-23 08:00:00 UTC [7-3] app@shop [web] LOG:  x"),
+        ("%m [%p] %q%u@%d %h ", "2026-11-23 08:00:00.1 UTC [7] app@shop 10.1.2.3 LOG:  x"),
+        ("%m [%p] %q%r %u@%d ", "2026-11-23 08:00:00.1 UTC [7] 10.1.2.3(5432) app@shop LOG:  x"),
+        ("%m [%p] %l %q%u@%d ", "2026-11-23 08:00:00.1 UTC [7] 3 app@shop LOG:  x"),
+        ("%m [%p] %b %q%u@%d ", "2026-11-23 08:00:00.1 UTC [7] client backend app@shop LOG:  x"),
+        ("%m [%p] %u@%d [%c] ", "2026-11-23 08:00:00.1 UTC [7] app@shop [65f1a2b3.7] LOG:  x"),
+        ("%m [%p] [%x] %q%u@%d ", "2026-11-23 08:00:00.1 UTC [7] [12] app@shop LOG:  x"),
+        ("%m [%p] %q%u@%d/%a %h ", "2026-11-23 08:00:00.1 UTC [7] app@shop/web 10.1.2.3 LOG:  x"),
+    ] {
+        let guess = Prefix::guess(line).unwrap();
+        let (matched, ..) = guess.read(line).unwrap();
+        assert!(guess.refuted_by(line, Some(&matched)).unwrap().starts_with("has the name \""), "{prefix}");
+        let given = Prefix::parse(prefix).unwrap();
+        let (matched, ..) = given.read(line).unwrap();
+        assert_eq!(given.refuted_by(line, Some(&matched)), None);
+        assert_eq!((matched.fields.user, matched.fields.database), ("app", "shop"));
+    }
+}
+
+#[test]
+fn a_guess_is_refuted_by_a_message_behind_another_prefix_and_by_no_other_text() {
+    let guess = Prefix::guess("2026-11-23 08:00:00.123 UTC [1] LOG:  starting\n").unwrap();
+    let other = "2026-11-23 08:00:00.123 UTC [1] app=web LOG:  x";
+    assert_eq!(guess.refuted_by(other, None).unwrap(), "does not begin with '%m [%p] ', as lines before it do");
+    for line in ["", "hello", "    WHERE a:  b", "gzip: failed"] {
+        assert_eq!(guess.refuted_by(line, None), None, "{line}");
+    }
+    assert_eq!(Prefix::parse("%m [%p] ").unwrap().refuted_by(other, None), None);
+}
+
+#[test]
+fn matching_takes_no_longer_than_the_line_times_the_prefix() {
+    let prefix = Prefix::parse("%m [%p] %u %d %a %h %x %r %i %e ").unwrap();
+    let words: String = (0..200).map(|number| format!("w{number} ")).collect();
+    let unknown = format!("2026-11-23 08:00:00.123 UTC [1] {words}DZIENNIK:  x");
+    let known = format!("2026-11-23 08:00:00.123 UTC [1] {words}LOG:  x");
+    for line in [&unknown, &known] {
+        assert!(prefix.read(line).is_none());
+    }
+    let mut failed = HashSet::new();
+    assert!(match_items(&prefix.items, &known, 0, Fields::default(), &mut failed).is_none());
+    assert!(failed.len() <= prefix.items.len() * known.len());
 }
 
 #[test]
