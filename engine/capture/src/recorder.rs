@@ -281,7 +281,9 @@ impl Recorder {
     /// Takes the errors that their leader did not repeat: of a process that says something else, or some time ago.
     fn take_unrepeated(&mut self, now: Micros, pid: Option<u32>) -> Result<(), String> {
         let is_over = |error: &Record| pid.is_none_or(|pid| pid == error.pid) || error.time.utc + REPEATED < now;
-        let over: Vec<_> = self.repeated.extract_if(.., |(error, _)| is_over(error)).collect();
+        let (over, kept) = std::mem::take(&mut self.repeated).into_iter().partition(|(error, _)| is_over(error));
+        self.repeated = kept;
+        let over: Vec<(Record, String)> = over;
         over.iter().try_for_each(|(error, source)| self.own_error(error, source))
     }
 
