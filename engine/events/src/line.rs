@@ -125,7 +125,8 @@ impl Line {
     /// Writes the line and hands it on, so that a reader can follow the run. The error is a sentence.
     pub fn write(&self, out: &mut OutputFile) -> Result<(), String> {
         out.write(|out| {
-            serde_json::to_writer(&mut *out, self)?;
+            let line = serde_json::to_string(self)?;
+            out.write_all(ground::text::utf8(&line).as_bytes())?;
             out.write_all(b"\n")
         })
     }

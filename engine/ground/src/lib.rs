@@ -10,6 +10,7 @@
 //! - `readiness`: waits until a socket is readable or writable, or until a time
 //! - `sql`: the ends of comments and quoted texts in SQL
 //! - `shard`: the share that each of several engines has of one run
+//! - `text`: texts of the system, which need not be UTF-8
 //! - `words`: numbers with what they count
 
 pub mod c_numbers;
@@ -22,4 +23,5 @@ pub mod random;
 pub mod readiness;
 pub mod shard;
 pub mod sql;
+pub mod text;
 pub mod words;

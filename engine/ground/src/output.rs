@@ -7,15 +7,17 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use crate::text;
+
 /// Writes results, reports and help to standard output, and flushes it.
-pub fn print_stdout(text: impl fmt::Display) {
+pub fn print_stdout(shown: impl fmt::Display) {
     let mut out = io::stdout();
-    let _ = write!(out, "{text}").and_then(|()| out.flush());
+    let _ = out.write_all(&text::bytes(&shown.to_string())).and_then(|()| out.flush());
 }
 
 /// Writes messages and progress to standard error.
-pub fn print_stderr(text: impl fmt::Display) {
-    let _ = io::stderr().write_all(text.to_string().as_bytes());
+pub fn print_stderr(shown: impl fmt::Display) {
+    let _ = io::stderr().write_all(&text::bytes(&shown.to_string()));
 }
 
 /// A file that is written while a run goes on, or standard output. Errors are sentences.
@@ -33,7 +35,7 @@ impl OutputFile {
 
     /// A new file, which replaces an old one. Its name is its path in quotes after its kind.
     pub fn create(kind: &str, path: &Path) -> Result<Self, String> {
-        let name = format!("{kind}\"{}\"", path.display());
+        let name = format!("{kind}\"{}\"", text::of_path(path));
         let file = File::create(path).map_err(could_not(format_args!("open {name}")))?;
         Ok(Self { out: BufWriter::new(Box::new(file)), name })
     }

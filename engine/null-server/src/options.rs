@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ground::getopt;
 use ground::options::{Argument, OptionRow, Stop, set};
@@ -24,7 +24,7 @@ pub struct Options {
 impl Options {
     /// The path of the Unix socket, if the server listens on one.
     pub fn socket(&self) -> Option<PathBuf> {
-        self.socket_dir.as_ref().map(|directory| Path::new(directory).join(format!(".s.PGSQL.{}", self.port)))
+        self.socket_dir.as_ref().map(|directory| ground::text::path(directory).join(format!(".s.PGSQL.{}", self.port)))
     }
 }
 

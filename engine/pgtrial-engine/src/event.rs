@@ -59,7 +59,7 @@ pub struct RunDescription<'a> {
 impl Events {
     /// The option's value: a file, or `-` for standard output.
     pub fn named(name: &str) -> Self {
-        if name == "-" { Self::Stdout } else { Self::File(name.into()) }
+        if name == "-" { Self::Stdout } else { Self::File(ground::text::path(name)) }
     }
 
     fn open(&self, clock: Clock, hello: &RunDescription<'_>) -> Result<EventWriter, String> {

@@ -6,6 +6,7 @@ mod frontend;
 /// For the fuzz target of command lines.
 pub use frontend::sysbench::options::settle::accepts as sysbench_accepts;
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -46,7 +47,7 @@ const FRONT_ENDS: [(&str, bool, FrontEnd); 8] = [
 
 /// Runs the program with the process's arguments: its name or the first word picks a front end.
 pub fn main() -> ExitCode {
-    let mut args = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
+    let mut args = std::env::args_os().map(|arg| ground::text::of(arg.as_bytes()));
     let program = args.next().unwrap_or_default();
     let link = Path::new(&program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if let Some((_, _, main)) = FRONT_ENDS.iter().find(|(name, is_link, _)| *is_link && *name == link) {

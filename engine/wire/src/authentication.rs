@@ -3,6 +3,10 @@
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{self, ScramSha256};
 
+use std::borrow::Cow;
+
+use ground::text;
+
 use crate::error::ConnectionError;
 use crate::frame;
 use crate::params::{AuthMethod, ChannelBinding, Params, Password};
@@ -54,13 +58,13 @@ impl Authentication {
         match number {
             code::OK => self.is_done = true,
             code::CLEAR_TEXT => {
-                write_password(self.reveal(password)?, out);
+                write_password(&self.reveal(password)?, out);
                 self.proved = true;
             }
             code::MD5 => {
                 let salt = data.try_into().map_err(|_| refused("received invalid authentication request"))?;
-                let hash = md5_hash(params.user.as_bytes(), self.reveal(password)?.as_bytes(), salt);
-                write_password(&hash, out);
+                let hash = md5_hash(&text::bytes(&params.user), &self.reveal(password)?, salt);
+                write_password(hash.as_bytes(), out);
                 self.proved = true;
             }
             code::SASL => self.start_scram(data, params.channel_binding, password, out)?,
@@ -144,7 +148,7 @@ impl Authentication {
         if !offers(mechanism) {
             return Err(refused("none of the server's SASL authentication mechanisms are supported"));
         }
-        let scram = ScramSha256::new(self.reveal(password)?.as_bytes(), channel);
+        let scram = ScramSha256::new(&self.reveal(password)?, channel);
         let message = scram.message();
         frame::write(out, b'p', |out| {
             frame::write_text(out, mechanism.as_bytes());
@@ -155,14 +159,14 @@ impl Authentication {
         Ok(())
     }
 
-    fn reveal<'p>(&mut self, password: Option<&'p Password>) -> Result<&'p str, ConnectionError> {
+    fn reveal<'p>(&mut self, password: Option<&'p Password>) -> Result<Cow<'p, [u8]>, ConnectionError> {
         self.has_used_password = true;
-        password.map(Password::reveal).ok_or(ConnectionError::NoPassword)
+        password.map(Password::bytes).ok_or(ConnectionError::NoPassword)
     }
 }
 
-fn write_password(text: &str, out: &mut Vec<u8>) {
-    frame::write(out, b'p', |out| frame::write_text(out, text.as_bytes()));
+fn write_password(password: &[u8], out: &mut Vec<u8>) {
+    frame::write(out, b'p', |out| frame::write_text(out, password));
 }
 
 fn refused(message: &str) -> ConnectionError {

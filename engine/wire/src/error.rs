@@ -36,9 +36,11 @@ impl ServerError {
     /// From the body of an ErrorResponse or NoticeResponse: fields of a type byte and a zero-terminated text.
     pub fn parse(body: &[u8]) -> Self {
         let mut error = Self::default();
+        let mut has_fields = false;
         for field in body.split(|byte| *byte == 0) {
             let Some((kind, text)) = field.split_first() else { continue };
-            let text = String::from_utf8_lossy(text).into_owned();
+            has_fields = true;
+            let text = ground::text::of(text);
             match kind {
                 b'S' => error.severity = text,
                 b'C' => error.sqlstate = text,
@@ -51,6 +53,9 @@ impl ServerError {
                 b'q' => error.internal_statement = Some(text),
                 _ => {}
             }
+        }
+        if !has_fields {
+            error.message = "no error message available".to_owned();
         }
         error
     }
@@ -72,7 +77,10 @@ impl ServerError {
 /// As libpq at its default verbosity, without the last line's end.
 impl std::fmt::Display for ServerError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:  {}", self.severity, self.message)?;
+        if !self.severity.is_empty() {
+            write!(f, "{}:  ", self.severity)?;
+        }
+        f.write_str(&self.message)?;
         let (position, statement) = match self.position {
             Some(_) => (self.position, &self.statement),
             None => (self.internal_position, &self.internal_statement),
@@ -224,8 +232,22 @@ mod tests {
 
     #[test]
     fn rubbish_is_no_panic() {
-        assert_eq!(ServerError::parse(b""), ServerError::default());
         assert_eq!(ServerError::parse(&[0, 0, 0xff, 0xfe]).message, "");
+    }
+
+    #[test]
+    fn fields_that_are_missing_are_left_out_as_in_libpq() {
+        for (body, shown) in [
+            (&b""[..], "no error message available"),
+            (b"\0", "no error message available"),
+            (b"Mbad\0\0", "bad"),
+            (b"C42601\0\0", ""),
+            (b"SERROR\0\0", "ERROR:  "),
+            (b"Mbad\0Dmore\0\0", "bad\nDETAIL:  more"),
+            (b"zwhat\0\0", ""),
+        ] {
+            assert_eq!(ServerError::parse(body).to_string(), shown, "{}", body.escape_ascii());
+        }
     }
 
     proptest! {

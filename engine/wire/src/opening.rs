@@ -59,7 +59,7 @@ impl Opening {
         let Self { mut search, mut at, startup, .. } = self;
         let mut line = search.target.describe_failure(&search.route[at], error);
         if let Some(file) = startup.rejected_password_file(error) {
-            line.push_str(&format!("\npassword retrieved from file \"{}\"", file.display()));
+            line.push_str(&format!("\npassword retrieved from file \"{}\"", ground::text::of_path(file)));
         }
         search.failures.push(line);
         if startup.went_on_without_tls {

@@ -16,6 +16,7 @@ use crate::results::{Rows, values};
 use crate::startup::ServerInfo;
 use crate::stream::Sent;
 use crate::target::Target;
+use ground::text;
 
 const TOKEN: Token = Token(0);
 
@@ -122,7 +123,7 @@ impl Session {
         if self.is_interrupted() {
             return Err(ConnectionError::Interrupted);
         }
-        let sent = self.connection.send_query(sql, Rows::Skipped).and_then(|sent| self.send_rest(sent));
+        let sent = self.connection.send_query(text::bytes(sql), Rows::Skipped).and_then(|sent| self.send_rest(sent));
         sent.map_err(|error| self.last_error(rows, error))
     }
 
@@ -278,7 +279,7 @@ impl Visitor for RowCollector {
     fn message(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
         match kind {
             b'D' => {
-                let row = values(body, |value| String::from_utf8_lossy(value).into_owned());
+                let row = values(body, text::of);
                 let short = || "a row of the server's answer is shorter than it says".to_owned();
                 self.rows.push(row.ok_or_else(|| ConnectionError::Protocol(short()))?);
             }

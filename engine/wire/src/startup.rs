@@ -14,6 +14,7 @@ use crate::session_kind::SessionKind;
 use crate::stream::Stream;
 use crate::target::{Attempt, Target};
 use crate::tls::{self, TlsFailure};
+use ground::text;
 
 /// Protocol version 3.0 and the code of a request for TLS, in place of a type in a session's first message.
 const PROTOCOL_3_0: u32 = 3 << 16;
@@ -187,7 +188,7 @@ impl Startup {
             out.extend_from_slice(&PROTOCOL_3_0.to_be_bytes());
             for (name, value) in settings {
                 frame::write_text(out, name.as_bytes());
-                frame::write_text(out, value.as_bytes());
+                frame::write_text(out, &text::bytes(value));
             }
             out.push(0);
         });

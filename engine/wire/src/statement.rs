@@ -233,7 +233,7 @@ impl Statement {
             match &values[hole.slot] {
                 Value::Unset => {
                     out.push(b':');
-                    out.extend_from_slice(hole.name.as_bytes());
+                    out.extend_from_slice(&ground::text::bytes(&hole.name));
                 }
                 value => value.write_text(out),
             }

@@ -1,7 +1,7 @@
 //! The server to connect to: its parameters with names resolved, and the route of attempts that each connection makes.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, BufRead};
 use std::net::ToSocketAddrs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -125,7 +125,7 @@ impl Target {
         let (place, question) = match &attempt.place {
             Err(reason) => return reason.clone(),
             Ok(SocketAddress::Unix(path)) => (
-                format!("on socket \"{}\"", path.display()),
+                format!("on socket \"{}\"", ground::text::of_path(path)),
                 "\n\tIs the server running locally and accepting connections on that socket?",
             ),
             Ok(SocketAddress::Tcp(address)) => {
@@ -157,12 +157,12 @@ fn prompt(text: &str) -> io::Result<String> {
         return rpassword::prompt_password(text);
     }
     eprint!("{text}");
-    let mut line = String::new();
-    let read = io::stdin().read_line(&mut line);
+    let mut line = Vec::new();
+    let read = io::stdin().lock().read_until(b'\n', &mut line);
     // The line that was typed in is not shown, nor is its end.
     eprintln!();
     read?;
-    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+    Ok(ground::text::of(&line).trim_end_matches(['\r', '\n']).to_owned())
 }
 
 fn addresses(endpoint: &Endpoint) -> Result<Vec<SocketAddress>, String> {

@@ -43,7 +43,9 @@ impl Lines {
     pub fn open(name: &str) -> Result<(Self, Vec<u8>), String> {
         let input: Box<dyn Read> = match name {
             "-" => Box::new(io::stdin()),
-            _ => Box::new(File::open(name).map_err(could_not(format_args!("open the log \"{name}\"")))?),
+            _ => Box::new(
+                File::open(ground::text::path(name)).map_err(could_not(format_args!("open the log \"{name}\"")))?,
+            ),
         };
         Self::new(name, input)
     }

@@ -27,7 +27,7 @@ pub struct Row<'a> {
 impl Table {
     /// Reads a file that has these columns, and maybe others. An error is a sentence.
     pub fn read(name: &str, wanted: &[&str]) -> Result<Self, String> {
-        let content = fs::read(name).map_err(could_not(format_args!("read \"{name}\"")))?;
+        let content = fs::read(ground::text::path(name)).map_err(could_not(format_args!("read \"{name}\"")))?;
         let bytes = content.len() as u64;
         let mut table = Self { name: name.to_owned(), bytes, header: Vec::new(), rows: Vec::new() };
         let (mut begin, mut line, mut first_line, mut quotes) = (0, 0, 1, 0);

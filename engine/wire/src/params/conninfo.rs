@@ -1,11 +1,10 @@
 //! Connection strings: `keyword=value ...`, and URIs such as
 //! `postgresql://[user[:password]@][host[:port][,...]][/dbname][?keyword=value&...]`.
 
-use std::borrow::Cow;
-
-use percent_encoding::percent_decode_str;
+use percent_encoding::percent_decode;
 
 use super::options::{Options, is_space};
+use ground::text;
 
 /// Reads what may stand in place of a database's name into the options, over any earlier values: a connection URI, a
 /// connection string or, if it is neither, the name.
@@ -199,10 +198,10 @@ fn without_password(uri: &str) -> String {
 }
 
 /// Replaces `%xy` by the byte it stands for and drops blanks at both ends; strict, unlike the URL standard.
-fn decode(text: &str, quotable: &str) -> Result<String, String> {
+fn decode(encoded: &str, quotable: &str) -> Result<String, String> {
     let malformed = || format!("invalid percent-encoded token: \"{quotable}\"");
-    let text = text.trim_matches(' ');
-    let (word, more) = text.split_at(text.find(' ').unwrap_or(text.len()));
+    let encoded = encoded.trim_matches(' ');
+    let (word, more) = encoded.split_at(encoded.find(' ').unwrap_or(encoded.len()));
     for token in word.split('%').skip(1) {
         match token.get(..2) {
             Some("00") => return Err(format!("forbidden value %00 in percent-encoded value: \"{quotable}\"")),
@@ -213,7 +212,7 @@ fn decode(text: &str, quotable: &str) -> Result<String, String> {
     if !more.is_empty() {
         return Err(format!("unexpected spaces found in \"{quotable}\", use percent-encoded spaces (%20) instead"));
     }
-    percent_decode_str(word).decode_utf8().map(Cow::into_owned).map_err(|_| malformed())
+    Ok(text::of(&percent_decode(&text::bytes(word)).collect::<Vec<_>>()))
 }
 
 #[cfg(test)]

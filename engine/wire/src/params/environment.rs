@@ -1,10 +1,11 @@
 //! The machine as seen by the resolution of connection parameters.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// What connection parameters depend on besides the command line; tests bring their own.
 pub trait Environment {
-    /// The value of an environment variable, if it is set (perhaps to nothing) and is text.
+    /// The value of an environment variable, if it is set (perhaps to nothing).
     fn var(&self, name: &str) -> Option<String>;
 
     /// The operating system's name for the user that this process runs as.
@@ -32,7 +33,7 @@ pub struct ProcessEnvironment;
 
 impl Environment for ProcessEnvironment {
     fn var(&self, name: &str) -> Option<String> {
-        std::env::var(name).ok()
+        std::env::var_os(name).map(|value| ground::text::of(value.as_bytes()))
     }
 
     fn user_name(&self) -> Option<String> {

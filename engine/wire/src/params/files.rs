@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::environment::Environment;
 use super::options::{Options, is_known, is_space, non_empty};
 use super::types::Password;
+use ground::text;
 
 /// libpq reads lines into a buffer of this many bytes.
 const LINE_BUFFER: usize = 1024;
@@ -20,11 +21,11 @@ pub fn fill_from_service(options: &mut Options, env: &dyn Environment) -> Result
         return Ok(());
     };
     let personal = match env.var("PGSERVICEFILE") {
-        Some(file) => Some(PathBuf::from(file)),
+        Some(file) => Some(text::path(&file)),
         None => env.home().map(|home| home.join(".pg_service.conf")).filter(|file| file.exists()),
     };
     let system = match env.var("PGSYSCONFDIR") {
-        Some(directory) => vec![PathBuf::from(directory)],
+        Some(directory) => vec![text::path(&directory)],
         None => env.system_directories(),
     };
     let system = system.into_iter().map(|directory| directory.join("pg_service.conf")).filter(|file| file.exists());
@@ -38,9 +39,9 @@ pub fn fill_from_service(options: &mut Options, env: &dyn Environment) -> Result
 
 /// Adds the parameters of the service from one file; returns whether the file has the service.
 fn fill_from_file(file: &Path, service: &str, options: &mut Options) -> Result<bool, String> {
-    let name = file.display().to_string();
+    let name = text::of_path(file);
     let content = std::fs::read(file).map_err(|_| format!("service file \"{name}\" not found"))?;
-    fill_from_text(&String::from_utf8_lossy(&content), &name, service, options)
+    fill_from_text(&text::of(&content), &name, service, options)
 }
 
 fn fill_from_text(text: &str, file: &str, service: &str, options: &mut Options) -> Result<bool, String> {
@@ -90,7 +91,7 @@ impl Passwords {
         warnings: &mut Vec<String>,
     ) -> Self {
         let given = non_empty(options.get("password")).map(str::to_owned);
-        let named = non_empty(options.get("passfile")).map(PathBuf::from);
+        let named = non_empty(options.get("passfile")).map(text::path);
         let path = named.or_else(|| Some(env.home()?.join(".pgpass"))).filter(|_| given.is_none());
         let file = path.and_then(|path| {
             let text = read(&path, warnings)?;
@@ -117,19 +118,19 @@ impl Passwords {
 fn read(path: &Path, warnings: &mut Vec<String>) -> Option<String> {
     let metadata = std::fs::metadata(path).ok()?;
     if !metadata.is_file() {
-        let path = path.display();
+        let path = text::of_path(path);
         warnings.push(format!("WARNING: password file \"{path}\" is not a plain file"));
         return None;
     }
     if metadata.permissions().mode() & 0o077 != 0 {
         warnings.push(format!(
             "WARNING: password file \"{}\" has group or world access; permissions should be u=rw (0600) or less",
-            path.display()
+            text::of_path(path)
         ));
         return None;
     }
     let content = std::fs::read(path).ok()?;
-    Some(String::from_utf8_lossy(&content).into_owned())
+    Some(text::of(&content))
 }
 
 /// The password in the first line whose four fields match.

@@ -1,13 +1,14 @@
 //! Lists of hosts, addresses and ports: one endpoint for each.
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::environment::Environment;
 use super::files::Passwords;
 use super::options::{Options, is_space, non_empty};
 use super::settings::integer;
 use super::types::{Address, Endpoint};
+use ground::text;
 
 /// The port where none is given.
 const DEFAULT_PORT: &str = "5432";
@@ -74,7 +75,7 @@ fn default_place(port: &str, env: &dyn Environment) -> (Place, String) {
         .or_else(|| directories.iter().find(|directory| directory.is_dir()))
         .or_else(|| directories.last());
     match chosen {
-        Some(directory) => (Place::Directory, directory.display().to_string()),
+        Some(directory) => (Place::Directory, text::of_path(directory)),
         None => (Place::Name, "localhost".to_owned()),
     }
 }
@@ -97,7 +98,7 @@ impl Host {
     }
 
     fn name_in_passfile(&self, env: &dyn Environment) -> &str {
-        let is_own = |directory: &PathBuf| *directory == Path::new(&self.name);
+        let is_own = |directory: &PathBuf| *directory == text::path(&self.name);
         match self.place {
             Place::Directory if env.socket_directories().iter().any(is_own) => "localhost",
             _ => &self.name,
@@ -107,10 +108,10 @@ impl Host {
 
 fn socket_file(directory: &str, port: u16) -> Result<PathBuf, String> {
     let path = format!("{directory}/.s.PGSQL.{port}");
-    if path.len() > MAXIMUM_SOCKET_PATH {
+    if text::bytes(&path).len() > MAXIMUM_SOCKET_PATH {
         return Err(format!("Unix-domain socket path \"{path}\" is too long (maximum {MAXIMUM_SOCKET_PATH} bytes)"));
     }
-    Ok(PathBuf::from(path))
+    Ok(text::path(&path))
 }
 
 /// A numeric address, whose zone (`fe80::1%eth0`) is left to the resolver.

@@ -64,7 +64,7 @@ pub fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, String
     let send_cert = one_of(options, "sslcertmode", &certmode)?;
     let send_cert = send_cert.ok_or_else(|| unsupported("sslcertmode", "require"))?;
 
-    let given = |keyword| non_empty(options.get(keyword)).map(PathBuf::from);
+    let given = |keyword| non_empty(options.get(keyword)).map(ground::text::path);
     let crl_dir = given("sslcrldir");
     let crl = given("sslcrl").or_else(|| personal_file(env, "root.crl").filter(|_| crl_dir.is_none()));
     Ok(TlsParams {
@@ -99,7 +99,7 @@ fn ssl_mode(options: &Options) -> Result<SslMode, String> {
 fn root_cert(options: &Options, env: &dyn Environment) -> Option<RootCert> {
     match non_empty(options.get("sslrootcert")) {
         Some("system") => Some(RootCert::System),
-        Some(file) => Some(RootCert::File(file.into())),
+        Some(file) => Some(RootCert::File(ground::text::path(file))),
         None => personal_file(env, "root.crt").map(RootCert::File),
     }
 }

@@ -1,5 +1,6 @@
 //! Connection parameters as types.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -100,9 +101,14 @@ impl Password {
         Self { text: text.into(), file: None }
     }
 
-    /// The password itself, to be sent or hashed and never to be shown.
+    /// The password itself as a text, never to be shown.
     pub fn reveal(&self) -> &str {
         &self.text
+    }
+
+    /// The password itself, to be sent or hashed and never to be shown.
+    pub fn bytes(&self) -> Cow<'_, [u8]> {
+        ground::text::bytes(&self.text)
     }
 }
 

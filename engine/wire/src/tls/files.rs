@@ -43,7 +43,7 @@ pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Opt
             (roots, own, Some(file))
         }
         Some(RootCert::File(file)) if must_verify => {
-            let file = file.display();
+            let file = ground::text::of_path(file);
             return Err(TlsFailure::AsLibpq(format!("root certificate file \"{file}\" does not exist\n{ROOT_HINT}")));
         }
         None if must_verify => {

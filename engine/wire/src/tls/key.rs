@@ -37,7 +37,7 @@ pub fn read(
             let Some(passphrase) = passphrase else {
                 return Err(unsupported(&"the key is encrypted; give its passphrase as sslpassword"));
             };
-            encrypted.decrypt(passphrase.reveal().as_bytes()).map_err(|failure| match failure {
+            encrypted.decrypt(&passphrase.bytes()).map_err(|failure| match failure {
                 Undecrypted::WrongPassphrase => as_libpq(&BAD_DECRYPT),
                 Undecrypted::Unsupported(reason) => {
                     unsupported(&format!("{reason}; encrypt the key by \"openssl pkcs8 -topk8 -v2 aes256\""))
@@ -56,7 +56,7 @@ pub fn read(
 }
 
 fn check_file(file: &Path) -> Result<(), String> {
-    let path = file.display();
+    let path = ground::text::of_path(file);
     let metadata = std::fs::metadata(file).map_err(|error| match error.kind() {
         ErrorKind::NotFound => format!("certificate present, but not private key file \"{path}\""),
         _ => unusable("stat private key file", file, ground::output::plain_io_message(&error)),

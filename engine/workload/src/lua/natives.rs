@@ -2,6 +2,7 @@
 //! when they start.
 
 use std::cell::RefCell;
+use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -118,10 +119,12 @@ pub fn install(lua: &Lua, shared: &Arc<Shared>, tid: usize, fetched: &Rc<RefCell
 
 fn set_paths(lua: &Lua) -> mlua::Result<()> {
     let package: Table = lua.globals().get("package")?;
-    let variable = |name| std::env::var(name).ok();
+    let variable = |name| std::env::var_os(name).map(|value| ground::text::of(value.as_bytes()));
     let home = variable("HOME");
-    package.set("path", search::module_path(home.as_deref(), variable("LUA_PATH").as_deref()))?;
-    package.set("cpath", search::library_path(home.as_deref(), variable("LUA_CPATH").as_deref()))
+    let path = search::module_path(home.as_deref(), variable("LUA_PATH").as_deref());
+    package.set("path", text_to_lua(lua, &path)?)?;
+    let library_path = search::library_path(home.as_deref(), variable("LUA_CPATH").as_deref());
+    package.set("cpath", text_to_lua(lua, &library_path)?)
 }
 
 /// The global table `sysbench` without its functions, which the prelude adds.
@@ -177,8 +180,16 @@ fn lua_value(lua: &Lua, value: &OptionValue) -> mlua::Result<Value> {
         OptionValue::Bool(truth) => truth.into_lua(lua),
         OptionValue::Int(number) => number.into_lua(lua),
         OptionValue::Double(number) => number.into_lua(lua),
-        OptionValue::Size(text) => text.as_str().into_lua(lua),
-        OptionValue::Text(text) => text.as_deref().unwrap_or("").into_lua(lua),
-        OptionValue::List(items) => lua.create_sequence_from(items.iter().map(String::as_str))?.into_lua(lua),
+        OptionValue::Size(text) => text_to_lua(lua, text),
+        OptionValue::Text(text) => text_to_lua(lua, text.as_deref().unwrap_or("")),
+        OptionValue::List(items) => {
+            let items: Vec<_> = items.iter().map(|item| text_to_lua(lua, item)).collect::<Result<_, _>>()?;
+            lua.create_sequence_from(items)?.into_lua(lua)
+        }
     }
+}
+
+/// A text of an option as Lua has it, in bytes.
+fn text_to_lua(lua: &Lua, text: &str) -> mlua::Result<Value> {
+    lua.create_string(ground::text::bytes(text))?.into_lua(lua)
 }

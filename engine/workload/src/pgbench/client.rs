@@ -165,11 +165,11 @@ fn store_row(store: &Store, result: &ResultSet, values: &mut [Value]) -> Result<
 
 /// Refuses a column whose name makes no variable.
 fn check_name(store: &Store, column: &[u8]) -> Result<(), String> {
-    let name = [store.prefix.as_bytes(), column].concat();
+    let name = [&ground::text::bytes(&store.prefix), column].concat();
     if symbols::is_valid(&name) {
         return Ok(());
     }
-    let name = String::from_utf8_lossy(&name);
+    let name = ground::text::of(&name);
     // pgbench prints this before the line of the caller. A failed write does not end the run.
     print_stderr(format_args!("pgbench: error: {}\n", invalid_name(store.word(), &name)));
     Err(format!("error storing into variable {name}"))

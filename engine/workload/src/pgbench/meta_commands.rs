@@ -48,7 +48,7 @@ impl Place<'_> {
         while let [rest @ .., b'\n' | b'\r'] = text {
             text = rest;
         }
-        String::from_utf8_lossy(text).into_owned()
+        ground::text::of(text)
     }
 
     /// An error at this place. Without a command's name it is one of the script's.
@@ -110,7 +110,7 @@ impl MetaCommand {
             Self::Sleep { word, amount, unit } => {
                 let amount = match amount.text.strip_prefix(b":") {
                     Some(name) => {
-                        let name = String::from_utf8_lossy(name).into_owned();
+                        let name = ground::text::of(name);
                         Amount::Variable { slot: compiler.symbols.slot(&name), name }
                     }
                     None => Amount::Literal(c_numbers::atoi(&amount.text)),

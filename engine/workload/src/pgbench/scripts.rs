@@ -162,7 +162,7 @@ fn connect_stores(script: &mut Script, symbols: &Symbols) {
         let Operation::Query { store: Some(store), .. } = &mut step.operation else { continue };
         for (slot, name) in symbols.names().iter().enumerate() {
             if let Some(column) = name.strip_prefix(store.prefix.as_str()) {
-                store.slots.insert(column.as_bytes().to_vec(), slot);
+                store.slots.insert(ground::text::bytes(column).into_owned(), slot);
             }
         }
     }

@@ -37,9 +37,7 @@ impl ShellCommand {
     pub fn new(words: &[Word], symbols: &mut Symbols) -> Self {
         let part = |word: &Word| match word.text.as_slice() {
             [b':', rest @ ..] if rest.starts_with(b":") => Part::Text(rest.to_vec()),
-            [b':', name @ ..] => {
-                Part::Variable { slot: symbols.slot(&String::from_utf8_lossy(name)), written: word.shown() }
-            }
+            [b':', name @ ..] => Part::Variable { slot: symbols.slot(&ground::text::of(name)), written: word.shown() },
             text => Part::Text(text.to_vec()),
         };
         Self { name: words.first().map(Word::shown).unwrap_or_default(), parts: words.iter().map(part).collect() }
@@ -69,7 +67,7 @@ impl ShellCommand {
         if rest.iter().all(|c| is_space(*c)) {
             return Ok(i64::from(number.unwrap_or(0) as i32));
         }
-        let shown = String::from_utf8_lossy(&line);
+        let shown = ground::text::of(&line);
         Err(self.error(&format!("shell command must return an integer (not \"{shown}\")")))
     }
 

@@ -58,7 +58,7 @@ pub fn first_line(text: &[u8]) -> String {
 }
 
 fn shown(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).into_owned()
+    ground::text::of(text)
 }
 
 #[cfg(test)]

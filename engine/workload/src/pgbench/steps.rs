@@ -282,7 +282,7 @@ impl Sleep {
         match c_numbers::atoi(&text) {
             _ if *value == Value::Unset => Err(format!("{word}: undefined variable \"{name}\"")),
             0 if !text.first().is_some_and(u8::is_ascii_digit) => {
-                let shown = String::from_utf8_lossy(&text);
+                let shown = ground::text::of(&text);
                 Err(format!("{word}: invalid sleep time \"{shown}\" for variable \"{name}\""))
             }
             number => Ok(number),

@@ -12,7 +12,7 @@ pub struct Word {
 impl Word {
     /// The text for messages and names.
     pub fn shown(&self) -> String {
-        String::from_utf8_lossy(&self.text).into_owned()
+        ground::text::of(&self.text)
     }
 }
 

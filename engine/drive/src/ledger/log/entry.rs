@@ -33,11 +33,10 @@ impl LogPlan {
     /// The file of thread `thread`.
     pub fn path(&self, thread: usize) -> PathBuf {
         let pid = std::process::id();
-        match thread {
+        ground::text::path(&match thread {
             0 => format!("{}.{pid}", self.prefix),
             _ => format!("{}.{pid}.{thread}", self.prefix),
-        }
-        .into()
+        })
     }
 }
 

@@ -56,7 +56,7 @@ impl LogFile {
 }
 
 fn sentence(what: &str, path: &Path, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), could_not(format_args!("{what} logfile \"{}\"", path.display()))(error))
+    io::Error::new(error.kind(), could_not(format_args!("{what} logfile \"{}\"", ground::text::of_path(path)))(error))
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ type Row = OptionRow<Options, String, ()>;
 const OPTIONS: &[Row] = &[
     Row::value("-o, --output=DIRECTORY", (), "write the capture to this new or empty directory",
         |options, value| {
-            options.directory = value.text.into();
+            options.directory = ground::text::path(value.text);
             Ok(())
         }),
     Row::value("--prefix=FORMAT", (), "log_line_prefix of logs in the format stderr (default: a guess\nfrom the first lines)",

@@ -67,7 +67,7 @@ pub fn parse(args: Vec<String>) -> Result<Inputs, Stop<String>> {
         Stop::Error(message) => Stop::Error(hinted(&message)),
         stop => stop,
     })?;
-    inputs.files = positional.into_iter().map(PathBuf::from).collect();
+    inputs.files = positional.iter().map(|name| ground::text::path(name)).collect();
     let (machines, files) = (&mut inputs.machines, &inputs.files);
     if machines.is_empty() && files.is_empty() {
         let message = hinted("name the files of the machines, or with --machines=... those of standard input");

@@ -1,9 +1,13 @@
 //! Messages as PostgreSQL's client programs write them.
 
+use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use ground::getopt::GetoptError;
 use ground::output::print_stderr;
+use ground::text;
 
 /// The version of pgbench whose behaviour this front end has.
 pub const VERSION: &str = "18";
@@ -67,11 +71,11 @@ impl From<String> for Failure {
     }
 }
 
-/// glibc's messages have no `error:`.
+/// glibc's messages have no `error:`, and begin with the program as it was called.
 impl From<GetoptError> for Failure {
     fn from(error: GetoptError) -> Self {
         let mut failure = Self::misuse(&error);
-        failure.lines[0] = format!("pgbench: {error}");
+        failure.lines[0] = format!("{}: {error}", called_name());
         failure
     }
 }
@@ -80,6 +84,13 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.lines.join("\n"))
     }
+}
+
+/// The name by which the program was called, if that is a path to a link named `pgbench`.
+fn called_name() -> String {
+    let name = std::env::args_os().next().unwrap_or_default();
+    let is_link = Path::new(&name).file_name() == Some(OsStr::new("pgbench"));
+    if is_link { text::of(name.as_bytes()) } else { "pgbench".to_owned() }
 }
 
 /// Writes a message without a level to standard error.

@@ -26,8 +26,11 @@ pub fn seeds(options: &Options) -> Seeds {
 
 /// The workload of the scripts. Variables that the command line defines come before the `automatic` ones.
 pub fn link(options: &Options, automatic: &[(&str, i64)], seed_of_hashes: u64) -> Result<Arc<dyn Workload>, Failure> {
-    let mut variables: Vec<_> =
-        options.variables.iter().map(|(name, value)| (name.clone(), Value::Text(value.as_bytes().into()))).collect();
+    let mut variables: Vec<_> = options
+        .variables
+        .iter()
+        .map(|(name, value)| (name.clone(), Value::Text(ground::text::bytes(value).as_ref().into())))
+        .collect();
     for (name, value) in automatic {
         if variables.iter().all(|(known, _)| known != name) {
             variables.push(((*name).to_owned(), Value::Int(*value)));

@@ -34,7 +34,8 @@ pub fn add_file(options: &mut Options, text: &str) -> Result<(), Failure> {
         options.reads_stdin = true;
         std::io::stdin().read_to_end(&mut bytes)
     } else {
-        let mut file = std::fs::File::open(name).map_err(could_not(format_args!("open file \"{name}\"")))?;
+        let mut file =
+            std::fs::File::open(ground::text::path(name)).map_err(could_not(format_args!("open file \"{name}\"")))?;
         file.read_to_end(&mut bytes)
     };
     read.map_err(could_not(format_args!("read file \"{name}\"")))?;

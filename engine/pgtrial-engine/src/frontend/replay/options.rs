@@ -221,7 +221,7 @@ pub fn parse(args: Vec<String>) -> Result<ReplayOptions, Stop<Rejection>> {
     let Some(directory) = positional.next() else {
         return Err(Rejection(hinted("name the directory of a capture")).into());
     };
-    options.directory = directory.into();
+    options.directory = ground::text::path(&directory);
     if options.server.dbname.is_none() {
         options.server.dbname = positional.next();
     }

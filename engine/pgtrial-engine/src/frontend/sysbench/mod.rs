@@ -43,8 +43,9 @@ pub fn main(args: Vec<String>) -> ExitCode {
 
 fn invoke(args: &[String], log: &mut Log) -> Result<u8, SysbenchError> {
     let clock = Clock::start();
-    let line =
-        CommandLine::read(args, &|name| std::fs::read(name), &mut |line| print_stderr(format_args!("{line}\n")))?;
+    let line = CommandLine::read(args, &|name| std::fs::read(ground::text::path(name)), &mut |line| {
+        print_stderr(format_args!("{line}\n"))
+    })?;
     if line.is_on("help") {
         print_stdout(help::text());
         return Ok(0);

@@ -1,11 +1,13 @@
 //! The test that a run names: one of the built-in ones, or a script, which is looked for where sysbench looks.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::log::SysbenchError;
 use super::options::settle::Unknown;
 use super::options::values::Numbers;
+use ground::text;
 use workload::host;
 use workload::lua::{INSTALLED, Invocation, Script, Source, Voice, module_path};
 use workload::oltp;
@@ -142,7 +144,8 @@ struct Machine<'a> {
 
 impl Machine<'_> {
     fn this() -> Self {
-        Self { is_file: &Path::is_file, home: std::env::var("HOME").ok(), lua_path: std::env::var("LUA_PATH").ok() }
+        let variable = |name| std::env::var_os(name).map(|value| text::of(value.as_bytes()));
+        Self { is_file: &Path::is_file, home: variable("HOME"), lua_path: variable("LUA_PATH") }
     }
 }
 
@@ -155,13 +158,13 @@ fn find(name: &str, machine: &Machine<'_>) -> Found {
     if let Some(test) = host::find(name) {
         return Found::Host(test);
     }
-    let path = Path::new(name);
-    if (machine.is_file)(path) {
-        return Found::Script(path.to_owned());
+    let path = text::path(name);
+    if (machine.is_file)(&path) {
+        return Found::Script(path);
     }
     let module = name.replace('.', "/");
     let exists = |template: &str| {
-        let path = PathBuf::from(template.replace('?', &module));
+        let path = text::path(&template.replace('?', &module));
         (machine.is_file)(&path).then_some(path)
     };
     let templates = module_path(machine.home.as_deref(), machine.lua_path.as_deref());

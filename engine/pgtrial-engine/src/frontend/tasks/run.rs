@@ -96,7 +96,7 @@ fn open_lines(options: &TasksOptions, origin: SystemTime) -> Result<Vec<Lines>, 
     }
     for (form, path) in [(LineFormat::Text, &options.log), (LineFormat::Csv, &options.csv)] {
         if let Some(path) = path {
-            lines.push(Lines { form, out: OutputFile::create("", path.as_ref())?, origin });
+            lines.push(Lines { form, out: OutputFile::create("", &ground::text::path(path))?, origin });
         }
     }
     Ok(lines)

@@ -116,7 +116,7 @@ impl<'a> Lexer<'a> {
         let rest = &self.text[self.at..];
         let length = rest.iter().take_while(|c| wanted(**c)).count();
         self.at += length;
-        String::from_utf8_lossy(&rest[..length]).into_owned()
+        ground::text::of(&rest[..length])
     }
 
     fn sign(&mut self, first: u8) -> Result<Token, Mistake> {
@@ -157,7 +157,7 @@ impl<'a> Lexer<'a> {
         };
         token.map_err(|_: NumberError| {
             let message = if length == whole { "bigint constant overflow" } else { "double constant overflow" };
-            self.mistake(message, Some(String::from_utf8_lossy(text).into_owned()))
+            self.mistake(message, Some(ground::text::of(text)))
         })
     }
 }

@@ -139,7 +139,7 @@ fn of_text(text: &[u8], name: impl Fn() -> String) -> Evaluated {
     let is = |word: &str| text.eq_ignore_ascii_case(word.as_bytes());
     let begins =
         |word: &str| word.get(..text.len()).is_some_and(|beginning| text.eq_ignore_ascii_case(beginning.as_bytes()));
-    let shown = || String::from_utf8_lossy(text);
+    let shown = || ground::text::of(text);
     if text.is_empty() {
         return Err(EvaluationError::silent());
     }

@@ -1,5 +1,7 @@
 //! Reads pgbench's command line, and prints its help. The first mistake is reported, in the order of the options.
 
+use std::os::unix::ffi::OsStrExt;
+
 use super::fields::Options;
 use super::sections::HelpSection;
 use super::settle::settle;
@@ -31,7 +33,7 @@ pub fn parse(args: Vec<String>) -> Result<Box<Options>, Stop<Failure>> {
     }
     let mut options = Options::new(seed_of_time());
     if let Some(seed) = std::env::var_os("PGBENCH_RANDOM_SEED") {
-        let seed = seed.to_string_lossy();
+        let seed = ground::text::of(seed.as_bytes());
         options.seed = random_seed(&seed).map_err(|failure| {
             failure.and("error while setting random seed from PGBENCH_RANDOM_SEED environment variable")
         })?;

@@ -163,7 +163,7 @@ pub const OPTIONS: &[Row] = &[
          from the actual start) and \"lag BASE64\" (schedule lags),\n\
          with pools \"service BASE64\" and \"queue BASE64\"",
         |o, v| {
-            o.output.histogram = Some(v.text.into());
+            o.output.histogram = Some(ground::text::path(v.text));
             Ok(())
         }),
     Row::value("--load-jobs=NUM", Added(Mode::Initialization),
