@@ -6,6 +6,7 @@ import pytest
 
 from pgtrial.machines.machine import LOCAL, Machine
 from tests.machines.shell import ShellMachine
+from tests.machines.strangers import stranger  # noqa: F401 - a fixture of this folder
 
 
 @pytest.fixture(params=["local", "shell"])

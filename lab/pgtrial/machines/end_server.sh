@@ -1,11 +1,16 @@
-pid=$(head -n 1 "$1" 2>/dev/null) || exit 0
-[ -n "$pid" ] || exit 0
-case $(ps -p "$pid" -o args= 2>/dev/null) in *postgres*|*postmaster*) ;; *) exit 0 ;; esac
-kill -QUIT "$pid" 2>/dev/null
+# end_server.sh PIDFILE DATA: ends the server of this data directory. Status 3: nobody can tell whether it is its server.
+number=$(head -n 1 "$1" 2>/dev/null) || exit 0
+case $number in '' | *[!0-9]*) exit 0 ;; esac
+began=$(born "$number")
+here=$(cd -P "$2" 2>/dev/null && pwd -P) && [ -n "$began" ] || exit 0
+there=$(works_in "$number")
+[ -n "$there" ] || exit 3
+[ "$there" = "$here" ] || exit 0
+runs() { [ "$(born "$number")" = "$began" ] && kill -0 "$number" 2>/dev/null; }
+kill -QUIT "$number" 2>/dev/null
 polls=0
-while kill -0 "$pid" 2>/dev/null && [ $polls -lt 150 ]; do sleep 0.1; polls=$((polls + 1)); done
-kill -0 "$pid" 2>/dev/null || exit 0
-backends=$(ps -A -o pid= -o ppid= | awk -v parent="$pid" '$2 == parent { print $1 }')
-kill -9 "$pid" $backends 2>/dev/null
+while runs && [ $polls -lt 150 ]; do sleep 0.1; polls=$((polls + 1)); done
+runs || exit 0
+kill -9 "$number" $(children "$number") 2>/dev/null
 sleep 0.5
-! kill -0 "$pid" 2>/dev/null
+! runs

@@ -24,8 +24,14 @@ _STOP = resource("stop_server.sh", __package__)
 """pg_ctl waits until postmaster.pid is gone, and the postmaster ends a moment later: until then it works in its data
 directory, whose file system cannot be unmounted."""
 
-_END = resource("end_server.sh", __package__)
-"""A postmaster takes its backends with it: those of one that has to be killed are killed as well."""
+PROCESSES = resource("processes.sh", __package__)
+"""Functions of a shell by which scripts know a process: its number, when it began, and where it works."""
+
+_END = PROCESSES + resource("end_server.sh", __package__)
+"""A postmaster takes its backends with it: those of one that has to be killed are killed as well. A process that does
+not work in the data directory is another one, whatever the file says that the server's account may write."""
+_UNKNOWN = 3
+"""Status of that script."""
 
 
 class RunningServer(Change):
@@ -51,8 +57,14 @@ class RunningServer(Change):
         machine.run(["sh", "-c", _STOP, "sh", self.data / "postmaster.pid", *stop], user=self.user)
 
     def undo(self, machine: Machine) -> None:
-        """End it, if it runs."""
-        if machine.run(["sh", "-c", _END, "sh", self.data / "postmaster.pid"]).status != 0:
+        """End it, if it runs. Raises HostError if it does not end, or where nobody can tell whether it runs."""
+        status = machine.run(["sh", "-c", _END, "sh", self.data / "postmaster.pid", self.data]).status
+        if status == _UNKNOWN:
+            raise HostError(
+                f"{machine.label} does not tell where a process works, so whether that of {self.data}/postmaster.pid "
+                "is its server is unknown; end the server there"
+            )
+        if status != 0:
             raise HostError(f"the server in {self.data} on {machine.label} does not end; end it there")
 
     def _pg_ctl(self, action: str, *options: str | Path) -> list[str | Path]:
@@ -74,6 +86,8 @@ class Processes:
     """The processes of a running server that has this postmaster."""
 
     postmaster: int
+    began: bytes | None
+    """When the postmaster began; None where that is not known."""
 
     def freeze(self) -> bool:
         """Stop the background processes: checkpointer, background writer, WAL writer, autovacuum, extensions'.
@@ -107,8 +121,10 @@ class Processes:
 
     def _children(self) -> list[int]:
         with suppress(OSError):
-            return [*map(int, self.listed.read_bytes().split())]
-        return []  # it has ended
+            children = [*map(int, self.listed.read_bytes().split())]
+            if _began(self.postmaster) == self.began:
+                return children
+        return []  # it has ended, and its number may be another process's
 
 
 class FrozenServer(Change):
@@ -131,12 +147,12 @@ class FrozenServer(Change):
             postmaster = 0
         if postmaster not in working_below(self.data):
             raise HostError(f"no server whose processes we may stop runs in {self.data}")
-        return Processes(postmaster)
+        return Processes(postmaster, _began(postmaster))
 
     def undo(self, machine: Machine) -> None:
         """Let every process that works in the data directory go on, also where the postmaster is gone."""
         for pid in working_below(self.data):
-            _signal(pid, signal.SIGCONT)
+            _signal(pid, signal.SIGCONT)  # one that is another by now goes on as it does
 
     def __str__(self) -> str:
         return f"frozen PostgreSQL server in {self.data}"
@@ -153,6 +169,13 @@ def working_below(directory: Path) -> Iterator[int]:
             where = os.readlink(f"{_PROC}/{name}/cwd").removesuffix(" (deleted)")
             if os.path.join(where, "").startswith(wanted):
                 yield int(name)
+
+
+def _began(pid: int) -> bytes | None:
+    """When a process began, in ticks since the machine was booted; None of one that has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19]
+    return None
 
 
 def _title(pid: int) -> bytes:

@@ -31,19 +31,30 @@ _NO_CARD = 1 << 40
 _STOP_GRACE_S = 5.0
 
 _WATCHDOG = """
-import os, shutil, signal, sys, time
+import os, shutil, signal, subprocess, sys, time
 if os.fork():
     os._exit(0)
 os.setsid()
-engines = set()
+engines = {}
+def born(pid):
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[19]
+    except OSError:
+        return subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], stdout=subprocess.PIPE).stdout
 for line in sys.stdin:
     word, pid = line.split()
-    (engines.add if word == "begun" else engines.discard)(int(pid))
+    if word == "begun":
+        engines[int(pid)] = born(int(pid))
+    else:
+        engines.pop(int(pid), None)
 def send(pid, number):
     try:
+        if born(pid) != engines[pid]:
+            raise ProcessLookupError
         os.kill(pid, number)
     except ProcessLookupError:
-        engines.discard(pid)
+        engines.pop(pid, None)
 deadline = time.monotonic() + float(sys.argv[2])
 for pid in list(engines):
     send(pid, signal.SIGTERM)

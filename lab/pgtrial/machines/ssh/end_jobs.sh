@@ -1,12 +1,15 @@
 {
+@processes@
 tree() {
     kill -STOP "$1" 2>/dev/null
-    for child in $(ps -A -o pid= -o ppid= | awk -v parent="$1" '$2 == parent { print $1 }'); do tree "$child"; done
+    for child in $(children "$1"); do tree "$child"; done
     kill -9 "$1" 2>/dev/null
 }
 for job in @jobs@/*
 do
-    [ -s "$job/pid" ] && [ ! -f "$job/status" ] && tree "$(cat "$job/pid")"
+    [ -s "$job/pid" ] && [ ! -f "$job/status" ] || continue
+    read -r number boot began < "$job/pid"
+    [ -n "$began" ] && [ "$boot" = "$(this_boot)" ] && [ "$began" = "$(born "$number")" ] && tree "$number"
 done
 rm -rf @jobs@
 }

@@ -1,4 +1,5 @@
 {
+@processes@
 @remove@
 mask=$(umask)
 umask 077
@@ -8,7 +9,7 @@ cd @home@ || exit @lost@
 cat > script <<'@end@'
 @script@
 @end@
-echo $$ > pid
+echo "$$ $(this_boot) $(born $$)" > pid
 (umask "$mask"; exec /bin/sh @home@/script) </dev/null >out 2>err
 echo $? > status.new
 mv status.new status
@@ -18,7 +19,7 @@ polls=0
 while [ ! -f status ]
 do
 if [ -s pid ]
-then kill -0 "$(cat pid)" 2>/dev/null || [ -f status ] || exit @lost@
+then read -r number began < pid; kill -0 "$number" 2>/dev/null || [ -f status ] || exit @lost@
 else polls=$((polls + 1)); [ $polls -lt @patience@ ] || exit @lost@
 fi
 sleep @poll@

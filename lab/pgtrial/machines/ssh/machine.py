@@ -20,6 +20,7 @@ from typing import Any, TypeVar, cast
 
 from pgtrial.machines.machine import Done, HostError, HostLost
 from pgtrial.machines.posix import PosixMachine
+from pgtrial.machines.server import PROCESSES
 from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.machines.ssh.complaints import Dropped, Unreachable, no_posix_shell
 from pgtrial.machines.ssh.connection import Connection
@@ -113,7 +114,9 @@ class RemoteMachine(PosixMachine):
     def end_jobs(self, directory: Path) -> None:
         """End what still runs of them, and remove the directory. Raises HostTrouble."""
         self.jobs = None
-        self._as(None, filled(_END_JOBS, jobs=shlex.quote(str(directory))))  # what sudo began, only root may end
+        self._as(
+            None, filled(_END_JOBS, processes=PROCESSES, jobs=shlex.quote(str(directory)))
+        )  # what sudo began, only root may end
 
     def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
         """Have the login's shell run a script, once."""
@@ -201,6 +204,7 @@ def job(script: str, home: Path, done_with: Sequence[Path] = ()) -> str:
     """
     return filled(
         _JOB,
+        processes=PROCESSES,
         remove=f"rm -rf {shlex.join(str(path) for path in done_with)}" if done_with else ":",
         home=shlex.quote(str(home)),
         end=f"end-{secrets.token_hex(8)}",

@@ -1,0 +1,81 @@
+"""Numbers of processes that were given again: a stranger's process is left alone, here and behind ssh."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from pgtrial.machines.machine import LOCAL, HostError
+from pgtrial.machines.server import FrozenServer, Processes, RunningServer
+from pgtrial.model.resources import resource
+from tests.machines.strangers import SHELL, is_untouched
+
+
+def server_of(data: Path) -> RunningServer:
+    return RunningServer(bin=data, data=data, log=data / "log")
+
+
+def postmaster_pid(data: Path, *lines: object) -> Path:
+    data.mkdir(exist_ok=True)
+    (data / "postmaster.pid").write_text("".join(f"{line}\n" for line in lines))
+    return data
+
+
+def test_a_stale_file_of_a_postmaster_ends_no_other_process(tmp_path, stranger):
+    data = postmaster_pid(tmp_path / "data", stranger.pid, tmp_path / "data")
+    server_of(data).undo(LOCAL)
+    assert is_untouched(stranger)
+
+
+def test_a_stale_file_of_a_postmaster_ends_no_other_server(tmp_path, start_cluster):
+    cluster = start_cluster()
+    number = (cluster.data_directory / "postmaster.pid").read_text().split()[0]
+    server_of(postmaster_pid(tmp_path / "data", number, cluster.data_directory)).undo(LOCAL)
+    with cluster.target.connect() as session:
+        assert session.execute("SELECT 1").fetchone() == (1,)
+    own = server_of(cluster.data_directory)
+    own.undo(LOCAL)
+    assert not psutil.pid_exists(int(number)) or psutil.Process(int(number)).status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize("content", ["", "x", "-1", "0", "1; touch /tmp/x", "99999999", "-7\n/x"])
+def test_a_file_of_a_postmaster_with_anything_else_ends_nothing(tmp_path, content):
+    server_of(postmaster_pid(tmp_path / "data", content)).undo(LOCAL)
+
+
+def test_where_nobody_can_tell_where_a_process_works_it_is_left_alone(tmp_path, stranger):
+    data = postmaster_pid(tmp_path / "data", stranger.pid)
+    script = f"{SHELL}works_in() {{ :; }}\n{resource('machines/end_server.sh', 'pgtrial')}"
+    done = subprocess.run(["sh", "-c", script, "sh", data / "postmaster.pid", data], check=False)
+    assert done.returncode == 3
+    assert is_untouched(stranger)
+
+    class Mute:
+        label = "host"
+
+        def run(self, _command):
+            return SimpleNamespace(status=3)
+
+    with pytest.raises(HostError, match="is its server is unknown; end the server there"):
+        server_of(data).undo(Mute())
+
+
+def test_processes_of_a_postmaster_whose_number_was_given_again_are_not_stopped(stranger):
+    server = Processes(stranger.pid, b"1")
+    assert server.freeze()
+    server.thaw()
+    assert is_untouched(stranger)
+
+
+def test_a_frozen_server_is_known_by_its_directory(tmp_path, stranger):
+    data = postmaster_pid(tmp_path / "data", stranger.pid)
+    with pytest.raises(HostError, match="no server whose processes we may stop runs in"):
+        FrozenServer(data=data).processes()
+    FrozenServer(data=data).undo(LOCAL)
+    assert is_untouched(stranger)
+    os.kill(stranger.pid, 0)
