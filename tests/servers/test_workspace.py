@@ -129,8 +129,10 @@ def test_sockets_of_a_deep_state_directory_are_in_a_short_private_one(fresh_stat
     with Workspace(deep) as workspace:
         sockets = workspace.socket_directory()
         assert len(f"{sockets}/.s.PGSQL.65535") <= 107
-        assert stat.S_IMODE(sockets.parent.stat().st_mode) == 0o700
-        assert sockets.parent.owner() == workspace.account or sockets.parent.stat().st_uid == os.geteuid() != 0
+        assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
+        assert sockets.owner() == workspace.account or sockets.stat().st_uid == os.geteuid() != 0
+        assert sockets.parent.stat().st_uid == os.geteuid(), "the account cannot exchange its directory"
+        assert stat.S_IMODE(sockets.parent.stat().st_mode) == 0o711
     assert not sockets.parent.exists()
 
 

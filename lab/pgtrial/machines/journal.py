@@ -16,6 +16,7 @@ from pgtrial.machines.kernel import HugePages, KernelValue, Parameter
 from pgtrial.machines.machine import Change, HostError, Machine, refused
 from pgtrial.machines.posix import boot_id
 from pgtrial.machines.server import FrozenServer, RunningServer
+from pgtrial.machines.trust import check_own
 from pgtrial.machines.volumes import BackingFile, LoopDevice, Mount, MountPoint, Pool, PrivateDirectory, Signature
 
 KINDS: dict[str, type[Change]] = {
@@ -84,12 +85,16 @@ class HostJournal:
         }
         with refused(f"write down the {change} in {entry.parent}, so it is not made"):
             self.machine.mkdir(entry.parent, 0o700, parents=True)
+            check_own(self.machine, [self.run, entry.parent])
             self.machine.write_text(entry, json.dumps(content), durable=True)
         return entry
 
 
 def pending(run: Path, machine: Machine) -> list[str]:
-    """The changes of a run that are not undone, in words, the latest first: the order in which they are undone."""
+    """The changes of a run that are not undone, in words, the latest first: the order in which they are undone.
+
+    What another account could have written there is told in words, and never obeyed.
+    """
     return [_words(entry, machine) for entry in _entries(run, machine)]
 
 
@@ -118,13 +123,23 @@ def _entries(run: Path, machine: Machine) -> list[Path]:
 
 
 def _read(entry: Path, machine: Machine) -> tuple[Change, bool]:
-    """A recorded change, and whether it was made since the machine started."""
+    """A recorded change, and whether it was made since the machine started.
+
+    Raises HostError, also for a record that another account could have written, and for one of a change that touches
+    what its kind never touches.
+    """
+    run = entry.parent.parent
     try:
+        check_own(machine, [run, entry.parent])
+        check_own(machine, [entry], kind="-")
         content = json.loads(machine.read_text(entry))
         change = KINDS[content["kind"]].model_validate(content["change"])
-    except (OSError, ValueError, KeyError, ValidationError):
+        same_boot = content["boot"] == boot_id(machine)
+    except (OSError, ValueError, KeyError, TypeError, ValidationError):
         raise HostError(f"{entry} is no record of a change that this pgtrial knows") from None
-    return change, content["boot"] == boot_id(machine)
+    if not change.is_of(run):
+        raise HostError(f"{entry} names what a change of its kind never touches, so it is not obeyed")
+    return change, same_boot
 
 
 def _remove(entry: Path, machine: Machine) -> None:

@@ -15,10 +15,11 @@ from typing import Self
 
 from pydantic import BaseModel
 
-from pgtrial.machines.machine import LOCAL, Change, HostError, Machine, refused, take
+from pgtrial.machines.machine import LOCAL, Change, HostError, Machine, lies_in, refused, take
 from pgtrial.model.errors import ArmError
 from pgtrial.model.resources import resource
 
+_SYSCTL = Path("/proc/sys")
 _CHOSEN = re.compile(r"\[([^]]+)]")
 
 _COUNTERPARTS = {
@@ -28,6 +29,20 @@ _COUNTERPARTS = {
 }
 """Of each pair one is in force and the other is 0, which cannot always be written (Linux: sysctl/vm.rst)."""
 COUNTERPARTS = {**_COUNTERPARTS, **{other: name for name, other in _COUNTERPARTS.items()}}
+
+
+_SWITCHES = re.compile(
+    r"/sys/kernel/mm/transparent_hugepage/enabled"
+    r"|/sys/devices/system/cpu/cpu\d+/cpufreq/scaling_governor"
+    r"|/sys/devices/.+/queue/scheduler"
+)
+"""The files below /sys that an arm may set."""
+_PARAMETER = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_.%-]*")
+"""A name that sysctl(8) takes for no option."""
+
+
+def _is_switch(path: Path) -> bool:
+    return ".." not in path.parts and (lies_in(path, _SYSCTL) or _SWITCHES.fullmatch(str(path)) is not None)
 
 
 class Counterpart(BaseModel):
@@ -83,6 +98,12 @@ class KernelValue(_Value):
         if machine.exists(self.path) and read_value(machine, self.name, self.path) != self.previous:
             self._put_back(machine)
 
+    def is_of(self, run: Path) -> bool:
+        """The files of sysctl, and those below /sys that an arm may set; of counterparts those that are known."""
+        other = self.counterpart
+        known = other is None or (COUNTERPARTS.get(self.name) == other.name and other.path == sysctl_path(other.name))
+        return _is_switch(self.path) and known
+
     def _put_back(self, machine: Machine) -> None:
         back = self.counterpart or self
         _write(machine, back.name, back.path, back.previous)
@@ -96,7 +117,7 @@ def _in_place(machine: Machine, name: str) -> Counterpart | None:
 
 def sysctl_path(name: str) -> Path:
     """The file of a sysctl: dots are slashes, as in sysctl(8)."""
-    return Path("/proc/sys") / name.replace(".", "/")
+    return _SYSCTL / name.replace(".", "/")
 
 
 def read_value(machine: Machine, name: str, path: Path) -> str:
@@ -131,6 +152,10 @@ class Parameter(_Value):
         """Set the value and look whether it is there."""
         machine.tool(["sysctl", f"{self.name}={self.value}"])
         self._check(_read(machine, self.name))
+
+    def is_of(self, run: Path) -> bool:
+        """Whatever sysctl has, and no option of it."""
+        return _PARAMETER.fullmatch(self.name) is not None
 
     def undo(self, machine: Machine) -> None:
         """Set the former value, unless it is there."""
@@ -186,6 +211,10 @@ class HugePages(Change):
                 f"programs, or reserve the pages at boot (hugepagesz={self.size.removesuffix('B')} "
                 f"hugepages={self.pages})"
             )
+
+    def is_of(self, run: Path) -> bool:
+        """The pools of the sizes that are known."""
+        return self.size in KB and self.pages >= 0 and self.previous >= 0
 
     def _ask(self, machine: Machine) -> None:
         """Ask for what is missing; the pages of the attempts before are kept."""

@@ -10,6 +10,7 @@ import pwd
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -50,6 +51,30 @@ def refused(what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise HostError(f"cannot {what}: {error.strerror}") from None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is at a path: its kind as the first letter of `ls -l` (`d`, `-`, `l`), its owner, and who may write it."""
+
+    kind: str
+    owner: int
+    group_writes: bool
+    """Whether a group other than root's may write it."""
+    others_write: bool
+    sticky: bool
+    """Whether in this directory each account removes and renames only what is its own."""
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Entry:
+        """From the system's answer."""
+        return cls.shown(stat.filemode(status.st_mode), status.st_uid, status.st_gid)
+
+    @classmethod
+    def shown(cls, mode: str, owner: int, group: int) -> Entry:
+        """From what `ls -ln` shows: `drwxr-xr-x`, and a sign behind it where there is an access list."""
+        group_writes = mode[5] == "w" and (group != 0 or mode[10:] == "+")
+        return cls(mode[0], owner, group_writes, mode[8] == "w", mode[9] in "tT")
 
 
 @dataclass(frozen=True)
@@ -110,8 +135,8 @@ class Machine(Protocol):
     def read_many(self, paths: Sequence[Path]) -> dict[Path, str]:
         """The files of these that are there and can be read, at once."""
 
-    def read_from(self, path: Path, begin: int) -> bytes:
-        """What a file holds from a byte on; nothing if it cannot be read."""
+    def read_from(self, path: Path, begin: int, user: str | None = None) -> bytes:
+        """What a file holds from a byte on, as far as a `user` may read it; nothing if it cannot be read."""
 
     def write_text(self, path: Path, text: str, *, mode: int | None = None, durable: bool = False) -> None:
         """Write a file: in place, as the kernel's have to be, or `durable`: it is on disk as a whole, or not there."""
@@ -144,7 +169,14 @@ class Machine(Protocol):
         """How much an ordinary user may still write to the file system of a path."""
 
     def chown(self, path: Path, user: str) -> None:
-        """Give a path to a user and the user's group."""
+        """Give a path to a user and the user's group; a symbolic link itself, not what it leads to."""
+
+    def entries(self, paths: Sequence[Path]) -> list[Entry]:
+        """What is at each path, symbolic links themselves. Raises OSError if one is not there."""
+
+    @property
+    def trusted(self) -> frozenset[int]:
+        """The accounts, by number, that may change what this one obeys: root and the account itself."""
 
 
 class Local(Machine):
@@ -212,11 +244,9 @@ class Local(Machine):
                 found[path] = self.read_text(path)
         return found
 
-    def read_from(self, path: Path, begin: int) -> bytes:
-        with suppress(OSError), path.open("rb") as file:
-            file.seek(begin)
-            return file.read()
-        return b""
+    def read_from(self, path: Path, begin: int, user: str | None = None) -> bytes:
+        words = ["tail", "-c", f"+{begin + 1}", str(path)]
+        return subprocess.run([*_as(user), *words], capture_output=True, check=False, cwd="/").stdout
 
     def write_text(self, path: Path, text: str, *, mode: int | None = None, durable: bool = False) -> None:
         target = path.with_name(f".{path.name}.new") if durable else path
@@ -268,7 +298,14 @@ class Local(Machine):
 
     def chown(self, path: Path, user: str) -> None:
         entry = _entry(user)
-        os.chown(path, entry.pw_uid, entry.pw_gid)
+        os.chown(path, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
+
+    def entries(self, paths: Sequence[Path]) -> list[Entry]:
+        return [Entry.of(path.lstat()) for path in paths]
+
+    @property
+    def trusted(self) -> frozenset[int]:
+        return frozenset({0, os.geteuid()})
 
 
 LOCAL = Local()
@@ -336,6 +373,11 @@ def _sync(directory: Path) -> None:
         os.close(descriptor)
 
 
+def lies_in(path: Path, directory: Path) -> bool:
+    """Whether a path is below a directory by its name, without `..`."""
+    return ".." not in path.parts and path != directory and path.is_relative_to(directory)
+
+
 class Change(Record, abc.ABC):
     """One change. Its fields are all that the undo needs, and are JSON.
 
@@ -352,6 +394,10 @@ class Change(Record, abc.ABC):
     @abc.abstractmethod
     def undo(self, machine: Machine) -> None:
         """Put back what was. Right also where nothing or a part was made, and done twice. Raises HostError."""
+
+    def is_of(self, run: Path) -> bool:
+        """Whether the change touches what one of its kind may, for a run with this directory: what lies below it."""
+        return all(lies_in(path, run) for _, path in self if isinstance(path, Path))
 
     @abc.abstractmethod
     def __str__(self) -> str:

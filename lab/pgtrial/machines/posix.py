@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
-from pgtrial.machines.machine import TOOLS, Command, Done, HostError, Machine
+from pgtrial.machines.machine import TOOLS, Command, Done, Entry, HostError, Machine
 from pgtrial.model.resources import filled, resource
 
 _OURS = "pgtrial: "
@@ -35,6 +35,7 @@ _REASONS = {
     "is a directory": errno.EISDIR,
 }
 _WILD = re.compile(r"(\*|\?|\[[^]]+])")
+_LISTED = re.compile(r"[-a-z]\S{9,10}\s+\d+\s+\d+\s+\d+\s")
 _FREE = re.compile(r"\s\d+\s+-?\d+\s+(-?\d+)\s+(?:\d+%|-)\s+/")
 
 
@@ -154,7 +155,18 @@ class PosixMachine(Machine):
 
     def chown(self, path: Path, user: str) -> None:
         name = shlex.quote(user)
-        self._file(f'chown {name}:"$(id -g {name})" {_quoted(path)}', path)
+        self._file(f'chown -h {name}:"$(id -g {name})" {_quoted(path)}', path)
+
+    def entries(self, paths: Sequence[Path]) -> list[Entry]:
+        listed = self._file("\n".join(f"ls -ldn {_quoted(path)} || exit" for path in paths), paths[0])
+        shown = [line.split(None, 4)[:4] for line in listed.splitlines() if _LISTED.match(line)]
+        if len(shown) != len(paths):
+            raise OSError(errno.EIO, f"ls on {self.label} does not say whose it is", str(paths[0]))
+        return [Entry.shown(mode, int(owner), int(group)) for mode, _, owner, group in shown]
+
+    @property
+    def trusted(self) -> frozenset[int]:
+        return frozenset({0, int(self._login[0])})
 
     def _file(self, body: str, path: Path) -> str:
         """What steps of root's about a file print. Raises OSError."""
@@ -162,10 +174,14 @@ class PosixMachine(Machine):
 
     def _as(self, user: str | None, body: str, timeout_s: float | None = None) -> Done:
         """Run steps as root where we may, or as a user. Raises HostError."""
-        done = self.sh(_script(self._changed(user, body)), timeout_s=timeout_s)
+        done = self.sh(self.script_of(user, body), timeout_s=timeout_s)
         if done.status != 0 and self._sudo and "sudo" in done.stderr:
             self._check_sudo()
         return done
+
+    def script_of(self, user: str | None, body: str) -> str:
+        """Steps as root where we may, or as a user, as one script. Raises HostError."""
+        return _script(self._changed(user, body))
 
     def _changed(self, user: str | None, body: str) -> str:
         """The steps inside of what changes to the user."""

@@ -14,7 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.machines.machine import LOCAL, Change, HostError, Machine
+from pgtrial.machines.machine import LOCAL, Change, HostError, Machine, lies_in
+from pgtrial.machines.volumes import is_private
 from pgtrial.model.resources import resource
 
 TIMEOUT_S = 120
@@ -67,11 +68,24 @@ class RunningServer(Change):
         if status != 0:
             raise HostError(f"the server in {self.data} on {machine.label} does not end; end it there")
 
+    def is_of(self, run: Path) -> bool:
+        """A server whose data is in a room, or on a volume in a directory of the study's."""
+        return _is_data(self.data, run)
+
     def _pg_ctl(self, action: str, *options: str | Path) -> list[str | Path]:
         return [self.bin / "pg_ctl", "-D", self.data, "-s", "-w", "-t", str(TIMEOUT_S), *options, action]
 
     def __str__(self) -> str:
         return f"PostgreSQL server in {self.data}"
+
+
+_ROOM_NUMBER = re.compile(r"\d{3,}-")
+"""In front of the names of directories of rooms."""
+
+
+def _is_data(data: Path, run: Path) -> bool:
+    named = _ROOM_NUMBER.match(data.name) is not None or is_private(data.parent)
+    return lies_in(data, run) or (data.is_absolute() and ".." not in data.parts and named)
 
 
 _PROC = Path("/proc")
@@ -138,6 +152,10 @@ class FrozenServer(Change):
             raise HostError(f"processes on {machine.label} cannot be stopped and continued in time")
         if not self.processes().listed.exists():
             raise HostError("this kernel does not list the children of a process (CONFIG_PROC_CHILDREN)")
+
+    def is_of(self, run: Path) -> bool:
+        """A server whose data is in a room, or on a volume in a directory of the study's."""
+        return _is_data(self.data, run)
 
     def processes(self) -> Processes:
         """The processes of the server, as long as it runs. Raises HostError if it does not run here."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
+import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from pgtrial.machines.machine import LOCAL, Change, HostError, Machine, refused
+from pgtrial.machines.machine import LOCAL, Change, HostError, Machine, lies_in, refused
 
 
 class _Lasting(Change):
@@ -129,6 +131,26 @@ class Mount(Change):
         return f"mount of {self.filesystem} at {self.target}"
 
 
+_PRIVATE = re.compile(r"pgtrial-\d+-[0-9a-f]{6}")
+_POOL = re.compile(r"pgtrial-[0-9a-f]{8}")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def private_name() -> str:
+    """The name of a new directory of ours in one that was there."""
+    return f"pgtrial-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+def is_private(path: Path) -> bool:
+    """Whether a directory has such a name."""
+    return path.is_absolute() and ".." not in path.parts and _PRIVATE.fullmatch(path.name) is not None
+
+
+def pool_name() -> str:
+    """The name of a new pool."""
+    return f"pgtrial-{secrets.token_hex(4)}"
+
+
 class PrivateDirectory(_Lasting):
     """A directory of ours in one that was there; removed with all that is in it."""
 
@@ -136,6 +158,10 @@ class PrivateDirectory(_Lasting):
         """Make the directory; servers' accounts may enter it."""
         with refused(f"make {self.path}"):
             machine.mkdir(self.path, 0o755)
+
+    def is_of(self, run: Path) -> bool:
+        """In any directory, that of the study, by a name that only pgtrial gives."""
+        return is_private(self.path)
 
     def undo(self, machine: Machine) -> None:
         """Remove it."""
@@ -158,6 +184,10 @@ class Signature(Change):
     def make(self, machine: Machine) -> None:
         """Make the filesystem."""
         machine.tool(self.make_command)
+
+    def is_of(self, run: Path) -> bool:
+        """On any device, that of the study: what is removed is known by its UUID."""
+        return self.device.is_absolute() and ".." not in self.device.parts and bool(_UUID.fullmatch(self.uuid))
 
     def undo(self, machine: Machine) -> None:
         """Leave the device without the filesystem; with another one it is another disk, which has the name now."""
@@ -196,6 +226,10 @@ class Pool(Change):
             found = machine.tool(["zfs", "get", "-H", "-o", "value", name, self.name]).strip()
             if found.lower() != value.lower():
                 raise HostError(f"the ZFS property {name} is {found}, and the study asks for {value}")
+
+    def is_of(self, run: Path) -> bool:
+        """On any device, that of the study, by a name that only pgtrial gives."""
+        return bool(_POOL.fullmatch(self.name)) and lies_in(self.target, run)
 
     def undo(self, machine: Machine) -> None:
         """Destroy the pool, if it is there."""

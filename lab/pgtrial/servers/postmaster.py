@@ -145,7 +145,7 @@ class Hosted(Postmaster):
 
     def __post_init__(self) -> None:
         self._running: tuple[RunningServer, Path] | None = None
-        self._log = self.room.directory("server.log")
+        self._log = self.room.private_directory(self.room.directory("log")) / "server.log"
         self._fetched = 0
 
     def start(self, log: Path) -> None:
@@ -173,7 +173,7 @@ class Hosted(Postmaster):
         )
 
     def fetch_log(self, log: Path) -> None:
-        content = self.room.machine.read_from(self._log, self._fetched)
+        content = self.room.machine.read_from(self._log, self._fetched, self.room.account)
         self._fetched += len(content)
         with log.open("ab") as file:
             file.write(content)

@@ -14,7 +14,11 @@ _ACCOUNTS = ("postgres", "nobody")
 
 
 class Room:
-    """Directories of one run, the journal of its changes, and the user that servers run as."""
+    """Directories of one run, the journal of its changes, and the user that servers run as.
+
+    Its own directory is the lab's, or root's: the servers' account owns what is in the directories of its data, its
+    sockets and its logs, and can neither exchange nor write anything beside them.
+    """
 
     def __init__(self, machine: Machine, root: Path, label: str, account: str | None, sockets: Path) -> None:
         self.machine = machine
@@ -50,7 +54,7 @@ class Room:
         return self.private_directory(self._sockets / str(self._count))
 
     def private_directory(self, path: Path) -> Path:
-        """Make a directory that only the servers' account and root can enter."""
+        """Make a directory that only the servers' account and root can enter, in one that is not the account's."""
         self.machine.mkdir(path, 0o700)
         self.own(path)
         return path
@@ -109,11 +113,17 @@ _FULL = ("No space left", "quota exceeded")
 def copy_directory(room: Room, source: Path, destination: Path, *, flush: bool = True) -> None:
     """Copy a tree with owners and modes. Raises ArmError, leaving nothing behind.
 
+    That of the servers' account is copied by the account: what it may exchange meanwhile leads root nowhere.
     With `flush` this and all else that is dirty on the machine is on disk when it returns: neither the write-back of
     the copy nor what the trial before left behind may fall into the trial that follows.
     """
     machine = room.machine
-    done = machine.run(["sh", "-c", _COPY, "sh", source, destination])
+    by_account = room.account is not None and room.run(["test", "-O", source]).status == 0
+    if by_account:
+        room.private_directory(destination)
+        done = room.run(["sh", "-c", _COPY, "sh", f"{source}/.", destination])
+    else:
+        done = machine.run(["sh", "-c", _COPY, "sh", source, destination])
     if done.status != 0:
         free = machine.free_bytes(destination.parent) / 1e6
         machine.remove_tree(destination)
@@ -138,8 +148,7 @@ def move_wal(room: Room, data: Path, wal: Path, *, flush: bool) -> None:
     """Move the WAL of a cluster that is at rest to a directory of its own, and link to it. Raises ArmError."""
     own = data / "pg_wal"
     copy_directory(room, own, wal, flush=flush)
-    room.machine.remove_tree(own)
     try:
-        room.machine.tool(["ln", "-s", wal, own])
+        room.shell('rm -rf "$1" && ln -s "$2" "$1"', own, wal)
     except HostError as error:
         raise ArmError(f"cannot move the WAL to {wal}: {error}") from None

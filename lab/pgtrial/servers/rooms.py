@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from pgtrial.machines.journal import undo_all
 from pgtrial.machines.machine import LOCAL, HostError, HostTrouble
 from pgtrial.machines.ssh import PATIENCE_S
+from pgtrial.machines.trust import check_own, check_way
 from pgtrial.servers.room import Room, servers_account
 from pgtrial.servers.templates import RoomTemplates
 
@@ -124,19 +125,19 @@ class HostRoom(Room):
         machine, root = self.host, self.root
         if self._place.folder_made:
             machine.mkdir(Path(self._place.data), 0o755)
+        self.account = servers_account(machine)
+        if self.account is not None:
+            check_way(machine, root.parent)
         machine.begin_jobs(_jobs(root))
-        machine.mkdir(root, 0o700)
+        machine.mkdir(root, 0o700 if self.account is None else 0o711)
         machine.write_text(
             root / _MARK, f"Room of a pgtrial on {os.uname().nodename}; `pgtrial cleanup` there removes it.\n"
         )
-        self.account = servers_account(machine)
-        if self.account is not None:
-            self.own(root)
-            if machine.looked(["test", "-x", root / "."], user=self.account).status != 0:
-                raise HostError(
-                    f"servers on {machine.label} run as the user {self.account}, who cannot reach {self._place.data}; "
-                    "let everyone enter it (mode 755, and all above it)"
-                )
+        if self.account is not None and machine.looked(["test", "-x", root / "."], user=self.account).status != 0:
+            raise HostError(
+                f"servers on {machine.label} run as the user {self.account}, who cannot reach {self._place.data}; "
+                "let everyone enter it (mode 755, and all above it)"
+            )
 
 
 def pending_rooms(run: Path) -> list[str]:
@@ -174,6 +175,9 @@ def _remove(machine: RemoteMachine, place: RoomLocation) -> None:
     machine.check()
     machine.end_jobs(_jobs(root))
     if machine.exists(root):
+        check_own(machine, [root])
+        if machine.root:
+            check_way(machine, root.parent)
         if failures := undo_all(root, machine):
             raise HostError(" ".join(failures))
         machine.remove_tree(root)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,6 +24,8 @@ from pgtrial.machines.volumes import (
     mounted_at,
     mountinfo,
     mounts,
+    pool_name,
+    private_name,
 )
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.storage import Storage, Volume
@@ -126,7 +126,7 @@ class Volumes:
         """The root of one fresh volume, open to the servers' account."""
         machine = self.changes.machine
         if volume.directory is not None:
-            root = volume.directory / f"pgtrial-{os.getpid()}-{secrets.token_hex(3)}"
+            root = volume.directory / private_name()
             stack.enter_context(self.changes.made(PrivateDirectory(path=root)))
             mounted = mount_of(machine.resolve(root), mountinfo(machine))
             _verify(mounted, volume)
@@ -186,7 +186,7 @@ class Volumes:
 
     def _make_pool(self, stack: ExitStack, volume: Volume, target: Path, key: str) -> None:
         device = self._device(stack, volume, key)
-        name = f"pgtrial-{secrets.token_hex(4)}"
+        name = pool_name()
         stack.enter_context(self.changes.made(MountPoint(path=target)))
         pool = Pool(
             name=name, device=device, target=target, pool_options=tuple(volume.mkfs), properties=tuple(volume.mount)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import pwd
 import re
 import shutil
 import tempfile
@@ -62,7 +61,7 @@ class Workspace(Room):
         self.rooms = Rooms(self.root)
         self.load_from: Callable[[], Sequence[str]] = tuple
         """Addresses that load comes from now, beside this machine's; servers elsewhere are opened to them."""
-        self.private_directory(self._sockets)
+        LOCAL.mkdir(self._sockets, 0o711)
         self.templates = templates_of(self.state)
         self.own_templates = RoomTemplates(LOCAL)
         """Those that this run alone uses."""
@@ -200,8 +199,7 @@ def _remove_run(path: Path) -> list[str]:
 
 
 def _is_ours(path: Path) -> bool:
-    account = servers_account(LOCAL)
-    return path.stat().st_uid in (os.geteuid(), account and pwd.getpwnam(account).pw_uid)
+    return path.lstat().st_uid == os.geteuid()
 
 
 def _socket_directory(run: Path) -> Path:

@@ -144,7 +144,8 @@ def test_a_folder_is_made_and_removed_and_no_password_and_no_open_door_is_in_it(
             assert any(b"scram-sha-256" in text for text in texts)
             assert not any(target.password.encode() in text for text in texts)
             (room,) = folder.iterdir()
-            assert room.stat().st_mode & 0o777 == 0o700
+            assert (room.stat().st_mode & 0o777, room.owner()) == (0o711, "root")
+            assert {path.stat().st_mode & 0o077 for path in room.iterdir() if path.is_dir()} == {0}
             assert arm.data_directory is not None
             lines = (arm.data_directory / "pg_hba.conf").read_text().splitlines()
             assert [line for line in lines if line.startswith("host")] == [

@@ -114,6 +114,12 @@ class RemoteMachine(PosixMachine):
     def end_jobs(self, directory: Path) -> None:
         """End what still runs of them, and remove the directory. Raises HostTrouble."""
         self.jobs = None
+        try:
+            (entry,) = self.entries([directory])
+        except FileNotFoundError:
+            return
+        if entry.kind != "d" or entry.owner not in self.trusted:
+            return  # the host was started anew, and somebody else has a directory of that name
         self._as(
             None, filled(_END_JOBS, processes=PROCESSES, jobs=shlex.quote(str(directory)))
         )  # what sudo began, only root may end
@@ -143,11 +149,11 @@ class RemoteMachine(PosixMachine):
                 break  # begun, and nobody knows how it ended
         raise HostError(f"{self.label} lost a command: {self.jobs} cannot be written to, or the disk there is full")
 
-    def read_from(self, path: Path, begin: int) -> bytes:
+    def read_from(self, path: Path, begin: int, user: str | None = None) -> bytes:
         """What a file holds from a byte on; nothing if it cannot be read. Raises HostTrouble."""
-        tail = f"tail -c +{begin + 1} {shlex.quote(str(path))} 2>/dev/null"
-        command = f"sudo -n {tail}" if self._sudo else tail
-        return self._repeated(f"{command}\n", None)[1]
+        at = shlex.quote(str(path))
+        script = self.script_of(user, f"[ -f {at} ] && exec tail -c +{begin + 1} {at} 2>/dev/null")
+        return self._repeated(script, None)[1]
 
     looked = _looking(PosixMachine.looked)
     read_text = _looking(PosixMachine.read_text)
@@ -156,6 +162,7 @@ class RemoteMachine(PosixMachine):
     glob = _looking(PosixMachine.glob)
     resolve = _looking(PosixMachine.resolve)
     free_bytes = _looking(PosixMachine.free_bytes)
+    entries = _looking(PosixMachine.entries)
 
     def close(self) -> None:
         """End the connection."""

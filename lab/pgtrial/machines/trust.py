@@ -1,0 +1,42 @@
+"""Whether only root and the own account could have put something where it is: nothing else is obeyed or removed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pgtrial.machines.machine import HostError, Machine, refused
+
+
+def check_own(machine: Machine, paths: Sequence[Path], kind: str = "d") -> None:
+    """Raise HostError, with a sentence, unless each is a directory, or of another `kind`, that no other account writes.
+
+    A symbolic link is none. Raises FileNotFoundError where one is not there.
+    """
+    for path, entry in zip(paths, machine.entries(paths), strict=True):
+        if entry.kind == "l":
+            raise HostError(f"{path} is a symbolic link, which pgtrial does not follow")
+        if entry.kind != kind:
+            raise HostError(f"{path} is not what pgtrial made there")
+        if entry.owner not in machine.trusted:
+            raise HostError(f"{path} belongs to another account (number {entry.owner}), so what it says is not obeyed")
+        if entry.group_writes or entry.others_write:
+            raise HostError(f"{path} can be written by other accounts, so what it says is not obeyed")
+
+
+def check_way(machine: Machine, path: Path) -> None:
+    """Raise HostError, with a sentence, where another account could exchange the directory at a path or one above it.
+
+    What lies in a directory with the sticky bit, such as /tmp, only its owner exchanges.
+    """
+    with refused(f"see whose {path} is"):
+        resolved = machine.resolve(path)
+        way = list(dict.fromkeys([*reversed(path.parents), path, *reversed(resolved.parents), resolved]))
+        for above, entry in zip(way, machine.entries(way), strict=True):
+            exchanged = (entry.group_writes or entry.others_write) and not entry.sticky and entry.kind == "d"
+            if entry.owner not in machine.trusted or exchanged:
+                whose = "can be written by other accounts" if exchanged else "belongs to another account"
+                raise HostError(
+                    f"{above} {whose}, which could exchange what root keeps below it; name a directory that root owns, "
+                    "and all above it, or log in as that account in place of root"
+                )
