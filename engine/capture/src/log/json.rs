@@ -1,4 +1,5 @@
-//! The format `jsonlog` of 15 and newer: an object on each line.
+//! The format `jsonlog` of 15 and newer: an object on each line. CloudNativePG has the columns of csvlog in an object within
+//! that of its own log.
 
 use serde::Deserialize;
 
@@ -12,20 +13,67 @@ use crate::time::Timestamp;
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Message {
+    #[serde(alias = "log_time")]
     timestamp: String,
+    #[serde(alias = "user_name")]
     user: String,
+    #[serde(alias = "database_name")]
     dbname: String,
-    pid: Option<u32>,
+    #[serde(alias = "process_id")]
+    pid: Option<Pid>,
     session_id: String,
+    #[serde(alias = "session_start_time")]
     session_start: String,
     error_severity: String,
+    #[serde(alias = "sql_state_code")]
     state_code: String,
     message: String,
     detail: String,
     context: String,
+    #[serde(alias = "query")]
     statement: String,
     application_name: String,
     backend_type: String,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Pid {
+    Number(u32),
+    Text(String),
+}
+
+impl Pid {
+    fn number(&self) -> Option<u32> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(text) => text.parse().ok(),
+        }
+    }
+}
+
+/// A line of CloudNativePG's log; those without a record are not the server's.
+#[derive(Deserialize)]
+struct CloudNative {
+    #[serde(rename = "logger")]
+    _logger: String,
+    record: Option<Message>,
+}
+
+/// What a line has.
+enum Read {
+    Message(Box<Message>),
+    /// A message of another program.
+    NotOfTheServer,
+    Unreadable,
+}
+
+fn read_line(text: &str) -> Read {
+    match serde_json::from_str::<CloudNative>(text) {
+        Ok(CloudNative { record: Some(message), .. }) => Read::Message(Box::new(message)),
+        Ok(CloudNative { record: None, .. }) => Read::NotOfTheServer,
+        Err(_) => serde_json::from_str(text).map_or(Read::Unreadable, |message| Read::Message(Box::new(message))),
+    }
 }
 
 /// Reads a log to its end.
@@ -35,9 +83,10 @@ pub fn read(lines: &mut Lines, sink: &mut Sink<'_>) -> Result<(), String> {
         if line.bytes.is_empty() {
             continue;
         }
-        let parsed = match line.text() {
-            Some(text) => serde_json::from_str(text).ok().and_then(|message| fill(&mut record, message)),
-            None => None,
+        let parsed = match line.text().map(read_line) {
+            Some(Read::Message(message)) => fill(&mut record, *message),
+            Some(Read::NotOfTheServer) => continue,
+            Some(Read::Unreadable) | None => None,
         };
         match parsed {
             Some(()) => {
@@ -60,7 +109,7 @@ pub fn read(lines: &mut Lines, sink: &mut Sink<'_>) -> Result<(), String> {
 fn fill(record: &mut Record, message: Message) -> Option<()> {
     record.clear();
     record.time = Timestamp::take(&message.timestamp)?.0;
-    record.pid = message.pid?;
+    record.pid = message.pid?.number()?;
     record.session_start = Timestamp::take(&message.session_start).map(|(time, ..)| time);
     match part(&message.error_severity)? {
         Part::Message(severity) => record.severity = severity,
@@ -114,6 +163,25 @@ mod tests {
         let texts = [&record.user, &record.database, &record.session_id, &record.application, &record.statement];
         assert_eq!(texts, ["me", "db", "6560a1b2.4d", "app", "select 1/0"]);
         assert_eq!(record.time.utc - record.session_start.unwrap().utc, 60_123_000);
+    }
+
+    #[test]
+    fn records_of_cloud_native_pg_are_read_and_its_other_lines_skipped() {
+        let log = concat!(
+            r#"{"level":"info","ts":"2026-11-23T08:00:00Z","logger":"instance-manager","msg":"starting"}"#,
+            "\n",
+            r#"{"level":"info","ts":"2026-11-23T08:00:00Z","logger":"postgres","msg":"record","record":{"log_time":"#,
+            r#""2026-11-23 08:00:00.123 UTC","user_name":"app","database_name":"shop","process_id":"77","session_id":"#,
+            r#""6560a1b2.4d","session_start_time":"2026-11-23 07:59:00 UTC","error_severity":"ERROR","sql_state_code":"#,
+            r#""22012","message":"division by zero","query":"select 1/0","application_name":"web","backend_type":"#,
+            r#""client backend","query_id":"0"}}"#,
+            "\n"
+        );
+        let all = found(log);
+        let [Ok(record)] = all.as_slice() else { panic!("{all:?}") };
+        assert_eq!((record.line, record.pid, record.sqlstate), (2, 77, Some(*b"22012")));
+        let texts = [&record.user, &record.database, &record.application, &record.statement, &record.backend_type];
+        assert_eq!(texts, ["app", "shop", "web", "select 1/0", "client backend"]);
     }
 
     #[test]

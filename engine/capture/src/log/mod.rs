@@ -3,12 +3,14 @@
 //! - `prefix`: `log_line_prefix`
 //! - `record`: a message of the server, and what else readers find
 //! - `source`: lines of a file or of standard input
+//! - `envelope`: what other programs put around each line
 //! - `stderr`, `csv`, `json`, `cloud`: one format each
 //! - `words`: the words of severities, in other languages too
 
 mod cloud;
 mod csv;
 mod detect;
+mod envelope;
 mod json;
 mod prefix;
 mod record;

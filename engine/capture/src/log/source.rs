@@ -7,6 +7,8 @@ use std::rc::Rc;
 
 use ground::output::could_not;
 
+use super::envelope::{Envelope, Unwrapped, foreign_form};
+
 /// How much of a log decides its format.
 const HEAD: u64 = 256 << 10;
 
@@ -57,8 +59,22 @@ impl Lines {
         if head.starts_with(&[0x1f, 0x8b]) {
             return Err(format!("the log \"{name}\" is compressed. Unpack it: zcat {name} | pgtrial capture - ..."));
         }
+        if let Some((form, cure)) = foreign_form(&head) {
+            return Err(format!("the log \"{name}\" {form}; {cure}"));
+        }
+        let mut whole: Box<dyn Read> = Box::new(Cursor::new(head.clone()).chain(input));
+        if let Some(envelope) = Envelope::of(&head) {
+            let unwrapped = |input| Unwrapped::new(BufReader::with_capacity(HEAD as usize, input), envelope);
+            let mut inner = unwrapped(whole);
+            head.clear();
+            inner
+                .by_ref()
+                .take(HEAD)
+                .read_to_end(&mut head)
+                .map_err(could_not(format_args!("read the log \"{name}\"")))?;
+            whole = Box::new(Cursor::new(head.clone()).chain(inner));
+        }
         let has_returns = ends_as_on_windows(&head);
-        let whole: Box<dyn Read> = Box::new(Cursor::new(head.clone()).chain(input));
         let input = BufReader::with_capacity(HEAD as usize, whole);
         Ok((
             Self { input, name: name.to_owned(), line: Vec::new(), number: 0, bytes: Rc::default(), has_returns },

@@ -1,0 +1,192 @@
+//! What programs between a server and its log put around each line: Docker's JSON and the form of Kubernetes (CRI).
+
+use std::io::{self, BufRead, Read};
+
+use serde::Deserialize;
+
+/// The envelope of lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Envelope {
+    /// `{"log":"...\n","stream":"stderr","time":"..."}`, of Docker's driver `json-file`.
+    Docker,
+    /// `2026-11-23T08:00:00.123456789Z stderr F ...`; P in place of F: the line goes on in the next one.
+    Cri,
+}
+
+#[derive(Deserialize)]
+struct DockerLine {
+    log: String,
+    #[serde(rename = "stream")]
+    _stream: String,
+    #[serde(rename = "time")]
+    _time: String,
+}
+
+impl Envelope {
+    /// That of a log that begins with this text, if it has one.
+    pub fn of(head: &[u8]) -> Option<Self> {
+        let first = head.split(|c| *c == b'\n').find(|line| !line.is_empty())?;
+        [Self::Docker, Self::Cri].into_iter().find(|envelope| envelope.unwrap(first).is_some())
+    }
+
+    /// The text of a line, with its end if it is whole; `None` if the line has another form.
+    fn unwrap(self, line: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Self::Docker => serde_json::from_slice::<DockerLine>(line).ok().map(|line| line.log.into_bytes()),
+            Self::Cri => {
+                let mut words = line.splitn(4, |c| *c == b' ');
+                let (time, stream, tag, text) = (words.next()?, words.next()?, words.next()?, words.next()?);
+                let is_time = time.len() > 20 && time[10] == b'T' && time[..4].iter().all(u8::is_ascii_digit);
+                if !is_time || !matches!(stream, b"stdout" | b"stderr") || !matches!(tag, b"F" | b"P") {
+                    return None;
+                }
+                let end: &[u8] = if tag == b"F" { b"\n" } else { b"" };
+                Some([text, end].concat())
+            }
+        }
+    }
+}
+
+/// A log without the envelopes of its lines. A line of another form stays as it is, and counts as one that cannot be read.
+pub struct Unwrapped<R> {
+    input: R,
+    envelope: Envelope,
+    line: Vec<u8>,
+    text: Vec<u8>,
+    taken: usize,
+}
+
+impl<R: BufRead> Unwrapped<R> {
+    pub fn new(input: R, envelope: Envelope) -> Self {
+        Self { input, envelope, line: Vec::new(), text: Vec::new(), taken: 0 }
+    }
+}
+
+impl<R: BufRead> Read for Unwrapped<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.taken == self.text.len() {
+            self.line.clear();
+            if self.input.read_until(b'\n', &mut self.line)? == 0 {
+                return Ok(0);
+            }
+            let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+            self.taken = 0;
+            self.text = self.envelope.unwrap(line).unwrap_or_else(|| self.line.clone());
+        }
+        let count = into.len().min(self.text.len() - self.taken);
+        into[..count].copy_from_slice(&self.text[self.taken..self.taken + count]);
+        self.taken += count;
+        Ok(count)
+    }
+}
+
+/// Forms that are not read: what the form is called, and a command that makes a log of it that is.
+pub fn foreign_form(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    let first = String::from_utf8_lossy(head.split(|c| *c == b'\n').find(|line| !line.is_empty())?);
+    let has = |text: &str| first.contains(text);
+    let is_object = first.trim_start().starts_with(['{', '[']);
+    Some(match () {
+        () if head.starts_with(&[0xfd, b'7', b'z', b'X', b'Z']) => {
+            ("is compressed", "unpack it: xzcat FILE | pgtrial capture - ...")
+        }
+        () if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) => {
+            ("is compressed", "unpack it: zstdcat FILE | pgtrial capture - ...")
+        }
+        () if head.starts_with(b"BZh") => ("is compressed", "unpack it: bzcat FILE | pgtrial capture - ..."),
+        () if head.starts_with(b"PK\x03\x04") => {
+            ("is a zip archive", "unpack it: unzip -p FILE | pgtrial capture - ...")
+        }
+        () if is_object && has("\"logStreamName\"") || has("\"logEvents\"") => (
+            "is an export of CloudWatch",
+            "take the messages out: jq -r '.events[].message' FILE | pgtrial capture - ..., or download the log of the database",
+        ),
+        () if is_object && has("PostgreSQLLogs") => (
+            "is a diagnostic log of Azure",
+            "take the messages out: jq -r '.records[].properties.message' FILE | pgtrial capture - ..., or download the server logs",
+        ),
+        () if first.starts_with('<')
+            && first[1..].split_once('>').is_some_and(|(number, rest)| {
+                number.len() <= 3 && number.bytes().all(|c| c.is_ascii_digit()) && !rest.is_empty()
+            })
+            || is_syslog(&first) =>
+        {
+            (
+                "is of syslog, which cuts long statements and has no year",
+                "log with log_destination = 'stderr', 'csvlog' or 'jsonlog' for the time of the capture",
+            )
+        }
+        () if has(" app[postgres.") || has("heroku-postgres") => (
+            "is of Heroku, which leaves statements out",
+            "log on a server of your own, or make a mix of pg_stat_statements (--statements)",
+        ),
+        () => return None,
+    })
+}
+
+/// `Nov 23 08:00:00 host postgres[77]: [3-1] ...`, or with a time of RFC 3339 in place of the first three words.
+fn is_syslog(line: &str) -> bool {
+    let Some((head, rest)) = line.split_once("]: ") else { return false };
+    let Some((before, pid)) = head.rsplit_once('[') else { return false };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    let parts =
+        rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).and_then(|(parts, _)| parts.split_once('-'));
+    is_number(pid)
+        && before.split_whitespace().count() >= 3
+        && parts.is_some_and(|(one, two)| is_number(one) && is_number(two))
+        && before.ends_with(char::is_alphanumeric)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unwrapped(log: &str) -> String {
+        let mut text = String::new();
+        let envelope = Envelope::of(log.as_bytes()).unwrap();
+        Unwrapped::new(log.as_bytes(), envelope).read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn lines_of_docker_are_unwrapped() {
+        let log = "{\"log\":\"a \\\"b\\\"\\n\",\"stream\":\"stderr\",\"time\":\"2026-11-23T08:00:00.1Z\"}\n\
+                   {\"log\":\"\\tlong, \",\"stream\":\"stderr\",\"time\":\"2026-11-23T08:00:00.1Z\"}\n\
+                   {\"log\":\"cut\\n\",\"stream\":\"stderr\",\"time\":\"2026-11-23T08:00:00.1Z\"}\nhello\n";
+        assert_eq!(unwrapped(log), "a \"b\"\n\tlong, cut\nhello\n");
+    }
+
+    #[test]
+    fn lines_of_kubernetes_are_unwrapped() {
+        let log = "2026-11-23T08:00:00.123456789Z stderr F a  b\n2026-11-23T08:00:00.123456789Z stdout P \tlong, \n\
+                   2026-11-23T08:00:00.123456789Z stdout F cut\n";
+        assert_eq!(unwrapped(log), "a  b\n\tlong, cut\n");
+    }
+
+    #[test]
+    fn logs_of_servers_have_no_envelope() {
+        for line in [
+            "2026-11-23 08:00:00.123 UTC [1] LOG:  a",
+            "{\"timestamp\":\"2026-11-23\"}",
+            "",
+            "2026-11-23T08:00:00Z stderr x y",
+        ] {
+            assert_eq!(Envelope::of(line.as_bytes()), None, "{line}");
+            assert_eq!(foreign_form(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn other_forms_have_names() {
+        for (head, name) in [
+            ("Nov 23 08:00:00 db1 postgres[77]: [3-1] 2026-11-23 08:00:00 UTC [77] LOG:  a\n", "is of syslog"),
+            ("<134>1 2026-11-23T08:00:00Z db1 postgres 77 - - [3-1] LOG:  a\n", "is of syslog"),
+            ("{\"events\":[{\"logStreamName\":\"db\",\"message\":\"x\"}]}", "is an export of CloudWatch"),
+            ("{\"records\":[{\"category\":\"PostgreSQLLogs\"}]}", "is a diagnostic log of Azure"),
+            ("2026-11-23T08:00:00+00:00 app[postgres.12]: [DATABASE] LOG:  a\n", "is of Heroku"),
+        ] {
+            let (found, cure) = foreign_form(head.as_bytes()).unwrap();
+            assert!(found.starts_with(name) && !cure.is_empty(), "{head}: {found}");
+        }
+        assert_eq!(foreign_form(b"\x28\xb5\x2f\xfd...").unwrap().0, "is compressed");
+    }
+}
