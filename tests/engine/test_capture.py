@@ -378,10 +378,20 @@ def test_what_cannot_be_used_is_counted_with_its_first_line(tmp_path: Path) -> N
             "the logs are in another language than English (line 1 of",
         ),
         (
+            "Nov 23 08:00:00 db1 7 LOG:  a\n",
+            [],
+            'no line of "{log}" begins with a known log_line_prefix; the first one is: Nov 23 08:00:00 db1 7'
+            " LOG:  a. Give the server's with --prefix (SHOW log_line_prefix)",
+        ),
+        (
             "Nov 23 08:00:00 db1 postgres[7]: [3-1] LOG:  a\n",
             [],
-            'no line of "{log}" begins with a known log_line_prefix; the first one is: Nov 23 08:00:00 db1 postgres[7]:'
-            " [3-1] LOG:  a. Give the server's with --prefix (SHOW log_line_prefix)",
+            'the log "{log}" is of syslog, which cuts long statements and has no year; log with log_destination =',
+        ),
+        (
+            QUERY + line("[user=app] LOG:  statement: select 2"),
+            [],
+            "line 2 of the log does not begin with '%m [%p] ', as lines before it do: 2026-11-23",
         ),
         (
             QUERY,
