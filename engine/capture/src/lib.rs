@@ -9,7 +9,7 @@
 //! - `mix`: sessions made of pg_stat_statements and pg_stats
 //! - `recorder`: sessions and statements of records
 //! - `sql`: the text of statements: tokens, templates, literals
-//! - `time`: timestamps
+//! - `time`, `zones`: timestamps, and the zones of their clocks
 //!
 //! docs/replay.md describes what a capture has and what it cannot have.
 
@@ -26,3 +26,4 @@ pub mod sql;
 #[cfg(test)]
 mod tests;
 pub mod time;
+mod zones;

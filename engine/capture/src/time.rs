@@ -2,6 +2,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use jiff::civil::DateTime;
+
+use crate::zones::offset_of;
+
 /// A time or a duration in microseconds.
 pub type Micros = u64;
 
@@ -36,7 +40,11 @@ impl Timestamp {
         }
         let days = days_since_1970(year, month, day);
         let wall = days * DAY + ((hour * 60 + minute) * 60 + second) * SECOND + fraction;
-        let (offset, rest) = take_zone(rest);
+        let (offset, rest) = take_zone(rest, || {
+            let (year, month) = (i16::try_from(year).ok()?, i8::try_from(month).ok()?);
+            let time = [day, hour, minute, second.min(59)].map(|number| number as i8);
+            DateTime::new(year, month, time[0], time[1], time[2], time[3], 0).ok()
+        });
         let utc = wall - offset.unwrap_or(0) * SECOND;
         Some((Self { utc: utc.try_into().ok()?, wall: wall.try_into().ok()? }, rest, offset.is_some()))
     }
@@ -63,8 +71,8 @@ fn take_fraction(text: &str) -> (i64, &str) {
     (fraction.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')), &rest[count..])
 }
 
-/// Takes a zone from the front; its offset is in seconds east of UTC.
-fn take_zone(text: &str) -> (Option<i64>, &str) {
+/// Takes a zone from the front; its offset is in seconds east of UTC, that of a name on a clock that shows `wall`.
+fn take_zone(text: &str, wall: impl Fn() -> Option<DateTime>) -> (Option<i64>, &str) {
     let zone = text.strip_prefix(' ').unwrap_or(text);
     let is_signed = zone.starts_with(['+', '-']);
     let length = if is_signed {
@@ -76,7 +84,9 @@ fn take_zone(text: &str) -> (Option<i64>, &str) {
     let offset = match () {
         () if is_signed => signed_offset(name),
         () if length == 0 => None,
-        () => Some(named_offset(name)),
+        () if matches!(name, "UTC" | "Z") => Some(0),
+        // A zone that is not known is taken for UTC: times within one log are right nevertheless.
+        () => Some(wall().and_then(|wall| offset_of(name, wall)).unwrap_or(0)),
     };
     (offset, if offset.is_some() { rest } else { text })
 }
@@ -87,39 +97,6 @@ fn signed_offset(text: &str) -> Option<i64> {
     let minutes: i64 = if minutes.is_empty() { 0 } else { minutes.parse().ok()? };
     let seconds = (hours.parse::<i64>().ok()? * 60 + minutes) * 60;
     Some(if text.starts_with('-') { -seconds } else { seconds })
-}
-
-/// Zones whose clocks are changed twice a year, so that a log over that hour stays in order. A zone that is not here is
-/// taken for UTC: times within one log are right nevertheless.
-const ZONES: [(&str, i64); 24] = [
-    ("WET", 0),
-    ("WEST", 1),
-    ("BST", 1),
-    ("CET", 1),
-    ("CEST", 2),
-    ("EET", 2),
-    ("EEST", 3),
-    ("MSK", 3),
-    ("EST", -5),
-    ("EDT", -4),
-    ("CST", -6),
-    ("CDT", -5),
-    ("MST", -7),
-    ("MDT", -6),
-    ("PST", -8),
-    ("PDT", -7),
-    ("AKST", -9),
-    ("AKDT", -8),
-    ("HST", -10),
-    ("AST", -4),
-    ("ADT", -3),
-    ("AEST", 10),
-    ("AEDT", 11),
-    ("JST", 9),
-];
-
-fn named_offset(name: &str) -> i64 {
-    ZONES.iter().find(|(zone, _)| *zone == name).map_or(0, |(_, hours)| hours * 3600)
 }
 
 /// Days from 1970-01-01 to a date of the Gregorian calendar. Source: Howard Hinnant, "chrono-Compatible Low-Level Date
