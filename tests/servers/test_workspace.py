@@ -206,3 +206,93 @@ def test_the_private_directories_admit_the_account_alone(workspace):
     assert workspace.account not in (None, "root")
     assert workspace.run(["test", "-x", workspace.root]).status == 0
     assert stat.S_IMODE(workspace.root.stat().st_mode) == 0o711
+
+
+class TestStateOfOthers:
+    """What another account could have put into the state directory is neither obeyed nor removed."""
+
+    @pytest.fixture
+    def open_state(self, fresh_state):
+        """A state directory as umask 000 made it before modes were explicit."""
+        require_root()
+        for path in (fresh_state / "state", fresh_state / "state/runs", fresh_state / "state/templates"):
+            path.mkdir()
+            path.chmod(0o777)
+        return fresh_state / "state"
+
+    @staticmethod
+    def strangers(path):
+        path.mkdir()
+        (path / "kept.txt").write_text("a stranger's")
+        for each in (path, path / "kept.txt"):
+            shutil.chown(each, "nobody")
+        return path
+
+    def test_modes_are_explicit_whatever_the_umask(self, fresh_state):
+        before = os.umask(0)
+        try:
+            with Workspace(fresh_state / "a/state") as workspace:
+                _keep_one_megabyte(workspace)
+                made = [path for path in (fresh_state / "a").rglob("*") if not path.is_relative_to(workspace.root)]
+                loose = {str(path) for path in (fresh_state / "a", *made) if path.stat().st_mode & 0o022}
+        finally:
+            os.umask(before)
+        assert not {path for path in loose if "/data" not in path}, "PostgreSQL sets the modes of data"
+
+    def test_modes_of_directories_of_ones_own_are_mended(self, open_state):
+        clean(open_state)
+        assert {stat.S_IMODE(path.stat().st_mode) for path in (open_state, *open_state.glob("[rt]*"))} == {0o755}
+
+    def test_a_strangers_run_is_left_alone_and_told(self, open_state):
+        theirs = self.strangers(open_state / "runs/1-theirs")
+        (told,) = clean(open_state)
+        assert str(theirs) in told
+        assert (theirs / "kept.txt").read_text() == "a stranger's"
+        assert leftovers(open_state) == []
+
+    def test_a_run_that_is_a_link_is_left_alone(self, open_state):
+        theirs = open_state.parent / "elsewhere"
+        theirs.mkdir()
+        (theirs / "kept.txt").write_text("")
+        (open_state / "runs/1-link").symlink_to(theirs)
+        (told,) = clean(open_state)
+        assert "1-link" in told
+        assert (theirs / "kept.txt").exists()
+
+    def test_a_strangers_template_is_refused(self, open_state):
+        theirs = self.strangers(open_state / "templates/pg18-s1-00000000")
+        with pytest.raises(ArmError, match="pg18-s1-00000000 belongs to another account"):
+            clean(open_state)
+        assert (theirs / "kept.txt").exists()
+
+    @pytest.mark.parametrize("name", ["", "runs", "templates"])
+    def test_a_directory_that_another_account_owns_is_refused(self, open_state, name):
+        shutil.chown(open_state / name, "nobody")
+        with pytest.raises(ArmError, match="belongs to another account"):
+            Workspace(open_state)
+        with pytest.raises(ArmError, match="belongs to another account"):
+            clean(open_state)
+
+    def test_a_lock_that_leads_elsewhere_is_not_followed(self, open_state):
+        target = open_state.parent / "passwd"
+        target.write_text("root:x:0:0")
+        (open_state / "lock").symlink_to(target)
+        os.chown(open_state / "lock", 65534, 65534, follow_symlinks=False)
+        with pytest.raises(ArmError, match="lock belongs to another account"):
+            clean(open_state)
+        with pytest.raises(OSError, match="symbolic links"):
+            leftovers(open_state)
+        assert target.read_text() == "root:x:0:0"
+
+    def test_a_directory_above_that_another_account_owns_is_refused(self, open_state):
+        shutil.chown(open_state.parent, "nobody")
+        with pytest.raises(ArmError, match="which could exchange what root keeps below it"):
+            Workspace(open_state)
+
+    def test_no_mode_is_changed_of_a_directory_that_is_not_the_labs(self, fresh_state):
+        (fresh_state / "file").write_text("")
+        for mode in (0o777, 0o1777):
+            fresh_state.chmod(mode)
+            with pytest.raises(ArmError, match=r"can be written by other accounts.*chmod go-w"):
+                Workspace(fresh_state)
+            assert stat.S_IMODE(fresh_state.stat().st_mode) == mode

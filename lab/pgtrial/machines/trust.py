@@ -38,5 +38,5 @@ def check_way(machine: Machine, path: Path) -> None:
                 whose = "can be written by other accounts" if exchanged else "belongs to another account"
                 raise HostError(
                     f"{above} {whose}, which could exchange what root keeps below it; name a directory that root owns, "
-                    "and all above it, or log in as that account in place of root"
+                    "with all above it, or work as that account in place of root"
                 )

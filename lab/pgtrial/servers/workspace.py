@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Self
@@ -20,6 +20,7 @@ from typing import IO, Self
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
 from pgtrial.machines.journal import Leftover, pending, undo_all
 from pgtrial.machines.machine import LOCAL, HostError, take
+from pgtrial.machines.trust import check_way
 from pgtrial.model.errors import ArmError, StoreError
 from pgtrial.model.units import format_size
 from pgtrial.servers import settings_record
@@ -29,7 +30,7 @@ from pgtrial.servers.postmaster import stop_servers_below
 from pgtrial.servers.room import Room, servers_account
 from pgtrial.servers.rooms import Rooms, pending_rooms, remove_rooms
 from pgtrial.servers.templates import RoomTemplates
-from pgtrial.store.state import state_root
+from pgtrial.store.state import check_state, is_own, own_directory, state_root
 
 _SOCKET_PATH_MAX = 107
 _OF_A_LAB = "directories and servers of a lab that ended abruptly"
@@ -157,14 +158,29 @@ def leftovers(state: Path | None = None) -> list[Leftover]:
 
 
 def clean(state: Path | None = None) -> list[str]:
-    """Stop and remove what crashed labs left. Returns sentences on what was done."""
+    """Stop and remove what crashed labs left. Returns sentences on what was done.
+
+    Each run is held as its own lab would hold it: others neither wait meanwhile, nor take it for one to be removed.
+    Raises ArmError where another account could have written what would be obeyed.
+    """
     root = state or state_root()
     if not root.is_dir():
         return []
-    with registry(root):
-        notices = [notice for path in _abandoned(root) for notice in _remove_run(path)]
-        unfinished = templates_of(root).remove_unfinished()
-    return [*notices, *(f"Removed the unfinished template {path}." for path in unfinished)]
+    _check_state(root)
+    with ExitStack() as held:
+        with registry(root):
+            claimed = [(path, lock) for path in _abandoned(root) if (lock := _taken(path, held)) is not None]
+            unfinished = templates_of(root).remove_unfinished()
+        notices = [notice for path, _ in claimed for notice in _remove_run(path)]
+    strangers = [path for path in _runs(root) if not is_own(path)]
+    return [
+        *notices,
+        *(f"Removed the unfinished template {path}." for path in unfinished),
+        *(
+            f"{path} is no directory of this account's alone, and was left as it is; look whose it is."
+            for path in strangers
+        ),
+    ]
 
 
 def templates_of(state: Path) -> Templates:
@@ -173,7 +189,17 @@ def templates_of(state: Path) -> Templates:
 
 
 def _abandoned(root: Path) -> list[Path]:
-    return [path for path in sorted((root / "runs").glob("*")) if path.is_dir() and not _locked(path / "lock")]
+    return [path for path in _runs(root) if is_own(path) and not _locked(path / "lock")]
+
+
+def _runs(root: Path) -> list[Path]:
+    return [path for path in sorted((root / "runs").glob("*")) if path.is_dir()]
+
+
+def _taken(run: Path, held: ExitStack) -> IO[bytes] | None:
+    """The lock of a run that its lab has left, until `held` ends; None: somebody else has it now."""
+    lock = held.enter_context((run / "lock").open("ab"))
+    return lock if take(lock) else None
 
 
 def _locked(lock: Path) -> bool:
@@ -194,7 +220,7 @@ def _remove_run(path: Path) -> list[str]:
     sockets = _socket_directory(path)
     if sockets.is_dir() and not sockets.is_symlink() and _is_ours(sockets):
         shutil.rmtree(sockets, ignore_errors=True)
-    shutil.rmtree(path, ignore_errors=True)
+    _remove_own(path.parent.parent, path)
     return [*notices, f"Removed {path}, left by a pgtrial that ended abruptly{servers}."]
 
 
@@ -211,9 +237,12 @@ def _socket_directory(run: Path) -> Path:
 @contextmanager
 def registry(root: Path) -> Iterator[None]:
     """Hold off other labs while runs are claimed or cleaned."""
-    with (root / "lock").open("wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    descriptor = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -229,9 +258,12 @@ def shared_state() -> Iterator[Path]:
 
 def _make_state(root: Path, account: str | None) -> None:
     try:
-        for directory in (root, root / "runs", root / "templates", root / "installs"):
-            directory.mkdir(parents=True, exist_ok=True)
-        (root / "lock").touch()
+        own_directory(root)
+        _check_state(root)
+        for name in ("runs", "templates", "installs"):
+            own_directory(root / name)
+        with registry(root):
+            pass
     except OSError as error:
         raise ArmError(
             f"cannot write to pgtrial's state directory {root}: {error.strerror}; "
@@ -242,6 +274,18 @@ def _make_state(root: Path, account: str | None) -> None:
             f"servers run as the user {account or os.geteuid()}, who cannot reach the state directory {root}: "
             "set PGTRIAL_STATE to a directory that everyone may enter (mode 755, and all above it)"
         )
+
+
+def _check_state(root: Path) -> None:
+    """Raise ArmError unless only root and this account can write what is read and removed there."""
+    try:
+        check_state(root)
+        if LOCAL.root:
+            check_way(LOCAL, root)
+    except (StoreError, HostError) as error:
+        raise ArmError(f"the state directory {root}: {error}") from None
+    except OSError as error:
+        raise ArmError(f"{error.filename or root} cannot be read ({error.strerror})") from None
 
 
 def runnable(room: Room, server: ServerBinaries, installs: Path) -> ServerBinaries:

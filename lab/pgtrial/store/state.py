@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -40,6 +41,74 @@ def state_root() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "pgtrial"
 
 
+_OWN_ENTRIES = frozenset(
+    {"runs", "templates", "installs", "kept", "wheels", "given-data", "lock", "noise.json", "certificates.json"}
+)
+"""What pgtrial makes in the state directory."""
+_RUNS = "runs"
+
+
+def own_directory(path: Path) -> None:
+    """Make a directory, and those missing above it, with mode 755 whatever the umask. Raises OSError."""
+    if not path.is_dir():
+        if not path.parent.is_dir():
+            own_directory(path.parent)
+        path.mkdir(mode=0o755, exist_ok=True)
+        path.chmod(0o755)
+
+
+def check_state(root: Path) -> None:
+    """See that no other account can write what pgtrial reads, obeys and removes in a state directory.
+
+    The modes of what this account owns are mended. Raises StoreError, in one sentence, and OSError.
+    """
+    _check_own(root, mend=not os.listdir(root) or (root / _RUNS).is_dir())
+    for path in sorted(root.iterdir()):
+        if path.name in _OWN_ENTRIES:
+            _check_own(path)
+            if path.is_dir() and path.name != _RUNS:  # runs are looked at one by one
+                for inner in sorted(path.iterdir()):
+                    _check_own(inner)
+
+
+def is_own(path: Path) -> bool:
+    """Whether something that is there, and no link, is this account's or root's, and no other account can write it."""
+    with suppress(FileNotFoundError):
+        found = path.lstat()
+        return not stat.S_ISLNK(found.st_mode) and not _is_others(found) and not _is_loose(found)
+    return False
+
+
+def _check_own(path: Path, *, mend: bool = True) -> None:
+    try:
+        link, found = path.lstat(), path.stat()
+    except FileNotFoundError:
+        if not path.is_symlink():
+            return  # somebody has removed it
+        link = found = path.lstat()
+    if _is_others(link) or _is_others(found):
+        raise StoreError(
+            f"{path} belongs to another account (number {found.st_uid}), so pgtrial does not use it; remove it, or set "
+            "PGTRIAL_STATE to a directory that you own"
+        )
+    if not _is_loose(found):
+        return
+    if found.st_uid != os.geteuid() or found.st_mode & stat.S_ISVTX or not mend:
+        raise StoreError(
+            f"{path} can be written by other accounts, so pgtrial does not use it; take that right away (chmod go-w), "
+            "or set PGTRIAL_STATE to a directory of your own"
+        )
+    path.chmod(stat.S_IMODE(found.st_mode) & ~0o022)
+
+
+def _is_others(found: os.stat_result) -> bool:
+    return found.st_uid not in (0, os.geteuid())
+
+
+def _is_loose(found: os.stat_result) -> bool:
+    return bool(found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and found.st_gid != 0))
+
+
 def kept(name: str, make: Callable[[], str]) -> str:
     """A text that takes long to make and is always the same: made once, and kept in the state directory, if any.
 
@@ -47,13 +116,15 @@ def kept(name: str, make: Callable[[], str]) -> str:
     """
     path = state_root() / "kept" / name
     with suppress(OSError, UnicodeDecodeError):
-        return path.read_bytes().decode()
+        if is_own(path) and is_own(path.parent.resolve()):
+            return path.read_bytes().decode()
     text = make()
     if state_root().is_dir():
         with suppress(OSError, StoreError):
-            path.parent.mkdir(exist_ok=True)
+            own_directory(path.parent)
             own = path.with_name(f"{name}.{secrets.token_hex(4)}")  # several labs may make it at the same time
             write_atomically(own, text)
+            own.chmod(0o644)
             own.replace(path)
     return text
 
