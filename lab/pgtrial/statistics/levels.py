@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.special import bdtr
 
 from pgtrial.model.records.results import CellRegimes, FailedTrial, Failures, Level, Spread
+from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.ratios import Grid
 
@@ -78,13 +79,16 @@ def spread(values: Sequence[float]) -> Spread | None:
 
 
 def failures(grid: Grid, arm: str) -> Failures:
-    """An arm's failures over all its trials."""
+    """An arm's failures over all its trials; of replays those that were not recorded."""
     trials = grid.of(arm)
-    measured = [trial.measured for trial in trials if trial.measured]
     kinds: Counter[str] = Counter()
-    for phase in measured:
-        kinds.update(phase.failures)
-    committed, failed = sum(phase.transactions for phase in measured), kinds.total()
+    for trial in trials:
+        kinds.update(_new_failures(trial))
+    done = sum(
+        trial.measured.transactions + sum(trial.measured.failures.values()) for trial in trials if trial.measured
+    )
+    failed = kinds.total()
+    committed = max(0, done - failed)
     return Failures(
         arm=arm,
         trials=len(trials),
@@ -95,6 +99,17 @@ def failures(grid: Grid, arm: str) -> Failures:
         by_kind=dict(sorted(kinds.items())),
         aborted_clients=sum(trial.aborted_clients for trial in trials),
     )
+
+
+def _new_failures(trial: Trial) -> Mapping[str, int]:
+    """Failed transactions of a trial by SQLSTATE or kind. What failed when it was recorded does as it should."""
+    if trial.measured is None:
+        return {}
+    if trial.replay is None:
+        return trial.measured.failures
+    recorded = trial.replay.expected_failures
+    kept = {kind: count - recorded.get(kind, 0) for kind, count in trial.measured.failures.items()}
+    return {kind: count for kind, count in kept.items() if count > 0}
 
 
 def leading_failures(grid: Grid, counts: list[Failures], family: int) -> list[str]:
@@ -119,7 +134,7 @@ def _differ(grid: Grid, arm: str, family: int) -> bool:
 
 
 def _failed(grid: Grid, arm: str, block: int) -> int:
-    return sum(sum(t.measured.failures.values()) for t in grid.of(arm) if t.block == block and t.measured)
+    return sum(sum(_new_failures(trial).values()) for trial in grid.of(arm) if trial.block == block)
 
 
 def failed_trials(grid: Grid) -> list[FailedTrial]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pgtrial.evidence.audit import audit_trials
 from pgtrial.model.records.facts import Finding
+from pgtrial.statistics.analysis import analyse_study
 from tests.statistics.replays import Template, Templates, run_replays
 
 
@@ -72,3 +73,34 @@ def test_a_few_statements_on_a_missing_table_and_other_errors_are_warnings():
     assert found.severity == "warning"
     assert "template 2 (SELECT 2) fail in b with SQLSTATE 40001, errors that were not recorded: 72" in found.message
     assert "1 more templates fail on one arm more" in found.message
+
+
+def test_statements_that_fail_anew_on_all_arms_are_named():
+    def templates(planned):
+        return [Template(failures={"42P01": 2}), Template(), Template(failures={"23505": 1, "40001": 9})]
+
+    plan, trials = run_replays(8, templates)
+    (found,) = [finding for finding in audit_trials(plan, {}, trials) if finding.rule == "new_errors"]
+    assert (found.severity, found.arms) == ("warning", ["a", "b"])
+    assert found.message == (
+        "Statements fail in all arms that did not fail when they were recorded: template 2 (SELECT 2) with 40001, 144 "
+        "times; template 0 (SELECT 0) with 42P01 (a table is missing), 32 times; template 2 (SELECT 2) with 23505, 16 "
+        "times."
+    )
+
+
+def test_errors_that_were_recorded_are_no_failures():
+    plan, trials = run_replays(8, lambda planned: [Template(failures={"40001": 3})])
+    failed = {"23505": 10, "40001": 3}
+    recorded = [
+        trial.model_copy(
+            update={
+                "measured": trial.measured.model_copy(update={"transactions": 87, "failures": failed}),
+                "replay": trial.replay.model_copy(update={"expected_failures": {"23505": 10}}),
+            }
+        )
+        for trial in trials
+        if trial.measured and trial.replay
+    ]
+    for found in analyse_study(plan, recorded).failures:
+        assert (found.by_kind, found.failed_transactions, found.transactions) == ({"40001": 24}, 24, 8 * 97)

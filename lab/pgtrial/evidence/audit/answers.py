@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,9 @@ _NOTABLE = 0.001
 
 _SHOWN = 60
 """Characters of a statement in a message."""
+
+_NAMED = 3
+"""Statements that a message names."""
 
 
 _Pair = tuple[TemplateResult, TemplateResult]
@@ -101,6 +105,47 @@ def unequal_errors(case: Case) -> Iterator[Concern]:
             found = [each for of_template in pairs for each in _failing(case, arm, of_template)]
             if found:
                 yield _told(max(found, key=lambda each: each.failed), len(found), case)
+
+
+@rule("new_errors", "statements fail that did not when they were recorded", over_trials=True)
+def new_errors(case: Case) -> Iterator[Concern]:
+    """Errors that were not recorded and that all arms have: one concern, which names the commonest statements."""
+    arms = [case.baseline, *case.others]
+    for point in case.plan.load_points:
+        failed = {arm: _failures(case, arm, point) for arm in arms}
+        common = set.intersection(*(set(of_arm) for of_arm in failed.values()))
+        totals = {key: sum(of_arm[key] for of_arm in failed.values()) for key in common}
+        ranked = sorted(common, key=lambda key: (-totals[key], key))
+        if not ranked:
+            continue
+        templates = {
+            number: result for trial in case.completed(None, point) for number, result in _templates(trial).items()
+        }
+        named = "; ".join(
+            f"{_named(templates[number])} with {state}{_missing_there(state)}, {totals[number, state]:,} times"
+            for number, state in ranked[:_NAMED]
+        )
+        more = f"; and {len(ranked) - _NAMED} more" if len(ranked) > _NAMED else ""
+        yield Concern(
+            arms,
+            f"Statements fail in all arms that did not fail when they were recorded: {named}{more}.",
+            "What fails costs less than what is answered: give the replay the data and the schema of the recorded "
+            "server ([load.replay] data, setup_sql, extensions).",
+        )
+
+
+def _failures(case: Case, arm: str, point: LoadPoint) -> Counter[tuple[int, str]]:
+    """By template and SQLSTATE how many statements of an arm failed that did not when they were recorded."""
+    failed: Counter[tuple[int, str]] = Counter()
+    for trial in case.completed(arm, point):
+        for number, result in _templates(trial).items():
+            failed.update({(number, state): count for state, count in result.failures.items()})
+    return failed
+
+
+def _missing_there(sqlstate: str) -> str:
+    missing = _MISSING.get(sqlstate)
+    return f" ({missing} is missing)" if missing is not None else ""
 
 
 @dataclass(frozen=True)
