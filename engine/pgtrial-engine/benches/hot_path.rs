@@ -8,6 +8,7 @@ use ground::random::Random;
 use latency::Latencies;
 use wire::Rows;
 use wire::frame::{Flow, Reader};
+use wire::order::Order;
 use wire::reply::Exchange;
 use wire::statement::{End, Hole, QueryMode, ResultFormat, Statement};
 use wire::value::Value;
@@ -41,7 +42,7 @@ fn encode(c: &mut Criterion) {
 
 /// The status at the end of a reply that comes in pieces of this size.
 fn status(reader: &mut Reader, exchange: &mut Exchange, size: usize) -> Option<u8> {
-    exchange.expect(Rows::Skipped, false);
+    exchange.expect(Rows::Skipped, Order::of_execution(false));
     let last = black_box(REPLY).chunks(size).map(|piece| reader.take(piece, exchange)).last();
     matches!(last, Some(Ok(Flow::Stop))).then(|| exchange.take_reply().status)
 }

@@ -11,6 +11,7 @@ use crate::error::ConnectionError;
 use crate::frame::{Flow, Visitor};
 use crate::messages::{self, SYNC};
 use crate::opening::{OpenError, Opening};
+use crate::order::Order;
 use crate::reply::{Exchange, Reply};
 use crate::results::{Answered, ResultSet, Rows};
 use crate::startup::ServerInfo;
@@ -152,7 +153,7 @@ impl Connection {
         let parsed = mode == QueryMode::Prepared && self.exchange.request.has_parsed(statement.id);
         if parsed && !self.in_pipeline && rows != Rows::Kept {
             if let Some(messages) = statement.encode_short(values, &scratch.tail, &mut scratch.short) {
-                self.exchange.expect(rows, scratch.describes);
+                self.exchange.expect(rows, Order::of_execution(scratch.describes));
                 self.exchange.request.forget_text();
                 return Ok(self.stream.send(messages)?);
             }
@@ -178,10 +179,15 @@ impl Connection {
         messages.clear();
         if self.in_pipeline {
             statement.encode(mode, parsed, values, End { format, describes, syncs: false }, messages);
+            self.exchange.expect_execution(describes);
             return Ok(self.add_to_pipeline(statement, mode, parsed, messages));
         }
         statement.encode(mode, parsed, values, End { format, describes, syncs: true }, messages);
-        self.exchange.expect(rows, describes || mode == QueryMode::Simple);
+        let order = match mode {
+            QueryMode::Simple => Order::of_text(),
+            QueryMode::Extended | QueryMode::Prepared => Order::of_execution(describes),
+        };
+        self.exchange.expect(rows, order);
         if parsed {
             self.exchange.request.forget_text();
         } else {
@@ -213,7 +219,7 @@ impl Connection {
 
     /// Sends one simple query without values.
     pub fn send_query(&mut self, sql: impl AsRef<[u8]>, rows: Rows) -> Result<Sent, ConnectionError> {
-        self.exchange.expect(rows, true);
+        self.exchange.expect(rows, Order::of_text());
         Ok(self.stream.send(self.exchange.request.keep_query(sql.as_ref()))?)
     }
 
@@ -221,14 +227,14 @@ impl Connection {
     pub fn send_unnamed(&mut self, text: &[u8], rows: Rows, scratch: &mut Scratch) -> Result<Sent, ConnectionError> {
         scratch.long.clear();
         messages::parse_and_execute(text, scratch.describes, &mut scratch.long);
-        self.exchange.expect(rows, scratch.describes);
+        self.exchange.expect(rows, Order::of_execution(scratch.describes));
         self.send_text(&scratch.long)
     }
 
     /// Has the server parse and describe `statement`, even if this session has parsed it before.
     pub fn send_prepare(&mut self, statement: &Statement) -> Result<Sent, ConnectionError> {
         self.exchange.request.expect_parse(statement.id);
-        self.exchange.expect(Rows::Handed, true);
+        self.exchange.expect(Rows::Handed, Order::of_preparation());
         self.send_text(&[statement.parse_message(), &statement.describe_message(), &SYNC].concat())
     }
 
@@ -245,7 +251,7 @@ impl Connection {
             return Ok(None);
         }
         messages.extend_from_slice(&SYNC);
-        self.exchange.expect(Rows::Skipped, false);
+        self.exchange.expect(Rows::Skipped, Order::of_preparation());
         self.send_text(&messages).map(Some)
     }
 

@@ -131,11 +131,17 @@ pub enum ConnectionError {
     )]
     Closed,
     /// No message of protocol 3 begins like this.
-    #[error("lost synchronization with server: got message type \"{}\", length {length}", .kind.escape_ascii())]
+    #[error("lost synchronization with server: got message type \"{}\", length {}", .kind.escape_ascii(), *.length as u32 as i32)]
     LostSync { kind: u8, length: usize },
     /// Something that protocol 3 does not allow, or that we do not speak.
     #[error("{0}")]
     Protocol(String),
+    /// A reply that breaks the protocol, or is no reply to the request, in libpq's words.
+    #[error("{message}")]
+    Violation { message: String, query: u32 },
+    /// A reply that ends without the result of a statement.
+    #[error("no results")]
+    NoResults,
     /// A script's statement that copies data, for which a client has no means.
     #[error("COPY is not supported in pgbench, aborting")]
     Copy,
@@ -183,7 +189,7 @@ impl ConnectionError {
             Server(error) => &error.sqlstate,
             Unresolved(_) | Connect(_) | Timeout | Tls(_) | WrongSession(_) => "08001",
             Receive(_) | Send(_) | Closed => "08006",
-            LostSync { .. } | Protocol(_) => "08P01",
+            LostSync { .. } | Protocol(_) | Violation { .. } | NoResults => "08P01",
             Copy => "0A000",
             Interrupted => "57014",
             Authentication(_) => "28000",

@@ -95,8 +95,13 @@ pub trait Visitor {
     /// of any size costs no memory.
     fn wants(&self, kind: u8) -> bool;
 
-    /// Takes one message. The body may be empty if it is not wanted. After [`Flow::Stop`] the reader keeps what follows.
+    /// Takes one message. After [`Flow::Stop`] the reader keeps what follows.
     fn message(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError>;
+
+    /// Takes one message that is not wanted, and whose body is left out because it was not complete at once.
+    fn left_out(&mut self, kind: u8) -> Result<Flow, ConnectionError> {
+        self.message(kind, &[])
+    }
 
     /// Takes all of `bytes`, which begin with a message, if they are what the visitor most often waits for, and no more.
     /// This saves the loop over the messages. It must have the same effect as that loop, which then ends with
@@ -106,6 +111,17 @@ pub trait Visitor {
         false
     }
 }
+
+/// The longest message of the types that are short, as in libpq.
+pub const MAX_SHORT: usize = 30_000;
+
+/// Whether messages of this type may be longer than that.
+pub fn may_be_long(kind: u8) -> bool {
+    matches!(kind, b'T' | b'D' | b'd' | b'V' | b'E' | b'N' | b'A')
+}
+
+/// Unwanted messages up to this length are kept until they are complete, so that they can be judged.
+const KEPT: usize = 512;
 
 /// Whether to go on reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,14 +211,15 @@ impl Reader {
         available: usize,
         visitor: &mut V,
     ) -> Result<(usize, Flow), ConnectionError> {
-        if !header.is_valid(V::LIMIT) {
+        let limit = if may_be_long(header.kind) { V::LIMIT } else { V::LIMIT.min(MAX_SHORT + 1) };
+        if !header.is_valid(limit) {
             return Err(ConnectionError::LostSync { kind: header.kind, length: header.length });
         }
-        if visitor.wants(header.kind) {
+        if visitor.wants(header.kind) || header.length <= KEPT {
             return Ok((0, Flow::Continue));
         }
         self.skip = header.size() - available;
-        Ok((available, visitor.message(header.kind, &[])?))
+        Ok((available, visitor.left_out(header.kind)?))
     }
 }
 

@@ -363,10 +363,11 @@ fn a_server_that_skips_the_proof_of_its_identity_is_refused() {
 fn a_row_that_is_shorter_than_it_says_is_an_error() {
     let (port, _heard) = serve(|stream| {
         stream.write_all(&welcome()).unwrap();
-        stream.write_all(&message(b'D', b"\0\x02\0\0\0\x09x")).unwrap();
+        stream.write_all(&message(b'T', b"\0\x01a\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0")).unwrap();
+        stream.write_all(&message(b'D', b"\0\x01\0\0\0\x09x")).unwrap();
     });
     let error = open(port, "sslmode=disable").unwrap().query("select 1").unwrap_err();
-    assert_eq!(error.to_string(), "a row of the server's answer is shorter than it says");
+    assert_eq!(error.to_string(), "insufficient data in \"D\" message");
 }
 
 /// Messages that a server might send, and some that it would not.

@@ -12,6 +12,7 @@ pub mod frame;
 mod hostile_tests;
 mod messages;
 mod opening;
+pub mod order;
 pub mod params;
 pub mod reply;
 mod request;

@@ -2,6 +2,7 @@
 
 use crate::error::{ConnectionError, ServerError};
 use crate::frame::{Flow, HEADER, Header, Visitor};
+use crate::order::Order;
 use crate::request::Request;
 use crate::results::{Answered, Answering, ResultSet, Rows};
 
@@ -31,20 +32,21 @@ fn is_answer(rows: Rows) -> bool {
 const READY: [u8; HEADER] = [b'Z', 0, 0, 0, 5];
 
 /// The status at the end of a reply that consists of BindComplete, RowDescription or NoData, DataRow, CommandComplete and one
-/// ReadyForQuery only.
+/// ReadyForQuery only, and keeps this order.
 #[inline(always)]
-fn status_of_usual(bytes: &[u8]) -> Option<u8> {
+fn status_of_usual(bytes: &[u8], mut order: Order) -> Option<u8> {
     let (mut rest, [ready @ .., status]) = bytes.split_last_chunk::<{ HEADER + 1 }>()?;
     if *ready != READY {
         return None;
     }
     while let Some(header) = Header::read(rest) {
-        if !matches!(header.kind, b'2' | b'T' | b'n' | b'D' | b'C') {
+        let (body, after) = header.split_body(rest)?;
+        if !order.take_usual(header.kind, body) {
             return None;
         }
-        (_, rest) = header.split_body(rest)?;
+        rest = after;
     }
-    rest.is_empty().then_some(*status)
+    (rest.is_empty() && !order.lacks_results()).then_some(*status)
 }
 
 /// A session's current request and what has come of its reply.
@@ -52,6 +54,7 @@ fn status_of_usual(bytes: &[u8]) -> Option<u8> {
 pub struct Exchange {
     pub(crate) request: Request,
     rows: Rows,
+    order: Order,
     status: u8,
     is_pipeline: bool,
     /// ReadyForQuery messages that are still to come.
@@ -65,10 +68,11 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Begins a request whose reply ends with one ReadyForQuery. The server sends RowDescriptions if `is_described`.
+    /// Begins a request whose reply is of this kind and ends with one ReadyForQuery.
     #[inline(always)]
-    pub fn expect(&mut self, rows: Rows, is_described: bool) {
+    pub fn expect(&mut self, rows: Rows, order: Order) {
         self.rows = rows;
+        self.order = order;
         self.is_pipeline = false;
         self.awaited = 1;
         self.complete = 0;
@@ -77,16 +81,21 @@ impl Exchange {
             self.results.clear();
         }
         if is_answer(rows) {
-            self.answering.expect(is_described);
+            self.answering.expect(order.is_described());
         }
     }
 
     /// Begins a pipeline, which has no parts yet.
     pub(crate) fn expect_pipeline(&mut self) {
-        self.expect(Rows::Skipped, false);
+        self.expect(Rows::Skipped, Order::of_preparation());
         self.is_pipeline = true;
         self.awaited = 0;
         self.request.forget_text();
+    }
+
+    /// Another statement of the pipeline.
+    pub(crate) fn expect_execution(&mut self, describes: bool) {
+        self.order.expect_execution(describes);
     }
 
     /// Another part of the pipeline ends.
@@ -147,11 +156,11 @@ impl Exchange {
     fn unusual_message(&mut self, kind: u8, body: &[u8]) -> Result<(), ConnectionError> {
         match kind {
             b'1' => self.request.parse_complete(),
-            // EmptyQueryResponse and PortalSuspended
-            b'I' | b's' => {
+            // EmptyQueryResponse
+            b'I' => {
                 match self.rows {
                     Rows::Kept => drop(self.current()),
-                    _ if kind == b'I' && self.is_answering() => self.answering.complete_empty(),
+                    _ if self.is_answering() => self.answering.complete_empty(),
                     Rows::Skipped | Rows::Counted | Rows::Hashed | Rows::Handed => {}
                 }
                 self.complete_result();
@@ -174,15 +183,41 @@ impl Exchange {
 impl Visitor for Exchange {
     fn wants(&self, kind: u8) -> bool {
         match kind {
-            b'Z' | b'E' | b'N' => true,
-            b'T' => matches!(self.rows, Rows::Kept | Rows::Handed),
             b'D' => matches!(self.rows, Rows::Kept | Rows::Hashed | Rows::Handed),
-            b'C' => self.is_answering(),
-            _ => false,
+            b'd' => false,
+            _ => true,
         }
     }
 
     fn message(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
+        if self.error.is_none() {
+            self.order.take(kind, Some(body))?;
+        }
+        self.apply(kind, body)
+    }
+
+    fn left_out(&mut self, kind: u8) -> Result<Flow, ConnectionError> {
+        if self.error.is_none() {
+            self.order.take(kind, None)?;
+        }
+        self.apply(kind, &[])
+    }
+
+    #[inline(always)]
+    fn take_usual(&mut self, bytes: &[u8]) -> bool {
+        if self.rows != Rows::Skipped || self.awaited != 1 {
+            return false;
+        }
+        let Some(status) = status_of_usual(bytes, self.order) else { return false };
+        self.status = status;
+        self.awaited = 0;
+        true
+    }
+}
+
+impl Exchange {
+    /// Does what a message asks for.
+    fn apply(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
         match kind {
             // BindComplete, NoData
             b'2' | b'n' => {}
@@ -211,6 +246,9 @@ impl Visitor for Exchange {
                 self.status = body.first().copied().unwrap_or(0);
                 self.awaited = self.awaited.saturating_sub(1);
                 if self.awaited == 0 {
+                    if self.error.is_none() && self.order.lacks_results() {
+                        return Err(ConnectionError::NoResults);
+                    }
                     return Ok(Flow::Stop);
                 }
                 self.complete = 1;
@@ -218,17 +256,6 @@ impl Visitor for Exchange {
             _ => self.unusual_message(kind, body)?,
         }
         Ok(Flow::Continue)
-    }
-
-    #[inline(always)]
-    fn take_usual(&mut self, bytes: &[u8]) -> bool {
-        if self.rows != Rows::Skipped || self.awaited != 1 {
-            return false;
-        }
-        let Some(status) = status_of_usual(bytes) else { return false };
-        self.status = status;
-        self.awaited = 0;
-        true
     }
 }
 
@@ -241,14 +268,17 @@ mod tests {
 
     fn expecting(rows: Rows) -> Exchange {
         let mut exchange = Exchange::default();
-        exchange.expect(rows, false);
+        exchange.expect(rows, Order::of_anything());
         exchange
+    }
+
+    fn visit(exchange: &mut Exchange, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
+        if exchange.wants(kind) { exchange.message(kind, body) } else { exchange.left_out(kind) }
     }
 
     fn feed(exchange: &mut Exchange, messages: &[(u8, &[u8])]) -> Result<Option<u8>, ConnectionError> {
         for (kind, body) in messages {
-            let body = if exchange.wants(*kind) { *body } else { b"" };
-            if exchange.message(*kind, body)? == Flow::Stop {
+            if visit(exchange, *kind, body)? == Flow::Stop {
                 return Ok(Some(exchange.status));
             }
         }
@@ -272,7 +302,7 @@ mod tests {
         assert!(exchange.has_error());
         assert_eq!(feed(&mut exchange, &[(b'Z', b"I")]).unwrap(), Some(b'I'));
         assert!(exchange.take_reply().error.is_some());
-        exchange.expect(Rows::Skipped, false);
+        exchange.expect(Rows::Skipped, Order::of_preparation());
         assert_eq!(feed(&mut exchange, &[(b'Z', b"I")]).unwrap(), Some(b'I'));
         assert!(exchange.take_reply().error.is_none());
     }
@@ -281,13 +311,13 @@ mod tests {
     fn of_each_result_the_columns_and_the_last_row_are_kept() {
         let mut exchange = expecting(Rows::Kept);
         let messages: [(u8, &[u8]); 8] = [
-            (b'C', b""),
+            (b'C', b"SELECT 1\0"),
             (b'T', COLUMN_A),
             (b'D', ROW_7),
             (b'D', ROW_NULL),
-            (b'C', b""),
+            (b'C', b"SELECT 1\0"),
             (b'T', COLUMN_A),
-            (b'C', b""),
+            (b'C', b"SELECT 1\0"),
             (b'Z', b"T"),
         ];
         assert_eq!(feed(&mut exchange, &messages).unwrap(), Some(b'T'));
@@ -315,7 +345,8 @@ mod tests {
     #[test]
     fn the_first_error_counts_and_names_its_statement() {
         let mut exchange = expecting(Rows::Skipped);
-        let messages: [(u8, &[u8]); 4] = [(b'C', b""), (b'E', b"C22012\0\0"), (b'E', b"C57P01\0\0"), (b'Z', b"I")];
+        let messages: [(u8, &[u8]); 4] =
+            [(b'C', b"SELECT 1\0"), (b'E', b"C22012\0\0"), (b'E', b"C57P01\0\0"), (b'Z', b"I")];
         assert_eq!(feed(&mut exchange, &messages).unwrap(), Some(b'I'));
         let found = exchange.take_reply().error.unwrap();
         assert_eq!((found.query, found.error.sqlstate.as_str()), (1, "22012"));
@@ -327,8 +358,8 @@ mod tests {
         exchange.expect_pipeline();
         exchange.expect_part();
         exchange.expect_part();
-        assert_eq!(feed(&mut exchange, &[(b'C', b""), (b'Z', b"I")]).unwrap(), None);
-        assert_eq!(feed(&mut exchange, &[(b'C', b""), (b'Z', b"I")]).unwrap(), Some(b'I'));
+        assert_eq!(feed(&mut exchange, &[(b'C', b"SELECT 1\0"), (b'Z', b"I")]).unwrap(), None);
+        assert_eq!(feed(&mut exchange, &[(b'C', b"SELECT 1\0"), (b'Z', b"I")]).unwrap(), Some(b'I'));
     }
 
     #[test]
@@ -353,11 +384,10 @@ mod tests {
 
     /// A request whose reply ends in an error leaves nothing to the next one.
     fn read_after(exchange: &mut Exchange, rows: Rows, messages: &[(u8, Vec<u8>)]) -> Option<String> {
-        exchange.expect(rows, false);
+        exchange.expect(rows, Order::of_anything());
         for (kind, body) in messages.iter().chain(&[(b'Z', b"I".to_vec())]) {
-            let body: &[u8] = if exchange.wants(*kind) { body } else { b"" };
             // The connection of a reply that is no reply is closed.
-            exchange.message(*kind, body).ok()?;
+            visit(exchange, *kind, body).ok()?;
         }
         let reply = exchange.take_reply();
         let results = exchange.take_results();
@@ -380,13 +410,10 @@ mod tests {
 
     /// Reads a reply of which the caller takes the error only; false if the connection is closed.
     fn read_after_error(exchange: &mut Exchange, rows: Rows, messages: &[(u8, Vec<u8>)]) -> bool {
-        exchange.expect(rows, false);
+        exchange.expect(rows, Order::of_anything());
         let ready = [(b'Z', b"I".to_vec())];
         let mut messages = messages.iter().chain(&ready);
-        let is_read = messages.all(|(kind, body)| {
-            let body: &[u8] = if exchange.wants(*kind) { body } else { b"" };
-            exchange.message(*kind, body).is_ok()
-        });
+        let is_read = messages.all(|(kind, body)| visit(exchange, *kind, body).is_ok());
         is_read && exchange.take_reply().error.is_some()
     }
 

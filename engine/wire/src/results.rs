@@ -2,6 +2,7 @@
 
 use crate::error::ConnectionError;
 use crate::frame;
+use crate::order::COLUMN_DETAILS;
 use ground::random::splitmix64_at;
 
 /// What is wanted of the rows that a query returns.
@@ -170,9 +171,6 @@ pub struct ResultSet {
     /// The last row's values in text format; NULL is `None`.
     pub last: Vec<Option<Vec<u8>>>,
 }
-
-/// What follows a column's name in a RowDescription: table, attribute, type, size, modifier, format.
-const COLUMN_DETAILS: usize = 18;
 
 impl ResultSet {
     /// Takes the columns' names from the body of a RowDescription.

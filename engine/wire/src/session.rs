@@ -12,6 +12,7 @@ use crate::connection::{BUFFER_SIZE, Connection};
 use crate::error::{ConnectionError, INVALID_PASSWORD, ServerError};
 use crate::frame::{self, Flow, Visitor};
 use crate::opening::OpenError;
+use crate::order::Order;
 use crate::results::{Rows, values};
 use crate::startup::ServerInfo;
 use crate::stream::Sent;
@@ -98,7 +99,7 @@ impl Session {
 
     /// Runs `sql` (one or more statements) and returns the rows of all results. A server error ends it.
     pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, ConnectionError> {
-        let mut rows = RowCollector::default();
+        let mut rows = RowCollector::new();
         self.send_query(&mut rows, sql)?;
         self.wait(&mut rows, |rows| rows.ready)?;
         self.outcome(rows)
@@ -106,7 +107,7 @@ impl Session {
 
     /// Runs `COPY ... FROM STDIN`: `fill` appends one message's data to the buffer and says whether more will follow.
     pub fn copy_in(&mut self, sql: &str, mut fill: impl FnMut(&mut Vec<u8>) -> Fill) -> Result<(), CopyError> {
-        let mut rows = RowCollector::default();
+        let mut rows = RowCollector::new();
         self.send_query(&mut rows, sql).map_err(CopyError::Refused)?;
         self.wait(&mut rows, |rows| rows.ready || rows.copying).map_err(CopyError::Refused)?;
         if !rows.copying {
@@ -262,13 +263,19 @@ impl Visitor for Unheard {
     }
 }
 
-/// Collects rows in text format.
-#[derive(Default)]
+/// Collects rows in text format: those of one simple query.
 struct RowCollector {
     rows: Vec<Row>,
     error: Option<Box<ServerError>>,
+    order: Order,
     copying: bool,
     ready: bool,
+}
+
+impl RowCollector {
+    fn new() -> Self {
+        Self { rows: Vec::new(), error: None, order: Order::of_text(), copying: false, ready: false }
+    }
 }
 
 impl Visitor for RowCollector {
@@ -277,6 +284,9 @@ impl Visitor for RowCollector {
     }
 
     fn message(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
+        if self.error.is_none() {
+            self.order.take(kind, Some(body))?;
+        }
         match kind {
             b'D' => {
                 let row = values(body, text::of);
@@ -290,6 +300,9 @@ impl Visitor for RowCollector {
                 return Ok(Flow::Stop);
             }
             b'Z' => {
+                if self.error.is_none() && self.order.lacks_results() {
+                    return Err(ConnectionError::NoResults);
+                }
                 self.ready = true;
                 return Ok(Flow::Stop);
             }

@@ -134,6 +134,8 @@ fn describe(abortion: &Abortion) -> String {
     let (last_word, query, unprepared): (Option<&dyn std::fmt::Display>, u32, Option<&str>) = match cause {
         Cause::Statement { error, query } => (Some(error), *query, error.unprepared.as_deref()),
         Cause::Connection(ConnectionError::Server(error)) => (Some(error), 0, None),
+        Cause::Connection(error @ ConnectionError::Violation { query, .. }) => (Some(error), *query, None),
+        Cause::Connection(error @ ConnectionError::LostSync { .. }) => (Some(error), 0, None),
         Cause::Connection(_) | Cause::Connect(_) | Cause::Program(_) => (None, 0, None),
     };
     match (cause, last_word, command) {
@@ -141,6 +143,9 @@ fn describe(abortion: &Abortion) -> String {
             format!("{error}\npgbench: error: client {client} aborted while establishing connection")
         }
         (Cause::Connection(error @ ConnectionError::Copy), ..) => error.to_string(),
+        (Cause::Connection(error @ ConnectionError::NoResults), _, Some(command)) => {
+            format!("client {client} command {command}: {error}")
+        }
         (Cause::Program(trouble), ..) => describe_trouble(*client, *script, trouble),
         (_, Some(error), Some(command)) => {
             let place = format!("client {client} script {script} aborted in command {command} query {query}");

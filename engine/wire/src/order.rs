@@ -1,0 +1,308 @@
+//! Whether the messages of a reply are what protocol 3 allows there, judged as libpq judges them: a server or a pooler that
+//! breaks the protocol has not executed anything successfully.
+
+use memchr::memchr;
+
+use crate::error::ConnectionError;
+use crate::frame::{MAX_SHORT, may_be_long};
+
+/// What follows a column's name in a RowDescription: table, attribute, type, size, modifier, format.
+pub const COLUMN_DETAILS: usize = 18;
+
+/// How many values a row may have.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Columns {
+    /// There is no description, so there must be no row.
+    #[default]
+    None,
+    /// No description was asked for.
+    Any,
+    Exactly(u16),
+}
+
+/// The place within a reply.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Order {
+    columns: Columns,
+    /// What `columns` is between results.
+    between: Columns,
+    /// Results that are complete.
+    results: u32,
+    /// Results that the reply has at least, unless it has an error.
+    least: u32,
+    /// Results with rows that it has at most.
+    most: u32,
+}
+
+impl Order {
+    /// The beginning of the reply to a simple query, of one or more statements.
+    #[inline(always)]
+    pub fn of_text() -> Self {
+        Self { least: 1, most: u32::MAX, ..Self::default() }
+    }
+
+    /// The beginning of the reply to one execution of the extended protocol, which asks for a description if it
+    /// `describes`.
+    #[inline(always)]
+    pub fn of_execution(describes: bool) -> Self {
+        let between = if describes { Columns::None } else { Columns::Any };
+        Self { columns: between, between, results: 0, least: 1, most: 1 }
+    }
+
+    /// The beginning of the reply to requests that execute nothing, or not yet.
+    pub fn of_preparation() -> Self {
+        Self::default()
+    }
+
+    /// Whether rows come after their description only.
+    #[inline(always)]
+    pub fn is_described(self) -> bool {
+        self.between == Columns::None
+    }
+
+    /// Any results, with rows that are described or not: what an exchange is tested with.
+    #[cfg(test)]
+    pub fn of_anything() -> Self {
+        Self { columns: Columns::Any, between: Columns::Any, results: 0, least: 0, most: u32::MAX }
+    }
+
+    /// Another execution is expected.
+    pub fn expect_execution(&mut self, describes: bool) {
+        let next = Self::of_execution(describes);
+        *self = Self { least: self.least + 1, most: self.most + 1, ..next };
+    }
+
+    /// Takes a message of the reply. The body of a row may be left out (`None`).
+    ///
+    /// # Errors
+    /// libpq's sentence on what breaks the protocol.
+    pub fn take(&mut self, kind: u8, body: Option<&[u8]>) -> Result<(), ConnectionError> {
+        if let Some(body) = body {
+            if body.len() > MAX_SHORT - 4 && !may_be_long(kind) {
+                return Err(ConnectionError::LostSync { kind, length: body.len() + 4 });
+            }
+        }
+        let is_whole = match (kind, body) {
+            (b'T', Some(body)) => {
+                // libpq takes this for the end of a result without CommandComplete.
+                self.results += u32::from(matches!(self.columns, Columns::Exactly(_)));
+                if body.len() < 2 {
+                    return Err(insufficient(kind));
+                }
+                let columns = described(body);
+                if self.results < self.most {
+                    self.columns = columns.map_or(self.columns, Columns::Exactly);
+                } else {
+                    self.results += 1;
+                }
+                columns.is_some()
+            }
+            (b'D', _) if self.columns == Columns::None || self.results >= self.most => {
+                return Err(self.violation(
+                    "server sent data (\"D\" message) without prior row description (\"T\" message)".to_owned(),
+                ));
+            }
+            (b'D', Some(body)) => match self.columns.judge(body) {
+                Row::Whole => true,
+                Row::TooLong => false,
+                Row::TooShort => return Err(insufficient(kind)),
+                Row::WrongCount => return Err(self.violation("unexpected field count in \"D\" message".to_owned())),
+            },
+            (b'C', Some(tag)) => {
+                let is_whole = memchr(0, tag).is_some_and(|end| end + 1 == tag.len());
+                if is_whole {
+                    self.complete();
+                }
+                is_whole
+            }
+            (b'I', Some(body)) => {
+                self.complete();
+                body.is_empty()
+            }
+            (b'1' | b'2' | b'3' | b'n' | b'c', Some(body)) => body.is_empty(),
+            (b'Z', Some(body)) => body.len() == 1,
+            (b'A' | b'D' | b'E' | b'G' | b'H' | b'K' | b'N' | b'S' | b'W' | b'd' | b't', _) => true,
+            _ => {
+                return Err(self.violation(format!(
+                    "unexpected response from server; first received character was \"{}\"",
+                    kind.escape_ascii()
+                )));
+            }
+        };
+        if is_whole {
+            return Ok(());
+        }
+        Err(self.violation(format!(
+            "message contents do not agree with length in message type \"{}\"",
+            kind.escape_ascii()
+        )))
+    }
+
+    #[inline(always)]
+    fn complete(&mut self) {
+        self.columns = self.between;
+        self.results += 1;
+    }
+
+    /// Whether fewer results came than were asked for.
+    #[inline(always)]
+    pub fn lacks_results(&self) -> bool {
+        self.results < self.least
+    }
+
+    /// Takes a message of a usual reply (BindComplete, RowDescription or NoData, DataRow, CommandComplete), as
+    /// [`Order::take`] does; false if it is another one, or breaks the protocol.
+    #[inline(always)]
+    pub fn take_usual(&mut self, kind: u8, body: &[u8]) -> bool {
+        match kind {
+            b'D' => self.columns != Columns::None && self.results < self.most && self.columns.judge(body) == Row::Whole,
+            b'2' | b'n' => body.is_empty(),
+            b'T' if matches!(self.columns, Columns::Exactly(_)) || self.results >= self.most => false,
+            b'T' => match described(body) {
+                Some(columns) => {
+                    self.columns = Columns::Exactly(columns);
+                    true
+                }
+                None => false,
+            },
+            b'C' if body.len() <= MAX_SHORT - 4 => {
+                self.complete();
+                memchr(0, body).is_some_and(|end| end + 1 == body.len())
+            }
+            _ => false,
+        }
+    }
+
+    fn violation(&self, message: String) -> ConnectionError {
+        ConnectionError::Violation { message, query: self.results }
+    }
+}
+
+fn insufficient(kind: u8) -> ConnectionError {
+    let message = format!("insufficient data in \"{}\" message", kind.escape_ascii());
+    ConnectionError::Violation { message, query: 0 }
+}
+
+/// What a row is, beside its description.
+#[derive(Debug, PartialEq, Eq)]
+enum Row {
+    Whole,
+    WrongCount,
+    TooShort,
+    TooLong,
+}
+
+impl Columns {
+    #[inline(always)]
+    fn judge(self, body: &[u8]) -> Row {
+        let Some((count, mut rest)) = body.split_first_chunk::<2>() else { return Row::WrongCount };
+        let count = u16::from_be_bytes(*count);
+        if matches!(self, Self::Exactly(columns) if columns != count) {
+            return Row::WrongCount;
+        }
+        for _ in 0..count {
+            let Some((length, values)) = rest.split_first_chunk::<4>() else { return Row::TooShort };
+            // A negative length means NULL.
+            let length = i32::from_be_bytes(*length).max(0) as usize;
+            let Some(after) = values.get(length..) else { return Row::TooShort };
+            rest = after;
+        }
+        if rest.is_empty() { Row::Whole } else { Row::TooLong }
+    }
+}
+
+/// The number of columns of a RowDescription; `None` if its body is shorter or longer than it says.
+#[inline(always)]
+fn described(body: &[u8]) -> Option<u16> {
+    let (count, mut rest) = body.split_first_chunk::<2>()?;
+    let count = u16::from_be_bytes(*count);
+    for _ in 0..count {
+        let end = memchr(0, rest)?;
+        rest = rest.get(end + 1 + COLUMN_DETAILS..)?;
+    }
+    rest.is_empty().then_some(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The places within a reply, each by an order and the messages that lead there.
+    fn places() -> Vec<(&'static str, Order)> {
+        let mut in_rows = Order::of_text();
+        in_rows.take(b'T', Some(DESCRIPTION)).unwrap();
+        let mut after_result = Order::of_execution(true);
+        after_result.take(b'C', Some(b"SET\0")).unwrap();
+        vec![
+            ("begin", Order::of_text()),
+            ("rows", in_rows),
+            ("end", after_result),
+            ("undescribed", Order::of_execution(false)),
+            ("prepare", Order::of_preparation()),
+        ]
+    }
+
+    const DESCRIPTION: &[u8] = b"\0\x01a\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0";
+    const ROW: &[u8] = b"\0\x01\0\0\0\x017";
+
+    /// A body that is right for a message of this type.
+    fn body(kind: u8) -> &'static [u8] {
+        match kind {
+            b'T' => DESCRIPTION,
+            b'D' => ROW,
+            b'C' => b"SELECT 1\0",
+            b'Z' => b"I",
+            b'E' | b'N' => b"Mbad\0\0",
+            _ => b"",
+        }
+    }
+
+    /// All types of messages in all places: where libpq takes them.
+    #[test]
+    fn each_type_is_allowed_where_libpq_takes_it() {
+        for kind in 0..=u8::MAX {
+            let allowed: Vec<_> = places()
+                .into_iter()
+                .filter_map(|(place, mut order)| order.take(kind, Some(body(kind))).is_ok().then_some(place))
+                .collect();
+            let expected: &[&str] = match kind {
+                b'D' => &["rows", "undescribed"],
+                b'1' | b'2' | b'3' | b'A' | b'C' | b'E' | b'G' | b'H' | b'I' | b'K' | b'N' | b'S' | b'T' | b'W'
+                | b'Z' | b'c' | b'd' | b'n' | b't' => &["begin", "rows", "end", "undescribed", "prepare"],
+                _ => &[],
+            };
+            assert_eq!(allowed, expected, "{}", kind.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn what_is_usual_is_allowed_and_has_the_same_effect() {
+        for kind in 0..=u8::MAX {
+            for (place, order) in places() {
+                for body in [body(kind), b"", b"\0", b"\0\x02\0\0\0\x017", b"x"] {
+                    let (mut usually, mut slowly) = (order, order);
+                    if usually.take_usual(kind, body) {
+                        assert!(slowly.take(kind, Some(body)).is_ok(), "{place} {}", kind.escape_ascii());
+                        assert_eq!((usually.columns, usually.results), (slowly.columns, slowly.results), "{place}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_reply_without_the_result_that_was_asked_for_lacks_it() {
+        for (order, lacks) in
+            [(Order::of_text(), true), (Order::of_execution(true), true), (Order::of_preparation(), false)]
+        {
+            assert_eq!(order.lacks_results(), lacks);
+        }
+        let mut pipeline = Order::of_preparation();
+        pipeline.expect_execution(true);
+        pipeline.expect_execution(true);
+        pipeline.take(b'C', Some(b"SET\0")).unwrap();
+        assert!(pipeline.lacks_results());
+        pipeline.take(b'I', Some(b"")).unwrap();
+        assert!(!pipeline.lacks_results());
+    }
+}

@@ -1,0 +1,94 @@
+"""A server that answers as a test wants: for what no real server says."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable
+
+from tests.engine.guarded import ADDRESS
+
+READY = b"Z\0\0\0\5I"
+
+
+def message(kind: bytes, body: bytes = b"") -> bytes:
+    return kind + struct.pack("!I", len(body) + 4) + body
+
+
+def description(*names: str) -> bytes:
+    columns = b"".join(
+        name.encode() + b"\0" + struct.pack("!IHIHIH", 0, 0, 25, 0xFFFF, 0xFFFFFFFF, 0) for name in names
+    )
+    return message(b"T", struct.pack("!H", len(names)) + columns)
+
+
+def row(*values: bytes) -> bytes:
+    return message(
+        b"D", struct.pack("!H", len(values)) + b"".join(struct.pack("!I", len(value)) + value for value in values)
+    )
+
+
+def complete(tag: str = "SELECT 1") -> bytes:
+    return message(b"C", tag.encode() + b"\0")
+
+
+USUAL = description("a") + row(b"1") + complete()
+"""What a SELECT of one row and column is answered with."""
+
+
+class FakeServer:
+    """Listens on `port` of the loopback address; `reply` returns what follows an execution, up to ReadyForQuery."""
+
+    def __init__(self, reply: Callable[[], bytes]) -> None:
+        self._reply = reply
+        self._listener = socket.create_server((ADDRESS, 0))
+        self.port = self._listener.getsockname()[1]
+
+    def __enter__(self) -> FakeServer:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, client.makefile("rb") as stream:
+            try:
+                stream.read(struct.unpack("!I", stream.read(4))[0] - 4)
+                parameters = b"".join(
+                    message(b"S", pair) for pair in (b"server_version\x0018.6\0", b"client_encoding\0UTF8\0")
+                )
+                client.sendall(message(b"R", bytes(4)) + parameters + message(b"K", bytes(8)) + READY)
+                answer = b""
+                while kind := stream.read(1):
+                    body = stream.read(struct.unpack("!I", stream.read(4))[0] - 4)
+                    answer += self._answer(kind, body)
+                    if kind in b"QS":
+                        client.sendall(answer)
+                        answer = b""
+            except (OSError, struct.error):  # the program hangs up as it likes
+                return
+
+    def _answer(self, kind: bytes, body: bytes) -> bytes:
+        match kind:
+            case b"P":
+                return message(b"1")
+            case b"B":
+                return message(b"2")
+            case b"Q" | b"E":
+                return self._reply() + (READY if kind == b"Q" else b"")
+            case b"S":
+                return READY
+            case b"X":
+                raise OSError("the client has ended the session")
+        return b""
