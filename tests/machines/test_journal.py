@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
 from pgtrial.machines.journal import KINDS, HostJournal, pending, undo_all
+from pgtrial.machines.kernel import Counterpart, HugePages, KernelValue, Parameter
 from pgtrial.machines.machine import Change, HostError, Machine
+from pgtrial.machines.posix import boot_id
+from pgtrial.machines.server import FrozenServer, RunningServer
+from pgtrial.machines.volumes import BackingFile, LoopDevice, Mount, MountPoint, Pool, PrivateDirectory, Signature
+from tests.conftest import require_root
 
 
 class Note(Change):
@@ -91,3 +97,72 @@ def test_a_damaged_record_is_named_and_kept(host, tmp_path):
     (message,) = undo_all(tmp_path, host)
     assert str(entry) in message
     assert entry.exists()
+
+
+class TestRecordsOfOthers:
+    """A record that another account could have written, or that names what its kind never touches, is not obeyed."""
+
+    @pytest.mark.parametrize("place", [".", "changes", "changes/000001.json"])
+    @pytest.mark.parametrize("mode", [None, 0o707, 0o777])
+    def test_a_record_that_another_account_could_have_written(self, host, tmp_path, place, mode):
+        require_root()
+        run = tmp_path / "run"
+        run.mkdir()
+        HostJournal(run, host).make(Note(path=run / "a"))
+        if mode is None:
+            shutil.chown(run / place, "nobody")
+        else:
+            (run / place).chmod(mode)
+        (message,) = undo_all(run, host)
+        assert (
+            "belongs to another account" in message if mode is None else "can be written by other accounts" in message
+        )
+        assert (run / "a").exists()
+
+    @pytest.mark.parametrize("place", ["changes", "changes/000001.json"])
+    def test_a_link(self, host, tmp_path, place):
+        HostJournal(tmp_path, host).make(Note(path=tmp_path / "a"))
+        (tmp_path / place).rename(tmp_path / "elsewhere")
+        (tmp_path / place).symlink_to(tmp_path / "elsewhere")
+        (message,) = undo_all(tmp_path, host)
+        assert "is a symbolic link" in message
+        assert (tmp_path / "a").exists()
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            BackingFile(path=Path("/etc/passwd"), size=1),
+            BackingFile(path=Path("RUN/../../etc/passwd"), size=1),
+            MountPoint(path=Path("/srv")),
+            LoopDevice(file=Path("/etc/passwd")),
+            Mount(filesystem="ext4", source="/dev/sda", target=Path("/usr")),
+            PrivateDirectory(path=Path("/home")),
+            PrivateDirectory(path=Path("/home/../etc")),
+            Pool(name="tank", device=Path("/dev/sda"), target=Path("RUN/volume-storage")),
+            Signature(device=Path("/dev/sda"), uuid="", make_command=()),
+            Signature(device=Path("/dev/sda"), uuid="ext4", make_command=()),
+            KernelValue(name="x", path=Path("/etc/passwd"), value="", previous=""),
+            KernelValue(name="x", path=Path("/proc/sys/../../etc/passwd"), value="", previous=""),
+            KernelValue(name="x", path=Path("/sys/kernel/uevent_helper"), value="", previous=""),
+            KernelValue(
+                name="vm.dirty_bytes",
+                path=Path("/proc/sys/vm/dirty_bytes"),
+                value="1",
+                previous="0",
+                counterpart=Counterpart(name="vm.dirty_ratio", path=Path("/etc/passwd"), previous="1"),
+            ),
+            Parameter(name="--load=/etc/shadow", value="", previous=""),
+            HugePages(size="../../x", pages=1, previous=1),
+            RunningServer(bin=Path("/bin"), data=Path("/var/lib/postgresql/15/main"), log=Path("/dev/null")),
+            FrozenServer(data=Path("/")),
+        ],
+        ids=str,
+    )
+    def test_a_change_of_what_its_kind_never_touches(self, host, tmp_path, change):
+        journal = HostJournal(tmp_path, host)
+        entry = journal.make(Note(path=tmp_path / "a"))
+        content = {"kind": type(change).__name__, "boot": boot_id(host), "change": change.model_dump(mode="json")}
+        entry.write_text(json.dumps(content).replace("RUN", str(tmp_path)))
+        (message,) = undo_all(tmp_path, host)
+        assert "names what a change of its kind never touches" in message
+        assert entry.exists()

@@ -1,4 +1,5 @@
 # end_server.sh PIDFILE DATA: ends the server of this data directory. Status 3: nobody can tell whether it is its server.
+[ -f "$1" ] && [ ! -L "$1" ] || exit 0
 number=$(head -n 1 "$1" 2>/dev/null) || exit 0
 case $number in '' | *[!0-9]*) exit 0 ;; esac
 began=$(born "$number")

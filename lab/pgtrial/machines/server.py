@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.machines.machine import LOCAL, Change, HostError, Machine, lies_in
+from pgtrial.machines.machine import LOCAL, Change, HostError, Machine, lies_in, read_of_others
 from pgtrial.machines.volumes import is_private
 from pgtrial.model.resources import resource
 
@@ -160,7 +160,7 @@ class FrozenServer(Change):
     def processes(self) -> Processes:
         """The processes of the server, as long as it runs. Raises HostError if it does not run here."""
         try:
-            postmaster = int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
+            postmaster = int(read_of_others(self.data / "postmaster.pid").split("\n", 1)[0])
         except (OSError, ValueError):
             postmaster = 0
         if postmaster not in working_below(self.data):

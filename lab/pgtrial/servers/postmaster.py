@@ -20,7 +20,7 @@ import psycopg
 
 from pgtrial.loads.target import Session, Target, has_data_in
 from pgtrial.machines.interrupt import held_off
-from pgtrial.machines.machine import LOCAL, HostError, wait_or_kill
+from pgtrial.machines.machine import LOCAL, HostError, read_of_others, wait_or_kill
 from pgtrial.machines.server import FrozenServer, RunningServer, working_below
 from pgtrial.model.errors import ArmError, StartError
 from pgtrial.servers.installations import ServerBinaries
@@ -134,7 +134,7 @@ class Child(Postmaster):
     def _has_shared_memory(self, pid: int) -> bool:
         """Whether postmaster.pid is of that process and has the line that follows the one on shared memory."""
         with suppress(OSError):
-            lines = (self.data / "postmaster.pid").read_text().splitlines()
+            lines = read_of_others(self.data / "postmaster.pid").splitlines()
             return len(lines) > 7 and lines[0] == str(pid)
         return False
 
@@ -227,7 +227,7 @@ def server_processes(directory: Path) -> list[psutil.Process]:
 
 def _is_postmaster(process: psutil.Process) -> bool:
     with suppress(psutil.Error, OSError):
-        recorded = (Path(process.cwd()) / "postmaster.pid").read_text().split("\n", 1)[0]
+        recorded = read_of_others(Path(process.cwd()) / "postmaster.pid").split("\n", 1)[0]
         return recorded.strip() == str(process.pid)
     return False
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from glob import glob
 from pathlib import Path
 
 from pgtrial.evidence.observe.system import CPU_MODES, Snapshot, System, known
+from pgtrial.machines.machine import read_of_others
 
 TICKS_PER_S = float(os.sysconf("SC_CLK_TCK"))
 _PRESSURES = {name: f"/proc/pressure/{name}" for name in ("cpu", "memory", "io")}
@@ -107,8 +109,10 @@ def _process_files(parent: int) -> list[str]:
 
 
 def _postmaster(data_directory: Path) -> int | None:
-    first = read(str(data_directory / "postmaster.pid")).split("\n", 1)[0]
-    return int(first) if first.isdigit() else None
+    with suppress(OSError):
+        first = read_of_others(data_directory / "postmaster.pid").split("\n", 1)[0]
+        return int(first) if first.isdigit() else None
+    return None
 
 
 def _device(directory: Path) -> str:

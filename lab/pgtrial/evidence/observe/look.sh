@@ -2,7 +2,7 @@ data=$1 session=$2 device=$3 system=$4
 [ -n "$system" ] || system=$(uname -s)
 echo "system $system"
 postmaster=
-[ -n "$data" ] && read -r postmaster <"$data/postmaster.pid"
+[ -n "$data" ] && [ -f "$data/postmaster.pid" ] && [ ! -L "$data/postmaster.pid" ] && read -r postmaster <"$data/postmaster.pid"
 if [ -z "$postmaster" ] && [ -n "$session" ]; then
   if [ -r "/proc/$session/stat" ]; then
     read -r line <"/proc/$session/stat"
