@@ -23,7 +23,7 @@ pub const RETRY: Duration = Duration::from_millis(1);
 /// Begins to bring the request for one session.
 fn begin(backend: &Backend) -> Result<Request, ConnectionError> {
     let address = backend.attempt.place.as_ref().map_err(|reason| ConnectionError::Unresolved(reason.clone()))?;
-    let socket = Socket::connect(address, &backend.target.params).map_err(ConnectionError::Connect)?;
+    let socket = Socket::connect(address, &backend.target.params)?;
     let startup = Startup::cancelling(Arc::clone(&backend.target), backend.attempt.clone(), backend.key.clone());
     Ok(Request { stream: Stream::new(socket), startup })
 }

@@ -118,6 +118,9 @@ pub enum ConnectionError {
     /// The socket could not be connected.
     #[error("{}", plain_io_message(.0))]
     Connect(io::Error),
+    /// An option of the socket is malformed.
+    #[error("{0}")]
+    TcpOption(String),
     #[error("could not receive data from server: {}", plain_io_message(.0))]
     Receive(io::Error),
     #[error("could not send data to server: {}", plain_io_message(.0))]
@@ -187,7 +190,7 @@ impl ConnectionError {
         use ConnectionError::*;
         match self {
             Server(error) => &error.sqlstate,
-            Unresolved(_) | Connect(_) | Timeout | Tls(_) | WrongSession(_) => "08001",
+            Unresolved(_) | Connect(_) | TcpOption(_) | Timeout | Tls(_) | WrongSession(_) => "08001",
             Receive(_) | Send(_) | Closed => "08006",
             LostSync { .. } | Protocol(_) | Violation { .. } | NoResults => "08P01",
             Copy => "0A000",

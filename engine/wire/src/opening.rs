@@ -95,7 +95,7 @@ impl Search {
             };
             let attempt = self.route[at].clone();
             let socket = match &attempt.place {
-                Ok(address) => Socket::connect(address, &self.target.params).map_err(ConnectionError::Connect),
+                Ok(address) => Socket::connect(address, &self.target.params),
                 Err(reason) => Err(ConnectionError::Unresolved(reason.clone())),
             };
             match socket {
@@ -134,7 +134,9 @@ fn next_attempt(route: &[Attempt], at: usize, error: &ConnectionError, is_open: 
         found.map_or(Next::Nothing, Next::At)
     };
     match error {
-        ConnectionError::Connect(_) | ConnectionError::Timeout => first_other(&is_same_address),
+        ConnectionError::Connect(_) | ConnectionError::TcpOption(_) | ConnectionError::Timeout => {
+            first_other(&is_same_address)
+        }
         ConnectionError::Unresolved(_) | ConnectionError::WrongSession(_) => first_other(&is_same_host),
         ConnectionError::Server(refusal) if is_open && refusal.sqlstate == CANNOT_CONNECT_NOW => {
             first_other(&is_same_host)

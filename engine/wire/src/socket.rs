@@ -11,7 +11,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::{Domain, SockAddr, TcpKeepalive, Type};
 
-use crate::params::Params;
+use crate::error::ConnectionError;
+use crate::params::{Params, TcpOptions};
 
 /// A write to a closed peer is an error of the call, not a signal. Systems without the flag have a socket option, which
 /// `socket2` sets.
@@ -36,11 +37,15 @@ pub struct Socket {
 
 impl Socket {
     /// Starts connecting.
-    pub fn connect(address: &SocketAddress, params: &Params) -> io::Result<Self> {
-        match address {
-            SocketAddress::Tcp(address) => Ok(Self { socket: connect_tcp(*address, params)?, queued_for: None }),
+    pub fn connect(address: &SocketAddress, params: &Params) -> Result<Self, ConnectionError> {
+        let connected = match address {
+            SocketAddress::Tcp(address) => {
+                let options = params.tcp.as_ref().map_err(|reason| ConnectionError::TcpOption(reason.clone()))?;
+                connect_tcp(*address, options).map(|socket| Self { socket, queued_for: None })
+            }
             SocketAddress::Unix(path) => connect_unix(path),
-        }
+        };
+        connected.map_err(ConnectionError::Connect)
     }
 
     /// Whether the socket is connected: `Ok(false)` while it is connecting, an error if that failed. Tries again to connect
@@ -110,7 +115,7 @@ impl Write for Socket {
     }
 }
 
-fn connect_tcp(address: SocketAddr, params: &Params) -> io::Result<socket2::Socket> {
+fn connect_tcp(address: SocketAddr, options: &TcpOptions) -> io::Result<socket2::Socket> {
     let socket = socket2::Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     match socket.connect(&address.into()) {
@@ -118,7 +123,7 @@ fn connect_tcp(address: SocketAddr, params: &Params) -> io::Result<socket2::Sock
         _ => {}
     }
     socket.set_tcp_nodelay(true)?;
-    let wanted = params.keepalives;
+    let wanted = options.keepalives;
     if wanted.enabled {
         let mut keepalive = TcpKeepalive::new();
         keepalive = wanted.idle.into_iter().fold(keepalive, TcpKeepalive::with_time);
@@ -127,8 +132,8 @@ fn connect_tcp(address: SocketAddr, params: &Params) -> io::Result<socket2::Sock
         socket.set_tcp_keepalive(&keepalive)?;
     }
     #[cfg(target_os = "linux")]
-    if params.tcp_user_timeout.is_some() {
-        socket.set_tcp_user_timeout(params.tcp_user_timeout)?;
+    if options.user_timeout.is_some() {
+        socket.set_tcp_user_timeout(options.user_timeout)?;
     }
     Ok(socket)
 }

@@ -16,7 +16,7 @@ use crate::target::{Attempt, Target};
 use crate::tls::{self, TlsFailure};
 use ground::text;
 
-/// Protocol version 3.0 and the code of a request for TLS, in place of a type in a session's first message.
+/// Protocol version 3.0, to which the minor version is added, and the code of a request for TLS, in place of a type in a session's first message.
 const PROTOCOL_3_0: u32 = 3 << 16;
 const SSL_REQUEST: u32 = 80_877_103;
 
@@ -185,7 +185,7 @@ impl Startup {
         settings.extend(optional.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))));
         settings.extend(params.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         frame::write_untyped(&mut self.out, |out| {
-            out.extend_from_slice(&PROTOCOL_3_0.to_be_bytes());
+            out.extend_from_slice(&(PROTOCOL_3_0 + u32::from(*params.protocol.end())).to_be_bytes());
             for (name, value) in settings {
                 frame::write_text(out, name.as_bytes());
                 frame::write_text(out, &text::bytes(value));
@@ -249,6 +249,31 @@ impl Startup {
         Ok(())
     }
 
+    /// Takes a server's NegotiateProtocolVersion: the newest version that it has, and the options that it does not know.
+    fn negotiate(&self, body: &[u8]) -> Result<(), ConnectionError> {
+        let refused = |reason: &str| ConnectionError::Protocol(reason.to_owned());
+        let number = body.split_first_chunk::<4>().map(|(version, _)| u32::from_be_bytes(*version));
+        let version = number.ok_or_else(|| refused("received invalid protocol negotiation message"))?;
+        let (lowest, highest) = (*self.target.params.protocol.start(), *self.target.params.protocol.end());
+        if version > PROTOCOL_3_0 + u32::from(highest) {
+            return Err(refused(
+                "received invalid protocol negotiation message: server requested downgrade to a higher-numbered version",
+            ));
+        }
+        if version < PROTOCOL_3_0 {
+            return Err(refused(
+                "received invalid protocol negotiation message: server requested downgrade to pre-3.0 protocol version",
+            ));
+        }
+        if version < PROTOCOL_3_0 + u32::from(lowest) {
+            return Err(refused(&format!(
+                "server only supports protocol version 3.{}, but \"min_protocol_version\" was set to 3.{lowest}",
+                version - PROTOCOL_3_0
+            )));
+        }
+        Ok(())
+    }
+
     fn flush(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
         stream.queue(&std::mem::take(&mut self.out));
         stream.flush()?;
@@ -295,7 +320,7 @@ impl Visitor for Startup {
                 return Ok(if self.out.is_empty() { Flow::Continue } else { Flow::Stop });
             }
             b'E' => return Err(ConnectionError::Server(Box::new(ServerError::parse(body)))),
-            b'v' => {}
+            b'v' => self.negotiate(body)?,
             other if !self.authentication.is_done => return Err(unexpected(other)),
             b'N' => ServerError::print_notice(body, None),
             b'S' => {

@@ -131,10 +131,14 @@ impl Target {
             Ok(SocketAddress::Tcp(address)) => {
                 let (name, ip) = (&endpoint.host_name, address.ip().to_string());
                 // With `hostaddr` the address was given, whatever name was given with it.
-                let at = if endpoint.address == Address::Tcp(name.clone()) && *name != ip {
+                let at = if endpoint.address == Ok(Address::Tcp(name.clone())) && *name != ip {
                     format!("at \"{name}\" ({ip}), port {}", endpoint.port)
                 } else {
-                    format!("at \"{ip}\", port {}", endpoint.port)
+                    let written = match &endpoint.address {
+                        Ok(Address::Tcp(written)) => written,
+                        _ => &ip,
+                    };
+                    format!("at \"{written}\", port {}", endpoint.port)
                 };
                 (at, "\n\tIs the server running on that host and accepting TCP/IP connections?")
             }
@@ -167,8 +171,9 @@ fn prompt(text: &str) -> io::Result<String> {
 
 fn addresses(endpoint: &Endpoint) -> Result<Vec<SocketAddress>, String> {
     match &endpoint.address {
-        Address::Unix(path) => Ok(vec![SocketAddress::Unix(path.clone())]),
-        Address::Tcp(host) => match (host.as_str(), endpoint.port).to_socket_addrs() {
+        Err(reason) => Err(reason.clone()),
+        Ok(Address::Unix(path)) => Ok(vec![SocketAddress::Unix(path.clone())]),
+        Ok(Address::Tcp(host)) => match (host.as_str(), endpoint.port).to_socket_addrs() {
             Ok(found) => Ok(found.map(SocketAddress::Tcp).collect()),
             Err(error) => {
                 let text = error.to_string();

@@ -81,20 +81,23 @@ fn default_place(port: &str, env: &dyn Environment) -> (Place, String) {
 }
 
 impl Host {
-    /// Checks port, address and length of the path, and adds the password.
-    pub fn into_endpoint(self, passwords: &Passwords, env: &dyn Environment) -> Result<Endpoint, String> {
-        let number = integer(&self.port, "port")?;
-        let port = u16::try_from(number)
-            .ok()
-            .filter(|port| *port > 0)
-            .ok_or_else(|| format!("invalid port number: \"{}\"", self.port))?;
+    /// Checks port, address and length of the path, and adds the password. What is wrong with a host is reported when its
+    /// turn comes, as by libpq.
+    pub fn into_endpoint(self, passwords: &Passwords, env: &dyn Environment) -> Endpoint {
         let password = passwords.find(self.name_in_passfile(env), &self.port);
-        let address = match self.place {
-            Place::Directory => Address::Unix(socket_file(&self.name, port)?),
-            Place::Name => Address::Tcp(self.name.clone()),
-            Place::Address(address) => Address::Tcp(numeric(address)?),
-        };
-        Ok(Endpoint { address, host_name: self.name, port, password })
+        let port = self.port_number();
+        let address = port.clone().and_then(|port| match &self.place {
+            Place::Directory => Ok(Address::Unix(socket_file(&self.name, port)?)),
+            Place::Name => Ok(Address::Tcp(self.name.clone())),
+            Place::Address(address) => Ok(Address::Tcp(numeric(address)?)),
+        });
+        Endpoint { address, host_name: self.name, port: port.unwrap_or_default(), password }
+    }
+
+    fn port_number(&self) -> Result<u16, String> {
+        let number = integer(&self.port, "port")?;
+        let port = u16::try_from(number).ok().filter(|port| *port > 0);
+        port.ok_or_else(|| format!("invalid port number: \"{}\"", self.port))
     }
 
     fn name_in_passfile(&self, env: &dyn Environment) -> &str {
@@ -114,11 +117,58 @@ fn socket_file(directory: &str, port: u16) -> Result<PathBuf, String> {
     Ok(text::path(&path))
 }
 
-/// A numeric address, whose zone (`fe80::1%eth0`) is left to the resolver.
-fn numeric(address: String) -> Result<String, String> {
-    let without_zone = address.split('%').next().unwrap_or("");
-    match without_zone.parse::<IpAddr>() {
-        Ok(_) => Ok(address),
-        Err(_) => Err(format!("could not parse network address \"{address}\": Name or service not known")),
+/// A numeric address in any notation that the system's resolver takes as such. The zone of a link-local address
+/// (`fe80::1%eth0`) is left to the resolver; other zones are numbers.
+fn numeric(address: &str) -> Result<String, String> {
+    let unknown = || format!("could not parse network address \"{address}\": Name or service not known");
+    if is_old_notation(address) {
+        return Ok(address.to_owned());
+    }
+    let (ip, zone) = address.split_once('%').map_or((address, None), |(ip, zone)| (ip, Some(zone)));
+    let ip: IpAddr = ip.parse().map_err(|_| unknown())?;
+    let takes_zone = |zone: &str| match ip {
+        IpAddr::V4(_) => false,
+        IpAddr::V6(ip) => ip.is_unicast_link_local() || zone.parse::<u32>().is_ok(),
+    };
+    if zone.is_none_or(takes_zone) { Ok(address.to_owned()) } else { Err(unknown()) }
+}
+
+/// Whether this is an IPv4 address as `inet_aton` reads it: one to four numbers, decimal, octal (`0177`) or hexadecimal (`0x7f`), of which the
+/// last one fills the bytes that are left.
+fn is_old_notation(address: &str) -> bool {
+    let numbers: Option<Vec<u32>> = address.split('.').map(c_number).collect();
+    match numbers.as_deref() {
+        Some([bytes @ .., last]) if bytes.len() < 4 => {
+            let left = 32 - 8 * bytes.len() as u32;
+            bytes.iter().all(|byte| *byte <= 0xff) && u64::from(*last) < 1 << left
+        }
+        _ => false,
+    }
+}
+
+fn c_number(text: &str) -> Option<u32> {
+    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None if text.len() > 1 && text.starts_with('0') => (&text[1..], 8),
+        None => (text, 10),
+    };
+    let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_number.then(|| u32::from_str_radix(digits, radix).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_may_be_in_old_notations() {
+        let old = ["127.0.0.1", "127.1", "0x7f.1", "0177.0.0.1", "2130706433", "0x7F000001", "10.1.258"];
+        for written in old.into_iter().chain(["::1", "::1%1", "fe80::1%eth0"]) {
+            assert_eq!(numeric(written).as_deref(), Ok(written));
+        }
+        let wrong = ["nope", "256.1.1.1", "127.0.0.256", "1.2.3.4.5", "08.1", "0x", "1..2", "", "::1%lo", "4294967296"];
+        for written in wrong {
+            assert!(numeric(written).is_err(), "{written}");
+        }
     }
 }

@@ -24,7 +24,7 @@ use options::{Options, non_empty};
 
 /// Resolves what the command line gave to a complete set of parameters.
 ///
-/// Wrong port numbers, addresses and integers are reported here, also those of hosts that libpq would have tried last.
+/// What is wrong with one host of a list is kept in its endpoint, for others may do.
 ///
 /// # Errors
 /// A sentence, with libpq's wording, for anything malformed, unknown or contradictory.
@@ -44,7 +44,7 @@ pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, String> {
     settings::refuse_unsupported(&options)?;
     let target_session_attrs = settings::target_session_attrs(&options)?;
     let load_balance_random = settings::load_balance_random(&options)?;
-    let endpoints = hosts.into_iter().map(|host| host.into_endpoint(&passwords, env)).collect::<Result<_, _>>()?;
+    let endpoints = hosts.into_iter().map(|host| host.into_endpoint(&passwords, env)).collect();
 
     Ok(Params {
         endpoints,
@@ -59,8 +59,8 @@ pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, String> {
         client_encoding: settings::client_encoding(&options, env),
         channel_binding,
         require_auth,
-        keepalives: settings::keepalives(&options)?,
-        tcp_user_timeout: settings::time(&options, "tcp_user_timeout", Duration::from_millis)?,
+        tcp: settings::tcp(&options),
+        protocol: settings::protocol_versions(&options)?,
         settings: settings::startup(&options, env),
         warnings,
     })

@@ -1,12 +1,13 @@
 //! Single parameters: their spelling, their meaning, and which of them go together.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::environment::Environment;
 use super::options::{Options, is_space, non_empty};
 use super::types::{
-    ChannelBinding, Keepalives, Password, RootCert, SslMode, TargetSessionAttrs, TlsParams, TlsVersion,
+    ChannelBinding, Keepalives, Password, RootCert, SslMode, TargetSessionAttrs, TcpOptions, TlsParams, TlsVersion,
 };
 
 /// Finds the value of a parameter among the known ones.
@@ -144,26 +145,23 @@ pub fn refuse_unsupported(options: &Options) -> Result<(), String> {
         let message = "gssencmode value \"require\" invalid when GSSAPI support is not compiled in";
         return Err(message.to_owned());
     }
-    protocol_versions(options)
+    Ok(())
 }
 
-/// This client speaks version 3.0 of the wire protocol, which must be within the bounds.
-fn protocol_versions(options: &Options) -> Result<(), String> {
+/// The acceptable minor versions of protocol 3. As in libpq, the highest one is asked for only by those who name it, since
+/// some servers and poolers do not answer to it.
+pub fn protocol_versions(options: &Options) -> Result<RangeInclusive<u16>, String> {
     let known = [("3.0", 0), ("3.2", 2), ("latest", 2)];
     let bound = |option, none| match options.get(option) {
+        Some("") | None => Ok(none),
         Some(_) => one_of(options, option, &known),
-        None => Ok(none),
     };
     let lowest = bound("min_protocol_version", 0)?;
-    let highest = bound("max_protocol_version", 2)?;
+    let highest = bound("max_protocol_version", lowest)?;
     if lowest > highest {
         return Err("\"min_protocol_version\" is greater than \"max_protocol_version\"".to_owned());
     }
-    if lowest > 0 {
-        let value = options.get("min_protocol_version").unwrap_or("");
-        return Err(unsupported("min_protocol_version", value));
-    }
-    Ok(())
+    Ok(lowest..=highest)
 }
 
 fn unsupported(option: &'static str, value: &str) -> String {
@@ -191,7 +189,12 @@ pub fn client_encoding(options: &Options, env: &dyn Environment) -> Option<Strin
     Some(if is_utf8 { "UTF8" } else { "SQL_ASCII" }.to_owned())
 }
 
-pub fn keepalives(options: &Options) -> Result<Keepalives, String> {
+pub fn tcp(options: &Options) -> Result<TcpOptions, String> {
+    let keepalives = keepalives(options)?;
+    Ok(TcpOptions { keepalives, user_timeout: time(options, "tcp_user_timeout", Duration::from_millis)? })
+}
+
+fn keepalives(options: &Options) -> Result<Keepalives, String> {
     let enabled = optional_integer(options, "keepalives")?.is_none_or(|value| value != 0);
     let count = optional_integer(options, "keepalives_count")?;
     Ok(Keepalives {

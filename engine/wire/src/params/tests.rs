@@ -81,15 +81,21 @@ fn given(options: &[(&str, &str)]) -> Given {
     }
 }
 
-fn message(machine: Machine, dbname: &str) -> String {
-    machine.resolve(dbname).unwrap_err().to_string()
+/// What is wrong with the parameters, or with their first host or its socket.
+fn message(machine: Machine, connection_string: &str) -> String {
+    let params = match machine.resolve(connection_string) {
+        Err(message) => return message,
+        Ok(params) => params,
+    };
+    params.endpoints[0].address.clone().err().or(params.tcp.err()).unwrap()
 }
 
 /// The addresses and ports, in short.
 fn places(params: &Params) -> Vec<String> {
     let place = |endpoint: &Endpoint| match &endpoint.address {
-        Address::Unix(path) => path.display().to_string(),
-        Address::Tcp(host) => format!("{host} {}", endpoint.port),
+        Err(reason) => reason.clone(),
+        Ok(Address::Unix(path)) => path.display().to_string(),
+        Ok(Address::Tcp(host)) => format!("{host} {}", endpoint.port),
     };
     params.endpoints.iter().map(place).collect()
 }
@@ -273,8 +279,9 @@ fn single_settings_are_understood() {
                 channel_binding=require replication=database";
     let params = machine.resolve(text).unwrap();
     assert_eq!(params.connect_timeout, Some(Duration::from_secs(5)));
-    assert_eq!(params.keepalives, Keepalives { enabled: false, idle: None, interval: None, count: Some(3) });
-    assert_eq!(params.tcp_user_timeout, Some(Duration::from_millis(1500)));
+    let tcp = params.tcp.unwrap();
+    assert_eq!(tcp.keepalives, Keepalives { enabled: false, idle: None, interval: None, count: Some(3) });
+    assert_eq!(tcp.user_timeout, Some(Duration::from_millis(1500)));
     assert_eq!(params.options.as_deref(), Some("-c geqo=off"));
     assert_eq!(params.target_session_attrs, TargetSessionAttrs::PreferStandby);
     assert!(params.load_balance_random);
@@ -350,7 +357,6 @@ fn wrong_values_are_refused_in_libpq_words() {
             "min_protocol_version=latest max_protocol_version=3.0",
             "\"min_protocol_version\" is greater than \"max_protocol_version\"",
         ),
-        ("min_protocol_version=3.2", "min_protocol_version value \"3.2\" is not supported by this client"),
         ("target_session_attrs=x", "invalid target_session_attrs value: \"x\""),
         ("load_balance_hosts=''", "invalid load_balance_hosts value: \"\""),
         ("channel_binding=''", "invalid channel_binding value: \"\""),
@@ -359,5 +365,26 @@ fn wrong_values_are_refused_in_libpq_words() {
         (long.as_str(), too_long.as_str()),
     ] {
         assert_eq!(message(Machine::new(), text), expected, "for {text}");
+    }
+}
+
+#[test]
+fn the_protocol_is_3_0_unless_a_newer_one_is_asked_for() {
+    let range = |text: &str| Machine::new().resolve(text).unwrap().protocol;
+    assert_eq!(range("host=h"), 0..=0);
+    assert_eq!(range("min_protocol_version=3.2"), 2..=2);
+    assert_eq!(range("min_protocol_version=latest"), 2..=2);
+    assert_eq!(range("max_protocol_version=latest"), 0..=2);
+    assert_eq!(range("max_protocol_version=3.0"), 0..=0);
+}
+
+#[test]
+fn one_bad_host_spoils_no_list() {
+    for text in
+        ["host=good,x port=5432,0", "host=good,x port=5432,abc", "hostaddr=127.0.0.1,nope", "host=/tmp keepalives=x"]
+    {
+        let params = Machine::new().resolve(text).unwrap();
+        assert!(params.endpoints[0].address.is_ok(), "{text}");
+        assert!(params.endpoints.get(1).is_none_or(|endpoint| endpoint.address.is_err()), "{text}");
     }
 }

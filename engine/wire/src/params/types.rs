@@ -1,6 +1,7 @@
 //! Connection parameters as types.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -55,10 +56,10 @@ pub struct Params {
     pub channel_binding: ChannelBinding,
     /// Which ways of authentication the user accepts.
     pub require_auth: RequireAuth,
-    /// TCP keepalives.
-    pub keepalives: Keepalives,
-    /// How long sent data may stay unacknowledged (`TCP_USER_TIMEOUT`); `None` leaves the system's default.
-    pub tcp_user_timeout: Option<Duration>,
+    /// The options of TCP sockets, or what is wrong with them: that matters only where a socket is one.
+    pub tcp: Result<TcpOptions, String>,
+    /// The minor versions of protocol 3 that are acceptable.
+    pub protocol: RangeInclusive<u16>,
     /// Further start-up settings, in libpq's order: `replication`, then those from `PGDATESTYLE`, `PGTZ`, `PGGEQO`.
     pub settings: Vec<(String, String)>,
     /// Lines that libpq would print on standard error, such as on an unsafe password file.
@@ -68,8 +69,8 @@ pub struct Params {
 /// One server to try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Where to connect to.
-    pub address: Address,
+    /// Where to connect to, or why that cannot be.
+    pub address: Result<Address, String>,
     /// The host as the user named it, for SNI and verification (`hostaddr` where no host was named).
     pub host_name: String,
     /// TCP port, or the number in the name of the socket file.
@@ -217,6 +218,14 @@ pub enum ChannelBinding {
     Prefer,
     /// Or fail.
     Require,
+}
+
+/// Options of TCP sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpOptions {
+    pub keepalives: Keepalives,
+    /// How long sent data may stay unacknowledged (`TCP_USER_TIMEOUT`); `None` leaves the system's default.
+    pub user_timeout: Option<Duration>,
 }
 
 /// TCP keepalive settings; `None` leaves the system's default.

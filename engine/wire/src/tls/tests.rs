@@ -152,7 +152,7 @@ fn provider_key(key: &PrivateKeyDer<'static>) -> Arc<dyn rustls::sign::SigningKe
 }
 
 fn endpoint(host: &str) -> Endpoint {
-    Endpoint { address: Address::Tcp(host.to_owned()), host_name: host.to_owned(), port: 5432, password: None }
+    Endpoint { address: Ok(Address::Tcp(host.to_owned())), host_name: host.to_owned(), port: 5432, password: None }
 }
 
 /// Shakes hands and returns both ends, or why the client would not.
