@@ -1,8 +1,6 @@
 //! Whether the messages of a reply are what protocol 3 allows there, judged as libpq judges them: a server or a pooler that
 //! breaks the protocol has not executed anything successfully.
 
-use memchr::memchr;
-
 use crate::error::ConnectionError;
 use crate::frame::{MAX_SHORT, may_be_long};
 
@@ -109,7 +107,7 @@ impl Order {
                 Row::WrongCount => return Err(self.violation("unexpected field count in \"D\" message".to_owned())),
             },
             (b'C', Some(tag)) => {
-                let is_whole = memchr(0, tag).is_some_and(|end| end + 1 == tag.len());
+                let is_whole = ends_text(tag);
                 if is_whole {
                     self.complete();
                 }
@@ -167,7 +165,7 @@ impl Order {
             },
             b'C' if body.len() <= MAX_SHORT - 4 => {
                 self.complete();
-                memchr(0, body).is_some_and(|end| end + 1 == body.len())
+                ends_text(body)
             }
             _ => false,
         }
@@ -211,13 +209,20 @@ impl Columns {
     }
 }
 
+/// Whether this is one text with the zero byte that ends it. Texts here are so short that a loop takes fewer instructions than
+/// a search by vectors.
+#[inline(always)]
+fn ends_text(body: &[u8]) -> bool {
+    body.iter().position(|byte| *byte == 0).is_some_and(|end| end + 1 == body.len())
+}
+
 /// The number of columns of a RowDescription; `None` if its body is shorter or longer than it says.
 #[inline(always)]
 fn described(body: &[u8]) -> Option<u16> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     let count = u16::from_be_bytes(*count);
     for _ in 0..count {
-        let end = memchr(0, rest)?;
+        let end = rest.iter().position(|byte| *byte == 0)?;
         rest = rest.get(end + 1 + COLUMN_DETAILS..)?;
     }
     rest.is_empty().then_some(count)
