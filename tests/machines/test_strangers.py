@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
+import stat
 import subprocess
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +17,8 @@ import pytest
 from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.machines.server import FrozenServer, Processes, RunningServer
 from pgtrial.model.resources import resource
+from pgtrial.servers.postmaster import stop_servers_below
+from tests.conftest import require_root
 from tests.machines.strangers import SHELL, is_untouched
 
 
@@ -48,6 +54,48 @@ def test_a_file_of_a_postmaster_with_anything_else_ends_nothing(tmp_path, conten
     server_of(postmaster_pid(tmp_path / "data", content)).undo(LOCAL)
 
 
+@pytest.mark.parametrize("kind", ["fifo", "link", "directory", "device"])
+def test_anything_but_a_file_in_the_place_of_a_postmasters_is_not_read(tmp_path, stranger, kind):
+    """A FIFO would be waited for; a link to a file with the number of a process that works there would be believed."""
+    require_root()
+    data = tmp_path / "data"
+    data.mkdir()
+    place = data / "postmaster.pid"
+    match kind:
+        case "fifo":
+            os.mkfifo(place)
+        case "link":
+            (tmp_path / "number").write_text(f"{stranger.pid}\n")
+            place.symlink_to(tmp_path / "number")
+        case "directory":
+            place.mkdir()
+        case "device":
+            os.mknod(place, 0o666 | stat.S_IFCHR, os.makedev(1, 5))
+    with pytest.raises(HostError):
+        FrozenServer(data=data).processes()
+    server_of(data).undo(LOCAL)
+    assert is_untouched(stranger)
+
+
+def test_a_shell_of_root_in_a_data_directory_is_none_of_its_servers_processes(tmp_path, stranger):
+    require_root()
+    data = Path(psutil.Process(stranger.pid).cwd())
+    (data / "postmaster.pid").write_text(f"{stranger.pid}\n")
+    shutil.chown(data, "nobody")
+    running = server_of(data).model_copy(update={"user": "nobody"})
+    for directory in (tmp_path, *tmp_path.parents[:3]):
+        directory.chmod(directory.stat().st_mode | 0o011)
+    running.undo(LOCAL)
+    os.kill(stranger.pid, signal.SIGSTOP)
+    while psutil.Process(stranger.pid).status() != psutil.STATUS_STOPPED:
+        time.sleep(0.01)
+    FrozenServer(data=data).undo(LOCAL)
+    assert psutil.Process(stranger.pid).status() == psutil.STATUS_STOPPED
+    os.kill(stranger.pid, signal.SIGCONT)
+    assert stop_servers_below(data) == 0
+    assert stranger.poll() is None
+
+
 def test_where_nobody_can_tell_where_a_process_works_it_is_left_alone(tmp_path, stranger):
     data = postmaster_pid(tmp_path / "data", stranger.pid)
     script = f"{SHELL}works_in() {{ :; }}\n{resource('machines/end_server.sh', 'pgtrial')}"
@@ -58,7 +106,7 @@ def test_where_nobody_can_tell_where_a_process_works_it_is_left_alone(tmp_path, 
     class Mute:
         label = "host"
 
-        def run(self, _command):
+        def run(self, _command, **_options):
             return SimpleNamespace(status=3)
 
     with pytest.raises(HostError, match="is its server is unknown; end the server there"):

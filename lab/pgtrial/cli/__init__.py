@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import stat
 import sys
 from typing import NoReturn
 
@@ -96,6 +97,9 @@ def main(arguments: list[str] | None = None) -> None:
     for name, value in _LIBRARIES.items():
         os.environ.setdefault(name, value)
     given = sys.argv[1:] if arguments is None else arguments
+    if not _is_passed_on(given):
+        # files of the lab are written by its account alone, whatever the umask; a user's own group keeps its rights
+        os.umask(os.umask(0) | (stat.S_IWOTH if os.geteuid() else stat.S_IWOTH | stat.S_IWGRP))
     # --debug is taken anywhere in the line, so that it can be added to the end of a failed command
     debug = "--debug" in given and not _is_passed_on(given)
     if debug:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import psutil
 
+from pgtrial.machines.machine import LOCAL
+from pgtrial.machines.posix import boot_id
 from pgtrial.model.records.disturbances import InterruptedTrial
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import writing
@@ -23,7 +25,9 @@ _SAME_S = 0.1
 def remember(trial: Path, pid: int) -> None:
     """Note the engine of the running trial, so that the next lab can end it if this one dies."""
     with suppress(psutil.NoSuchProcess):
-        (trial / _ENGINE).write_text(json.dumps({"pid": pid, "born": _born(psutil.Process(pid))}))
+        (trial / _ENGINE).write_text(
+            json.dumps({"pid": pid, "born": _born(psutil.Process(pid)), "boot": boot_id(LOCAL)})
+        )
 
 
 def forget(trial: Path) -> None:
@@ -64,8 +68,10 @@ def _end_engine(file: Path) -> None:
     with suppress(OSError, ValueError, KeyError, TypeError, psutil.Error):
         noted = json.loads(file.read_text())
         process = psutil.Process(int(noted["pid"]))
-        # the same number may have gone to another process since
-        if any(abs(now - float(then)) <= _SAME_S for now, then in zip(_born(process), noted["born"], strict=True)):
+        # the same number may have gone to another process since, after a restart at the same time as before it
+        if noted["boot"] == boot_id(LOCAL) and any(
+            abs(now - float(then)) <= _SAME_S for now, then in zip(_born(process), noted["born"], strict=True)
+        ):
             process.kill()
             process.wait(_END_S)
 

@@ -2,6 +2,7 @@
 [ -f "$1" ] && [ ! -L "$1" ] || exit 0
 number=$(head -n 1 "$1" 2>/dev/null) || exit 0
 case $number in '' | *[!0-9]*) exit 0 ;; esac
+kill -0 "$number" 2>/dev/null || exit 0
 began=$(born "$number")
 here=$(cd -P "$2" 2>/dev/null && pwd -P) && [ -n "$began" ] || exit 0
 there=$(works_in "$number")

@@ -30,7 +30,9 @@ PROCESSES = resource("processes.sh", __package__)
 
 _END = PROCESSES + resource("end_server.sh", __package__)
 """A postmaster takes its backends with it: those of one that has to be killed are killed as well. A process that does
-not work in the data directory is another one, whatever the file says that the server's account may write."""
+not work in the data directory is another one, whatever the file says that the server's account may write. That account
+runs the script, so that it reads and ends nothing that the account could not."""
+_END_TIMEOUT_S = 60.0
 _UNKNOWN = 3
 """Status of that script."""
 
@@ -59,7 +61,8 @@ class RunningServer(Change):
 
     def undo(self, machine: Machine) -> None:
         """End it, if it runs. Raises HostError if it does not end, or where nobody can tell whether it runs."""
-        status = machine.run(["sh", "-c", _END, "sh", self.data / "postmaster.pid", self.data]).status
+        end: list[str | Path] = ["sh", "-c", _END, "sh", self.data / "postmaster.pid", self.data]
+        status = machine.run(end, user=self.user, timeout_s=_END_TIMEOUT_S).status
         if status == _UNKNOWN:
             raise HostError(
                 f"{machine.label} does not tell where a process works, so whether that of {self.data}/postmaster.pid "
@@ -89,6 +92,7 @@ def _is_data(data: Path, run: Path) -> bool:
 
 
 _PROC = Path("/proc")
+_UIDS = re.compile(rb"^Uid:\s+\d+\s+(\d+)", re.MULTILINE)
 _TITLE = b"postgres: "
 _SESSION = re.compile(rb"(?:\[local\]|\(\d+\)) *(.*)")
 _NEEDED = re.compile(rb"walsender|parallel worker|io worker|stats collector|logger")
@@ -177,16 +181,22 @@ class FrozenServer(Change):
 
 
 def working_below(directory: Path) -> Iterator[int]:
-    """Processes whose working directory is this one or lies in it, as far as we may look at them.
+    """Processes whose working directory is this one or lies in it, and is their own account's.
 
-    That of a server's processes is its data directory.
+    That of a server's processes is its data directory; an administrator's shell in it is none of them.
     """
     wanted = os.path.join(os.path.realpath(directory), "")
     for name in filter(str.isdecimal, os.listdir(_PROC) if _PROC.exists() else ()):
         with suppress(OSError):
             where = os.readlink(f"{_PROC}/{name}/cwd").removesuffix(" (deleted)")
-            if os.path.join(where, "").startswith(wanted):
+            if os.path.join(where, "").startswith(wanted) and _account(name) == os.stat(f"{_PROC}/{name}/cwd").st_uid:
                 yield int(name)
+
+
+def _account(pid: str) -> int | None:
+    """The number of the account as which a process acts; the owner of its files in /proc may be root instead."""
+    found = _UIDS.search((_PROC / pid / "status").read_bytes())
+    return None if found is None else int(found[1])
 
 
 def _began(pid: int) -> bytes | None:

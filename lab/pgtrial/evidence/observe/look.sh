@@ -3,6 +3,7 @@ data=$1 session=$2 device=$3 system=$4
 echo "system $system"
 postmaster=
 [ -n "$data" ] && [ -f "$data/postmaster.pid" ] && [ ! -L "$data/postmaster.pid" ] && read -r postmaster <"$data/postmaster.pid"
+case $postmaster in *[!0-9]*) postmaster= ;; esac
 if [ -z "$postmaster" ] && [ -n "$session" ]; then
   if [ -r "/proc/$session/stat" ]; then
     read -r line <"/proc/$session/stat"
