@@ -1,13 +1,30 @@
 # end_server.sh PIDFILE DATA: ends the server of this data directory. Status 3: nobody can tell whether it is its server.
-[ -f "$1" ] && [ ! -L "$1" ] || exit 0
-number=$(head -n 1 "$1" 2>/dev/null) || exit 0
-case $number in '' | *[!0-9]*) exit 0 ;; esac
-kill -0 "$number" 2>/dev/null || exit 0
-began=$(born "$number")
-here=$(cd -P "$2" 2>/dev/null && pwd -P) && [ -n "$began" ] || exit 0
-there=$(works_in "$number")
-[ -n "$there" ] || exit 3
-[ "$there" = "$here" ] || exit 0
+# Where the file does not name it, since the servers' account may write that, Linux tells who works in the directory.
+postmaster_in() {
+    servers=$(grep -lx postgres /proc/[0-9]*/comm 2>/dev/null | cut -d / -f 3 | while read -r each
+    do [ "$(works_in "$each")" = "$1" ] && echo "$each"; done)
+    for each in $servers
+    do
+        parent=$(ps -o ppid= -p "$each" | tr -d ' ')
+        case " $(echo $servers) " in *" $parent "*) ;; *) echo "$each"; return ;; esac
+    done
+}
+here=$(cd -P "$2" 2>/dev/null && pwd -P) || exit 0
+number=
+[ -f "$1" ] && [ ! -L "$1" ] && number=$(head -n 1 "$1" 2>/dev/null)
+case $number in *[!0-9]*) number= ;; esac
+[ -n "$number" ] && kill -0 "$number" 2>/dev/null && began=$(born "$number") && [ -n "$began" ] || number=
+if [ -n "$number" ]
+then
+    there=$(works_in "$number")
+    [ -n "$there" ] || exit 3
+    [ "$there" = "$here" ] || number=
+fi
+if [ -z "$number" ]
+then
+    number=$(postmaster_in "$here")
+    [ -n "$number" ] && began=$(born "$number") && [ -n "$began" ] || exit 0
+fi
 runs() { [ "$(born "$number")" = "$began" ] && kill -0 "$number" 2>/dev/null; }
 kill -QUIT "$number" 2>/dev/null
 polls=0

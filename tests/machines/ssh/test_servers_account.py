@@ -1,0 +1,101 @@
+"""Behind ssh the servers' account cannot have root delete, write, kill or read what is not the account's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgtrial.machines.machine import HostError
+from pgtrial.servers.rooms import HostRoom, pending_rooms, remove_rooms
+from pgtrial.servers.workspace import clean, leftovers
+from tests.machines.ssh.test_ssh_arms import LAB
+from tests.servers.intruder import ATTACKS, as_account, exchange, victim, writable
+
+_ACCOUNT = "postgres"
+
+
+@pytest.fixture
+def lab(tmp_path, hosts, postgres, fresh_state):
+    """A lab with a server on a host, which serves until its standard input ends."""
+    file = tmp_path / "study.toml"
+    arm = f'ssh = "{hosts[0].login}"\ndata = "{hosts[0].data}"\npostgres = "{postgres}"\n'
+    file.write_text(f"[load]\nscale = 1\nclients = 1\n[arms.a]\n{arm}[arms.b]\n{arm}port = 54322\n")
+    with subprocess.Popen(
+        [sys.executable, "-c", LAB, file, tmp_path / "log"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PGTRIAL_STATE": str(fresh_state)},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "serving\n"
+        yield process
+        process.kill()
+    clean(fresh_state)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("killed", [True, False])
+def test_root_touches_nothing_for_the_servers_account(fresh_state, hosts, lab, attack, killed):
+    log = Path(lab.args[-1])
+    assert hosts[0].note_rooms()
+    with victim(fresh_state / "victim") as target:
+        before = target.state()
+        if killed:
+            lab.send_signal(signal.SIGKILL)
+            lab.wait()
+        seen = [*hosts[0].data.rglob("*")]  # more than the account sees
+        as_account(_ACCOUNT, lambda: exchange(seen, attack, target))
+        if not killed:
+            lab.stdin.close()
+            lab.wait()
+        clean(fresh_state)
+        assert target.state() == before
+        assert b"root's secret" not in log.read_bytes()
+        assert leftovers(fresh_state) == []
+        assert hosts[0].left_in_the_end() == []
+
+
+def test_the_account_owns_data_sockets_and_logs_alone(hosts, lab):
+    seen = [*hosts[0].data.rglob("*")]
+
+    def look():
+        names = sorted(path.name for path in writable(seen))
+        assert names == ["001-s0", "002-template-s0", "004-log", "3"], names
+
+    as_account(_ACCOUNT, look)
+
+
+def test_a_folder_that_the_account_could_exchange_is_refused(tmp_path, hosts):
+    folder = hosts[0].folder / "theirs"
+    for owner, mode in ((_ACCOUNT, 0o755), ("root", 0o777)):
+        folder.mkdir(mode=0o755, exist_ok=True)
+        folder.chmod(mode)
+        os.chown(folder, *(0, 0) if owner == "root" else (_number(owner), -1))
+        with pytest.raises(HostError, match="which could exchange what root keeps below it"):
+            HostRoom.make(tmp_path, hosts[0].login, str(folder / "data"), sudo=False)
+    assert list(folder.iterdir()) == []
+    assert pending_rooms(tmp_path) == []
+    folder.rmdir()
+
+
+def test_a_room_that_is_another_accounts_now_is_left_alone_and_told(tmp_path, hosts):
+    room = HostRoom.make(tmp_path, hosts[0].login, str(hosts[0].data), sudo=False)
+    room.machine.close()
+    hosts[0].note_rooms()
+    os.chown(room.root, _number(_ACCOUNT), -1)
+    _, (told,) = remove_rooms(tmp_path)
+    assert "belongs to another account" in told
+    assert room.root.exists()
+    os.chown(room.root, 0, 0)
+    assert remove_rooms(tmp_path)[1] == []
+    assert hosts[0].left_in_the_end() == []
+
+
+def _number(account):
+    return int(subprocess.check_output(["id", "-u", account], text=True))
