@@ -1,6 +1,7 @@
 //! The event loop: decides when a client acts, and counts what comes of it. What a client does next is its program's, in
 //! `workload`; how it reaches the server is `wire`'s. Nothing here knows options, reports or events of a front end.
 
+pub mod alone;
 mod arrivals;
 mod books;
 mod calling_off;

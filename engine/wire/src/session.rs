@@ -13,7 +13,8 @@ use crate::error::{ConnectionError, INVALID_PASSWORD, ServerError};
 use crate::frame::{self, Flow, Visitor};
 use crate::opening::OpenError;
 use crate::order::Order;
-use crate::results::{Rows, values};
+use crate::reply::Reply;
+use crate::results::{Answered, Rows, values};
 use crate::startup::ServerInfo;
 use crate::stream::Sent;
 use crate::target::Target;
@@ -103,6 +104,33 @@ impl Session {
         self.send_query(&mut rows, sql)?;
         self.wait(&mut rows, |rows| rows.ready)?;
         self.outcome(rows)
+    }
+
+    /// Sends one request by `send` and waits for the reply; [`Session::answered`] is the answer.
+    pub fn ask(
+        &mut self,
+        send: impl FnOnce(&mut Connection) -> Result<Sent, ConnectionError>,
+    ) -> Result<Reply, ConnectionError> {
+        if self.is_interrupted() {
+            return Err(ConnectionError::Interrupted);
+        }
+        let (registry, buffer) = (self.poll.registry(), &mut self.buffer);
+        let sent = send(&mut self.connection).and_then(|_| Ok(self.connection.watch_unsent(registry, TOKEN)?));
+        // A broken socket may still hold the server's last message.
+        let mut reply = self.connection.receive(buffer, registry, TOKEN)?;
+        sent?;
+        loop {
+            if let Some(reply) = reply {
+                return Ok(reply);
+            }
+            self.pause()?;
+            reply = self.connection.receive(&mut self.buffer, self.poll.registry(), TOKEN)?;
+        }
+    }
+
+    /// The answer to the last request of [`Session::ask`].
+    pub fn answered(&self) -> &Answered {
+        self.connection.answered()
     }
 
     /// Runs `COPY ... FROM STDIN`: `fill` appends one message's data to the buffer and says whether more will follow.

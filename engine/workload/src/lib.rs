@@ -18,4 +18,7 @@ pub mod seeds;
 pub mod settings;
 pub mod statistics;
 
-pub use program::{AbortReason, Action, ActionResult, CommandInfo, Fatal, Management, Program, ScriptInfo, Workload};
+pub use program::{
+    AbortReason, Action, ActionResult, CommandInfo, Executor, Executors, Fatal, Management, Program, ScriptInfo,
+    Workload,
+};

@@ -118,6 +118,16 @@ pub enum Management {
     Leave,
 }
 
+/// Carries out the actions of a program that is no client of a load, and waits for each. It keeps the program's connections,
+/// and counts nothing.
+pub trait Executor {
+    /// Carries out actions up to the next [`Action::End`]. The error is why the program was aborted.
+    fn carry_out(&mut self, program: &mut dyn Program) -> Result<(), AbortReason>;
+}
+
+/// Makes an executor for a further program.
+pub type Executors = Box<dyn Fn() -> Box<dyn Executor>>;
+
 /// Why a client is aborted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AbortReason {

@@ -141,11 +141,6 @@ INSTEAD = [
         status=0,
     ),
     Instead(
-        "a script is with a client in the stages of its life only",
-        r"--at=init --how=sql",
-        r"a script reaches the server in thread_init, event, thread_done and commands only",
-    ),
-    Instead(
         "one list of JSON for all reports of the whole",
         r"json .*--report-checkpoints",
         r"^  \},$",

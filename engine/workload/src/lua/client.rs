@@ -36,8 +36,11 @@ pub struct LuaClient {
     life: Thread,
     /// Lives as long as the life, which is part of it.
     state: LuaState,
+    /// `None` if the caller has lent the thread one.
     generator: Option<Generator>,
     counters: Counters,
+    /// Of a load's client what it counts for states of the main thread too.
+    shared: Option<Arc<Shared>>,
     /// Whether the last action is a query of the load.
     asks: bool,
     /// What the life is resumed with.
@@ -63,6 +66,8 @@ pub struct LuaClient {
     /// Bytes on their way from Lua.
     bytes: Vec<u8>,
     fatal: Vec<String>,
+    /// What the life has returned: why it failed.
+    failure: Option<String>,
 }
 
 impl LuaClient {
@@ -82,11 +87,18 @@ impl LuaClient {
             Role::Events => state.function("events")?.call((script, argument))?,
             Role::Command(name) => state.function("command")?.call((script, argument, name.as_str(), is_quiet))?,
         };
+        let client = Self::living(state, function)?;
+        Ok(Self { generator: Some(generator), shared: Some(shared.clone()), ..client })
+    }
+
+    /// A client whose life in `state` is `function`, and which is not a load's.
+    pub fn living(state: LuaState, function: Function) -> mlua::Result<Self> {
         Ok(Self {
             life: state.lua.create_thread(function)?,
             state,
-            generator: Some(generator),
+            generator: None,
             counters: Counters::default(),
+            shared: None,
             asks: false,
             answer: Answer::default(),
             waiting: None,
@@ -101,12 +113,43 @@ impl LuaClient {
             values: Vec::new(),
             bytes: Vec::new(),
             fatal: Vec::new(),
+            failure: None,
         })
+    }
+
+    /// Begins another life, in which there are no events.
+    pub fn live(&mut self, function: Function) -> mlua::Result<()> {
+        self.life = self.state.lua.create_thread(function)?;
+        (self.waiting, self.answer, self.failure) = (None, Answer::Nothing, None);
+        Ok(())
+    }
+
+    /// Whether its life is over.
+    pub fn is_finished(&self) -> bool {
+        self.waiting == Some(Request::Finished)
+    }
+
+    /// Why the life that is over failed, if it did.
+    pub fn failure(&mut self) -> Option<String> {
+        self.failure.take()
+    }
+
+    /// The state in which it lives.
+    pub fn state(&self) -> &LuaState {
+        &self.state
+    }
+
+    /// What it has counted since it began.
+    pub fn counters(&self) -> Counters {
+        self.counters
     }
 
     /// Resumes the coroutine with the last answer, and returns its next request.
     fn resume(&mut self) -> Request {
-        random::exchange(&mut self.generator);
+        let has_generator = self.generator.is_some();
+        if has_generator {
+            random::exchange(&mut self.generator);
+        }
         self.counters.lend();
         let yielded: mlua::Result<LuaValue> = match std::mem::take(&mut self.answer) {
             Answer::Nothing => self.life.resume(()),
@@ -115,7 +158,9 @@ impl LuaClient {
             Answer::Written => self.life.resume(true),
             Answer::Failed { sqlstate, message, whole } => self.life.resume((false, sqlstate, message, whole)),
         };
-        random::exchange(&mut self.generator);
+        if has_generator {
+            random::exchange(&mut self.generator);
+        }
         match yielded.and_then(|kind| self.understand(&kind)) {
             Ok(request) => request,
             Err(error) => self.fail(error.to_string()),
@@ -130,7 +175,10 @@ impl LuaClient {
     fn understand(&mut self, kind: &LuaValue) -> mlua::Result<Request> {
         let Some(kind) = natives::request_kind(kind) else {
             return Ok(match self.life.status() {
-                ThreadStatus::Finished => Request::Finished,
+                ThreadStatus::Finished => {
+                    self.failure = kind.as_string().map(|failure| failure.to_string_lossy());
+                    Request::Finished
+                }
                 _ => self.fail("the script yields a value that is not a request".to_owned()),
             });
         };
@@ -242,7 +290,8 @@ impl Program for LuaClient {
                 Some(request) => request,
                 None => {
                     let request = self.resume();
-                    if let Some(counted) = self.counters.take_back() {
+                    if let Some(counted) = self.counters.take_back().or_else(|| self.shared.as_ref()?.uncounted.take())
+                    {
                         self.waiting = Some(request);
                         return Action::Manage(counted);
                     }

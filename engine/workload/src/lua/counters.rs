@@ -1,6 +1,8 @@
 //! sysbench's counters, which scripts read and increment through LuaJIT's `ffi`: those of the client whose coroutine runs.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::random::CFunction;
 use crate::program::Management;
@@ -51,12 +53,46 @@ impl Counters {
     /// Takes the counters back from the script; returns what it has counted itself, if anything.
     pub fn take_back(&mut self) -> Option<Management> {
         let before = std::mem::replace(self, CURRENT.get());
-        if *self == before {
+        self.since(&before)
+    }
+
+    /// What has been counted since `before`, if anything.
+    pub fn since(&self, before: &Self) -> Option<Management> {
+        if self == before {
             return None;
         }
         let [others, reads, writes, events, errors, reconnects] =
             std::array::from_fn(|number| self.0[number].wrapping_sub(before.0[number]));
         Some(Management::Count { queries: Queries { reads, writes, others, errors, reconnects }, events })
+    }
+}
+
+/// What states of the main thread have counted and no client has told the event loop yet.
+#[derive(Debug, Default)]
+pub struct Uncounted {
+    is_some: AtomicBool,
+    counts: Mutex<(Queries, u64)>,
+}
+
+impl Uncounted {
+    /// Adds what a state has counted since `before`.
+    pub fn add(&self, counters: &Counters, before: &Counters) {
+        let Some(Management::Count { queries, events }) = counters.since(before) else { return };
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.0.merge(&queries);
+        counts.1 += events;
+        self.is_some.store(true, Ordering::Relaxed);
+    }
+
+    /// What a client tells the event loop, if there is something.
+    pub fn take(&self) -> Option<Management> {
+        if !self.is_some.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_some.store(false, Ordering::Relaxed);
+        let (queries, events) = std::mem::take(&mut *counts);
+        Some(Management::Count { queries, events })
     }
 }
 

@@ -2,6 +2,7 @@
 //! the server or the event loop is a request that it yields ([`client`]). The scripting interface itself is written in Lua
 //! (`prelude/`), above a few native functions ([`natives`]).
 
+mod alone;
 mod client;
 mod counters;
 mod kept;

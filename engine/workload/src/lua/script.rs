@@ -4,16 +4,18 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use mlua::{Function, Lua, Table, Value};
+use mlua::{FromLua, Function, Lua, Table, Value};
 
+use super::alone::Alone;
 use super::client::Role;
+use super::counters::Uncounted;
 use super::search::{Chunk, Source};
 use super::shared::{Invocation, Shared, Voice, broken};
 use super::state::LuaState;
 use crate::lua::random;
 use crate::lua::random::Generator;
 use crate::lua::workload;
-use crate::program::{Fatal, Workload};
+use crate::program::{Executors, Fatal, Workload};
 use crate::sb_rand;
 use crate::sb_rand::Distributions;
 use crate::settings::{OptionSpec, OptionValue, Settings};
@@ -23,16 +25,22 @@ use ground::shard::Shard;
 /// A script, loaded into a state of the main thread that takes no part in a run.
 pub struct Script {
     shared: Arc<Shared>,
-    main: LuaState,
+    main: RefCell<Alone>,
     generator: RefCell<Option<Generator>>,
     declared: Option<Vec<OptionSpec>>,
     /// The state of the hooks that report intervals, from the first report on.
-    reports: RefCell<Option<LuaState>>,
+    reports: RefCell<Option<Alone>>,
+    executors: Executors,
 }
 
 impl Script {
-    /// Reads a script and runs its top level.
-    pub fn load(source: Source, invocation: &Invocation, voice: Arc<dyn Voice>) -> Result<Self, Fatal> {
+    /// Reads a script and runs its top level. What it asks of the server outside of a load is carried out by `executors`.
+    pub fn load(
+        source: Source,
+        invocation: &Invocation,
+        voice: Arc<dyn Voice>,
+        executors: Executors,
+    ) -> Result<Self, Fatal> {
         let chunk = Chunk::read(&source, invocation.test.as_deref())?;
         let shared = Arc::new(Shared {
             invocation: invocation.clone(),
@@ -41,17 +49,17 @@ impl Script {
             settings: OnceLock::new(),
             distributions: OnceLock::new(),
             uses_sql: AtomicBool::new(false),
+            uncounted: Uncounted::default(),
         });
         let nothing_chosen = Settings::default();
         let distributions = Arc::new(Distributions::new(&nothing_chosen)?);
-        let generator = Some(Generator { random: sb_rand::generator(&nothing_chosen), distributions });
-        let main = LuaState::new(&shared, 0).map_err(broken)?;
-        let script =
-            Self { shared, main, generator: RefCell::new(generator), declared: None, reports: RefCell::default() };
-        let declared = script.with_generator(|| {
-            run_top_level(&script.main, &script.shared).and_then(|()| declared_options(&script.main))
+        let generator = RefCell::new(Some(Generator { random: sb_rand::generator(&nothing_chosen), distributions }));
+        let (main, declared) = with_generator(&generator, || {
+            let main = Alone::begin(&shared, 0, executors())?;
+            let declared = declared_options(main.state())?;
+            Ok::<_, Fatal>((RefCell::new(main), declared))
         })?;
-        Ok(Self { declared, ..script })
+        Ok(Self { shared, main, generator, declared, reports: RefCell::default(), executors })
     }
 
     /// As in messages.
@@ -76,7 +84,7 @@ impl Script {
 
     /// Whether the script has a global function of this name: `event`, `prepare`, `cleanup`, `help`.
     pub fn has(&self, function: &str) -> bool {
-        matches!(self.main.lua.globals().get(function), Ok(Value::Function(_)))
+        matches!(self.global(function), Ok(Value::Function(_)))
     }
 
     /// Sets the options that were chosen, and which part of the run is the engine's, once.
@@ -86,7 +94,7 @@ impl Script {
         *self.generator.borrow_mut() = Some(Generator { random, distributions: distributions.clone() });
         // Both are set together, and the first time counts.
         let _ = (self.shared.settings.set(settings), self.shared.distributions.set(distributions));
-        self.main.function("export_options").and_then(|export| export.call::<()>(())).map_err(broken)
+        export_options(&self.main.borrow())
     }
 
     /// Has the script print its help.
@@ -112,20 +120,24 @@ impl Script {
         workload::new(&self.shared, role, is_parallel)
     }
 
+    fn global<T: FromLua>(&self, name: &str) -> mlua::Result<T> {
+        self.main.borrow().state().lua.globals().get(name)
+    }
+
     fn sysbench(&self) -> mlua::Result<Table> {
-        self.main.lua.globals().get("sysbench")
+        self.global("sysbench")
     }
 
     fn has_hook(&self, name: &str) -> bool {
-        hook(&self.main, name).is_ok_and(|hook| hook.is_some())
+        hook(self.main.borrow().state(), name).is_ok_and(|hook| hook.is_some())
     }
 
     /// Calls a hook. Its error is reported, and the run continues.
-    fn call_hook(&self, state: &LuaState, name: &str, statistics: &Statistics) -> Result<bool, Fatal> {
-        let found = hook(state, name).map_err(broken)?;
+    fn call_hook(&self, alone: &mut Alone, name: &str, statistics: &Statistics) -> Result<bool, Fatal> {
+        let found = hook(alone.state(), name).map_err(broken)?;
         let Some(function) = found else { return Ok(false) };
-        let table = statistics_table(&state.lua, statistics, name == "report_cumulative").map_err(broken)?;
-        if let Some(failure) = self.with_generator(|| alone(state, "call", (name, function, table)))? {
+        let table = statistics_table(&alone.state().lua, statistics, name == "report_cumulative").map_err(broken)?;
+        if let Some(failure) = with_generator(&self.generator, || alone.call(name, Value::Function(function), table))? {
             self.shared.voice.say(true, &failure);
         }
         Ok(true)
@@ -133,21 +145,14 @@ impl Script {
 
     /// Calls a global function, if there is one.
     fn call_global(&self, name: &str) -> Result<(), Fatal> {
-        match self.main.lua.globals().get(name).map_err(broken)? {
-            Value::Nil => Ok(()),
-            function => match self.with_generator(|| alone(&self.main, "call", (name, function)))? {
-                Some(failure) => Err(Fatal::new(failure)),
-                None => Ok(()),
-            },
+        let function: Value = self.global(name).map_err(broken)?;
+        if function.is_nil() {
+            return Ok(());
         }
-    }
-
-    fn with_generator<T>(&self, work: impl FnOnce() -> T) -> T {
-        let mut generator = self.generator.borrow_mut();
-        random::exchange(&mut generator);
-        let done = work();
-        random::exchange(&mut generator);
-        done
+        match with_generator(&self.generator, || self.main.borrow_mut().call(name, function, Value::Nil))? {
+            Some(failure) => Err(Fatal::new(failure)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -160,13 +165,14 @@ impl Hooks for Script {
         }
         let mut reports = self.reports.borrow_mut();
         if reports.is_none() {
-            let state = LuaState::new(&self.shared, statistics.threads_running).map_err(broken)?;
-            self.with_generator(|| run_top_level(&state, &self.shared))?;
-            state.function("export_options").and_then(|export| export.call::<()>(())).map_err(broken)?;
-            *reports = Some(state);
+            let executor = (self.executors)();
+            let begin = || Alone::begin(&self.shared, statistics.threads_running, executor);
+            let alone = with_generator(&self.generator, begin)?;
+            export_options(&alone)?;
+            *reports = Some(alone);
         }
-        match &*reports {
-            Some(state) => self.call_hook(state, HOOK, statistics),
+        match &mut *reports {
+            Some(alone) => self.call_hook(alone, HOOK, statistics),
             None => Ok(false),
         }
     }
@@ -181,7 +187,7 @@ impl Hooks for Script {
         if !self.has_hook(HOOK) {
             return Ok(false);
         }
-        self.call_hook(&self.main, HOOK, statistics)
+        self.call_hook(&mut self.main.borrow_mut(), HOOK, statistics)
     }
 
     fn uses_sql(&self) -> bool {
@@ -193,21 +199,18 @@ impl Hooks for Script {
     }
 }
 
-/// Runs the script's top level in a state that takes no part in a run.
-fn run_top_level(state: &LuaState, shared: &Shared) -> Result<(), Fatal> {
-    let chunk = &shared.chunk;
-    let script = state.script(shared).map_err(|error| match (error, &chunk.module) {
-        (mlua::Error::SyntaxError { message, .. }, Some(module)) => {
-            let path = chunk.name.trim_start_matches('@');
-            Fatal::new(format!("error loading module '{module}' from file '{path}':\n\t{message}"))
-        }
-        (mlua::Error::SyntaxError { message, .. }, None) => Fatal::new(message),
-        (error, _) => broken(error),
-    })?;
-    match alone(state, "load", (script, chunk.module.as_deref()))? {
-        Some(failure) => Err(Fatal::new(failure)),
-        None => Ok(()),
-    }
+/// Lends the main thread the generator from which the script draws, while `work` is done.
+fn with_generator<T>(generator: &RefCell<Option<Generator>>, work: impl FnOnce() -> T) -> T {
+    let mut generator = generator.borrow_mut();
+    random::exchange(&mut generator);
+    let done = work();
+    random::exchange(&mut generator);
+    done
+}
+
+/// Shows the options that were chosen to the script.
+fn export_options(alone: &Alone) -> Result<(), Fatal> {
+    alone.state().function("export_options").and_then(|export| export.call::<()>(())).map_err(broken)
 }
 
 /// The options that the script's top level has declared.
@@ -222,21 +225,6 @@ fn declared_options(state: &LuaState) -> Result<Option<Vec<OptionSpec>>, Fatal> 
     let definitions: Option<Table> =
         state.function("option_definitions").and_then(|read| read.call(())).map_err(failed)?;
     definitions.map(|definitions| declared(&definitions).map_err(failed)).transpose()
-}
-
-/// Calls a function of the prelude outside of the event loop: each request to the server fails. Returns the error, if there
-/// is one.
-fn alone(state: &LuaState, function: &str, arguments: impl mlua::IntoLuaMulti) -> Result<Option<String>, Fatal> {
-    const REASON: &str = "a script reaches the server in thread_init, event, thread_done and commands only";
-    let thread = state.function(function).and_then(|function| state.lua.create_thread(function)).map_err(broken)?;
-    let mut answer: Value = thread.resume(arguments).map_err(broken)?;
-    while thread.status() == mlua::ThreadStatus::Resumable {
-        answer = thread.resume((false, REASON, REASON, REASON)).map_err(broken)?;
-    }
-    Ok(match answer {
-        Value::String(failure) => Some(failure.to_string_lossy()),
-        _ => None,
-    })
 }
 
 fn hook(state: &LuaState, name: &str) -> mlua::Result<Option<Function>> {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
+use super::counters::Uncounted;
 use super::search::Chunk;
 use crate::program::Fatal;
 use crate::sb_rand::Distributions;
@@ -34,6 +35,7 @@ pub struct Shared {
     pub distributions: OnceLock<Arc<Distributions>>,
     /// Whether any state has asked for a driver.
     pub uses_sql: AtomicBool,
+    pub uncounted: Uncounted,
 }
 
 impl Shared {

@@ -15,7 +15,6 @@ use ground::clock::Clock;
 use ground::interrupt;
 use ground::output::print_stdout;
 use tables::sysbench::{cleanup, prepare, prewarm};
-use wire::statement::QueryMode;
 use wire::target::Target;
 use workload::host::Test as HostTest;
 use workload::lua::{NO_MYSQL, Role, Script};
@@ -120,7 +119,8 @@ impl Context<'_> {
                 let part = plan::part(&self.settings)?;
                 script.init()?;
                 let workload = script.workload(Role::Events)?;
-                let clients = plan::command(&self.settings, part, target, workload, self.mode_of_scripts());
+                let clients =
+                    plan::command(&self.settings, part, target, workload, plan::mode_of_scripts(&self.settings));
                 Ok(self.run(&plan::load(&self.settings, clients)?, script))
             }
             _ => Err(unknown(command)),
@@ -137,11 +137,6 @@ impl Context<'_> {
 
     fn not_implemented(&self, command: &str) -> SysbenchError {
         SysbenchError::error(format_args!("'{}' test does not implement the '{command}' command.", self.test.name))
-    }
-
-    /// How a script's statements travel.
-    fn mode_of_scripts(&self) -> QueryMode {
-        if self.settings.text("db_ps_mode") == Some("disable") { QueryMode::Simple } else { QueryMode::Prepared }
     }
 
     /// The line of the original when it starts threads for a command.
@@ -192,7 +187,7 @@ impl Context<'_> {
             self.announce_threads();
         }
         let workload = script.workload(Role::Command(command.to_owned()))?;
-        let plan = plan::command(&self.settings, part, target, workload, self.mode_of_scripts());
+        let plan = plan::command(&self.settings, part, target, workload, plan::mode_of_scripts(&self.settings));
         let interrupt = interrupt::catch().map_err(SysbenchError::fatal)?;
         match drive::run(&plan, self.clock, &interrupt, &mut Failures { log: &mut *self.log }) {
             Ok(outcome) if outcome.interrupted => Ok(interrupt::STATUS),

@@ -20,7 +20,7 @@ use ground::output::{print_stderr, print_stdout};
 use log::{Level, Log, SysbenchError};
 use options::command_line::CommandLine;
 use options::settle::{Chosen, Declared, Unknown, check};
-use options::values::OptionKind;
+use options::values::{Numbers, OptionKind};
 use test::{Test, TestProgram};
 use workload::lua::Invocation;
 use workload::settings::{OptionValue, Settings};
@@ -66,7 +66,8 @@ fn invoke(args: &[String], log: &mut Log) -> Result<u8, SysbenchError> {
     if invocation.test.is_none() && std::io::stdin().is_terminal() {
         log.text(Level::Notice, "Reading the script from the standard input:\n");
     }
-    let test = Test::load(&invocation, log.voice(), &mut |text| log.text(Level::Warning, text))?;
+    let executors = plan::executors(&general(&line, &checked));
+    let test = Test::load(&invocation, log.voice(), executors, &mut |text| log.text(Level::Warning, text))?;
     let Some(command) = command(&test, &invocation)? else {
         return Ok(0);
     };
@@ -114,6 +115,12 @@ fn command(test: &Test, invocation: &Invocation) -> Result<Option<String>, Sysbe
         (_, None) => Ok(None),
         (_, Some(command)) => Ok(invocation.test.is_some().then(|| command.clone())),
     }
+}
+
+/// The options that a script's top level may need to connect. Those that are wrong are reported when the test is known.
+fn general(line: &CommandLine, checked: &Settings) -> Arc<Settings> {
+    let nothing = Declared { options: &[], unknown: Unknown::Ignored, numbers: Numbers::Plain };
+    Arc::new(line.settle(checked, nothing).map_or_else(|_| checked.clone(), |chosen| chosen.all))
 }
 
 /// All options, now that the test is known. Scripts that declare no options see the test's name among them.

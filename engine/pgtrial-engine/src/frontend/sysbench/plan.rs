@@ -9,16 +9,18 @@ use super::log::SysbenchError;
 use super::report::options::ReportOptions;
 use crate::frontend::sharing;
 use crate::frontend::sharing::{Length, SliceOptions, WHOLE_SECONDS};
+use drive::alone::{Alone, Server, Travel};
 use drive::plan::{Load, Plan, StagedPlan};
 use drive::slices::Slices;
 use drive::start_at::StartAt;
+use ground::interrupt;
 use ground::shard::{ClientShare, Shard};
 use wire::params::{Given, Password};
 use wire::statement::{QueryMode, ResultFormat};
 use wire::target::Target;
-use workload::Workload;
 use workload::seeds::Seeds;
 use workload::settings::Settings;
+use workload::{Executors, Workload};
 
 /// As many clients have a thread each. The system shares the processors out by threads, and where these are scarce, few
 /// clients that share threads get less than those of sysbench, which has one for each.
@@ -29,6 +31,12 @@ const LONGEST_QUEUE: u64 = 131_071;
 
 /// The server that the options name; what they leave open is libpq's: the password from `PGPASSWORD` or the password file.
 pub fn target(settings: &Settings) -> Result<Arc<Target>, SysbenchError> {
+    let failed = |error| SysbenchError::fatal(format_args!("Connection to database failed: {error}\n"));
+    find(settings).map_err(failed)
+}
+
+/// The same; the error is libpq's sentence.
+fn find(settings: &Settings) -> Result<Arc<Target>, String> {
     let text = |name| settings.text(name).map(str::to_owned);
     let given = Given {
         host: text("pgsql_host"),
@@ -42,8 +50,7 @@ pub fn target(settings: &Settings) -> Result<Arc<Target>, SysbenchError> {
         // sysbench's sessions have no name either.
         fallback_application_name: String::new(),
     };
-    let failed = |error| SysbenchError::fatal(format_args!("Connection to database failed: {error}\n"));
-    Target::of(&given).map_err(failed)
+    Target::of(&given)
 }
 
 /// Which of several engines this is.
@@ -111,6 +118,34 @@ pub fn part_of_command(settings: &Settings, parallel: bool) -> Result<ClientShar
     if parallel { part(settings) } else { Ok(ClientShare::of_clients(shard(settings)?, 1)) }
 }
 
+/// What carries out what a script asks of the server while no client runs it: at its top level, in `init`, in `done` and in
+/// the hooks of reports.
+pub fn executors(settings: &Arc<Settings>) -> Executors {
+    let settings = Arc::clone(settings);
+    Box::new(move || {
+        let found = Arc::clone(&settings);
+        let server = move || {
+            let target = find(&found)?;
+            let interrupt = interrupt::catch()?;
+            target.obey(&interrupt);
+            Ok(Server { target, interrupt })
+        };
+        let travel =
+            Travel { mode: mode_of_scripts(&settings), describes: describes(&settings), format: ResultFormat::Binary };
+        Box::new(Alone::new(server, travel))
+    })
+}
+
+/// How a script's statements travel.
+pub fn mode_of_scripts(settings: &Settings) -> QueryMode {
+    if settings.text("db_ps_mode") == Some("disable") { QueryMode::Simple } else { QueryMode::Prepared }
+}
+
+/// Whether the server is asked for the columns of what prepared statements return.
+fn describes(settings: &Settings) -> bool {
+    !settings.is_on("no_describe")
+}
+
 /// The plan of a command, in which one client's end does not end the others. Without `--jobs` the number of threads is that
 /// of [`threads_for`].
 pub fn command(
@@ -125,8 +160,12 @@ pub fn command(
         Ok(jobs @ 1..) => jobs.min(clients),
         _ => threads_for(clients, available_parallelism().map_or(1, NonZero::get)),
     };
-    let describes = !settings.is_on("no_describe");
-    Plan { mode, describes, format: ResultFormat::Binary, ..staged(settings, part, jobs, Some(target), workload) }
+    Plan {
+        mode,
+        describes: describes(settings),
+        format: ResultFormat::Binary,
+        ..staged(settings, part, jobs, Some(target), workload)
+    }
 }
 
 /// One for each client, or for more than [`ALONE`] two for each processor, but four at least: many clients keep few threads

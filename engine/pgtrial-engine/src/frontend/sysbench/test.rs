@@ -8,6 +8,7 @@ use super::log::SysbenchError;
 use super::options::settle::Unknown;
 use super::options::values::Numbers;
 use ground::text;
+use workload::Executors;
 use workload::host;
 use workload::lua::{INSTALLED, Invocation, Script, Source, Voice, module_path};
 use workload::oltp;
@@ -32,14 +33,15 @@ pub enum TestProgram {
 
 impl Test {
     /// Loads the test that the command line names, or else the script on standard input. A script's top level is run.
-    /// Its output goes to `voice`. `warn` gets a warning if a built-in test takes the place of a file.
+    /// Its output goes to `voice`, and what it asks of the server outside of a load to `executors`. `warn` gets a warning if a built-in test takes the place of a file.
     pub fn load(
         invocation: &Invocation,
         voice: Arc<dyn Voice>,
+        executors: Executors,
         warn: &mut dyn FnMut(&str),
     ) -> Result<Self, SysbenchError> {
         let Some(name) = &invocation.test else {
-            let script = Script::load(Source::Stdin, invocation, voice)?;
+            let script = Script::load(Source::Stdin, invocation, voice, executors)?;
             return Ok(Self { name: "<stdin>".to_owned(), program: TestProgram::Script(Box::new(script)) });
         };
         let program = match find(name, &Machine::this()) {
@@ -59,7 +61,9 @@ impl Test {
                 warn(&format!("there is no file '{name}', using the built-in test '{}'", test.name));
                 TestProgram::Native(test)
             }
-            Found::Script(path) => TestProgram::Script(Box::new(Script::load(Source::Path(path), invocation, voice)?)),
+            Found::Script(path) => {
+                TestProgram::Script(Box::new(Script::load(Source::Path(path), invocation, voice, executors)?))
+            }
         };
         Ok(Self { name: base_name(name).to_owned(), program })
     }

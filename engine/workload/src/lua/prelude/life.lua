@@ -147,14 +147,21 @@ function native.command(script, argument, name, is_quiet)
    end
 end
 
--- Runs the script's top level in a state that takes no part in a run; what went wrong, or nil.
+-- The life of a state of the main thread while it runs the script's top level, to be made a coroutine. It returns what went
+-- wrong, or nil.
 function native.load(script, argument)
-   local is_done, problem = pcall(script, argument)
-   return not is_done and failure(nil, problem) or nil
+   return function()
+      native.life = coroutine.running()
+      local is_done, problem = pcall(script, argument)
+      return not is_done and failure(nil, problem) or nil
+   end
 end
 
--- Calls a function in such a state; what went wrong, or nil.
+-- The same while it calls a function of the script.
 function native.call(name, f, argument)
-   local is_done, problem = pcall(f, argument)
-   return not is_done and failure(name, problem) or nil
+   return function()
+      native.life = coroutine.running()
+      local is_done, problem = pcall(f, argument)
+      return not is_done and failure(name, problem) or nil
+   end
 end

@@ -10,7 +10,7 @@ mod slate;
 use std::sync::Arc;
 
 use super::{Invocation, Role, Script, Source, Voice};
-use crate::program::{AbortReason, Action, ActionResult, Fatal, Management, Program};
+use crate::program::{AbortReason, Action, ActionResult, Executor, Executors, Fatal, Management, Program};
 use crate::queries::Queries;
 use crate::settings::{OptionValue, Settings};
 use ground::random::Random;
@@ -60,7 +60,7 @@ fn load(source: &str, command: &str) -> (Result<Script, Fatal>, tempfile::TempDi
         command: Some(command.to_owned()),
         driver: None,
     };
-    (Script::load(Source::Path(path), &invocation, Arc::new(Silence)), directory)
+    (Script::load(Source::Path(path), &invocation, Arc::new(Silence), nobody()), directory)
 }
 
 /// Nobody listens.
@@ -69,6 +69,22 @@ struct Silence;
 impl Voice for Silence {
     fn say(&self, _is_fatal: bool, _text: &str) {}
     fn print(&self, _text: &[u8]) {}
+}
+
+/// Executors for scripts that ask for nothing outside of a load.
+fn nobody() -> Executors {
+    struct Nobody;
+
+    impl Executor for Nobody {
+        fn carry_out(&mut self, program: &mut dyn Program) -> Result<(), AbortReason> {
+            match program.next_action() {
+                Action::End => Ok(()),
+                action => Err(AbortReason::Fatal(vec![format!("nobody carries out {action:?}")])),
+            }
+        }
+    }
+
+    Box::new(|| Box::new(Nobody))
 }
 
 fn settings() -> Arc<Settings> {

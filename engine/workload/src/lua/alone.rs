@@ -1,0 +1,66 @@
+//! A state of the main thread: it runs the script's top level, calls `init`, `done` or hooks, and asks the server by an
+//! executor of its own, since no load runs it.
+
+use std::sync::Arc;
+
+use mlua::{IntoLua, Value};
+
+use super::client::LuaClient;
+use super::shared::{Shared, broken};
+use super::state::LuaState;
+use crate::program::{AbortReason, Executor, Fatal, Program};
+
+/// A state of the main thread.
+pub struct Alone {
+    client: LuaClient,
+    executor: Box<dyn Executor>,
+    shared: Arc<Shared>,
+}
+
+impl Alone {
+    /// Makes the state of thread `tid`, and runs the script's top level in it.
+    pub fn begin(shared: &Arc<Shared>, tid: usize, executor: Box<dyn Executor>) -> Result<Self, Fatal> {
+        let state = LuaState::new(shared, tid).map_err(broken)?;
+        let chunk = &shared.chunk;
+        let script = state.script(shared).map_err(|error| match (error, &chunk.module) {
+            (mlua::Error::SyntaxError { message, .. }, Some(module)) => {
+                let path = chunk.name.trim_start_matches('@');
+                Fatal::new(format!("error loading module '{module}' from file '{path}':\n\t{message}"))
+            }
+            (mlua::Error::SyntaxError { message, .. }, None) => Fatal::new(message),
+            (error, _) => broken(error),
+        })?;
+        let load = state.function("load").and_then(|load| load.call((script, chunk.module.as_deref())));
+        let client = load.and_then(|life| LuaClient::living(state, life)).map_err(broken)?;
+        let mut alone = Self { client, executor, shared: Arc::clone(shared) };
+        alone.live()?.map_or(Ok(alone), |failure| Err(Fatal::new(failure)))
+    }
+
+    /// The state itself.
+    pub fn state(&self) -> &LuaState {
+        self.client.state()
+    }
+
+    /// Calls a function of the script, which messages name `name`. Returns why it failed, if it did.
+    pub fn call(&mut self, name: &str, function: Value, argument: impl IntoLua) -> Result<Option<String>, Fatal> {
+        let life = self.state().function("call").and_then(|call| call.call((name, function, argument)));
+        life.and_then(|life| self.client.live(life)).map_err(broken)?;
+        self.live()
+    }
+
+    /// Carries out what the life asks for, up to its end; there are no events for it. Returns why it failed, if it did.
+    fn live(&mut self) -> Result<Option<String>, Fatal> {
+        let before = self.client.counters();
+        let mut ended = Ok(());
+        while ended.is_ok() && !self.client.is_finished() {
+            self.client.stop();
+            ended = self.executor.carry_out(&mut self.client);
+        }
+        self.shared.uncounted.add(&self.client.counters(), &before);
+        match ended {
+            Ok(()) => Ok(self.client.failure()),
+            Err(AbortReason::Fatal(lines)) => Err(Fatal { lines }),
+            Err(reason) => Err(Fatal::new(reason)),
+        }
+    }
+}
