@@ -120,7 +120,7 @@ def test_which_service(tmp_path):
     assert "4 of each arm" in done.stdout
 
 
-def test_the_tour(tmp_path, clusters, workspace, shops, commands):
+def test_the_tour(tmp_path, clusters, workspace, shops, commands, fresh_state):
     (tmp_path / "orders.sql").write_text("SELECT count(*) FROM pgbench_accounts WHERE aid < 100;\n")
     (tmp_path / "tpcc.lua").write_text("function event() end\n")
     cluster = clusters(18)

@@ -27,16 +27,9 @@ impl Loader<'_> {
         }
         let mut helpers = Vec::new();
         for _ in 0..count {
-            let opened = Session::open(self.target).map_err(LoadError::Connect);
-            match opened {
-                Ok(helper) => {
-                    self.backends.add(&helper);
-                    helpers.push(helper);
-                }
-                // The user did not choose the number of connections: fewer will do.
-                Err(_) if self.options.jobs.is_none() => break,
-                Err(error) => return Err(error),
-            }
+            let helper = Session::open(self.target).map_err(LoadError::Connect)?;
+            self.backends.add(&helper);
+            helpers.push(helper);
         }
         Ok(helpers)
     }

@@ -1,14 +1,13 @@
 //! The options of `pgbench -i`, and the sizes of the tables that follow from them.
 
 use std::ops::Range;
-use std::thread;
 
 use ground::shard::Shard;
 
 pub const TELLERS_PER_BRANCH: u64 = 10;
 pub const ACCOUNTS_PER_BRANCH: u64 = 100_000;
 
-/// The most connections if the user does not choose their number.
+/// The connections that the memory for sorting keys is shared out to at most.
 pub const MAX_CONNECTIONS: usize = 8;
 
 /// The options of `pgbench -i`.
@@ -46,12 +45,10 @@ impl InitOptions {
         self.shard.range(self.all_accounts())
     }
 
-    /// Returns how many connections are worth while, or the number that the user chose.
+    /// Returns the number of connections that load: one, as in pgbench, unless the user chose another number. A pooler may have
+    /// no room for more, and a connection that waits for others in its transaction may be ended by the server.
     pub fn connections(&self) -> usize {
-        self.jobs.unwrap_or_else(|| {
-            let processors = thread::available_parallelism().map_or(1, |count| count.get());
-            processors.min(MAX_CONNECTIONS).min(self.scale as usize)
-        })
+        self.jobs.unwrap_or(1)
     }
 }
 

@@ -32,7 +32,7 @@ class NoTables(Data):
 
     relations: ClassVar[str] = "false"
     marks: ClassVar[tuple[str, ...]] = ()
-    label = "no tables of pgtrial's"
+    label = "no tables"
     relations_made = "nothing"
     short_name = "s0"
     mb = 0

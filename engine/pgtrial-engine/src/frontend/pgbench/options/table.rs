@@ -167,7 +167,7 @@ pub const OPTIONS: &[Row] = &[
             Ok(())
         }),
     Row::value("--load-jobs=NUM", Added(Mode::Initialization),
-        "number of connections that load data in initialization mode,\n1 to 1000",
+        "number of connections that load partitions in initialization\nmode, 1 to 1000 (default: 1)",
         |o, v| set(&mut o.init.tables.jobs, integer(v, 1, 1000).map(|jobs| jobs as usize))),
     Row::switch("--no-describe", Added(Mode::Benchmarking),
         "do not ask for the columns of results in extended and prepared\nmode, as libpq does; the server has less to do",
