@@ -120,7 +120,7 @@ def test_which_service(tmp_path):
     assert "4 of each arm" in done.stdout
 
 
-def test_the_tour(tmp_path, clusters, workspace, shops, commands, fresh_state):
+def test_the_tour(tmp_path, clusters, fresh_state, shops, commands):
     (tmp_path / "orders.sql").write_text("SELECT count(*) FROM pgbench_accounts WHERE aid < 100;\n")
     (tmp_path / "tpcc.lua").write_text("function event() end\n")
     cluster = clusters(18)
@@ -146,6 +146,8 @@ def test_the_tour(tmp_path, clusters, workspace, shops, commands, fresh_state):
         r"alias sb='(.*)'.*": r'sb() { \1 "$@"; }',
     }
     reached = f"export PGHOST={cluster.socket_directory} PGPORT={cluster.port} PGUSER=postgres\n"
+    # its cleanup asks all servers on which studies have made something, and those of other tests are gone
+    reached += f"export PGTRIAL_STATE={fresh_state}\n"
     with cluster.target.connect() as session:
         session.autocommit = True
         session.execute("CREATE DATABASE mydb")

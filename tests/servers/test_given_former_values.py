@@ -70,8 +70,8 @@ def test_what_will_be_done_is_said_before(given, workspace):
     done = f"A: ALTER SYSTEM sets work_mem of {label} for each trial, and puts the former back"
     names = "maintenance_work_mem, work_mem"
     tables = (
-        f"{label}: pgtrial will make pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers (scale 1, about "
-        "15 MB) in the database postgres"
+        f"{label}: pgtrial will make pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers (scale 1, "
+        "about 15 MB) in the database postgres"
     )
     assert checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace).notes == [done, tables]
     execute(given, "ALTER SYSTEM SET work_mem = '3MB'", "ALTER SYSTEM SET max_connections = 150")
