@@ -28,9 +28,9 @@ class Readings:
         """Trials that have just been stored."""
         self.trials += trials
 
-    def grid(self, trials: Sequence[Trial] | None = None) -> Grid:
-        """All trials, or the given ones, by block, load point and arm of the present plan."""
-        return Grid(self._study.plan, self.trials if trials is None else trials)
+    def grid(self) -> Grid:
+        """All trials by block, load point and arm of the present plan."""
+        return Grid(self._study.plan, self.trials)
 
     def regimes(self) -> Regimes:
         """The levels of all trials that are long enough. Reads the seconds of those that are new. Raises StoreError."""

@@ -107,7 +107,7 @@ struct Rows {
 impl Rows {
     fn push(&mut self, line: Line<'_>, sink: &mut Sink<'_>) -> Result<(), String> {
         if !self.row.is_empty() && (begins_row(line.bytes) || self.row.len() >= LONGEST_ROW) {
-            self.tear(sink)?;
+            self.give_up(Unreadable::Format, sink)?;
         }
         if self.row.is_empty() {
             self.line = line.number;
@@ -133,11 +133,6 @@ impl Rows {
     /// What is left at the end of the log is cut short.
     fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), String> {
         if self.row.is_empty() { Ok(()) } else { self.give_up(Unreadable::CutShort, sink) }
-    }
-
-    /// Gives up a row that has no end: the next line begins another one.
-    fn tear(&mut self, sink: &mut Sink<'_>) -> Result<(), String> {
-        self.give_up(Unreadable::Format, sink)
     }
 
     /// Reports the row as one that cannot be read, but for a row that begins within its last line and is whole.
