@@ -320,9 +320,9 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_port_is_a_failed_connection() {
-        let refused = target(&settings(&[("pgsql_port", 99_999)])).err();
-        let expected = "Connection to database failed: invalid port number: \"99999\"\n".to_owned();
-        assert_eq!(refused, Some(SysbenchError::Fatal(vec![expected])));
+    fn a_wrong_port_is_an_error_of_its_connection() {
+        let target = target(&settings(&[("pgsql_port", 99_999)])).unwrap();
+        let refused = target.params.endpoints[0].address.as_ref().unwrap_err();
+        assert_eq!(refused, "invalid port number: \"99999\"");
     }
 }
