@@ -19,6 +19,7 @@ from pgtrial.servers.postmaster import server_processes
 from pgtrial.servers.templates import TemplateKey, TemplateOrder
 from pgtrial.servers.workspace import Workspace, clean, leftovers
 from tests.conftest import require, require_root, require_server
+from tests.servers.intruder import as_account
 
 _LAB = """
 import sys, time
@@ -283,6 +284,25 @@ class TestStateOfOthers:
         with pytest.raises(OSError, match="symbolic links"):
             leftovers(open_state)
         assert target.read_text() == "root:x:0:0"
+
+    def test_no_lock_can_be_held_by_another_account(self, fresh_state):
+        require_root()
+        state = fresh_state / "state"
+        with Workspace(state):
+            pass
+        (state / "lock").chmod(0o644)  # as it was once made
+        with Workspace(state) as workspace:
+            _keep_one_megabyte(workspace)
+            locks = sorted(path for path in state.rglob("*lock") if path.is_file())
+            assert len(locks) == 4  # of the state directory, the run, the template and its name
+
+            def try_to_hold():
+                for path in locks:
+                    for flags in (os.O_RDONLY, os.O_WRONLY):
+                        with pytest.raises(PermissionError):
+                            os.close(os.open(path, flags))
+
+            as_account("nobody", try_to_hold)
 
     def test_a_directory_above_that_another_account_owns_is_refused(self, open_state):
         shutil.chown(open_state.parent, "nobody")

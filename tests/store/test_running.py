@@ -1,11 +1,15 @@
 """Whether a lab runs a study, and the request that it stops, are seen by other processes and disturb no lab."""
 
+import fcntl
+import stat
 import threading
 
 import pytest
 
 from pgtrial.model.errors import StoreError
 from pgtrial.store.running import ask_to_stop, forget_stop, is_running, locked, stop_is_asked
+from tests.conftest import require_root
+from tests.servers.intruder import as_account
 
 
 def test_a_study_runs_while_a_lab_holds_it(tmp_path):
@@ -46,3 +50,23 @@ def test_a_running_study_alone_can_be_asked_to_stop(tmp_path):
         forget_stop(tmp_path)
         assert not stop_is_asked(tmp_path)
         forget_stop(tmp_path)
+
+
+def test_another_account_sees_whether_a_study_runs_and_cannot_hold_it_up(disk_path):
+    require_root()
+    study = disk_path
+    (study / ".lock").touch()
+    (study / ".lock").chmod(0o644)  # as it was once made
+
+    def sees(running):
+        def look():
+            assert is_running(study) is running
+            with pytest.raises(PermissionError), (study / ".lock").open() as file:
+                fcntl.flock(file, fcntl.LOCK_SH)
+
+        as_account("nobody", look)
+
+    with locked(study):
+        sees(running=True)
+    sees(running=False)
+    assert stat.S_IMODE((study / ".lock").stat().st_mode) == 0o600

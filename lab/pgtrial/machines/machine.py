@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import errno
-import fcntl
 import glob
 import os
 import pwd
@@ -327,15 +326,6 @@ def read_of_others(path: Path) -> str:
         return os.read(descriptor, _MOST_BYTES).decode(errors="replace")
     finally:
         os.close(descriptor)
-
-
-def take(lock: IO[bytes] | int) -> bool:
-    """Lock an open file for this process alone; False if another one has it locked."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def wait_or_kill(process: subprocess.Popen[Any], timeout_s: float) -> int:

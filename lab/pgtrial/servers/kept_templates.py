@@ -7,7 +7,6 @@ the disk, so that it is there as a whole or not at all. Whoever looks at a templ
 
 from __future__ import annotations
 
-import fcntl
 import os
 import platform
 import shutil
@@ -23,7 +22,7 @@ from typing import IO, NoReturn
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from pgtrial import __version__
-from pgtrial.machines.machine import take
+from pgtrial.machines.locks import open_lock, take, wait_for
 from pgtrial.model.errors import ArmError
 from pgtrial.model.records import Record
 from pgtrial.servers.templates import DATA_FORMAT, TemplateKey, TemplateOrder
@@ -121,8 +120,8 @@ class Templates:
                     self._remove(name, f"the template {name} is damaged ({fault}) and another pgtrial uses it")
                     notes.append(f"the template {name} is damaged ({fault}); it is made anew")
                 _make(order, staging, home)
-            self._held[name] = lock = (home / _IN_USE).open("rb")
-            fcntl.flock(lock, fcntl.LOCK_SH)
+            self._held[name] = lock = open_lock(home / _IN_USE)
+            wait_for(lock, shared=True)
             _note_use(home, self.study)
         return home / "data"
 
@@ -180,10 +179,10 @@ class Templates:
         """Hold the lock of a name; `wait` is called before another one is waited for, and may refuse to."""
         path = self.root / f"{name}{_LOCK}"
         while True:
-            with open(path, "ab", opener=_readable) as file:
+            with open_lock(path) as file:
                 if not take(file):
                     wait()
-                    fcntl.flock(file, fcntl.LOCK_EX)
+                    wait_for(file)
                 if not os.fstat(file.fileno()).st_nlink:
                     continue  # whoever held it has removed it: another file is the lock now
                 try:
@@ -198,7 +197,7 @@ class Templates:
         home = self.root / name
         if home.exists() and not is_own(home):
             _refuse(f"the template {name} is not this account's alone: look whose {home} is, and remove it")
-        with suppress(FileNotFoundError), (home / _IN_USE).open("r+b") as lock:
+        with suppress(FileNotFoundError), open_lock(home / _IN_USE, make=False) as lock:
             if not take(lock):
                 _refuse(in_use)
         (home / _RECORD).unlink(missing_ok=True)
@@ -224,7 +223,7 @@ class Templates:
         if home.name in self._held:
             return True
         try:
-            with (home / _IN_USE).open("r+b") as lock:
+            with open_lock(home / _IN_USE, make=False) as lock:
                 return not take(lock)
         except FileNotFoundError:
             return False
@@ -244,10 +243,6 @@ def _on_disk(what: str) -> Iterator[None]:
         raise ArmError(
             f"{what} ({where}{error.strerror}); free some space, or set PGTRIAL_STATE to a directory that you own"
         ) from None
-
-
-def _readable(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o644)
 
 
 def _refuse(what: str) -> NoReturn:
@@ -270,10 +265,10 @@ def _make(order: TemplateOrder, staging: Path, home: Path) -> None:
             took_s=round(time.monotonic() - begun, 3),
             bytes_on_disk=_bytes_below(staging),
         )
-        (staging / _IN_USE).touch()
+        open_lock(staging / _IN_USE).close()
         (staging / _FILES).write_bytes(_FILES_TYPE.dump_json(_files(staging / "data")))
         (staging / _RECORD).write_text(record.model_dump_json(indent=1))
-        for name in (_IN_USE, _FILES, _RECORD):
+        for name in (_FILES, _RECORD):
             (staging / name).chmod(0o644)
         os.sync()  # the template outlives this process; it is on disk before it gets its name
         staging.rename(home)

@@ -5,7 +5,6 @@ Installations that the servers' account cannot run in place, such as a wheel bel
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
@@ -19,7 +18,8 @@ from typing import IO, Self
 
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
 from pgtrial.machines.journal import Leftover, pending, undo_all
-from pgtrial.machines.machine import LOCAL, HostError, take
+from pgtrial.machines.locks import open_lock, take, wait_for
+from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.machines.trust import check_way
 from pgtrial.model.errors import ArmError, StoreError
 from pgtrial.model.units import format_size
@@ -127,8 +127,8 @@ def _claim(state: Path) -> tuple[Path, IO[bytes]]:
     with registry(state):
         run = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=state / "runs"))
         run.chmod(0o711)
-        lock = (run / "lock").open("wb")
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock = open_lock(run / "lock")
+        wait_for(lock)
     return run, lock
 
 
@@ -198,12 +198,12 @@ def _runs(root: Path) -> list[Path]:
 
 def _taken(run: Path, held: ExitStack) -> IO[bytes] | None:
     """The lock of a run that its lab has left, until `held` ends; None: somebody else has it now."""
-    lock = held.enter_context((run / "lock").open("ab"))
+    lock = held.enter_context(open_lock(run / "lock"))
     return lock if take(lock) else None
 
 
 def _locked(lock: Path) -> bool:
-    with suppress(FileNotFoundError), lock.open("rb") as file:
+    with suppress(FileNotFoundError), open_lock(lock, make=False) as file:
         return not take(file)
     return False  # killed between making the directory and locking it
 
@@ -237,12 +237,9 @@ def _socket_directory(run: Path) -> Path:
 @contextmanager
 def registry(root: Path) -> Iterator[None]:
     """Hold off other labs while runs are claimed or cleaned."""
-    descriptor = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with open_lock(root / "lock") as lock:
+        wait_for(lock)
         yield
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

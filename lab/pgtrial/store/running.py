@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shlex
 import time
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from pgtrial.model.errors import StoreError
 from pgtrial.store.files import write_atomically, writing
 
 _LOCK = ".lock"
+_OWN = 0o600
+"""Who can open a file can lock it."""
 _STOP = ".stop"
 """Hidden files are the lab's own: no bundle has them."""
 
@@ -25,7 +28,9 @@ _TRIES, _WAIT_S = 6, 0.1
 def locked(study: Path) -> Iterator[None]:
     """Hold a study directory for one running lab. Raises StoreError when another one holds it."""
     with writing(study):
-        file = (study / _LOCK).open("a")
+        file = open(study / _LOCK, "a", opener=_own)  # noqa: SIM115
+        # a study of before had a file that every account could lock
+        os.fchmod(file.fileno(), _OWN)
     with file:
         for _ in range(_TRIES):
             if _take(file, fcntl.LOCK_EX):
@@ -38,8 +43,25 @@ def locked(study: Path) -> Iterator[None]:
 
 def is_running(study: Path) -> bool:
     """Whether a lab on this machine holds the study directory."""
-    with suppress(OSError), (study / _LOCK).open() as file:
-        return not _take(file, fcntl.LOCK_SH)
+    try:
+        with (study / _LOCK).open() as file:
+            return not _take(file, fcntl.LOCK_SH)
+    except PermissionError:  # of another account
+        return _is_listed(study / _LOCK)
+    except OSError:
+        return False
+
+
+def _own(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, _OWN)
+
+
+def _is_listed(file: Path) -> bool:
+    """Whether Linux lists a lock on the file; it lists the inodes of locked files to every account."""
+    with suppress(OSError):
+        found = file.stat()
+        inode = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+        return any(inode in line.split() for line in Path("/proc/locks").read_text().splitlines())
     return False
 
 

@@ -5,7 +5,6 @@ It lies in /tmp, since the paths of the sockets in it may have 107 bytes (unix(7
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -18,6 +17,7 @@ from pathlib import Path
 import psutil
 
 from pgtrial.machines.journal import Leftover
+from pgtrial.machines.locks import open_lock, take, wait_for
 
 _NAME = re.compile(r"pgt-ray-(\d+)-\w+")
 """With the number of the lab's process."""
@@ -33,10 +33,10 @@ def scratch() -> Iterator[str]:
     """A new folder that Ray may have; removed at the end."""
     room = Path(tempfile.mkdtemp(prefix=f"pgt-ray-{os.getpid()}-", dir=_root()))
     with ExitStack() as held:
-        lock = held.enter_context((room / _LOCK).open("wb"))
+        lock = held.enter_context(open_lock(room / _LOCK))
         # while it is still held, lest what is being removed is taken for what was left behind
         held.callback(shutil.rmtree, room, ignore_errors=True)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        wait_for(lock)
         # Ray opens its folder to everyone
         (room / _RAYS).mkdir()
         yield str(room / _RAYS)
@@ -82,9 +82,8 @@ def _is_ours(room: Path) -> bool:
 def _is_free(room: Path, lab: int, held: ExitStack) -> bool:
     """Whether no lab holds the folder; then it is held."""
     try:
-        fcntl.flock(held.enter_context((room / _LOCK).open("rb")), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        if not take(held.enter_context(open_lock(room / _LOCK, make=False))):
+            return False
     except FileNotFoundError:
         locked = False
     else:

@@ -1,0 +1,41 @@
+"""Locks of the lab on this machine, as flock(2) has them; they end with the process that holds them.
+
+Whoever can open a file can lock it, for reading alone too. So a lock file is open to its account alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from pathlib import Path
+from typing import IO
+
+_MODE = 0o600
+
+
+def open_lock(path: Path, *, make: bool = True) -> IO[bytes]:
+    """Open a lock file, and make it if it is not there; its mode is mended to 0600 where this account owns it.
+
+    Raises OSError, for a link too, and FileNotFoundError without `make`.
+    """
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if make else 0)
+    descriptor = os.open(path, flags, _MODE)
+    found = os.fstat(descriptor)
+    if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != _MODE:
+        os.fchmod(descriptor, _MODE)
+    return open(descriptor, "r+b", buffering=0)
+
+
+def take(lock: IO[bytes] | int) -> bool:
+    """Lock an open file for this process alone; False if another one has it locked."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def wait_for(lock: IO[bytes] | int, *, shared: bool = False) -> None:
+    """Lock an open file for this process alone, or with others that share it, as soon as no other one has it locked."""
+    fcntl.flock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
