@@ -14,11 +14,21 @@ import pytest
 from pgtrial.machines.journal import HostJournal, pending
 from pgtrial.machines.kernel import KernelValue, read_value, sysctl_path
 from pgtrial.machines.machine import LOCAL, HostError
-from pgtrial.machines.volumes import LoopDevice, Pool, Signature, mount_of, mounted_at, mountinfo, mounts
+from pgtrial.machines.volumes import (
+    LoopDevice,
+    Pool,
+    PrivateDirectory,
+    Signature,
+    mount_of,
+    mounted_at,
+    mountinfo,
+    mounts,
+    private_name,
+)
 from pgtrial.model.errors import ArmError, StudyError, TrialError
 from pgtrial.model.study.servers import server_of
 from pgtrial.model.study.setup import SetUp
-from pgtrial.model.study.storage import Storage
+from pgtrial.model.study.storage import Storage, Volume
 from pgtrial.servers.machine_state import MachineState
 from pgtrial.servers.volumes import Volumes
 from tests.conftest import require, require_root
@@ -184,6 +194,37 @@ def test_a_directory_is_used_as_it_is_and_left_as_it_was(changes, disk_path):
     wrong = "xfs" if mounted.filesystem != "xfs" else "ext4"
     with pytest.raises(StudyError, match=f"and the study asks for {wrong}"):
         Volumes("A", Storage(fs=wrong, on=str(disk_path)), changes).check(1)
+
+
+def test_root_works_in_no_directory_that_another_account_could_exchange(changes, disk_path):
+    require_root()
+    theirs = disk_path / "theirs"
+    (theirs / "data").mkdir(parents=True)
+    (disk_path / "link").symlink_to(theirs / "data")
+    shutil.chown(theirs, "nobody")
+    for place in (theirs, theirs / "data", disk_path / "link"):
+        with pytest.raises(StudyError, match=r"theirs belongs to another account, which could exchange .*; name a dir"):
+            Volumes("A", Storage(on=str(place)), changes).check(1)
+    with pytest.raises(StudyError, match=r"arms\.A: .*theirs belongs to another account"):
+        Volumes("A", Storage(on=str(disk_path), wal=Volume(on=[str(theirs)])), changes).check(1)
+    assert sorted(disk_path.rglob("*")) == [disk_path / "link", theirs, theirs / "data"]
+
+
+def test_root_removes_nothing_where_a_directory_was_exchanged(changes, disk_path):
+    require_root()
+    place, elsewhere = disk_path / "place", disk_path / "elsewhere"
+    place.mkdir()
+    change = PrivateDirectory(path=place / private_name())
+    entry = changes.make(change)
+    place.rename(elsewhere)
+    place.symlink_to(elsewhere)
+    shutil.chown(elsewhere, "nobody")
+    with pytest.raises(HostError, match="elsewhere belongs to another account, which could exchange"):
+        changes.undo(entry)
+    assert (elsewhere / change.path.name).is_dir()
+    shutil.chown(elsewhere, "root")
+    changes.undo(entry)
+    assert list(elsewhere.iterdir()) == []
 
 
 def test_each_place_of_a_list_is_checked_and_the_one_that_was_drawn_is_used(changes, disk_path):

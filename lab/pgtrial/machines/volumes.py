@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from pgtrial.machines.machine import LOCAL, Change, HostError, Machine, lies_in, refused
+from pgtrial.machines.trust import check_way
 
 
 class _Lasting(Change):
@@ -151,11 +152,21 @@ def pool_name() -> str:
     return f"pgtrial-{secrets.token_hex(4)}"
 
 
+def _check_way_of_root(machine: Machine, path: Path) -> None:
+    """Raise HostError where root would work in a directory that another account could exchange."""
+    if machine.root:
+        check_way(machine, path)
+
+
 class PrivateDirectory(_Lasting):
-    """A directory of ours in one that was there; removed with all that is in it."""
+    """A directory of ours in one that was there; removed with all that is in it.
+
+    Root makes and removes it only where no other account could exchange a directory on the way to it.
+    """
 
     def make(self, machine: Machine) -> None:
         """Make the directory; servers' accounts may enter it."""
+        _check_way_of_root(machine, self.path.parent)
         with refused(f"make {self.path}"):
             machine.mkdir(self.path, 0o755)
 
@@ -165,6 +176,9 @@ class PrivateDirectory(_Lasting):
 
     def undo(self, machine: Machine) -> None:
         """Remove it."""
+        if not machine.exists(self.path):
+            return
+        _check_way_of_root(machine, self.path.parent)
         machine.remove_tree(self.path)
         if machine.exists(self.path):
             raise HostError(f"cannot remove {self.path}")
