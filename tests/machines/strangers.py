@@ -28,6 +28,11 @@ def stranger(tmp_path) -> Iterator[subprocess.Popen[bytes]]:
             each.kill()
 
 
+_TOUCHED = {psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
+
+
 def is_untouched(process: subprocess.Popen[bytes]) -> bool:
+    """Whether it and its child are there, and neither is stopped."""
     found = psutil.Process(process.pid)
-    return process.poll() is None and {found.status(), *(child.status() for child in found.children())} == {"sleeping"}
+    children = found.children()
+    return process.poll() is None and bool(children) and not _TOUCHED & {each.status() for each in (found, *children)}
