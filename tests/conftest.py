@@ -134,7 +134,7 @@ _WITH_SERVERS = (
     "tests/conduct/test_server_loss.py",
     "tests/conduct/test_settle.py",
     "tests/conduct/test_slow_down.py",
-    "tests/conduct/test_watch.py",
+    "tests/conduct/test_canaries.py",
     "tests/loads/fleet/test_cluster.py",
     "tests/loads/fleet/test_fleet.py",
     "tests/loads/fleet/test_scratch.py",

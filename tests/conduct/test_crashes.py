@@ -16,7 +16,7 @@ from pgtrial.conduct.progress import Second, TrialBegins
 from pgtrial.conduct.run_study import run_study
 from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.voids import read_interruptions
+from pgtrial.store.interruptions import read_interruptions
 from tests.conduct.small import each_once, once, small_study, start_lab, title
 from tests.conftest import require_engine
 

@@ -42,13 +42,3 @@ def test_the_seconds_of_a_trial_are_read_once_whatever_follows(study, monkeypatc
     assert regimes == regimes_of(every, seconds)
     assert len(regimes) == 16
     assert {trial.block for trial in every if regimes[trial.index].shape != "flat"} == {2}
-
-
-def test_trials_that_were_set_aside_are_forgotten(study):
-    readings = Readings(study)
-    before = dict(readings.regimes())
-    for trial in readings.trials[-2:]:
-        study.trial_path(trial).rename(study.path / f"voided-{trial.index}")
-    readings.reread()
-    assert len(readings.trials) == 14
-    assert readings.regimes() == {index: regime for index, regime in before.items() if index < 14}

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pgtrial.model.records.disturbances import Canary, CanaryReading
+from pgtrial.model.records.disturbances import CanaryReading
 from pgtrial.model.records.facts import Audit, Facts, Finding
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import ClientWarning, SliceRow, Trial
@@ -19,7 +19,6 @@ from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySection, StudySpec
 from pgtrial.report.build import build_report
-from pgtrial.statistics.canaries import judge
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import OBSERVED_SCHEMA, PROVIDER_SCHEMA, SLICES_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA
 
@@ -253,33 +252,18 @@ def interleaved(path: Path) -> StudyDirectory:
 
 
 def disturbed(path: Path) -> StudyDirectory:
-    """With canaries: one block was voided, a later one is noisy, and failed trials went with the void one."""
+    """With canaries; an earlier version set a block aside."""
     plan = make_plan(blocks=8)
     study = write_study(path, plan, run(plan, noisy({"off": 1.4})), Audit(findings=[]), "Was the machine quiet?")
     rng = np.random.default_rng(3)
-
-    def reading(flushes: float = 1.0) -> CanaryReading:
+    for block, flushes in enumerate((1, 1, 0.4, 1, 1, 0.5, 1, 1)):
         cpu, flush, select1 = np.exp(0.01 * rng.standard_normal(3)) * (2000.0, 900.0 * flushes, 60_000.0)
-        return CanaryReading(
+        reading = CanaryReading(
             taken="2026-11-20T14:12:00+00:00", cpu_per_s=cpu, flushes_per_s=flush, select1_per_s=select1,
             mhz=2000.0, steal_share=0.002, pressure={"cpu": 0.4, "io": 0.1},
         )  # fmt: skip
-
-    canaries = [Canary(number=n, role="reference", next_block=0, reading=reading()) for n in range(6)]
-    for block, flushes in ((0, 1), (1, 1), (2, 0.4), (2, 1), (3, 1), (4, 1), (5, 0.5), (6, 1), (7, 1)):
-        after = reading(flushes)
-        judged = judge(canaries, after, block, plan.max_blocks)
-        judged = judged.model_copy(update={"failed": {"off": 1} if judged.outcome == "void" else {}})
-        number = canaries[-1].number + 1
-        canaries.append(Canary(number=number, role="after", next_block=block, reading=after, judged=judged))
-        if flushes < 1:
-            canaries.append(
-                Canary(
-                    number=number + 1, role="before", next_block=block + (judged.outcome == "noisy"), reading=reading()
-                )
-            )
-    for canary in canaries:
-        study.write_canary(canary)
+        study.add_canary(block, reading)
+    (path / "voided" / "b02-1").mkdir(parents=True)
     return study
 
 

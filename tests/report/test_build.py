@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -14,13 +15,14 @@ from rich.console import Console
 from pgtrial.cli.stored import report_command, verdict_command
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.results import StudyResult
-from pgtrial.report.build import build_report
+from pgtrial.report.build import build_report, differences
 from pgtrial.report.data import read_data
 from pgtrial.report.design import design
 from pgtrial.report.sections import draw
 from pgtrial.report.tables.results import block_table, look_table, ratio_table
 from pgtrial.report.tables.where import facts_tables
 from pgtrial.report.terminal import in_full
+from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import committed_per_second
 
 from ..statistics.studies import deployed, make_plan, peculiar, run
@@ -281,35 +283,38 @@ def test_the_profile_stands_in_the_design_of_the_study(studies):
 
 
 @pytest.mark.parametrize("file", ["report.html", "report.md"])
-def test_voided_and_noisy_blocks_are_told_with_their_reasons_and_failures(reports, file):
+def test_canaries_are_shown_and_blocks_that_an_earlier_version_set_aside_are_named(reports, file):
     text = _text(reports, "disturbed", file)
-    assert "The canary voided 1 block, set aside and run again." in text
-    assert "Canary and voided blocks" in text
-    assert "set aside and run again" in text
-    assert "kept, no more may be voided" in text
-    assert "off: 1" in text
+    note = (
+        "An earlier version of pgtrial found the machine disturbed, set 1 block aside and ran the same order again: 3."
+    )
+    assert note in text
+    assert "Every canary: hashing on all CPUs" in text
 
 
 def test_a_study_without_canaries_says_nothing_of_them(reports):
     for file in ("report.html", "report.md", "verdict.json"):
-        assert "voids" not in _text(reports, "demo", file)
-        assert "Canary and voided blocks" not in _text(reports, "demo", file)
+        assert "voided" not in _text(reports, "demo", file)
+        assert "Every canary" not in _text(reports, "demo", file)
 
 
-def test_the_verdict_file_and_the_terminal_tell_of_voided_blocks(reports):
-    result = StudyResult.model_validate_json(_text(reports, "disturbed", "verdict.json"))
-    assert [(each.block, each.attempt, each.failed) for each in result.voids] == [(2, 1, {"off": 1})]
-    assert [each.block for each in result.noisy_blocks] == [5]
-    console = Console(width=200, record=True)
-    console.print(in_full(result))
-    assert "note: The canary voided 1 block" in console.export_text()
+def test_a_verdict_of_a_version_that_judged_blocks_is_read_and_follows_from_the_trials(studies, tmp_path):
+    study = StudyDirectory.open(shutil.copytree(studies("disturbed").path, tmp_path / "s"))
+    result = build_report(study)
+    stored = json.loads((study.path / "verdict.json").read_text())
+    block = {"block": 2, "attempt": 1, "reason": "the canary after it had 360 flushes a second", "failed": {"off": 1}}
+    stored |= {"voids": [block], "notes": ["The canary voided 1 block, set aside and run again."]}
+    (study.path / "verdict.json").write_text(json.dumps(stored))
+    assert StudyResult.model_validate(stored).primary == result.primary
+    assert differences(study) == []
+    (study.path / "verdict.json").write_text(json.dumps(stored | {"seed": 99}))
+    assert [each.partition(" ")[0] for each in differences(study)] == ["seed"]
 
 
-def test_the_chart_of_canaries_marks_the_disturbed_blocks(studies):
+def test_the_chart_of_canaries_names_the_widest_deviation(studies):
     (figure,) = draw("canary", read_data(studies("disturbed")))
-    assert "17 canaries" in figure.alt
-    assert "flush probe" in figure.alt
-    assert "block 3 void, block 6 noisy" in figure.alt
+    assert "8 canaries" in figure.alt
+    assert "flush probe of canary 3" in figure.alt
 
 
 @pytest.mark.parametrize(

@@ -19,15 +19,13 @@ from hypothesis import strategies as st
 
 from pgtrial.conduct.plan import make_plan
 from pgtrial.model.errors import StoreError
-from pgtrial.model.records.disturbances import Canary
 from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.store import bundle
 from pgtrial.store.bundle import check_parts, is_bundle, manifest_of, open_study, write_bundle
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from pgtrial.store.tables import TIMELINE_SCHEMA, refuse_hostile
-from tests.statistics.canaries import reading
-from tests.store.samples import completed_trial, encoded
+from tests.store.samples import completed_trial, encoded, reading
 
 RAW = ("engine.jsonl", "server.log")
 THREE, BELOW_ZERO = 0x06, b"\x7f"
@@ -57,7 +55,7 @@ def study(tmp_path_factory):
     for arm in study.plan.arms:
         study.write_facts(Facts(arm=arm, collected="2026-11-20T14:12:00Z", facts={"cpu": {"cores": 2}}))
     study.write_audit(Audit(findings=[]))
-    study.write_canary(Canary(number=0, role="reference", next_block=0, reading=reading()))
+    study.add_canary(0, reading())
     shutil.copytree(study.path / "trials", study.path / "voided" / "b00-1")
     (study.path / "voided" / "b00-1" / "void.json").write_text("{}")
     for name in ("verdict.json", "published.json", "report.md", "report.html"):
@@ -114,7 +112,8 @@ def test_a_bundle_opens_as_the_study_that_it_was_made_of(study, tmp_path):
             assert again.latencies(trial).total == study.latencies(trial).total == 3
         assert again.facts() == study.facts()
         assert again.audit() == study.audit()
-        assert again.canaries() == study.canaries()
+        assert again.canaries() == study.canaries() != []
+        assert again.voided_blocks() == study.voided_blocks() == [0]
         assert again.script("orders.sql").read_text() == "SELECT 1;\n"
         expected = [name for name in bundle.files_of(study.path) if not name.endswith(RAW)]
         assert sorted(bundle.files_of(again.path)) == sorted(expected)

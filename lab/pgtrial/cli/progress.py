@@ -20,8 +20,6 @@ from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.outlook import in_words
 from pgtrial.conduct.progress import (
     BlockEnds,
-    BlockNoisy,
-    BlockVoid,
     Listener,
     Preparing,
     ProgressEvent,
@@ -98,12 +96,6 @@ def _state(event: BlockEnds) -> str:
     return "decided" if event.decided else "not yet decided"
 
 
-def _disturbance(event: BlockVoid | BlockNoisy) -> str:
-    if isinstance(event, BlockVoid):
-        return f"block {event.block + 1} is void: {event.reason}; running it again"
-    return f"block {event.block + 1} counts though it was disturbed, no more may be voided: {event.reason}"
-
-
 def _beginning(event: StudyBegins) -> str:
     return (
         f"{event.directory}: {event.planned - event.stored} of {event.planned} trials to run, "
@@ -147,8 +139,6 @@ class _Lines:
                     f"block {event.block + 1}/{self._blocks} complete; estimate so far: {running_estimate(event)} "
                     f"({look}{_state(event)}){f'; by the end it {told}' if (told := _by_the_end(event)) else ''}"
                 )
-            case BlockVoid() | BlockNoisy():
-                self._say(_disturbance(event))
             case StudyEnds():
                 self._say(f"end: {event.reason}")
 
@@ -188,8 +178,6 @@ class _Display:
                     self._say(f"trial {trial.index + 1}, {trial.arm}: {describe(trial)}")
             case BlockEnds():
                 self._block = event
-            case BlockVoid() | BlockNoisy():
-                self._say(_disturbance(event))
 
     def __rich__(self) -> Group:
         begun = self._begun

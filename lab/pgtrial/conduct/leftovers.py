@@ -15,7 +15,7 @@ from pgtrial.machines.posix import boot_id
 from pgtrial.model.records.disturbances import InterruptedTrial
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import writing
-from pgtrial.store.voids import KILLED, note_interruption
+from pgtrial.store.interruptions import KILLED, note_interruption
 
 _ENGINE = "engine.pid"
 _END_S = 5.0

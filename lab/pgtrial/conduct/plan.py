@@ -34,7 +34,6 @@ from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import format_duration, plural
 from pgtrial.statistics import p8
-from pgtrial.statistics.canaries import REFERENCE
 from pgtrial.store.workloads import digest
 
 _RESTORE_S_PER_SCALE = 0.03
@@ -109,13 +108,13 @@ def _restore_estimate(spec: StudySpec, server: Server, point: LoadPoint) -> floa
 
 
 def takes_canaries(spec: StudySpec, plan: Plan) -> bool:
-    """Whether canaries are taken between the blocks: what slows trials that alternate slows all arms alike."""
+    """Whether canaries are taken before the blocks: what slows trials that alternate slows all arms alike."""
     return spec.verdict.canary and plan.interleaving is None
 
 
 def canary_estimate(spec: StudySpec, plan: Plan) -> float:
-    """Expected wall time of all canaries, seconds: those of reference, one before the first block, one after each."""
-    return (REFERENCE + 1 + plan.max_blocks) * CANARY_S if takes_canaries(spec, plan) else 0.0
+    """Expected wall time of all canaries, seconds: one before each block."""
+    return plan.max_blocks * CANARY_S if takes_canaries(spec, plan) else 0.0
 
 
 def study_estimate(spec: StudySpec, plan: Plan) -> float:

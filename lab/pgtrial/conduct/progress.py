@@ -79,22 +79,6 @@ class BlockEnds:
 
 
 @dataclass(frozen=True)
-class BlockVoid:
-    """The canary was off: the block is set aside, and run again in the same order."""
-
-    block: int
-    reason: str
-
-
-@dataclass(frozen=True)
-class BlockNoisy:
-    """The canary was off, but no more blocks may be voided: the block counts."""
-
-    block: int
-    reason: str
-
-
-@dataclass(frozen=True)
 class StudyEnds:
     """No trial is left to run; `reason` says why."""
 
@@ -102,7 +86,5 @@ class StudyEnds:
     blocks: int
 
 
-ProgressEvent = (
-    Preparing | StudyBegins | TrialBegins | Second | TrialEnds | BlockEnds | BlockVoid | BlockNoisy | StudyEnds
-)
+ProgressEvent = Preparing | StudyBegins | TrialBegins | Second | TrialEnds | BlockEnds | StudyEnds
 Listener = Callable[[ProgressEvent], None]

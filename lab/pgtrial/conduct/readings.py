@@ -16,11 +16,7 @@ class Readings:
 
     def __init__(self, study: StudyDirectory) -> None:
         self._study = study
-        self.reread()
-
-    def reread(self) -> None:
-        """Forget all, and read what is stored: trials were set aside, which run again under their numbers."""
-        self.trials = self._study.trials()
+        self.trials = study.trials()
         self._regimes: dict[int, Regime] = {}
         self._without_regime: set[int] = set()
 

@@ -18,8 +18,7 @@ from pgtrial.conduct.readings import Readings
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
 from pgtrial.conduct.selftest import take_certificate
 from pgtrial.conduct.statement_plans import missing_plans, take_plans
-from pgtrial.conduct.stopping import JudgeBlock, Stop, leaving, next_step_of, time_left
-from pgtrial.conduct.watch import ReadCanary, Watch
+from pgtrial.conduct.stopping import Stop, leaving, next_step_of, time_left
 from pgtrial.evidence.observe.canary import CanaryProbes
 from pgtrial.loads.fleet import scratch
 from pgtrial.loads.fleet.fleet import load_maker
@@ -53,13 +52,11 @@ def run_study(
     spec: StudySpec | None = None,
     more: More | None = None,
     engine_grace_s: float = ENGINE_GRACE_S,
-    read_canary: ReadCanary | None = None,
 ) -> None:
     """Run every planned trial that is not stored yet, until the stopping rule or a request to stop ends the study.
 
     `spec` is the study as the user gave it, with passwords that the frozen one does not hold; with `more` a study that
-    has ended goes on; `read_canary` stands in for the host's own canary. Raises StudyError and ArmError before the
-    first trial for what can be known then.
+    has ended goes on. Raises StudyError and ArmError before the first trial for what can be known then.
     """
     given = spec or study.spec
     engine_path()
@@ -68,7 +65,6 @@ def run_study(
         forget_stop(study.path)
         stack.callback(forget_stop, study.path)
         discard_unfinished(study)
-        study.finish_void()
         step = next_step_of(study, Readings(study))
         if isinstance(step, Stop) and more is None and not missing_plans(study):
             # a lab that was killed after its last trial has left what it had made
@@ -107,9 +103,6 @@ def run_study(
         if extended is not None:
             study.extend(extended)
             listener(Preparing(announcement(extended, study.trials())))
-        watch = None
-        if takes_canaries(given, study.plan):
-            watch = Watch(study, read_canary or _own_canary(workspace), listener)
         stop = _run_trials(
             study,
             given,
@@ -119,7 +112,7 @@ def run_study(
             locks=locks,
             changes=workspace.changes,
             engine_grace_s=engine_grace_s,
-            watch=watch,
+            canary=_canary(workspace) if takes_canaries(given, study.plan) else None,
         )
         for notice in made_for(workspace.state, arms):
             listener(Preparing(notice, stays=True))
@@ -163,7 +156,7 @@ def _by_turns(study: StudyDirectory, spec: StudySpec, arms: list[str], server: T
     listener(Preparing(f"{what}: their trials do not alternate", stays=True))
 
 
-def _own_canary(workspace: Workspace) -> CanaryProbes:
+def _canary(workspace: Workspace) -> CanaryProbes:
     directory = workspace.directory("canary")
     directory.mkdir()
     return CanaryProbes(directory, workspace.socket_directory())
@@ -202,7 +195,7 @@ def _run_trials(
     locks: ServerLocks,
     changes: HostJournal,
     engine_grace_s: float,
-    watch: Watch | None,
+    canary: CanaryProbes | None,
 ) -> Stop:
     """Run what is due until there is a reason to stop."""
     plan = study.plan
@@ -212,24 +205,13 @@ def _run_trials(
     listener(StudyBegins(study.path, len(plan.due), begun, plan.end, time_left(plan, readings.trials)))
     noise = _KeptNoise(spec, listener)
 
-    def block_ends(block: int) -> None:
-        grid = readings.grid()
-        listener(_block_ends(grid, readings.regimes(), block))
-        noise.keep(grid)
-
     while not isinstance(planned := next_step_of(study, readings, stop_asked=stop_is_asked(study.path)), Stop):
         trials = readings.trials
-        if isinstance(planned, JudgeBlock):
-            if watch is not None and watch.judge(planned.block, trials).outcome == "void":
-                readings.reread()
-            else:
-                block_ends(planned.block)
-            continue
         if left := leaving(plan, trials, readings.regimes):
             study.extend(plan := _without(left, plan, planned.block, listener))
             continue
-        if watch is not None:
-            watch.before(planned.block, trials)
+        if canary is not None and all(trial.block != planned.block for trial in trials):
+            study.add_canary(planned.block, canary())
         point = plan.load_points[planned.load_point]
         together = study.together(planned)
         others = tuple(each.arm for each in together[1:])
@@ -257,9 +239,10 @@ def _run_trials(
         of_block = [each for each in plan.wanted if each.block == planned.block]
         _check_start(trials, {each.arm for each in of_block})
         facts.judge()
-        ended = sum(stored.block == planned.block for stored in trials) == len(of_block)
-        if ended and (watch is None or not watch.watches(planned.block)):
-            block_ends(planned.block)
+        if sum(stored.block == planned.block for stored in trials) == len(of_block):
+            grid = readings.grid()
+            listener(_block_ends(grid, readings.regimes(), planned.block))
+            noise.keep(grid)
     noise.keep(readings.grid(), partial(slices_of, study, readings.trials))
     return planned
 

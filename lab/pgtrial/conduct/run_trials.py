@@ -30,7 +30,7 @@ from pgtrial.model.records.trial import Trial
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.freezing import Freezer, Slices
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.voids import note_interruption
+from pgtrial.store.interruptions import note_interruption
 
 ENGINE_GRACE_S = 60.0
 """How much longer than warm-up and measured part engines may take, for connecting and for their last transactions."""

@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pgtrial.conduct.readings import Readings
-from pgtrial.model.records.disturbances import Canary
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import format_duration, plural
-from pgtrial.statistics.canaries import judgements
 from pgtrial.statistics.changes import Regimes
 from pgtrial.statistics.claims import decide, decided_arms
 from pgtrial.statistics.ratios import Grid
@@ -27,27 +25,18 @@ class Stop:
     reason: str
 
 
-@dataclass(frozen=True)
-class JudgeBlock:
-    """A block has ended that no canary has judged yet."""
-
-    block: int
-
-
-Step = PlannedTrial | JudgeBlock | Stop
+Step = PlannedTrial | Stop
 
 
 def next_step_of(study: StudyDirectory, readings: Readings, *, stop_asked: bool = False) -> Step:
     """The next step of a study."""
-    budget_s, canaries = study.spec.verdict.budget, study.canaries()
-    return next_step(study.plan, budget_s, readings.trials, canaries, readings.regimes, stop_asked=stop_asked)
+    return next_step(study.plan, study.spec.verdict.budget, readings.trials, readings.regimes, stop_asked=stop_asked)
 
 
 def next_step(
     plan: Plan,
     budget_s: float,
     stored: Sequence[Trial],
-    canaries: Sequence[Canary] = (),
     regimes: Callable[[], Regimes] | None = None,
     *,
     stop_asked: bool = False,
@@ -58,9 +47,6 @@ def next_step(
     `stop_asked` the study ends before its next block.
     """
     done = {trial.index for trial in stored}
-    watched = canaries[-1].next_block if canaries else None
-    if watched is not None and all(planned.index in done for planned in plan.wanted if planned.block == watched):
-        return JudgeBlock(watched)
     missing = next((planned for planned in plan.due if planned.index not in done), None)
     if missing is None:
         return Stop("the planned block is complete" if plan.end == 1 else f"all {plan.end} planned blocks are complete")
@@ -73,12 +59,10 @@ def next_step(
         known = regimes() if regimes else None
         if all(comparison.decided for comparison in decide(Grid(plan, complete), known)):
             return Stop(f"every comparison is decided after {missing.block} blocks")
-    return _cut_short(plan, budget_s, complete, canaries, stop_asked=stop_asked) or missing
+    return _cut_short(plan, budget_s, complete, stop_asked=stop_asked) or missing
 
 
-def _cut_short(
-    plan: Plan, budget_s: float, complete: Sequence[Trial], canaries: Sequence[Canary], *, stop_asked: bool
-) -> Stop | None:
+def _cut_short(plan: Plan, budget_s: float, complete: Sequence[Trial], *, stop_asked: bool) -> Stop | None:
     """Why the study ends before the next block, though there is one and not all is decided."""
     blocks = len({trial.block for trial in complete})
     if stop_asked:
@@ -86,8 +70,7 @@ def _cut_short(
     extension = plan.extensions[-1] if plan.extensions else None
     budget, since = (extension.budget_s, extension.after) if extension else (budget_s, 0)
     counted = sum(wall_time(trial) for trial in complete if trial.block >= since)
-    voided = sum(each.spent_s for each in judgements(canaries) if each.outcome == "void" and each.block >= since)
-    if budget is not None and voided + counted + block_time(complete) > _OVERRUN * budget:
+    if budget is not None and counted + block_time(complete) > _OVERRUN * budget:
         return Stop(f"the budget of {format_duration(budget)} is used up after {blocks} blocks")
     return None
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from pgtrial.model.errors import StoreError
-from pgtrial.model.records.results import StudyResult
+from pgtrial.model.records.results import JUDGED_BLOCKS, StudyResult
 from pgtrial.report.data import StudyData, read_data, read_measured
 from pgtrial.report.published import beside
 from pgtrial.store.directory import StudyDirectory
@@ -57,6 +57,10 @@ def differences(study: StudyDirectory) -> list[str]:
     except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{path} is damaged; `pgtrial report DIRECTORY` writes it anew") from error
     computed = read_measured(study).result.model_dump(mode="json")
+    if isinstance(stored, dict) and JUDGED_BLOCKS & stored.keys():
+        for key in (*JUDGED_BLOCKS, "notes"):
+            stored.pop(key, None)
+            computed.pop(key, None)
     return [
         f"{place} is {_short(one)} in verdict.json and {_short(other)} by the trials"
         for place, one, other in _unequal("", stored, computed)

@@ -23,9 +23,9 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics.precision import Reached, reached
 from pgtrial.store.directory import StudyDirectory, slices_of
+from pgtrial.store.interruptions import read_interruptions
 from pgtrial.store.state import study_certificate
 from pgtrial.store.tables import committed_per_second
-from pgtrial.store.voids import read_interruptions
 
 Cells = Mapping[tuple[LoadPoint, str], pl.DataFrame]
 """By load point and arm, the rows of all its trials, with the index of each in `trial`."""
@@ -142,7 +142,6 @@ def read_data(directory: StudyDirectory) -> StudyData:
 def read_measured(directory: StudyDirectory) -> StudyData:
     """Reads what the result follows from, and computes it. Raises StoreError for a damaged file."""
     trials = directory.trials()
-    canaries = directory.canaries()
     timelines = {trial.index: directory.timeline(trial) for trial in trials}
     seconds = {index: committed_per_second(frame) for index, frame in timelines.items()}
     facts = directory.facts()
@@ -159,12 +158,12 @@ def read_measured(directory: StudyDirectory) -> StudyData:
             trials,
             audit,
             seconds,
-            canaries,
             facts=facts,
             slices=slices,
             interruptions=read_interruptions(directory.path),
+            voided=directory.voided_blocks(),
         ),
-        canaries=canaries,
+        canaries=directory.canaries(),
         slices=slices,
     )
 

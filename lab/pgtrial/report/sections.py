@@ -163,11 +163,11 @@ _TOPICS = (
     ),
     Topic(
         "canary",
-        "Canary and voided blocks",
+        "Canaries",
         "A second of fixed work between the blocks, without any arm: was the machine as usual? Each probe against its "
-        "median over the study; shaded blocks were disturbed.",
+        "median over the study. The verdict does not use them.",
         [canary_chart],
-        [trials.canary_tables],
+        [trials.canary_table],
     ),
     Topic(
         "where",

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from pgtrial.evidence.audit import GRAVITY, TITLES
-from pgtrial.model.records.disturbances import Canary, Interruption
+from pgtrial.model.records.disturbances import Interruption
 from pgtrial.model.records.facts import Audit, Facts, Finding
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Claim, StudyResult
@@ -16,10 +16,10 @@ from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import plural
 from pgtrial.report.words import cost_text, in_regime, interval_text, sentence, signed, transaction
 from pgtrial.statistics.analysis import analyse_study, withholds
-from pgtrial.statistics.canaries import disturbed, last_before_off, most_voids, uneven
 from pgtrial.statistics.carry_over import Slices
 from pgtrial.statistics.changes import Seconds
 from pgtrial.statistics.costs import clearly
+from pgtrial.statistics.levels import uneven
 from pgtrial.statistics.ratios import Grid
 from pgtrial.statistics.withheld import CLIENT_RULES, QualityCell, SpoiltCell, quality_cells, spoilt_cells
 
@@ -29,14 +29,14 @@ def verdict_of(
     trials: Sequence[Trial],
     audit: Audit | None = None,
     seconds: Seconds | None = None,
-    canaries: Sequence[Canary] = (),
     *,
     facts: Mapping[str, Facts] | None = None,
     slices: Slices | None = None,
     interruptions: Sequence[Interruption] = (),
+    voided: Sequence[int] = (),
 ) -> StudyResult:
     """The result of `analyse_study`, with findings, sentences and notes."""
-    result = analyse_study(plan, trials, audit, seconds, canaries, facts=facts, slices=slices)
+    result = analyse_study(plan, trials, audit, seconds, facts=facts, slices=slices)
     findings = [*(audit.findings if audit else []), *_findings(Grid(plan, trials)), *_carry_over_findings(result)]
     findings.sort(key=lambda finding: GRAVITY.index(finding.severity))
     reasons = {
@@ -51,7 +51,7 @@ def verdict_of(
                 *earlier_notes(plan),
                 *interruption_notes(plan, interruptions),
                 *_start_notes(plan, trials),
-                *disturbance_notes(plan, canaries),
+                *_voided_notes(voided),
             ],
             "interruptions": list(interruptions),
             "withheld": list(dict.fromkeys(reason for of_arm in reasons.values() for reason in of_arm)),
@@ -265,30 +265,11 @@ def _moved_with(result: StudyResult) -> Iterator[str]:
         yield f"Per {what}, {claim.arm} against {claim.baseline}: {'; '.join(parts)}."
 
 
-def disturbance_notes(plan: Plan, canaries: Sequence[Canary]) -> list[str]:
-    """Notes on voided and noisy blocks, one sentence each."""
-    voids, noisy = disturbed(canaries, "void"), disturbed(canaries, "noisy")
-    notes = []
-    if voids:
-        reasons = "; ".join(f"block {each.block + 1}: {each.reason}" for each in voids)
-        notes.append(f"The canary voided {plural(len(voids), 'block')}, set aside and run again. {reasons}.")
-    if noisy:
-        numbers = ", ".join(str(each.block + 1) for each in noisy)
-        verb = "counts" if len(noisy) == 1 else "count"
-        notes.append(
-            f"The host was disturbed in {plural(len(noisy), 'more block')} that {verb} all the same, since no more "
-            f"than {most_voids(plan.max_blocks)} of {plan.max_blocks} may be voided: {numbers}."
-        )
-    last = last_before_off(plan, canaries)
-    for arm, count, p in uneven(last, len(plan.arms)):
-        notes.append(
-            f"The canary was off {count} of {last.total()} times just after a trial of {arm} (p = {p:.2g}): what "
-            f"{arm} leaves behind may disturb what follows it."
-        )
-    failed = sum((Counter(each.failed) for each in voids), Counter[str]())
-    for arm, count, p in uneven(failed, len(plan.arms)):
-        notes.append(
-            f"Of {plural(failed.total(), 'failed trial')} in voided blocks {count} are of {arm} (p = {p:.2g}): voiding "
-            f"may have hidden failures; read voided/ in the study's directory."
-        )
-    return notes
+def _voided_notes(voided: Sequence[int]) -> list[str]:
+    """A note on the blocks that an earlier version set aside."""
+    if not voided:
+        return []
+    return [
+        f"An earlier version of pgtrial found the machine disturbed, set {plural(len(voided), 'block')} aside and ran "
+        f"the same order again: {', '.join(str(block + 1) for block in voided)}. The trials are in voided/."
+    ]

@@ -1,1 +1,1 @@
-"""From stored trials to a result: claims, costs, regimes, canaries. Pure functions."""
+"""From stored trials to a result: claims, costs, regimes. Pure functions."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from pgtrial.model.records.disturbances import Canary
 from pgtrial.model.records.facts import Audit, Facts, Finding
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Claim, PlannedLook, StudyResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import grouped
 from pgtrial.statistics import levels
-from pgtrial.statistics.canaries import disturbed
 from pgtrial.statistics.carry_over import Slices, carry_over, cell_speeds, shifts
 from pgtrial.statistics.changes import Changes, Seconds, regimes_of
 from pgtrial.statistics.claims import Subject, make_claim, subjects
@@ -33,7 +31,6 @@ def analyse_study(
     trials: Sequence[Trial],
     audit: Audit | None = None,
     seconds: Seconds | None = None,
-    canaries: Sequence[Canary] = (),
     *,
     facts: Mapping[str, Facts] | None = None,
     slices: Slices | None = None,
@@ -88,8 +85,6 @@ def analyse_study(
             )
             for look in grid.units.looks()
         ],
-        voids=disturbed(canaries, "void"),
-        noisy_blocks=disturbed(canaries, "noisy"),
         costs=costs(grid, primary, secondary_family),
         carry_over=carry_over(grid, speeds, secondary_family),
         carry_over_shifts=shifts(grid, speeds, primary_family, secondary_family),

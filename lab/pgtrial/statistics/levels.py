@@ -23,11 +23,18 @@ def robust_sd(values: p8.Values, centre: float) -> float:
     return _TO_SD * float(np.median(np.abs(np.asarray(values) - centre)))
 
 
+DEVIATIONS = 5.0
+"""Robust standard deviations from the usual that are tolerated."""
+
+
 _LATENCIES = {"mean": 0.0, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 """Shown name, without its point the field of records.Latency -> the share of transactions that are faster."""
 
 _ENOUGH_SLOWER = 100
 """A percentile is shown only if every trial has so many transactions beyond it."""
+
+_UNEVEN = 0.05
+"""Level of the test whether counts are unevenly spread over the arms."""
 
 NOTABLE_SHARE = 0.001
 """Failed transactions beyond this share come before the verdict."""
@@ -157,3 +164,16 @@ def failed_trials(grid: Grid) -> list[FailedTrial]:
             )
         )
     return found
+
+
+def uneven(counts: Mapping[str, int], arms: int) -> list[tuple[str, int, float]]:
+    """Arms with more than their share, by an exact binomial test at 5%, one arm at a time."""
+    total = sum(counts.values())
+    shares = [(arm, count, _binomial_p(count, total, arms)) for arm, count in counts.items()]
+    return [(arm, count, p) for arm, count, p in shares if count > total / arms and p < _UNEVEN]
+
+
+def _binomial_p(hits: int, of: int, arms: int) -> float:
+    """Two-sided, in whole numbers: the share of all draws of an arm whose count is no likelier than this one."""
+    ways = [math.comb(of, count) * (arms - 1) ** (of - count) for count in range(of + 1)]
+    return float(sum(number for number in ways if number <= ways[hits]) / arms**of)

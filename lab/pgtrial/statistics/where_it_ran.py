@@ -13,8 +13,7 @@ from pgtrial.model.records.facts import Facts
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.records.where_it_ran import MachinePart, MachineWay, ServerHost, ServerPlace, WhereItRan
-from pgtrial.statistics.canaries import DEVIATIONS, FLOOR
-from pgtrial.statistics.levels import robust_sd
+from pgtrial.statistics.levels import DEVIATIONS, robust_sd
 
 THIS_MACHINE: Literal["this machine"] = "this machine"
 """Label of the lab's own machine, and of a connection that stays on it."""
@@ -77,6 +76,9 @@ def _system(facts: Facts | None, group: str) -> str | None:
 def _fact(facts: Facts | None, group: str, name: str) -> Any:
     return None if facts is None else facts.facts.get(group, {}).get(name)
 
+
+_FLOOR = 0.10
+"""Deviation of a machine from the others that is always tolerated, as a factor less one."""
 
 _FURTHER = 1.5
 NOTICEABLE_US = 50.0
@@ -143,13 +145,14 @@ def lost_machines(trial: Trial) -> list[str]:
 def slower_by(logs: Mapping[str, float], machine: str) -> float | None:
     """How much slower a machine is than the median of the others, as a share; None within the tolerance.
 
-    `logs` holds each machine's logarithm of its speed. The rule is the canary's, one-sided.
+    `logs` holds each machine's logarithm of its speed. Tolerated are `DEVIATIONS` robust standard
+    deviations, at least a factor of 1 + `_FLOOR`.
     """
     others = [value for name, value in logs.items() if name != machine]
     if machine not in logs or not others:
         return None
     usual = median(others)
-    tolerated = max(DEVIATIONS * robust_sd(others, usual), math.log1p(FLOOR))
+    tolerated = max(DEVIATIONS * robust_sd(others, usual), math.log1p(_FLOOR))
     return -math.expm1(logs[machine] - usual) if usual - logs[machine] > tolerated else None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -20,7 +21,7 @@ from pydantic_core import from_json
 
 from pgtrial.model.errors import StoreError
 from pgtrial.model.latencies import Latencies
-from pgtrial.model.records.disturbances import Canary
+from pgtrial.model.records.disturbances import Canary, CanaryReading
 from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.replay import StatementPlans
@@ -46,7 +47,6 @@ from pgtrial.store.files import (
 )
 from pgtrial.store.running import locked
 from pgtrial.store.tables import SCHEMAS, again, committed_per_second, read_frame
-from pgtrial.store.voids import set_aside, unfinished_void
 from pgtrial.store.workloads import FOLDER, digest
 
 PLAN, STUDY = "plan.json", "study.toml"
@@ -119,9 +119,7 @@ class StudyDirectory:
 
     def trials(self) -> list[Trial]:
         """All stored trials in the order of execution. Raises StoreError naming a damaged one and the cure."""
-        leaving = set(self._leaving())
-        paths = sorted((self.path / "trials").glob("[0-9]*"))
-        found = [self._read_trial(path) for path in paths if path not in leaving]
+        found = [self._read_trial(path) for path in sorted((self.path / "trials").glob("[0-9]*"))]
         seen: set[int] = set()
         for trial in found:
             if trial.index in seen:
@@ -247,23 +245,16 @@ class StudyDirectory:
         paths = sorted((self.path / "canaries").glob("[0-9]*.json"))
         return [read_record(path, Canary, f"delete {path} and run again") for path in paths]
 
-    def write_canary(self, canary: Canary) -> None:
-        """Store a canary, with the judgement that it carries."""
+    def add_canary(self, next_block: int, reading: CanaryReading) -> None:
+        """Store the reading of a canary that was taken before a block. Raises StoreError."""
+        canaries = self.canaries()
+        canary = Canary(number=canaries[-1].number + 1 if canaries else 0, next_block=next_block, reading=reading)
         write_in_folder(self.path / "canaries" / f"{canary.number:04d}.json", canary.model_dump_json(indent=1))
 
-    def finish_void(self) -> None:
-        """Set aside the block that the newest canary voided, as far as that is not done. Raises StoreError."""
-        canaries = self.canaries()
-        judgement = unfinished_void(self.path, canaries)
-        if judgement is not None:
-            set_aside(self.path, judgement, canaries, self._leaving())
-
-    def _leaving(self) -> list[Path]:
-        """Directories of the trials of a voided block that is to be set aside: they are no longer the study's."""
-        judgement = unfinished_void(self.path, self.canaries())
-        if judgement is None:
-            return []
-        return [self.trial_path(planned) for planned in self.plan.trials if planned.block == judgement.block]
+    def voided_blocks(self) -> list[int]:
+        """Numbers of the blocks that an earlier version set aside in voided/bNN-K, one for each time."""
+        names = (re.fullmatch(r"b(\d+)-\d+", path.name) for path in (self.path / "voided").glob("b*"))
+        return sorted(int(name[1]) for name in names if name)
 
     # ---- facts
 

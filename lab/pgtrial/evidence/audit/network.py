@@ -7,8 +7,7 @@ from statistics import median
 
 from pgtrial.evidence.audit.case import Case, Concern, as_shown, listed, rule, unlike
 from pgtrial.model.study.fleet import LOCAL
-from pgtrial.statistics.canaries import DEVIATIONS
-from pgtrial.statistics.levels import robust_sd
+from pgtrial.statistics.levels import DEVIATIONS, robust_sd
 from pgtrial.statistics.where_it_ran import NOTICEABLE_US, loads_round_trip
 
 _ROUTE = ("path", "interface", "mtu")

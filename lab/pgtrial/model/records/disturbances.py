@@ -1,10 +1,8 @@
-"""What disturbed a study, as types: canaries and the judgement of a block, blocks set aside, interruptions."""
+"""What disturbed a study, as types: canaries and interruptions."""
 
 from __future__ import annotations
 
-from typing import Literal
-
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from pgtrial.model.records import FORMAT, Moment, Record
 
@@ -27,58 +25,15 @@ class CanaryReading(Record):
     )
 
 
-class Deviation(Record):
-    """One probe of one canary that is far from the study's usual."""
-
-    canary: int
-    probe: str
-    value: float
-    usual: float = Field(description="Median of all canaries until then.")
-    tolerated: float = Field(description="Deviation from there that would have been tolerated: a factor, less one.")
-
-
-class Judgement(Record):
-    """What the canaries before and after a block say about it; made once, when the block ends."""
-
-    block: int
-    attempt: int = Field(description="From 1; a voided block is run again.")
-    before: int = Field(description="Number of the canary before the block; the one after it carries the judgement.")
-    outcome: Literal["kept", "void", "noisy"] = Field(
-        description="noisy: off as well, but kept, since as many blocks as are allowed are void already."
-    )
-    off: list[Deviation] = Field([], description="Probes that are far from the usual.")
-    reason: str = Field("", description="Why it is off, one sentence.")
-    spent_s: float = Field(0.0, description="Wall time of the block's trials.")
-    failed: dict[str, int] = Field({}, description="Failed trials of the block by arm, noted after the decision.")
-
-
 class Canary(Record):
-    """canaries/NNNN.json: one canary, and the judgement of the block that it ends."""
+    """canaries/NNNN.json: one canary. What earlier versions judged by it is not read."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
     format: int = FORMAT
     number: int
-    role: Literal["reference", "before", "after"]
-    next_block: int | None = Field(description="The block that may begin after it; None: all blocks are complete.")
+    next_block: int | None = Field(description="The block that begins after it; None: all blocks are complete.")
     reading: CanaryReading
-    judged: Judgement | None = None
-
-
-class DisturbedBlock(Record):
-    """A block for which the canary was off."""
-
-    block: int
-    attempt: int = Field(description="From 1; a voided block is run again with the same order.")
-    reason: str
-    failed: dict[str, int] = Field(description="Failed trials in it, by arm.")
-
-
-class Void(Record):
-    """voided/bNN-K/void.json: why a block was set aside, beside its trials."""
-
-    format: int = FORMAT
-    reason: str
-    judgement: Judgement
-    canaries: list[Canary] = Field(description="Before and after the block.")
 
 
 class InterruptedTrial(Record):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pgtrial.model.records import FORMAT, Record, added
-from pgtrial.model.records.disturbances import DisturbedBlock, Interruption
+from pgtrial.model.records.disturbances import Interruption
 from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.records.trial import Shape, TrialRegime
@@ -330,6 +330,10 @@ class PlannedLook(Record):
     secondary_possible: bool = Field(description="The same for the claims per load point.")
 
 
+JUDGED_BLOCKS = {"voids", "noisy_blocks"}
+"""Keys of versions that judged blocks by canaries, and had notes on them; absent when there were none."""
+
+
 class StudyResult(Record):
     """verdict.json: everything that the report says about the measurements, reproducible from the files bit for bit.
 
@@ -370,11 +374,7 @@ class StudyResult(Record):
     looks: list[PlannedLook]
     left: dict[str, int] = added({}, "Arms that have left, all their claims being decided: after how many blocks.")
     deployments: int = added(1, "Given servers of one product that each arm names.")
-    voids: list[DisturbedBlock] = added([], "Blocks that the canary voided; set aside, and run again.")
     interruptions: list[Interruption] = added([], "Trials that a person ended; run again, and counted nowhere else.")
-    noisy_blocks: list[DisturbedBlock] = added(
-        [], "Blocks that count although the canary was off, since no more may be voided."
-    )
     costs: list[Cost] = added([], "What a committed transaction cost; empty: not known.")
     moved: list[str] = added([], "Which costs moved with a decided difference, in words.")
     carry_over: list[CarryOver] = added([], "Of an interleaved study: what arms leave behind for the next slice.")
@@ -384,6 +384,11 @@ class StudyResult(Record):
     statements: list[StatementClaim] = added([], "Of a replay: the templates that take a share of the time.")
 
     where: WhereItRan | None = added(None, "Which machine did what; None: everything ran on the lab's machine.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_judged_blocks(cls, stored: Any) -> Any:
+        return {key: stored[key] for key in stored if key not in JUDGED_BLOCKS} if isinstance(stored, dict) else stored
 
     @property
     def exit_status(self) -> int:

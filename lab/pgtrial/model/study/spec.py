@@ -68,8 +68,8 @@ class VerdictSection(Record):
     )
     canary: bool = Field(
         True,
-        description="Whether a canary is taken between blocks, a second of work that has nothing to do with any arm; "
-        "a block for which it is off is set aside and run again. Not with interleaved trials.",
+        description="Whether a canary is taken before each block, a second of work that has nothing to do with any "
+        "arm; the report shows how it varies. Not with interleaved trials.",
     )
 
 

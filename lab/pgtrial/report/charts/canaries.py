@@ -1,4 +1,4 @@
-"""The canaries of a study one after another, each probe against its own median; disturbed blocks are marked."""
+"""The canaries of a study one after another, each probe against its own median."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ import altair as alt
 
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure, arm_colour, arm_dash, arm_shape, numbered
 from pgtrial.report.data import StudyData
-from pgtrial.statistics.canaries import PROBES, judgements
 
+PROBES = {
+    "cpu_per_s": "MiB hashed a second",
+    "flushes_per_s": "flushes a second",
+    "select1_per_s": "transactions of SELECT 1 a second",
+}
+"""Fields of CanaryReading that are drawn, with their units."""
 NAMES = {"cpu_per_s": "CPU loop", "flushes_per_s": "flush probe", "select1_per_s": "SELECT 1 loop"}
 
 
@@ -19,15 +24,6 @@ def canary_chart(data: StudyData) -> list[Figure]:
     rows = [row for probe in PROBES for row in _rows(data, probe)]
     if not rows:
         return []
-    marked: list[dict[str, Any]] = [
-        {
-            "from": each.before + 1,
-            "to": canary.number + 1,
-            "label": f"block {each.block + 1} {'void' if each.outcome == 'void' else 'noisy'}",
-        }
-        for canary in data.canaries
-        if (each := canary.judged) is not None and each.outcome != "kept"
-    ]
     names = [NAMES[probe] for probe in PROBES if any(row["probe"] == NAMES[probe] for row in rows)]
     numbers = sorted({row["canary"] for row in rows})
     y = alt.Y("change:Q", title=None, axis=alt.Axis(format="+.0%", labelExpr=ZERO_LABEL), scale=alt.Scale(zero=True))
@@ -35,23 +31,15 @@ def canary_chart(data: StudyData) -> list[Figure]:
                "taken:N"]  # fmt: skip
     canvas = Canvas()
     base = canvas.chart(rows).encode(x=numbered("canary:Q", "canary", numbers), y=y, color=arm_colour(names, "probe:N"))
-    spans = canvas.chart(marked)
-    words = spans.transform_calculate(middle="(datum.from + datum.to) / 2")
     layers: list[Any] = [
-        spans.mark_rect(color="--band", opacity=1).encode(x="from:Q", x2="to:Q"),
         canvas.chart([{"zero": 0}]).mark_rule(color="--soft").encode(y="zero:Q"),
-        words.mark_text(color="--soft", fontSize=11, baseline="bottom", dy=-2).encode(
-            x="middle:Q", y=alt.value(0), text="label:N"
-        ),
         base.mark_line(strokeWidth=1.5, opacity=0.6).encode(strokeDash=arm_dash(names, "probe:N")),
         base.mark_point(filled=True, size=60, opacity=1).encode(shape=arm_shape(names, "probe:N"), tooltip=tooltip),
     ]
     widest = max(rows, key=lambda row: abs(row["change"]))
     alt_text = (
         f"{len(data.canaries)} canaries, each probe against its median; the widest deviation is "
-        f"{widest['change']:+.1%}, {widest['probe']} of canary {widest['canary']}. "
-        f"Disturbed: {', '.join(each['label'] for each in marked) or 'no block'}; "
-        f"{len(judgements(data.canaries))} blocks were judged."
+        f"{widest['change']:+.1%}, {widest['probe']} of canary {widest['canary']}."
     )
     return [canvas.figure("Canaries", layers, 220, alt_text, "against the median", wide=True)]
 

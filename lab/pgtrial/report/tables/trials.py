@@ -12,7 +12,6 @@ from pgtrial.model.units import percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, by_place, number
 from pgtrial.report.tables.results import levels_text, milliseconds
-from pgtrial.statistics.canaries import CAP, DEVIATIONS, FLOOR
 
 
 def trial_table(data: StudyData) -> Table[Trial]:
@@ -184,27 +183,12 @@ def client_table(data: StudyData) -> Table[Sequence[str]]:
     )
 
 
-def canary_tables(data: StudyData) -> list[Table[Any]]:
-    """The disturbed blocks, and every canary; without rows for a study without canaries."""
-    disturbed = [("set aside and run again", each) for each in data.result.voids]
-    disturbed += [("kept, no more may be voided", each) for each in data.result.noisy_blocks]
-    blocks = Table(
-        f"Blocks before or after which a canary was more than {DEVIATIONS:.0f} scaled median absolute deviations, and "
-        f"more than a factor of {1 + FLOOR:.2f}, from the median until then. The rule sees canaries only, and voids at "
-        f"most {percent(CAP)} of the planned blocks. Trials of voided blocks are kept in voided/, and count nowhere.",
-        sorted(disturbed, key=lambda row: (row[1].block, row[1].attempt)),
-        [
-            number("block", lambda row: row[1].block + 1),
-            number("attempt", lambda row: row[1].attempt),
-            Column("effect", lambda row: row[0]),
-            Column("reason", lambda row: row[1].reason),
-            Column("failed trials", lambda row: _by_arm(row[1].failed)),
-        ],
-    )
-    canaries = Table(
+def canary_table(data: StudyData) -> Table[Any]:
+    """Every canary; without rows for a study without canaries."""
+    return Table(
         "Every canary: hashing on all CPUs, flushes of 8 kB, one client of the engine against its null server. Stolen "
         "CPU time and the share of time for which some process (memory_full: every one) waited are those since the "
-        "canary before; they are not judged.",
+        "canary before.",
         data.canaries,
         [
             number("canary", lambda canary: canary.number + 1),
@@ -218,7 +202,6 @@ def canary_tables(data: StudyData) -> list[Table[Any]]:
             Column("at (UTC)", lambda canary: _moment(canary.reading.taken)),
         ],
     )
-    return [blocks, canaries]
 
 
 def _by_arm(counts: dict[str, int]) -> str | None:
@@ -231,6 +214,4 @@ def _waiting(canary: Canary) -> str | None:
 
 
 def _position(canary: Canary) -> str:
-    if canary.judged is not None:
-        return f"after block {canary.judged.block + 1}"
-    return "reference" if canary.role == "reference" else f"before block {(canary.next_block or 0) + 1}"
+    return "after the last block" if canary.next_block is None else f"before block {canary.next_block + 1}"

@@ -202,8 +202,8 @@ def _fleet_ways(where: WhereItRan) -> Table[MachinePart]:
 def _fleet(where: WhereItRan) -> Table[MachinePart]:
     return Table(
         "The fleet, over all trials of each machine. Speed: transactions by second and client, against the median "
-        "machine of the same trial; one that is slower than the others by more than the rule for canaries tolerates is "
-        "marked. CPU time is the engine's; the busiest thread and the lag are of the highest trial. Start: how much "
+        "machine of the same trial; one that is slower than the others by more than five robust standard deviations "
+        "is marked. CPU time is the engine's; the busiest thread and the lag are of the highest trial. Start: how much "
         "later than planned it began, in the furthest trial. Clock: how far it is ahead of the lab's, median, and the "
         "largest error.",
         where.machines,

@@ -1,0 +1,32 @@
+"""Notes of the trials that were interrupted, which do not count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pgtrial.model.records.disturbances import InterruptedTrial, Interruption
+from pgtrial.store.files import read_record, write_in_folder
+
+KILLED = "killed"
+
+
+def read_interruptions(root: Path) -> list[Interruption]:
+    """All interruptions of the study at `root`, in order. Raises StoreError."""
+    return [read_record(path, Interruption, f"restore {path} from a copy") for path in _notes(root)]
+
+
+def _notes(root: Path) -> list[Path]:
+    return sorted((root / "interruptions").glob("[0-9]*.json"), key=lambda path: (len(path.stem), path.stem))
+
+
+def note_interruption(root: Path, how: str, trials: Sequence[InterruptedTrial]) -> None:
+    """Record an interruption that has just happened, or was just noticed. Raises StoreError."""
+    notes = _notes(root)
+    # a note may have been removed: the number of one that is there is not used again
+    number = int(notes[-1].stem) + 1 if notes else 1
+    noted = datetime.now(UTC).isoformat(timespec="milliseconds")
+    interruption = Interruption(number=number, noted=noted, how=how, trials=list(trials))
+    path = root / "interruptions" / f"{number:04d}.json"
+    write_in_folder(path, interruption.model_dump_json(indent=1))
