@@ -74,7 +74,7 @@ test-install: $(VENV)/.dev
 	$(BIN)/python -m pytest -m install tests/distribution
 
 quick: $(VENV)/.dev
-	$(BIN)/python -m pytest $(call processes,0) -m quick
+	$(BIN)/python -m pytest $(call processes,0) -m 'quick or not (server or machine or like_pgbench or browser or install)'
 
 record: $(VENV)/.dev
 	rm -rf tests/engine/recorded

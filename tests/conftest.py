@@ -17,9 +17,6 @@ from typing import NoReturn
 import psutil
 import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis.internal.conjecture import providers
-from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from pgtrial.loads.process import engine_path
@@ -32,11 +29,10 @@ from pgtrial.servers.workspace import Workspace
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import StudyDirectory
 from tests import old_servers
-from tests.cheaper import INITIALISED, spare_huge_pages
 
 # A counter-example belongs on the desk of whoever changes a property or what it is about, not into a later run that
-# changed neither: every run draws the same examples, which follow from the property's own source, and no run is slow
-# enough to fail. Whoever changes one hunts: pytest --hypothesis-profile hunt --hypothesis-seed N tests/...
+# changed neither: two runs of the same tests draw the same examples, and no run is slow enough to fail. Whoever changes
+# one hunts: pytest --hypothesis-profile hunt --hypothesis-seed N tests/...
 settings.register_profile(
     "same",
     max_examples=100,
@@ -52,13 +48,6 @@ settings.load_profile("same")
 # what is collected is kept to the end: to look through it for garbage took a third of the collection's time
 gc.disable()
 
-# else it draws constants from the source of whichever modules of the project are loaded by then, too
-_no_constants = providers._local_constants
-assert callable(providers._get_local_constants)
-providers._get_local_constants = lambda: _no_constants
-
-spare_huge_pages()
-
 for variable in [name for name in os.environ if name.startswith("PG") and not name.startswith("PGTRIAL_")]:
     del os.environ[variable]  # what leads whoever runs the tests to a server of theirs
 
@@ -70,158 +59,32 @@ _OF_A_RUN = 8 << 30
 """Bytes; the tests of one process hold about one GB at once."""
 _OF_A_TEST = 2 << 30
 
-_OF_THE_MACHINE = (
-    "tests/machines/",
-    "tests/servers/test_copy.py",
-    "tests/servers/test_embedded.py",
-    "tests/cli/test_bundled_runs.py",
-    "tests/evidence/collect/test_another_host.py",
-    "tests/evidence/audit/test_audit.py",
-    "tests/evidence/collect/test_collect.py",
-    "tests/evidence/audit/test_confounders.py",
-    "tests/conduct/test_builds_and_places.py",
-    "tests/conduct/test_old_versions.py",
-    "tests/conduct/test_run_quiet.py",
-)
-"""Tests that change the machine or look whether it was changed, be it by comparing two looks at its facts: one after
-the other, in one process."""
-
-_ENGINE = "tests/engine/"
-_ORDER_ENTRY = f"{_ENGINE}order_entry/"
-"""Tests that copy the same databases, which take seconds to load."""
-
-_PAGES = "tests/cli/test_pages.py"
-"""Each of its tests takes as long as other files, and shares nothing with the others."""
-
-_LONG = (
-    *_OF_THE_MACHINE,
-    "tests/engine/test_slices.py",
-    "tests/engine/test_tasks.py",
-    _ENGINE,
-    _PAGES,
-    "tests/loads/fleet/test_cluster.py",
-    "tests/conduct/test_slow_down.py",
-    "tests/conduct/",
-    "tests/cli/",
-    "tests/report/",
-)
-"""In this order, and before all others, so that several processes end together."""
-
-_MACHINE = "the machine"
-_WAITING = (_MACHINE, "tests/conduct/", "tests/loads/fleet/")
-"""Groups of tests that mostly wait, for trials above all, while the others compute."""
-
-
-_SERVERS = ("workspace", "clusters", "cluster", "start_cluster", "sides")
-"""Fixtures that lead to a server."""
-
-_WITH_SERVERS = (
-    "tests/cli/test_selftest.py::test_the_trigger",
-    "tests/cli/test_pages.py",
-    "tests/engine/test_events.py",
-    "tests/cli/test_main.py",
-    "tests/cli/test_pack.py",
-    "tests/conduct/test_builds_and_places.py",
-    "tests/conduct/test_crashes.py",
-    "tests/conduct/test_interleaved.py",
-    "tests/conduct/test_interrupt.py",
-    "tests/conduct/test_server_start.py",
-    "tests/conduct/test_extension.py::test_more_blocks_take_a_real_study",
-    "tests/conduct/test_provider_metrics.py",
-    "tests/conduct/test_network_loss.py",
-    "tests/conduct/test_old_versions.py",
-    "tests/conduct/test_run_",
-    "tests/conduct/test_server_loss.py",
-    "tests/conduct/test_settle.py",
-    "tests/conduct/test_slow_down.py",
-    "tests/conduct/test_canaries.py",
-    "tests/loads/fleet/test_cluster.py",
-    "tests/loads/fleet/test_fleet.py",
-    "tests/loads/fleet/test_scratch.py",
-    "tests/servers/test_commands.py",
-    "tests/servers/test_freezing.py",
-    "tests/servers/test_private_installations.py",
-    "tests/servers/test_workspace.py",
-)
-"""Tests that start a server, or a cluster of Ray, by a command or in a function of their own."""
-
-
-_QUICK = ("tests/engine/test_same_rows.py", "tests/servers/test_scram.py", "tests/evidence/observe/test_counters.py")
-"""Tests with servers that are run by `make quick` too."""
-
-
-def _needs(item: pytest.Item) -> set[str]:
-    """The markers of a test: what it needs. One that needs nothing but Python, and perhaps the engine, is `unit`."""
-    fixtures = set(getattr(item, "fixturenames", ()))
-    needs = {
-        "like_pgbench": fixtures & {"both", "outcomes", "sides"} or "tests/engine/test_like_" in item.nodeid,
-        "machine": item.nodeid.startswith(_OF_THE_MACHINE),
-        "browser": "browser" in fixtures,
-        "install": item.nodeid.startswith("tests/distribution/test_installed.py"),
-        "server": fixtures & set(_SERVERS) or item.nodeid.startswith(_WITH_SERVERS),
-    }
-    found = {name for name, present in needs.items() if present} or {"unit"}
-    return found | {"quick"} if item.nodeid.startswith(_QUICK) or found == {"unit"} else found
-
-
-class _ByFile(LoadScopeScheduling):
-    """For several processes: a file stays together, with what its module sets up, and so do the tests of the machine
-    and those of order entry.
-
-    Every second process begins with tests that wait, the others with those that compute, for the processors to have
-    work all the time. Each goes on with files of a folder where it has been, since what the folder's tests share is
-    made once for each process.
-    """
-
-    def __init__(self, config: pytest.Config, log: Producer) -> None:
-        super().__init__(config, log)
-        self._been: dict[WorkerController, set[str]] = {}
-
-    def _split_scope(self, nodeid: str) -> str:
-        path = nodeid.partition("::")[0]
-        if path.startswith(_OF_THE_MACHINE):
-            return _MACHINE
-        if path.startswith(_ORDER_ENTRY):
-            return _ORDER_ENTRY
-        return nodeid if path == _PAGES else path
-
-    def _assign_work_unit(self, node: WorkerController) -> None:
-        waits = self.nodes.index(node) % 2 == 0
-        here = self._been.setdefault(node, set())
-        elsewhere = set.union(*self._been.values()) - here
-
-        def unfit(group: str) -> tuple[bool, bool, bool]:
-            folder = _folder(group)
-            return group.startswith(_WAITING) != waits, folder not in here, folder in elsewhere
-
-        group = min(self.workqueue, key=unfit)
-        here.add(_folder(group))
-        self.workqueue.move_to_end(group, last=False)
-        super()._assign_work_unit(node)
-
-
-def _folder(group: str) -> str:
-    """The folder right below tests/ of a group of tests."""
-    return "/".join(group.split("/")[:2])
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    return _ByFile(config, log)
+_NEEDS = {
+    "server": {"workspace", "clusters", "cluster", "start_cluster", "sides"},
+    "browser": {"browser"},
+}
+"""Fixtures by the marker of a test that uses one of them."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    def rank(item: pytest.Item) -> int:
-        return next((place for place, path in enumerate(_LONG) if item.nodeid.startswith(path)), len(_LONG))
+    """Put the tests of the machine first and into one process; the tests of another file stay together in any process.
 
-    items.sort(key=rank)
+    Raises UsageError for a test without the marker of what its fixtures need: `make quick` would run it.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("machine") is None)
     for item in items:
-        for name in sorted(_needs(item)):
-            item.add_marker(name)
+        for marker, fixtures in _NEEDS.items():
+            if fixtures & set(getattr(item, "fixturenames", ())) and item.get_closest_marker(marker) is None:
+                raise pytest.UsageError(f"{item.nodeid} needs a {marker}: mark it with pytest.mark.{marker}")
+        if item.get_closest_marker("xdist_group") is None:
+            file = item.path.relative_to(Path(__file__).parent).with_suffix("").as_posix()
+            group = "machine" if item.get_closest_marker("machine") else file
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_collection_finish() -> None:
-    """The tests and the modules are no garbage; what the tests make is looked through without them."""
+    """Freeze the tests and the modules: the garbage collector then looks through what the tests make alone."""
     gc.freeze()
     gc.set_threshold(500_000)
     gc.enable()
@@ -251,7 +114,7 @@ def _shared(config: pytest.Config) -> Path:
     """Made when it is asked for first, for a run that only lists its tests needs none."""
     if SHARED not in config.stash:
         config.stash[SHARED] = shared = public_directory(_roomy(_OF_A_RUN))
-        for name in ("initialised", "kept", "templates"):
+        for name in ("kept", "templates"):
             (shared / name).mkdir()
         config.add_cleanup(lambda: shutil.rmtree(shared, ignore_errors=True))
     return config.stash[SHARED]
@@ -340,7 +203,6 @@ def state_root(pytestconfig: pytest.Config) -> Iterator[Path]:
         (path / name).symlink_to(shared / name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGTRIAL_STATE", str(path))
-        patch.setenv(INITIALISED, str(shared / "initialised"))
         yield path
     shutil.rmtree(path, ignore_errors=True)
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
-from tests.cheaper import CHEAPER
-from tests.conduct.small import start_lab
+from tests.conduct.small import PGTRIAL, start_lab
 
 from bench.reliability.kind import Attack, Campaign, Figure, Kind
 from bench.reliability.labs import PATIENCE_S, forget
@@ -150,7 +148,7 @@ class _Given:
         self._lab(self._study, moment_s)
         changed = self._file.read_bytes() != self._before
         done = subprocess.run(
-            [sys.executable, "-c", f"{CHEAPER}\nfrom pgtrial.cli import main\nmain()", "cleanup"],
+            [PGTRIAL, "cleanup"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cheaper import cheaper  # noqa: F401 - a fixture of this folder
 from tests.cli.forked import Commands, forked_commands
 
 # by these rich and typer take what is no terminal for one, or for a narrow one; typer reads them when it is imported

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cheaper import CHEAPER
 from tests.conftest import public_directory
 
 _PARENT = """
@@ -117,7 +116,7 @@ def forked_commands(launcher: Sequence[str] = ()) -> Iterator[Commands]:
     program = folder / "pgtrial"
     program.write_text(_PROGRAM.format(python=sys.executable, socket=folder / "socket"))
     program.chmod(0o755)
-    command = [*launcher, sys.executable, "-c", CHEAPER + _PARENT, str(folder / "socket")]
+    command = [*launcher, sys.executable, "-c", _PARENT, str(folder / "socket")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         assert parent.stdout.readline() == "ready\n"

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from pgtrial.cli.facts import facts_command
+
+pytestmark = pytest.mark.server
 
 
 def test_every_deployment_of_an_arm_is_looked_at_and_compared_with_its_kind(clusters, tmp_path, capsys):

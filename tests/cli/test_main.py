@@ -10,6 +10,9 @@ import pytest
 
 from tests.conftest import require_engine
 
+pytestmark = pytest.mark.server
+
+
 OF_THE_LAB = (
     "demo",
     "run",

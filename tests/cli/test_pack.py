@@ -12,6 +12,9 @@ from pgtrial.store.workloads import bundled_packs
 from tests.conftest import require_engine, require_server
 from tests.packs import QUALITY, write_pack
 
+pytestmark = pytest.mark.server
+
+
 PAGE = Path(__file__).parents[2] / "docs" / "packs.md"
 _FILE = re.compile(r"^`([\w.]+)`:\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

@@ -12,6 +12,9 @@ import pytest
 
 from tests.conftest import require_engine, require_server
 
+pytestmark = pytest.mark.server
+
+
 ROOT = Path(__file__).parents[2]
 SHORTER = (
     (r"--budget 30min", "--blocks 1 --warmup 300ms --duration 1s"),

@@ -31,6 +31,7 @@ def status_of(*arguments: str) -> int:
     return int(ended.value.code or 0)
 
 
+@pytest.mark.server
 def test_a_self_test_of_a_given_server_ends_with_a_certificate_that_later_studies_name(
     start_cluster, fresh_state, tmp_path, capsys, monkeypatch
 ):
@@ -84,6 +85,7 @@ def test_a_self_test_of_a_given_server_ends_with_a_certificate_that_later_studie
     assert "none; \\`pgtrial selftest\\` makes one" in (other.path / "report.md").read_text()
 
 
+@pytest.mark.server
 def test_the_trigger_costs_what_the_setting_says(tmp_path):
     require_engine()
     wanted = replace(SHORT, workload="tpcb-like")

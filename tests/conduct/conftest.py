@@ -1,4 +1,4 @@
-"""What the tests of trials share: one measurement of each volume's flushes, and the servers that a test starts."""
+"""What the tests of trials share: the servers that a test starts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-
-from tests.cheaper import cheaper  # noqa: F401 - a fixture of this folder
 
 
 @pytest.fixture

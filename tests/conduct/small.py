@@ -28,16 +28,14 @@ from pgtrial.servers.workspace import Workspace
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from pgtrial.store.tables import committed_per_second
-from tests.cheaper import CHEAPER, WAITING
+
+PGTRIAL = Path(sys.executable).with_name("pgtrial")
+"""The lab as users start it."""
 
 FAST = {
-    **WAITING,
     "shared_buffers": "16MB",
     "autovacuum": "off",
 }
-
-IN_SLICES = {**FAST, "commit_delay": "5000"}
-"""Slices are lengthened where five transactions do not fit: these do on a slow machine, too."""
 
 STUDY = """
 [study]
@@ -61,7 +59,6 @@ canary = false
 
 def small_study(path: Path, blocks: int = 2, seed: int = 11, folder: Path = Path(), **sections: Any) -> StudyDirectory:
     """Two arms that differ in jit, for a second one after the other, in a new directory; `folder` has the scripts."""
-    alternate = sections.get("load", {}).get("interleave", "off") != "off"
     data: dict[str, Any] = {
         "load": {
             "workload": "simple-update",
@@ -71,7 +68,7 @@ def small_study(path: Path, blocks: int = 2, seed: int = 11, folder: Path = Path
             "duration": "1s",
             "interleave": "off",
         },
-        "server": {"settings": IN_SLICES if alternate else FAST},
+        "server": {"settings": FAST},
         "arms": {"base": {}, "no jit": {"settings": {"jit": "off"}}},
         "verdict": {"blocks": blocks, "canary": False},
     }
@@ -162,7 +159,7 @@ def start_lab(directory: Path, study: str = STUDY) -> subprocess.Popen[str]:
     """`pgtrial run` of a study file in a directory, as a process of its own."""
     (directory / "crash.toml").write_text(study)
     return subprocess.Popen(
-        [sys.executable, "-c", f"{CHEAPER}\nfrom pgtrial.cli import main\nmain()", "run", "crash.toml"],
+        [PGTRIAL, "run", "crash.toml"],
         cwd=directory,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

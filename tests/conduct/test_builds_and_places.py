@@ -9,12 +9,12 @@ import pytest
 
 from pgtrial.conduct.run_study import run_study
 from pgtrial.evidence.audit import audit
-from pgtrial.evidence.collect import server as server_facts
 from pgtrial.model.study.spec import StudySpec
-from tests.cheaper import PROGRAM
 from tests.conduct.small import small_study
 from tests.conftest import public_directory, require, require_engine, require_server
 from tests.servers.builds import copy_build
+
+pytestmark = [pytest.mark.server, pytest.mark.machine]
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +36,7 @@ def study(tmp_path_factory):
         server={"storage": {"on": [str(place) for place in places]}},
         arms={"master": {"postgres": str(original.bin)}, "patch": {"postgres": str(patched)}},
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server_facts, "_PROGRAM", PROGRAM)  # with the digest that the name of a template has
-        run_study(ran, lambda event: None)
+    run_study(ran, lambda event: None)
     assert all(list(place.iterdir()) == [] for place in places)
     yield ran
     shutil.rmtree(home)

@@ -20,6 +20,9 @@ from pgtrial.store.interruptions import read_interruptions
 from tests.conduct.small import each_once, once, small_study, start_lab, title
 from tests.conftest import require_engine
 
+pytestmark = pytest.mark.server
+
+
 PATIENCE_S = 400
 
 

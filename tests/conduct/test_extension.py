@@ -206,6 +206,7 @@ def test_the_command_asks_for_a_directory_one_measure_and_an_unchanged_study(tmp
         run_command(str(study.path), more="1h")
 
 
+@pytest.mark.server
 def test_more_blocks_take_a_real_study_from_undecided_to_a_verdict(tmp_path):
     require_engine()
     scan = {"enable_indexscan": "off", "enable_bitmapscan": "off", "enable_indexonlyscan": "off", "jit": "off"}

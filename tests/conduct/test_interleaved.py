@@ -38,6 +38,7 @@ def _engine():
     require_engine()
 
 
+@pytest.mark.server
 def test_the_loads_of_all_arms_alternate_and_each_instant_is_the_slice_of_one(tmp_path):
     arms = {"base": {}, "no jit": {"settings": {"jit": "off"}}, "same": {}}
     study = small_study(tmp_path / "s", blocks=2, load=IN_TURNS, arms=arms)
@@ -68,6 +69,7 @@ def test_the_loads_of_all_arms_alternate_and_each_instant_is_the_slice_of_one(tm
         assert set(trial.server_deltas["host"]) == {"elapsed_s", "server_cpu_s"}
 
 
+@pytest.mark.server
 def test_tests_of_sysbench_alternate_too(tmp_path):
     load = {"workload": "oltp_point_select", "warmup": "1s", "duration": "1s", "interleave": "100ms"}
     load["share_server"] = False
@@ -86,6 +88,7 @@ def test_tests_of_sysbench_alternate_too(tmp_path):
 RATE = 100.0
 
 
+@pytest.mark.server
 def test_trials_at_a_rate_alternate_and_their_response_times_are_compared(tmp_path):
     study = small_study(tmp_path / "s", blocks=1, load={**IN_TURNS, "rate": RATE})
     run_study(study, lambda event: None)
@@ -108,6 +111,7 @@ def test_trials_at_a_rate_alternate_and_their_response_times_are_compared(tmp_pa
     assert block.log_ratio == pytest.approx(math.log(base / other))
 
 
+@pytest.mark.server
 def test_slices_that_transactions_overrun_are_told_with_a_longer_one(tmp_path):
     (tmp_path / "slow.sql").write_text("SELECT pg_sleep(0.15);\n")
     load = {"workload": "./slow.sql", "interleave": "100ms", "share_server": False, "clients": 4, "warmup": 0}
@@ -120,6 +124,7 @@ def test_slices_that_transactions_overrun_are_told_with_a_longer_one(tmp_path):
         assert note.endswith('interleave = "0.4s", or "off"')
 
 
+@pytest.mark.server
 def test_slices_shorter_than_transactions_are_lengthened_for_all_arms_by_the_first_warm_up(tmp_path):
     # far shorter than a slice, and no work for this machine
     (tmp_path / "fast.sql").write_text("SELECT pg_sleep(0.001);\n")
@@ -153,6 +158,7 @@ def test_slices_shorter_than_transactions_are_lengthened_for_all_arms_by_the_fir
     assert "where transactions are longer" in (again.path / "report.html").read_text()
 
 
+@pytest.mark.server
 def test_arms_that_differ_in_what_a_session_may_set_are_sessions_of_one_server(tmp_path):
     settings = {"5MB": {"work_mem": "5MB"}, "two words": {"work_mem": "6MB", "DateStyle": "ISO, DMY"}}
     arms = {name: {"settings": own} for name, own in settings.items()}
@@ -173,6 +179,7 @@ def test_arms_that_differ_in_what_a_session_may_set_are_sessions_of_one_server(t
     assert "is in the trial that was the first" in study.trial_path(other).joinpath("server.log").read_text()
 
 
+@pytest.mark.server
 def test_a_given_server_is_compared_with_itself_without_a_change_of_its_settings(start_cluster, tmp_path):
     cluster = start_cluster()
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user={cluster.target.user}"
@@ -184,6 +191,7 @@ def test_a_given_server_is_compared_with_itself_without_a_change_of_its_settings
     assert "jit" not in (cluster.data_directory / "postgresql.auto.conf").read_text()
 
 
+@pytest.mark.server
 def test_a_session_setting_that_the_server_refuses_is_told_before_the_first_trial(tmp_path):
     arms = {"a": {}, "b": {"settings": {"work_mem": "much"}}}
     study = small_study(tmp_path / "s", load={"interleave": "auto"}, arms=arms)
@@ -192,6 +200,7 @@ def test_a_session_setting_that_the_server_refuses_is_told_before_the_first_tria
         run_study(study, lambda event: None)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("major", [16, 17, 18])
 def test_the_settings_of_sessions_are_those_of_real_servers(clusters, major):
     with clusters(major).target.connect() as connection:
@@ -200,6 +209,7 @@ def test_the_settings_of_sessions_are_those_of_real_servers(clusters, major):
     assert {name.lower() for name, _ in rows} & SESSION_SETTINGS <= settable
 
 
+@pytest.mark.server
 def test_a_killed_engine_fails_its_own_trial_alone(tmp_path):
     study = small_study(tmp_path / "s", blocks=2, load={**IN_TURNS, "duration": "4s"})
 
@@ -213,6 +223,7 @@ def test_a_killed_engine_fails_its_own_trial_alone(tmp_path):
     assert [trial.status for trial in study.trials() if trial.block == 1] == ["completed"] * 2
 
 
+@pytest.mark.server
 def test_a_killed_server_fails_its_own_trial_alone_and_nothing_stays_frozen(tmp_path, postmasters):
     study = small_study(tmp_path / "s", blocks=2, load={**IN_TURNS, "duration": "4s"})
     servers: list[psutil.Process] = []
@@ -231,6 +242,7 @@ def test_a_killed_server_fails_its_own_trial_alone_and_nothing_stays_frozen(tmp_
     assert not any(process.is_running() for process in servers)
 
 
+@pytest.mark.server
 def test_a_killed_lab_leaves_nothing_behind_and_goes_on_with_each_block_once(tmp_path, postmasters):
     study_file = STUDY.replace('interleave = "off"', "share_server = false").replace("blocks = 1", "blocks = 2")
     with start_lab(tmp_path, study_file) as lab:
@@ -259,6 +271,7 @@ def test_a_killed_lab_leaves_nothing_behind_and_goes_on_with_each_block_once(tmp
     assert not postmasters()
 
 
+@pytest.mark.server
 def test_trials_that_were_complete_when_the_lab_was_killed_are_kept(tmp_path):
     study = small_study(tmp_path / "s", blocks=1, load=IN_TURNS)
     run_study(study, lambda event: None)
@@ -271,6 +284,7 @@ def test_trials_that_were_complete_when_the_lab_was_killed_are_kept(tmp_path):
         assert study.trials() == [first, second]
 
 
+@pytest.mark.server
 def test_half_of_trials_that_ran_together_is_refused(tmp_path):
     study = small_study(tmp_path / "s", blocks=1, load=IN_TURNS)
     run_study(study, lambda event: None)
@@ -279,7 +293,6 @@ def test_half_of_trials_that_ran_together_is_refused(tmp_path):
         run_study(study, lambda event: None)
 
 
-@pytest.mark.unit
 def test_canaries_are_taken_between_trials_that_run_one_after_the_other_alone(tmp_path):
     for interleave, taken in (("auto", False), ("off", True)):
         spec = build_study({"load": {"interleave": interleave}, "arms": {"a": {}, "b": {}}}, "test", tmp_path)
@@ -296,7 +309,6 @@ OBSTACLES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.unit
 @pytest.mark.parametrize(("sections", "why"), OBSTACLES)
 def test_arms_that_cannot_be_up_side_by_side_run_one_after_the_other_or_are_refused(tmp_path, sections, why):
     def study(**load: str):
@@ -309,14 +321,12 @@ def test_arms_that_cannot_be_up_side_by_side_run_one_after_the_other_or_are_refu
         make_plan(study(interleave="250ms"), 1, "")
 
 
-@pytest.mark.unit
 def test_the_warm_up_of_a_sysbench_test_is_whole_slices_too(tmp_path):
     load = {"workload": "oltp_point_select", "warmup": "1s", "duration": "3s", "interleave": "300ms"}
     with pytest.raises(StudyError, match=r"the warmup of 1s is not a whole number of slices of 300ms"):
         make_plan(build_study({"load": load, "arms": {"a": {}, "b": {}}}, "test", tmp_path), 1, "")
 
 
-@pytest.mark.unit
 @pytest.mark.parametrize(
     ("interleave", "complaint"),
     [

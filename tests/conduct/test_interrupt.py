@@ -18,6 +18,8 @@ from pgtrial.loads.engine import EngineRun
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder
 from pgtrial.machines.interrupt import Interrupted, held_off, interruptible
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture
 def signalled(monkeypatch):
@@ -60,14 +62,14 @@ def idle_engine(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("idle_engine")
 def test_an_engine_that_is_just_beginning_to_make_data_is_ended(monkeypatch):
     processes = []
-    execute = subprocess.Popen._execute_child
 
-    def executed(process, *arguments):
-        execute(process, *arguments)
-        processes.append(psutil.Process(process.pid))
-        signal.raise_signal(signal.SIGTERM)
+    class Signalled(subprocess.Popen):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            processes.append(psutil.Process(self.pid))
+            signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(subprocess.Popen, "_execute_child", executed)
+    monkeypatch.setattr(subprocess, "Popen", Signalled)
     with pytest.raises(Interrupted), interruptible():
         ENGINE_HERE.make(DataOrder("making data", [], {}))
     assert [process.is_running() for process in processes] == [False]

@@ -24,6 +24,9 @@ from tests.conduct.small import (
 )
 from tests.conftest import require_engine
 
+pytestmark = pytest.mark.server
+
+
 REFUSED = ("too many clients", "remaining connection slots")
 
 SILENCE_S = 0.7

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 
 import pytest
 
@@ -13,13 +12,14 @@ from pgtrial.conduct.run_study import run_study
 from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.servers.installations import ServerBinaries
 from tests import old_servers
-from tests.cheaper import CHEAPER
-from tests.conduct.small import FAST, small_study
+from tests.conduct.small import FAST, PGTRIAL, small_study
 from tests.conftest import require, require_engine, require_server
+
+pytestmark = [pytest.mark.server, pytest.mark.machine]
+
 
 MAJORS = (10, 11, 13, 14, 18)
 SINCE = {"pg_stat_wal": 14, "pg_stat_slru": 13, "pg_stat_io": 16}
-_PGTRIAL = f"{CHEAPER}\nfrom pgtrial.cli import main\nmain()"
 
 
 def test_a_study_of_10_11_13_14_and_18_ends_with_a_verdict(tmp_path, state_root):
@@ -32,7 +32,7 @@ def test_a_study_of_10_11_13_14_and_18_ends_with_a_verdict(tmp_path, state_root)
         f"[server.settings]\n{settings}{arms}[verdict]\nblocks = 1\ncanary = false\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", _PGTRIAL, "run", file, "--results", tmp_path / "results"],
+        [PGTRIAL, "run", file, "--results", tmp_path / "results"],
         capture_output=True,
         text=True,
         check=False,

@@ -14,6 +14,7 @@ import boto3
 import polars as pl
 import pytest
 from botocore.exceptions import ClientError
+from botocore.model import OperationModel
 from moto import mock_aws
 
 from pgtrial.cli import main
@@ -27,6 +28,9 @@ from pgtrial.store.study_file import build_study
 from pgtrial.store.tables import TIMELINE_SCHEMA
 
 from ..store.samples import completed_trial
+
+pytestmark = pytest.mark.server
+
 
 BEGAN = datetime(2026, 11, 20, 14, 12, 30, tzinfo=UTC)
 """The measured part of the first trial."""
@@ -205,10 +209,15 @@ def test_without_credentials_there_is_one_sentence_and_no_request(study):
     ],
 )
 def test_what_amazon_refuses_is_told_with_what_to_do(study, monkeypatch, code, cure):
-    def refuse(client: object, operation: str, parameters: object) -> None:
-        raise ClientError({"Error": {"Code": code, "Message": "No."}}, operation)
+    def refuse(model: OperationModel, **_: object) -> None:
+        raise ClientError({"Error": {"Code": code, "Message": "No."}}, model.name)
 
-    monkeypatch.setattr("botocore.client.BaseClient._make_api_call", refuse)
+    class Refusing(boto3.Session):
+        def __init__(self) -> None:
+            super().__init__()
+            self.events.register("before-call.cloudwatch", refuse)
+
+    monkeypatch.setattr(boto3, "Session", Refusing)
     (sentence,) = import_metrics(study, lambda line: None, LATER)
     assert sentence.startswith("arms.rds: no metrics of db-1 from CloudWatch: An error occurred")
     assert sentence.endswith(cure)

@@ -10,6 +10,8 @@ from pgtrial.model.errors import StudyError
 from tests.conduct.small import FAST
 from tests.conftest import require_engine, require_server
 
+pytestmark = pytest.mark.server
+
 
 def test_a_comparison_ends_with_an_opened_study(tmp_path, workspace):
     require_engine()

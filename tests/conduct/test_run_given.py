@@ -13,6 +13,8 @@ from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import FAST, each_once, measuring, once, small_study
 from tests.conftest import require_engine
 
+pytestmark = pytest.mark.server
+
 
 def test_a_role_without_rights_has_its_trials_and_is_told_what_they_did_without(start_cluster, tmp_path):
     require_engine()

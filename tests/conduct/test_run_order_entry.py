@@ -15,6 +15,9 @@ from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import FAST, small_study, templates_with
 from tests.conftest import require_engine, require_server
 
+pytestmark = pytest.mark.server
+
+
 KEEP = (
     "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN new.d_ytd = old.d_ytd; RETURN new; END $$",
     "CREATE TRIGGER keep BEFORE UPDATE ON district FOR EACH ROW EXECUTE FUNCTION keep()",

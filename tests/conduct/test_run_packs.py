@@ -22,6 +22,9 @@ from tests.conduct.test_crashes import PATIENCE_S, engine_of_the_second_trial
 from tests.conftest import require_engine, require_server
 from tests.packs import MANIFEST, QUALITY, write_pack
 
+pytestmark = pytest.mark.server
+
+
 HELD = {"base": {}, "held": {"settings": {"queue.hold_snapshot": "on"}}}
 
 

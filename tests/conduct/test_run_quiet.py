@@ -10,6 +10,9 @@ from pgtrial.report.build import build_report
 from tests.conduct.small import small_study
 from tests.conftest import require_engine, require_server
 
+pytestmark = [pytest.mark.server, pytest.mark.machine]
+
+
 OF_THE_MACHINE = {
     "thp",
     "not_durable",

@@ -25,6 +25,9 @@ from tests.conduct.small import FAST
 from tests.conftest import require_engine
 from tests.recorded_shop import DATA, HISTORY, LOGGING, recorded, serve_customers
 
+pytestmark = pytest.mark.server
+
+
 ARMS = {"as it is": {}, "no index": {"setup_sql": "DROP INDEX orders_customer"}}
 TABLES = {"customer": "id, spent", "item": "id, price", "orders": "customer, item, amount"}
 """Columns that do not depend on the order of sessions, as numbers from a sequence would."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pgtrial.conduct.progress import ProgressEvent, Second, StudyEnds, TrialBegins
 from pgtrial.conduct.run_study import run_study
 from pgtrial.report.serve.live import Live, Look
 from pgtrial.store.running import ask_to_stop, is_running, stop_is_asked
 from tests.conduct.small import once, small_study
+
+pytestmark = pytest.mark.server
 
 
 def test_a_study_stops_after_the_block_under_way_and_goes_on_later(tmp_path):

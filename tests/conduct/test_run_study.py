@@ -22,6 +22,8 @@ from tests.conftest import require_engine
 from tests.statistics.slices import alternate, noisy_slices
 from tests.store.samples import completed_trial
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture(autouse=True)
 def _engine():

@@ -10,6 +10,9 @@ from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import small_study, templates_with
 from tests.conftest import require_engine, require_server
 
+pytestmark = pytest.mark.server
+
+
 SCRIPT = """
 local statements = require("statements")
 sysbench.cmdline.options = { tables = {"Tables", 1}, table_size = {"Rows", 100} }

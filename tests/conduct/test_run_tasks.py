@@ -16,6 +16,9 @@ from pgtrial.store.study_file import build_study
 from tests.conduct.small import FAST, templates_with
 from tests.conftest import require_engine, require_server
 
+pytestmark = pytest.mark.server
+
+
 TASKS = {"apps": 2, "tasks": 40, "pool": 3, "pool_timeout": "2s", "threads_in_table": 2, "rows": 100}
 NAP = (
     "CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.3); RETURN NEW; END $$",

@@ -14,11 +14,12 @@ from pgtrial.conduct.progress import Preparing
 from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.data.data import SEGMENT_MB, prefilled_wal_mb
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
-from pgtrial.servers import made
-from pgtrial.servers.cluster import create_cluster
 from pgtrial.servers.workspace import Workspace, templates_of
 from tests.conduct.small import STUDY, measuring, once, small_study, start_lab, until
 from tests.conftest import require_engine, require_server
+
+pytestmark = pytest.mark.server
+
 
 SHORT = {"warmup": 0, "duration": "1s"}
 
@@ -170,9 +171,7 @@ def test_a_template_is_removed_by_its_name_unless_it_is_in_use(state, tmp_path, 
     assert _kept(state) == {}
 
 
-def test_a_template_has_as_many_ready_made_wal_files_as_its_data_is_large(state, tmp_path, monkeypatch):
-    monkeypatch.setattr(made, "prefilled_wal_mb", prefilled_wal_mb)
-    monkeypatch.setattr(made, "create_cluster", create_cluster)
+def test_a_template_has_as_many_ready_made_wal_files_as_its_data_is_large(state, tmp_path):
     _run(tmp_path / "1")
     wal = templates_of(state).root / _kept(state)["scale 1"].name / "data" / "pg_wal"
     segments = [path for path in wal.iterdir() if re.fullmatch(r"[0-9A-F]{24}", path.name)]

@@ -39,6 +39,8 @@ from tests.conduct.small import (
 )
 from tests.conftest import require, require_engine, require_root
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture(autouse=True)
 def _engine() -> None:

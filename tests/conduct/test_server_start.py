@@ -17,6 +17,8 @@ from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import FAST, each_once, small_study
 from tests.conftest import require_engine
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture(autouse=True)
 def _engine() -> None:

@@ -20,6 +20,9 @@ from pgtrial.servers.workspace import Workspace
 from tests.conduct.small import small_study
 from tests.conftest import require_engine, require_server
 
+pytestmark = pytest.mark.server
+
+
 READ_BLOCKS = "SELECT heap_blks_read + idx_blks_read FROM pg_statio_user_tables WHERE relname = 'pgbench_accounts'"
 MAP_PAGES = 2  # of the visibility and free space maps, which neither way of warming reads; the table has 1,640
 FLUSH = "SELECT pg_stat_force_next_flush()"

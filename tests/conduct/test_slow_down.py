@@ -7,6 +7,9 @@ from pgtrial.report.data import read_data
 from tests.conduct.small import FAST, small_study
 from tests.conftest import require_engine
 
+pytestmark = pytest.mark.server
+
+
 PAUSE = """CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN PERFORM pg_sleep({seconds}); RETURN NEW; END $$"""
 TRIGGER = "CREATE TRIGGER {name} BEFORE UPDATE ON pgbench_accounts FOR EACH ROW EXECUTE FUNCTION {name}()"

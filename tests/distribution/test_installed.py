@@ -14,6 +14,9 @@ import pytest
 from pgtrial import __version__
 from tests.conftest import public_directory, require, require_root
 
+pytestmark = pytest.mark.install
+
+
 _COMPILERS = {"cargo", "rustc", "rustup", "cc", "c89", "c99", "c++", "gcc", "g++", "clang", "cpp", "ld", "as", "make"}
 
 

@@ -22,6 +22,8 @@ from tests.engine.events import (
 from tests.engine.programs import TIMEOUT_S, ended, settle, settled
 from tests.engine.sessions import SELECTS, wait_until_counting, wait_until_locked
 
+pytestmark = pytest.mark.server
+
 
 def test_a_client_that_is_given_up_leaves_the_others_running(peers, fresh, tmp_path):
     target = fresh()
@@ -132,6 +134,7 @@ def test_both_speak_alike_of_a_server_stopped_in_mid_run(peers, start_cluster):
     assert said[1] == said[0]
 
 
+@pytest.mark.like_pgbench
 def test_both_speak_alike_of_a_session_that_is_ended(both, fresh):
     target = fresh()
 

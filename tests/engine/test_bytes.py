@@ -11,6 +11,9 @@ import pytest
 from pgtrial.loads.target import Target
 from tests.engine.programs import settled
 
+pytestmark = pytest.mark.server
+
+
 ODD = os.fsdecode(b"d\xe9")
 """Latin-1; Python's texts have such bytes as surrogates."""
 

@@ -172,6 +172,7 @@ def log(request: pytest.FixtureRequest, logs: Logs) -> Path:
     return logs.directory / request.param
 
 
+@pytest.mark.server
 def test_every_statement_is_captured_as_it_was_sent(logs: Logs, log: Path, tmp_path: Path) -> None:
     found = captured(tmp_path / "capture", log)
     for application, sent in logs.sent.items():
@@ -189,6 +190,7 @@ def test_every_statement_is_captured_as_it_was_sent(logs: Logs, log: Path, tmp_p
     assert found.about["server_version"].startswith(f"{logs.major}.")
 
 
+@pytest.mark.server
 def test_a_log_that_is_cut_anywhere_gives_the_statements_before(logs: Logs, log: Path, tmp_path: Path) -> None:
     content = log.read_bytes()
     whole = captured(tmp_path / "whole", log)
@@ -207,6 +209,7 @@ def test_a_log_that_is_cut_anywhere_gives_the_statements_before(logs: Logs, log:
             assert session.statements == whole.of(str(session.application)).statements
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("prefix", "verbosity"),
     [
@@ -232,6 +235,7 @@ def test_prefixes_of_servers_are_guessed(prefix: str, verbosity: str, start_clus
     assert found.about["sources"][0]["prefix"] == prefix
 
 
+@pytest.mark.server
 def test_failed_statements_are_captured_with_their_errors(log: Path, tmp_path: Path) -> None:
     found = captured(tmp_path / "capture", log)
     codes = ["unstated"] * 3 if log.suffix == ".log" else CODES
@@ -244,6 +248,7 @@ def test_failed_statements_are_captured_with_their_errors(log: Path, tmp_path: P
     assert found.left_out() == {"copy-data": len(STYLES), "values-cut": 2 * len(STYLES)}
 
 
+@pytest.mark.server
 def test_tokens_keep_equality_and_length(logs: Logs, tmp_path: Path) -> None:
     log = logs.directory / "server.csv"
     plain, hidden = captured(tmp_path / "plain", log), captured(tmp_path / "hidden", log, "--anonymize")
@@ -265,6 +270,7 @@ def test_tokens_keep_equality_and_length(logs: Logs, tmp_path: Path) -> None:
     assert "統計".encode() not in written
 
 
+@pytest.mark.server
 def test_a_part_is_selected_by_database_and_time(logs: Logs, tmp_path: Path) -> None:
     log = logs.directory / "server.csv"
     assert refused("-o", tmp_path / "none", log, "--database=shop").startswith(

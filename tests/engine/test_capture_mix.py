@@ -94,6 +94,7 @@ def texts(found: captures.Capture) -> list[str]:
     return [statement.text for session in found.sessions for statement in session.statements]
 
 
+@pytest.mark.server
 def test_each_statement_is_there_as_often_as_it_was_called(counted: Counted, tmp_path: Path) -> None:
     found = mixed(counted, tmp_path / "mix")
     shapes = Counter(re.sub(r"'[^']*(''[^']*)*'|\b\d+(\.\d+)?", "?", text) for text in texts(found))
@@ -110,6 +111,7 @@ def test_each_statement_is_there_as_often_as_it_was_called(counted: Counted, tmp
     assert [source["format"] for source in found.about["sources"]] == ["pg_stat_statements", "pg_stats"]
 
 
+@pytest.mark.server
 def test_values_are_those_of_the_columns(counted: Counted, tmp_path: Path) -> None:
     found = texts(mixed(counted, tmp_path / "mix", "--length=6000"))
     keys = [int(text.split("= ")[1]) for text in found if text.startswith("select price")]
@@ -127,6 +129,7 @@ def test_values_are_those_of_the_columns(counted: Counted, tmp_path: Path) -> No
     assert min(new) > 5000
 
 
+@pytest.mark.server
 def test_the_seed_decides(counted: Counted, tmp_path: Path) -> None:
     seen = [
         mixed(counted, tmp_path / name, "--length=30", "--sessions=3", f"--random-seed={seed}").sessions
@@ -136,6 +139,7 @@ def test_the_seed_decides(counted: Counted, tmp_path: Path) -> None:
     assert seen[0] == seen[1] != seen[2]
 
 
+@pytest.mark.server
 def test_a_mix_is_replayed_without_an_error(counted: Counted, tmp_path: Path) -> None:
     mixed(counted, tmp_path / "mix")
     replay = Program("replay", (str(require_engine()), "replay"))

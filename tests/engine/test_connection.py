@@ -28,6 +28,9 @@ from tests.engine.guarded import (
 from tests.engine.programs import TIMEOUT_S, Ended, ours, settled
 from tests.engine.sessions import wait_until_left
 
+pytestmark = pytest.mark.server
+
+
 HBA = """
 local all all scram-sha-256
 host all trusty 127.0.0.1/32 trust
@@ -85,12 +88,14 @@ def same(both, guarded) -> Callable[..., Ended]:
     return run_both
 
 
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize("user", ["trusty", "clara", "mildred", "ann"])
 def test_each_way_of_authentication_lets_a_role_in(same, guarded, user):
     for args in (SHORT, (*SHORT, "-C"), (*SHORT, "-j", "2", "-M", "prepared")):
         assert same(*args, **variables(guarded, user, PGPASSWORD=PASSWORD)).status == 0
 
 
+@pytest.mark.like_pgbench
 def test_a_password_works_on_a_socket(same, guarded):
     env = variables(guarded, "ann", PGPASSWORD=PASSWORD, PGHOST=str(guarded.socket_directory))
     assert same(*SHORT, **env).status == 0
@@ -129,12 +134,14 @@ REFUSALS = {
 }
 
 
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize("case", REFUSALS)
 def test_a_refusal_is_told_in_the_same_words(same, guarded, case):
     user, env = REFUSALS[case]
     assert same(*SHORT, **variables(guarded, user, **env)).status == 1
 
 
+@pytest.mark.like_pgbench
 def test_a_server_that_never_answers_is_given_up_after_the_timeout(same):
     with socket.create_server((ADDRESS, 0)) as silent:
         env = {"PGHOST": ADDRESS, "PGPORT": str(silent.getsockname()[1]), "PGUSER": "u", "PGCONNECT_TIMEOUT": "1"}
@@ -150,6 +157,7 @@ def test_each_client_passes_over_a_server_that_never_answers(guarded):
     assert done.status == 0, done.stderr
 
 
+@pytest.mark.like_pgbench
 def test_more_clients_than_the_server_takes(both, guarded):
     def act(program):
         done = run(program, "-n", "-S", "-c", str(PLACES + 2), **variables(guarded, "trusty"))
@@ -164,6 +172,7 @@ def test_more_clients_than_the_server_takes(both, guarded):
     assert mine[0] == 1
 
 
+@pytest.mark.like_pgbench
 def test_a_dead_first_host_is_passed_over(same, guarded):
     ports = f"1,{guarded.port}"
     env = variables(guarded, "ann", PGHOST=f"{ADDRESS},{ADDRESS}", PGPORT=ports, PGPASSWORD=PASSWORD)
@@ -171,6 +180,7 @@ def test_a_dead_first_host_is_passed_over(same, guarded):
         assert same(*SHORT, **env, **more).status == 0
 
 
+@pytest.mark.like_pgbench
 def test_a_standby_is_preferred_and_a_primary_taken_if_there_is_none(same, guarded):
     env = variables(guarded, "trusty", PGDATABASE="nosuch", PGTARGETSESSIONATTRS="prefer-standby")
     assert same(*SHORT, **env).status == 1
@@ -184,6 +194,7 @@ def dead() -> Iterator[int]:
         yield port
 
 
+@pytest.mark.like_pgbench
 def test_the_first_host_with_the_wanted_attributes_is_taken_by_each_client(same, guarded, dead):
     port = guarded.port
     hosts = f"host={ADDRESS},{ADDRESS},localhost port={dead},{port},{port} user=trusty dbname=postgres"
@@ -197,6 +208,7 @@ def test_the_first_host_with_the_wanted_attributes_is_taken_by_each_client(same,
     assert same(*SHORT, uri).status == 0
 
 
+@pytest.mark.like_pgbench
 def test_connection_strings_and_uris_are_databases(same, guarded):
     host, port = guarded.socket_directory, guarded.port
     for dbname in (
@@ -210,6 +222,7 @@ def test_connection_strings_and_uris_are_databases(same, guarded):
         assert "secret" not in same(*SHORT, wrong).stderr
 
 
+@pytest.mark.like_pgbench
 def test_a_service_leads_to_the_server(same, guarded, tmp_path):
     service = f"[bench]\nhost={ADDRESS}\nport={guarded.port}\nuser=ann\npassword={PASSWORD}\ndbname=postgres\n"
     (tmp_path / ".pg_service.conf").write_text(service)
@@ -227,6 +240,7 @@ def test_a_service_leads_to_the_server(same, guarded, tmp_path):
     assert same(*SHORT, "service=other", PGSERVICEFILE=str(elsewhere)).status == 1
 
 
+@pytest.mark.like_pgbench
 def test_the_password_file_is_used_and_named_when_it_is_wrong(same, guarded, tmp_path):
     line = f"{ADDRESS}:{guarded.port}:postgres:ann:"
     env = variables(guarded, "ann", HOME=str(tmp_path))
@@ -295,6 +309,7 @@ def test_the_password_is_seen_nowhere(guarded, tmp_path):
     assert PASSWORD not in listed + stdout + stderr + events.read_text()
 
 
+@pytest.mark.like_pgbench
 def test_the_place_of_an_error_in_the_statement_is_shown(same, guarded):
     with guarded.target.connect() as connection:
         connection.execute("CREATE DATABASE bare TEMPLATE template0")

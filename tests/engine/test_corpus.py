@@ -9,6 +9,8 @@ from tests.engine.cases import Case, all_cases, perform
 CASES = list(all_cases())
 
 
+@pytest.mark.server
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_a_run_of_the_corpus_is_the_same(both, corpus_database, tmp_path, case: Case):
     def act(program):

@@ -20,6 +20,9 @@ from tests.engine.programs import TIMEOUT_S, ended
 from tests.engine.recorder import Recorder
 from tests.engine.sysbench.sides import ours as sysbench
 
+pytestmark = pytest.mark.server
+
+
 SLEEPS = (
     "SELECT count(*) FROM pg_stat_activity"
     " WHERE state = 'active' AND query LIKE '%pg_sleep(1000%' AND pid <> pg_backend_pid()"
@@ -369,6 +372,7 @@ def test_a_second_interrupt_ends_the_program_at_once(peers, loaded, tmp_path):
         assert process.wait(TIMEOUT_S) == 130
 
 
+@pytest.mark.like_pgbench
 def test_rows_before_an_error_are_not_those_of_the_next_try(both, fresh, tmp_path):
     """A deferred trigger rejects every other commit after the statement's row has come."""
     script = tmp_path / "script.sql"

@@ -15,6 +15,8 @@ from tests.engine.events import assert_consistent, done_of, events_of, of_kind, 
 from tests.engine.programs import TIMEOUT_S
 from tests.engine.sessions import wait_until_left
 
+pytestmark = pytest.mark.server
+
 
 @pytest.mark.parametrize(
     "line", ["-T 2 -c 4 -j 2 -M prepared", "-T 2 --warmup 1 -c 2", "-t 300 -c 3 -j 3", "-t 1", "-T 1 -C -c 3 -j 2"]

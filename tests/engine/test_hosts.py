@@ -11,6 +11,9 @@ import pytest
 from tests.engine.programs import settled
 from tests.engine.recorder import ADDRESS, Recorder
 
+pytestmark = pytest.mark.server
+
+
 LONG = "/" + 120 * "x"
 CLEAR = {"PGSSLMODE": "disable"}
 

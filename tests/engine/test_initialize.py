@@ -19,6 +19,9 @@ from tests.conftest import public_directory, require, require_root
 from tests.engine.programs import TIMEOUT_S, Ended, Program, client_program
 from tests.engine.sessions import wait_until_left
 
+pytestmark = pytest.mark.server
+
+
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
 
 
@@ -105,6 +108,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize("line", RUNS)
 def test_the_tables_are_the_same_and_so_are_the_words(both, fresh, line):
     def act(program):
@@ -119,12 +123,14 @@ def test_the_tables_are_the_same_and_so_are_the_words(both, fresh, line):
     assert mine == theirs
 
 
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize("major", [15, 16, 17])
 def test_the_tables_are_the_same_on_older_servers(both, fresh, major):
     theirs, mine = both(lambda program: made(program, fresh(major, empty=True), "--foreign-keys"), major=major)
     assert mine == theirs
 
 
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize("letter", "dtgGvpf")
 @pytest.mark.parametrize("loaded_before", [True, False])
 def test_each_step_alone_does_the_same(both, fresh, letter, loaded_before):
@@ -136,6 +142,7 @@ def test_each_step_alone_does_the_same(both, fresh, letter, loaded_before):
     assert mine == theirs
 
 
+@pytest.mark.like_pgbench
 def test_rows_come_in_frozen(both, fresh):
     def act(program):
         target = fresh(empty=True)
@@ -275,6 +282,7 @@ PARTITIONED = [
 ]
 
 
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize("line", [*PARTITIONED, "--partitions 70 --partition-method=hash", "--partitions 200 -I dt"])
 def test_options_of_the_tables_do_the_same(both, fresh, line):
     def act(program):
@@ -287,12 +295,14 @@ def test_options_of_the_tables_do_the_same(both, fresh, line):
     assert_kept_as_well(my_upkeep, their_upkeep)
 
 
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize("line", ["", *PARTITIONED])
 def test_options_of_the_tables_do_the_same_on_the_oldest_server(both, fresh, line):
     theirs, mine = both(lambda program: made(program, fresh(15, empty=True), *shlex.split(line)), major=15)
     assert mine == theirs
 
 
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize(
     "line",
     [
@@ -313,6 +323,7 @@ def test_tablespaces_are_where_they_were_asked_for(both, fresh, places, line):
     assert mine == theirs
 
 
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize("jobs", [1, 2, 4])
 @pytest.mark.parametrize("line", ["-s 2", "-s 2 --partitions 5", "-s 2 --partitions 3 --partition-method hash"])
 def test_any_number_of_connections_loads_the_same(both, fresh, line, jobs):
@@ -326,6 +337,7 @@ def test_any_number_of_connections_loads_the_same(both, fresh, line, jobs):
     assert_kept_as_well(my_upkeep, their_upkeep)
 
 
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize("there", ["ADD PRIMARY KEY (aid)", "ADD CONSTRAINT mine UNIQUE (aid)"])
 def test_what_a_partition_has_before_the_keys_are_made_is_kept(both, fresh, there):
     def act(program):
@@ -371,6 +383,7 @@ ODD_TABLES = {
 }
 
 
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize("odd", ODD_TABLES)
 def test_tables_of_the_users_are_filled_or_refused_as_by_the_original(both, fresh, odd):
     def act(program):

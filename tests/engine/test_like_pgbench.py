@@ -11,6 +11,9 @@ import pytest
 from tests.engine.programs import settled
 from tests.engine.sessions import wait_until_left
 
+pytestmark = [pytest.mark.server, pytest.mark.like_pgbench]
+
+
 RUNS = [
     *(
         f"-n {limit} -b {script} -M {mode}"

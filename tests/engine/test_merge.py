@@ -71,6 +71,7 @@ def assert_sum(whole: Event, parts: list[Event], *, lags: bool = True) -> None:
         assert found["max"] == max(spread["max"] for _, spread in spreads)
 
 
+@pytest.mark.server
 def test_two_engines_are_merged_as_one(parts):
     done = merge(*parts)
     assert (done.status, done.stderr) == (0, "")
@@ -95,6 +96,7 @@ def test_two_engines_are_merged_as_one(parts):
     assert shares["bob"]["lag_p99_us"] == ends[1]["measure"]["lag_us"]["p99"]
 
 
+@pytest.mark.server
 def test_the_lab_reads_it_as_one_engine(parts):
     outcome = as_lab(events_of(merge(*parts).stdout))
     assert outcome.failure(0, "") is None
@@ -108,6 +110,7 @@ def lines_of(path: Path, index: int) -> list[str]:
     return [f"{index}\t{line}\n" for line in path.read_text().splitlines()]
 
 
+@pytest.mark.server
 def test_seconds_come_while_the_machines_still_run(parts):
     ann, bob = (lines_of(path, index) for index, path in enumerate(parts))
     whole = events_of(merge(*parts).stdout)
@@ -126,6 +129,7 @@ def test_seconds_come_while_the_machines_still_run(parts):
     assert first + events_of(rest) == whole
 
 
+@pytest.mark.server
 def test_a_lost_machine_is_told_of_and_the_others_go_on(parts):
     ann, bob = (lines_of(path, index) for index, path in enumerate(parts))
     first_tick = next(index for index, line in enumerate(bob) if '"second":0' in line and '"measure"' in line)
@@ -142,6 +146,7 @@ def test_a_lost_machine_is_told_of_and_the_others_go_on(parts):
     assert as_lab(events).failure(done.status, done.stderr.strip()).startswith("the engine ended with status 2")
 
 
+@pytest.mark.server
 def test_a_file_that_was_cut_off_is_a_lost_machine(parts, tmp_path):
     cut = tmp_path / "cut.jsonl"
     cut.write_text(parts[1].read_text()[:-20])
@@ -156,6 +161,7 @@ def changed(path: Path, into: Path, old: str, new: str) -> Path:
     return into
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

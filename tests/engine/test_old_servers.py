@@ -14,6 +14,9 @@ from tests.conftest import OLD_VERSIONS, require_engine
 from tests.engine.programs import Program, ours
 from tests.engine.sysbench.sides import ours as our_sysbench
 
+pytestmark = pytest.mark.server
+
+
 SYSBENCH_TESTS = [
     "bulk_insert",
     "oltp_delete",

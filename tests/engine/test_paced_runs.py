@@ -16,6 +16,9 @@ from pgtrial.servers.postmaster import server_processes
 from tests.engine.events import assert_consistent, done_of, events_of, histogram, of_kind, run_with_events, wait_for
 from tests.engine.programs import ended
 
+pytestmark = pytest.mark.server
+
+
 COUNTS = ("skipped", "late", "retried", "retries")
 
 

@@ -69,6 +69,7 @@ def rows(target: Target, sql: str) -> list[tuple[Any, ...]]:
 # --- a recorded run of pgbench
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("mode", ["simple", "prepared"])
 @pytest.mark.parametrize("clients", [1, 4])
 def test_a_recorded_run_of_pgbench_gives_the_same_rows(
@@ -130,6 +131,7 @@ def contents(target: Target) -> dict[str, list[tuple[Any, ...]]]:
 # --- errors
 
 
+@pytest.mark.server
 def test_errors_are_compared_with_the_recorded_ones(replay: Program, fresh, tmp_path: Path) -> None:
     target = fresh(18, empty=True)
     with target.connect() as connection:
@@ -170,6 +172,7 @@ def test_errors_are_compared_with_the_recorded_ones(replay: Program, fresh, tmp_
     assert f"(select * from missing where id = $1) {said_of_it}" in done.stderr
 
 
+@pytest.mark.server
 def test_hashes_of_rows_tell_other_contents_from_another_order(replay: Program, fresh, tmp_path: Path) -> None:
     ordered, listed, changed = "select a from t order by b", "select a, b from t where b < $1", "update t set b = b"
     session = Recorded([Said(0.0, ordered), Said(0.1, listed, ["9"], "extended"), Said(0.2, changed)], times=2)
@@ -190,6 +193,7 @@ def test_hashes_of_rows_tell_other_contents_from_another_order(replay: Program, 
     assert {template["rows_hash"] for template in said["templates"]} == {None}
 
 
+@pytest.mark.server
 def test_a_session_that_loses_its_connection_is_over_and_the_others_go_on(
     replay: Program, fresh, tmp_path: Path
 ) -> None:
@@ -203,6 +207,7 @@ def test_a_session_that_loses_its_connection_is_over_and_the_others_go_on(
     assert "  1 lost their connection\n" in done.stdout
 
 
+@pytest.mark.server
 def test_a_session_that_waits_notices_that_its_connection_is_gone(replay: Program, fresh, tmp_path: Path) -> None:
     target = fresh(18, empty=True)
     others = "application_name = 'pgtrial replay' and datname = current_database() and pid <> pg_backend_pid()"
@@ -215,6 +220,7 @@ def test_a_session_that_waits_notices_that_its_connection_is_gone(replay: Progra
     assert (said["other_rows"], said["sessions"]["lost"], said["statements"]) == (0, 1, 2)
 
 
+@pytest.mark.server
 def test_sessions_wait_for_one_another_where_the_server_has_too_few_places(
     replay: Program, fresh, tmp_path: Path
 ) -> None:
@@ -243,6 +249,7 @@ def test_sessions_wait_for_one_another_where_the_server_has_too_few_places(
 # --- times
 
 
+@pytest.mark.server
 def test_response_times_count_from_the_recorded_times(replay: Program, fresh, tmp_path: Path) -> None:
     said = [Said(number / 1000, "select pg_sleep(0.2)", protocol="extended") for number in range(5)]
     capture = write_capture(tmp_path / "capture", [Recorded(said)])
@@ -257,6 +264,7 @@ def test_response_times_count_from_the_recorded_times(replay: Program, fresh, tm
     assert measured["queries"]["reads"] == 5
 
 
+@pytest.mark.server
 def test_a_transaction_is_whole_when_the_time_is_over(replay: Program, fresh, tmp_path: Path) -> None:
     target = fresh(18, empty=True)
     with target.connect() as connection:
@@ -276,6 +284,7 @@ def test_a_transaction_is_whole_when_the_time_is_over(replay: Program, fresh, tm
     assert "statements: 4 of 6 executed" in done.stdout
 
 
+@pytest.mark.server
 def test_a_sample_has_whole_sessions_and_copies_repeat_them(replay: Program, fresh, tmp_path: Path) -> None:
     target = fresh(18, empty=True)
     with target.connect() as connection:
@@ -291,6 +300,7 @@ def test_a_sample_has_whole_sessions_and_copies_repeat_them(replay: Program, fre
     assert said["sessions"]["finished"] == 2 * len(counted)
 
 
+@pytest.mark.server
 def test_the_edges_of_a_capture_are_told(replay: Program, fresh, tmp_path: Path) -> None:
     cut = [Said(0.0, "select 1"), Said(0.1, "commit"), Said(0.2, "begin"), Said(0.3, "select 1")]
     capture = write_capture(tmp_path / "capture", [Recorded(cut, database="a"), Recorded(cut[:1], database="b")])
@@ -304,6 +314,7 @@ def test_the_edges_of_a_capture_are_told(replay: Program, fresh, tmp_path: Path)
     )
 
 
+@pytest.mark.server
 def test_a_session_parses_a_prepared_statement_once_and_anew_after_it_was_dropped(
     replay: Program, fresh, tmp_path: Path
 ) -> None:
@@ -315,6 +326,7 @@ def test_a_session_parses_a_prepared_statement_once_and_anew_after_it_was_droppe
     assert (told["statements"], told["unexpected_failures"], told["other_rows"]) == (6, {}, 0)
 
 
+@pytest.mark.server
 def test_null_parameters_and_any_text_arrive_as_they_were(replay: Program, fresh, tmp_path: Path) -> None:
     target = fresh(18, empty=True)
     with target.connect() as connection:
@@ -328,6 +340,7 @@ def test_null_parameters_and_any_text_arrive_as_they_were(replay: Program, fresh
     assert rows(target, "SELECT id, text FROM t ORDER BY id") == expected
 
 
+@pytest.mark.server
 def test_texts_arrive_in_a_database_of_another_encoding(replay: Program, fresh, tmp_path: Path) -> None:
     target = replace(fresh(18, empty=True), dbname="latin")
     with replace(target, dbname="postgres").connect() as connection:
@@ -345,6 +358,7 @@ def test_texts_arrive_in_a_database_of_another_encoding(replay: Program, fresh, 
             connection.execute("DROP DATABASE latin")
 
 
+@pytest.mark.server
 def test_an_interrupt_ends_a_replay_with_what_was_done_so_far(replay: Program, fresh, tmp_path: Path) -> None:
     capture = write_capture(tmp_path / "capture", [Recorded([Said(0.0, "select 1"), Said(3000.0, "select 1")])])
     path = tmp_path / "events"

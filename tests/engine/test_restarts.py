@@ -19,6 +19,9 @@ from tests.conftest import running_clusters
 from tests.engine.events import done_of, events_of, of_kind
 from tests.engine.programs import Ended, Program, ended, settled
 
+pytestmark = pytest.mark.server
+
+
 START_TIMEOUT_S = 120.0
 # The client stays in the shell between two statements, or between two transactions, until the test lets it go.
 WAIT = r"\shell set -- :client_id ; touch waiting.$1; until test -e go.$1; do sleep 0.01; done"
@@ -93,6 +96,7 @@ def let_go(program: Program, process: subprocess.Popen[str], directory: Path, cl
 
 
 # A session that begins anew has prepared nothing; the original says more where it is preparing (see the documentation).
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize(
     ("line", "mode"),
     [
@@ -116,6 +120,7 @@ def test_a_server_that_dies_in_a_transaction_is_told_alike(both, mortal, tmp_pat
     assert "actually processed: 2/6" in mine["stdout"] or "actually processed: 1/3" in mine["stdout"]
 
 
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize("immediate", [True, False])
 @pytest.mark.parametrize("reborn", [True, False])
 def test_a_client_that_connects_anew_survives_a_restart_between_transactions(both, mortal, tmp_path, immediate, reborn):
@@ -129,6 +134,7 @@ def test_a_client_that_connects_anew_survives_a_restart_between_transactions(bot
     assert f"actually processed: {3 if reborn else 1}/3" in mine["stdout"]
 
 
+@pytest.mark.like_pgbench
 def test_a_client_that_stays_connected_does_not_survive_a_restart(both, mortal, tmp_path):
     (tmp_path / "script.sql").write_text(BETWEEN_TRANSACTIONS)
     args = ["-n", "-t", "3", "-f", "script.sql"]

@@ -11,6 +11,9 @@ from tests.engine.recorder import ADDRESS, Recorder
 from tests.engine.sysbench.sides import original as original_sysbench
 from tests.engine.sysbench.sides import ours as our_sysbench
 
+pytestmark = pytest.mark.server
+
+
 SCRIPTS = {
     "rows": "SELECT 1;\n",
     "no rows": "SET work_mem = '4MB';\n",

@@ -9,6 +9,9 @@ import pytest
 from pgtrial.loads.target import Target
 from tests.engine.programs import Program
 
+pytestmark = [pytest.mark.quick, pytest.mark.server]
+
+
 MODES = ("simple", "extended", "prepared")
 
 
@@ -38,6 +41,7 @@ def left(fresh, major: int, *args: str) -> Callable[[Program], object]:
     return act
 
 
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("script", ["tpcb-like", "simple-update"])
 def test_a_seeded_client_leaves_the_same_rows(both, fresh, script, mode):
@@ -47,6 +51,7 @@ def test_a_seeded_client_leaves_the_same_rows(both, fresh, script, mode):
     assert len(mine["history"]) == 200
 
 
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize("major", [15, 16, 17])
 def test_a_seeded_client_leaves_the_same_rows_on_older_servers(both, fresh, major):
     args = ("-n", "-t", "50", "-M", "prepared", "--random-seed=18446744073709551615")
@@ -55,12 +60,14 @@ def test_a_seeded_client_leaves_the_same_rows_on_older_servers(both, fresh, majo
     assert len(mine["history"]) == 50
 
 
+@pytest.mark.like_pgbench
 def test_scripts_are_chosen_alike(both, fresh):
     args = ("-n", "-t", "100", "-b", "tpcb@2", "-b", "simple@3", "-b", "select@0", "--random-seed=11", "-C")
     theirs, mine = both(left(fresh, 18, *args))
     assert mine == theirs
 
 
+@pytest.mark.like_pgbench
 def test_clients_of_several_threads_draw_their_own_values(both, fresh):
     # A client's values do not depend on the other clients; what they add up to does not depend on the order.
     def act(program):

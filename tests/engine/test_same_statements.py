@@ -11,6 +11,9 @@ from pgtrial.loads.target import Target
 from tests.engine.programs import Program
 from tests.engine.recordings import by_fifties
 
+pytestmark = [pytest.mark.server, pytest.mark.like_pgbench]
+
+
 MODES = ("simple", "extended", "prepared")
 TRANSACTIONS = 1000
 

@@ -82,6 +82,7 @@ def run_all(program: Program, target: Target, path: Path, shards: int, *args: st
     return events
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("shards", [2, 3, 5])
 def test_shards_do_together_what_one_engine_does_alone(peers, target, tmp_path, script, shards):
     for sql, table, what in [
@@ -103,6 +104,7 @@ def test_shards_do_together_what_one_engine_does_alone(peers, target, tmp_path, 
         assert sum(done_of(told)["measure"]["transactions"] for told in events) == 35
 
 
+@pytest.mark.server
 def test_only_the_first_shard_clears_the_tables_before_the_run(peers, target):
     line = ("-c", "2", "-t", "1", "--random-seed=1")
     for shard, rows in [("1/2", 1), ("2/2", 2), ("2/2", 3), ("1/2", 1)]:
@@ -114,6 +116,7 @@ def test_only_the_first_shard_clears_the_tables_before_the_run(peers, target):
             assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (rows,)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("test", ["oltp_insert", "a script"])
 def test_events_of_sysbench_are_shared_out_and_no_unique_number_is_drawn_twice(target, tmp_path, test):
     script = tmp_path / "insert.lua"
@@ -144,6 +147,7 @@ def test_events_of_sysbench_are_shared_out_and_no_unique_number_is_drawn_twice(t
     assert len(set(whole)) == 200
 
 
+@pytest.mark.server
 def test_tasks_and_connections_of_a_pool_are_shared_out(tasks, target, tmp_path):
     line = ("-q", "--apps=2", "--tasks=31", "--pool=5", "--random-seed=3", "--threads-in-table=1", "--rows=9")
     line += ("--arrival=poisson:400",)
@@ -178,6 +182,7 @@ def tell(process: subprocess.Popen[str], line: str) -> Ended:
     return ended(process)
 
 
+@pytest.mark.server
 def test_shards_wait_for_one_another_and_begin_at_one_moment(peers, target, tmp_path):
     script = tmp_path / "began.sql"
     script.write_text("INSERT INTO began VALUES (clock_timestamp());")
@@ -208,6 +213,7 @@ def test_shards_wait_for_one_another_and_begin_at_one_moment(peers, target, tmp_
     assert first[1] == 6
 
 
+@pytest.mark.server
 def test_a_moment_that_is_past_or_that_nobody_waits_for_is_now(peers, target, tmp_path):
     before = time.time()
     for more, planned in [((), None), (("--start-at=1.5",), 1.5)]:
@@ -222,6 +228,7 @@ def test_a_moment_that_is_past_or_that_nobody_waits_for_is_now(peers, target, tm
         assert all(line.startswith("pgbench: warning: the load began ") for line in late)
 
 
+@pytest.mark.server
 def test_a_load_that_begins_in_time_is_not_called_late(peers, target, tmp_path):
     done, _ = run_with_events(
         peers[1], target, tmp_path / "events", "-n", "-S", "-t", "1", f"--start-at={time.time() - 0.01:.6f}"
@@ -229,6 +236,7 @@ def test_a_load_that_begins_in_time_is_not_called_late(peers, target, tmp_path):
     assert (done.status, done.stderr) == (0, "")
 
 
+@pytest.mark.server
 def test_tasks_and_sysbench_warn_of_a_late_start_too(tasks, target, tmp_path):
     line = ["-q", "--pool=2", "--threads-in-table=1", "--rows=9", "--apps=1", "--tasks=2"]
     done = tasks.run(target, *line, "--start-at=1.5")
@@ -249,6 +257,7 @@ def front_ends(tasks: Program, pgbench: Program) -> dict[str, tuple[Program, tup
     }
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("front_end", ["pgbench", "tasks"])
 def test_an_interrupt_ends_the_wait(peers, tasks, target, tmp_path, front_end):
     program, line = front_ends(tasks, peers[1])[front_end]
@@ -261,6 +270,7 @@ def test_an_interrupt_ends_the_wait(peers, tasks, target, tmp_path, front_end):
     assert (done["interrupted"], done["status"], done["measure"]) == (True, 130, None)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -280,6 +290,7 @@ def test_what_is_no_moment_ends_the_run(peers, tasks, target, line, message):
         assert done.stderr.count("\n") == 1, done.stderr
 
 
+@pytest.mark.server
 def test_sysbench_waits_and_says_why_it_does_not_begin(target, tmp_path):
     side = sysbench()
     assert side.run(target, "oltp_point_select", "--table-size=10", "prepare", directory=tmp_path).status == 0

@@ -52,6 +52,7 @@ def at_once(
         return [ended(process) for process in started]
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("options", "engines"),
     [("", (3, 2)), ("--partitions=3", (2, 2)), ("--partitions=3 --partition-method=hash", (2, 1)), (TEXT, (3, 2))],
@@ -77,6 +78,7 @@ def test_other_steps_are_not_shared_out(peers, steps):
     assert "--shard with -i is for the client-side rows alone (-I g): make the tables once before" in done.stderr
 
 
+@pytest.mark.server
 def test_the_rows_of_table_a_are_those_of_one_run(tasks, fresh):
     whole, shared = fresh(empty=True), fresh(empty=True)
     shape = ("--threads-in-table=5", "--rows=50")
@@ -117,6 +119,7 @@ def taken(target: Target) -> list[tuple[int, ...]]:
     return found
 
 
+@pytest.mark.server
 def test_the_threads_of_a_parallel_command_are_shared_out(made, tmp_path):
     (tmp_path / "own.lua").write_text(PARALLEL)
     line = ("own.lua", "--threads=5", "--rand-seed=7")
@@ -133,6 +136,7 @@ def test_the_threads_of_a_parallel_command_are_shared_out(made, tmp_path):
     assert "--shard needs --rand-seed with a number" in unseeded.stdout + unseeded.stderr
 
 
+@pytest.mark.server
 def test_a_command_for_one_thread_is_the_first_shards(made, tmp_path):
     (tmp_path / "own.lua").write_text(ALONE)
     first, second = at_once(sysbench(), made, 2, "own.lua", "--threads=5", "prepare", directory=tmp_path)
@@ -141,6 +145,7 @@ def test_a_command_for_one_thread_is_the_first_shards(made, tmp_path):
     assert [row[:2] for row in taken(made)] == [(0, 5)]
 
 
+@pytest.mark.server
 def test_the_tables_of_a_native_test_are_made_by_shards_as_one_engine_makes_them(fresh, tmp_path):
     line = ["oltp_read_write", "--tables=5", "--table-size=20", "--threads=4", "--rand-seed=7"]
     whole, shared = fresh(18), fresh(18)

@@ -17,6 +17,9 @@ from tests.engine.events import Event, done_of, events_of, histogram, of_kind, s
 from tests.engine.programs import Ended, Program, ended
 from tests.engine.sysbench.sides import ours as sysbench
 
+pytestmark = pytest.mark.server
+
+
 SLICE_S = 0.1
 ROUNDS = 10
 SEED = 9

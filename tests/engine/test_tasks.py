@@ -34,6 +34,9 @@ from tests.engine.events import (
 from tests.engine.programs import Ended, Program, ended
 from tests.engine.sessions import TIMEOUT_S, wait_until_left
 
+pytestmark = pytest.mark.server
+
+
 SMALL = ("--threads-in-table=2", "--rows=100")
 STOP_S = 1.9
 

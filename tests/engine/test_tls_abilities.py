@@ -15,6 +15,9 @@ from tests.conftest import require, require_server
 from tests.engine.guarded import ADDRESS, PASSWORD, run, serving, variables, write_private
 from tests.engine.programs import TIMEOUT_S, Program, ours
 
+pytestmark = pytest.mark.server
+
+
 HBA = """
 hostssl all certy 127.0.0.1/32 cert
 host all either 127.0.0.1/32 trust

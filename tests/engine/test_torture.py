@@ -13,6 +13,9 @@ from tests.conftest import running_clusters
 from tests.engine.events import assert_consistent, done_of, run_with_events
 from tests.engine.sessions import wait_until_left
 
+pytestmark = pytest.mark.server
+
+
 CLIENTS = 64
 TRIES = 100
 SERIALIZABLE = "-c default_transaction_isolation=serializable"

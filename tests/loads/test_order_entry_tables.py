@@ -8,6 +8,8 @@ from pgtrial.loads.data.order_entry_tables import OrderEntryTables, violated_con
 from pgtrial.model.errors import StudyError, TrialError
 from tests.conftest import OLD_VERSIONS, require_engine
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture
 def server(start_cluster):

@@ -13,6 +13,8 @@ from pgtrial.model.study.spec import load_points
 from pgtrial.store.study_file import build_study
 from tests.packs import write_pack
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture
 def database(clusters):

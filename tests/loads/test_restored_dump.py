@@ -42,6 +42,7 @@ def refusal(dump: RestoredDump, target: Target) -> str:
     return str(refused.value)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("form", ["plain", "custom", "tar", "directory"])
 def test_a_dump_in_each_format_gives_the_same_rows(clusters, tmp_path, form):
     target = clusters(18).target
@@ -63,6 +64,7 @@ def test_a_dump_in_each_format_gives_the_same_rows(clusters, tmp_path, form):
     assert found == (3,), "the table and its two indexes"
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -83,6 +85,7 @@ def test_what_a_plain_dump_cannot_have_is_named_with_its_line(clusters, tmp_path
     assert message in refusal(dump_of(path), in_database(clusters(18).target, "refused"))
 
 
+@pytest.mark.server
 def test_an_archive_needs_the_pg_restore_of_the_servers_installation(clusters, tmp_path):
     target = in_database(clusters(18).target, "refused")
     path = tmp_path / "shop.dump"
@@ -114,6 +117,7 @@ COPY item FROM stdin;
 """
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("inserts", [[], ["--inserts"]])
 def test_a_plain_dump_is_split_as_psql_splits_it(clusters, tmp_path, monkeypatch, inserts):
     """Bodies in standard SQL, rules of two commands, lines of texts that look like psql's own, a byte order mark."""

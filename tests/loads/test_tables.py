@@ -8,6 +8,8 @@ from pgtrial.loads.data.pgbench_tables import PgbenchTables, find_tables
 from pgtrial.model.errors import ArmError
 from tests.conftest import require_engine
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture
 def server(start_cluster):

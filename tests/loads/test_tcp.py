@@ -23,6 +23,7 @@ def _spec():
     return StudySpec.model_validate({"arms": {"A": {"connect": "tcp", "settings": {"log_statement": "all"}}, "B": {}}})
 
 
+@pytest.mark.server
 def test_a_server_on_tcp_asks_for_a_password_that_is_new_each_time_and_nowhere_written(workspace, tmp_path):
     require_server(18)
     arm = make_arms(_spec(), workspace)["A"]
@@ -49,6 +50,7 @@ def test_a_server_on_tcp_asks_for_a_password_that_is_new_each_time_and_nowhere_w
     assert len(passwords) == 2
 
 
+@pytest.mark.server
 def test_tables_are_made_over_tcp_in_a_database_of_any_name(workspace, tmp_path):
     require_server(18)
     require_engine()

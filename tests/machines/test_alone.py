@@ -11,6 +11,9 @@ from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError
 from tests.conftest import require, require_root
 
+pytestmark = pytest.mark.machine
+
+
 _OTHER = """
 from pgtrial.machines.kernel import alone_changing
 from pgtrial.machines.machine import LOCAL

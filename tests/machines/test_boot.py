@@ -8,6 +8,9 @@ import pytest
 
 from pgtrial.machines.posix import ASK_START, BOOT_ID, parse_start
 
+pytestmark = pytest.mark.machine
+
+
 HOUR = 3600
 SYSCTL = """#!/bin/sh
 case "$*" in

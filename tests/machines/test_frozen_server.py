@@ -20,6 +20,9 @@ from tests.background import background
 from tests.conftest import require
 from tests.machines.shell import ShellMachine
 
+pytestmark = [pytest.mark.server, pytest.mark.machine]
+
+
 BACKGROUND = ("checkpointer", "background writer", "writer", "wal", "autovacuum", "logical", "bgworker: logical")
 """How titles begin, in all versions."""
 

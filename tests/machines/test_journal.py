@@ -17,6 +17,8 @@ from pgtrial.machines.server import FrozenServer, RunningServer
 from pgtrial.machines.volumes import BackingFile, LoopDevice, Mount, MountPoint, Pool, PrivateDirectory, Signature
 from tests.conftest import require_root
 
+pytestmark = pytest.mark.machine
+
 
 class Note(Change):
     """A file with a word, which fails when told to."""

@@ -7,9 +7,14 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 from pgtrial.servers.workspace import Workspace, leftovers
 from tests.machine import machine
 from tests.machines.test_volumes import require_filesystem
+
+pytestmark = pytest.mark.machine
+
 
 _LABS = """
 import os, signal, sys, traceback

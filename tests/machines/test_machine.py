@@ -15,6 +15,9 @@ from pgtrial.machines.volumes import Mount, Pool, mountinfo
 from tests.conftest import require_root
 from tests.machines.shell import ShellMachine
 
+pytestmark = pytest.mark.machine
+
+
 ODD = 'it\'s "odd" $HOME `x` *?[a] \\n #;&'
 TEXTS = ["", "one", "one\n", "no end\nof line", f"{ODD}\n", "ä€😀\n\n", "x" * 300_000, "line\n" * 40_000]
 

@@ -8,6 +8,8 @@ from pgtrial.machines import kernel
 from pgtrial.machines.journal import HostJournal, pending
 from pgtrial.machines.machine import HostError
 
+pytestmark = pytest.mark.machine
+
 
 @pytest.fixture
 def boot_kernel(tmp_path, monkeypatch):

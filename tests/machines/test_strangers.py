@@ -21,6 +21,8 @@ from pgtrial.servers.postmaster import stop_servers_below
 from tests.conftest import require_root
 from tests.machines.strangers import SHELL, is_untouched
 
+pytestmark = pytest.mark.machine
+
 
 def server_of(data: Path) -> RunningServer:
     return RunningServer(bin=data, data=data, log=data / "log")
@@ -38,6 +40,7 @@ def test_a_stale_file_of_a_postmaster_ends_no_other_process(tmp_path, stranger):
     assert is_untouched(stranger)
 
 
+@pytest.mark.server
 def test_a_stale_file_of_a_postmaster_ends_no_other_server(tmp_path, start_cluster):
     cluster = start_cluster()
     number = (cluster.data_directory / "postmaster.pid").read_text().split()[0]

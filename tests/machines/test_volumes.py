@@ -34,6 +34,9 @@ from pgtrial.servers.volumes import Volumes
 from tests.conftest import require, require_root
 from tests.machine import machine
 
+pytestmark = pytest.mark.machine
+
+
 MB = 1_000_000
 SIZES = {"ext4": 64 * MB, "xfs": 320 * MB, "btrfs": 128 * MB, "tmpfs": 16 * MB}
 
@@ -62,6 +65,7 @@ def untouched(workspace):
     assert before is None or machine(workspace.state) == before
 
 
+@pytest.mark.server
 @pytest.mark.usefixtures("untouched")
 @pytest.mark.parametrize(
     ("kind", "options", "shown"),
@@ -87,6 +91,7 @@ def test_a_volume_is_what_was_asked_for_and_gone_afterwards(workspace, changes, 
         assert not place.data.exists()
 
 
+@pytest.mark.server
 @pytest.mark.usefixtures("untouched")
 def test_the_wal_can_have_a_volume_of_its_own(changes):
     require_filesystem("ext4")
@@ -97,6 +102,7 @@ def test_the_wal_can_have_a_volume_of_its_own(changes):
     assert kinds == ["ext4", "tmpfs"]
 
 
+@pytest.mark.server
 @pytest.mark.usefixtures("untouched")
 def test_an_option_that_the_kernel_refuses_is_an_error_in_its_words(changes):
     require_filesystem("ext4")
@@ -105,6 +111,7 @@ def test_an_option_that_the_kernel_refuses_is_an_error_in_its_words(changes):
         volumes.check(1)
 
 
+@pytest.mark.server
 @pytest.mark.usefixtures("untouched")
 def test_an_option_that_is_taken_but_not_in_force_is_an_error(changes):
     require_filesystem("tmpfs")
@@ -113,6 +120,7 @@ def test_an_option_that_is_taken_but_not_in_force_is_an_error(changes):
         pass
 
 
+@pytest.mark.server
 def test_data_that_does_not_fit_its_volume_is_refused_before_the_first_trial(changes):
     require_root()
     with pytest.raises(StudyError, match="does not hold the data"):
@@ -121,6 +129,7 @@ def test_data_that_does_not_fit_its_volume_is_refused_before_the_first_trial(cha
         Volumes("A", Storage(fs="ext4", size="1GB", wal={"fs": "tmpfs", "size": "8MB"}), changes).check(1, 64 * MB)
 
 
+@pytest.mark.server
 def test_a_size_beyond_the_free_space_is_refused_with_the_figures(changes):
     require_root()
     with pytest.raises(StudyError, match=r"9000000\.0 GB does not fit"):
@@ -140,6 +149,7 @@ def somebodys_disk(untouched, tmp_path):
     subprocess.run(["losetup", "--detach", device], check=True)
 
 
+@pytest.mark.server
 @pytest.mark.usefixtures("untouched")
 def test_a_detached_loop_device_that_somebody_still_looks_into_is_not_taken_for_the_next_one(host, tmp_path):
     require_filesystem("ext4")
@@ -163,6 +173,7 @@ def held(device):
     return subprocess.check_output(["wipefs", "--noheadings", "--output", "TYPE", device], text=True).split()
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("fs", ["ext4", "xfs", "btrfs"])
 def test_a_device_that_holds_something_is_not_touched_without_leave(changes, somebodys_disk, fs):
     require_filesystem(fs)
@@ -175,6 +186,7 @@ def test_a_device_that_holds_something_is_not_touched_without_leave(changes, som
     assert held(somebodys_disk) == []
 
 
+@pytest.mark.server
 def test_a_disk_that_has_got_the_name_of_the_device_since_keeps_what_it_holds(somebodys_disk):
     signature = Signature(device=Path(somebodys_disk), uuid=str(uuid.uuid4()), make_command=("true",))
     signature.make(LOCAL)
@@ -182,6 +194,7 @@ def test_a_disk_that_has_got_the_name_of_the_device_since_keeps_what_it_holds(so
     assert held(somebodys_disk) == ["ext4"]
 
 
+@pytest.mark.server
 def test_a_directory_is_used_as_it_is_and_left_as_it_was(changes, disk_path):
     volumes = Volumes("A", Storage(on=str(disk_path)), changes)
     volumes.check(1)
@@ -196,6 +209,7 @@ def test_a_directory_is_used_as_it_is_and_left_as_it_was(changes, disk_path):
         Volumes("A", Storage(fs=wrong, on=str(disk_path)), changes).check(1)
 
 
+@pytest.mark.server
 def test_root_works_in_no_directory_that_another_account_could_exchange(changes, disk_path):
     require_root()
     theirs = disk_path / "theirs"
@@ -210,6 +224,7 @@ def test_root_works_in_no_directory_that_another_account_could_exchange(changes,
     assert sorted(disk_path.rglob("*")) == [disk_path / "link", theirs, theirs / "data"]
 
 
+@pytest.mark.server
 def test_root_removes_nothing_where_a_directory_was_exchanged(changes, disk_path):
     require_root()
     place, elsewhere = disk_path / "place", disk_path / "elsewhere"
@@ -227,6 +242,7 @@ def test_root_removes_nothing_where_a_directory_was_exchanged(changes, disk_path
     assert list(elsewhere.iterdir()) == []
 
 
+@pytest.mark.server
 def test_each_place_of_a_list_is_checked_and_the_one_that_was_drawn_is_used(changes, disk_path):
     first, second = disk_path / "first", disk_path / "second"
     first.mkdir()
@@ -240,6 +256,7 @@ def test_each_place_of_a_list_is_checked_and_the_one_that_was_drawn_is_used(chan
             assert place.data.is_relative_to(directory)
 
 
+@pytest.mark.server
 def test_making_a_filesystem_without_root_is_refused_in_one_sentence(changes, monkeypatch):
     monkeypatch.setattr(type(changes.machine), "root", False)
     with pytest.raises(StudyError, match=r"makes a filesystem, which only root may; (run pgtrial|log in) as root"):
@@ -272,6 +289,7 @@ def test_a_value_that_stands_in_place_of_another_is_put_back_by_that_one(host):
     assert {each: read_value(LOCAL, each, sysctl_path(each)) for each in (name, other)} == before
 
 
+@pytest.mark.server
 def test_a_value_that_has_no_way_back_is_not_changed_and_leaves_nothing_to_undo(changes):
     require_root()
     before = pending(changes.run, changes.machine)
@@ -284,6 +302,7 @@ def test_a_value_that_has_no_way_back_is_not_changed_and_leaves_nothing_to_undo(
     assert pending(changes.run, changes.machine) == before
 
 
+@pytest.mark.server
 def test_without_files_of_the_kernel_its_parameters_are_set_by_sysctl_and_put_back(changes, monkeypatch):
     require_root()
     require(shutil.which("sysctl"), "sysctl")

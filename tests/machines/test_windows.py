@@ -23,6 +23,9 @@ from pgtrial.machines.windows import (
     whole,
 )
 
+pytestmark = pytest.mark.machine
+
+
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),

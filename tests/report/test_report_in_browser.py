@@ -12,6 +12,9 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from .browser import PATIENCE_S
 
+pytestmark = pytest.mark.browser
+
+
 MARKS = ", ".join(f":scope svg g.mark-{mark}" for mark in ("symbol path", "line path", "rule line", "area path"))
 
 

@@ -28,6 +28,8 @@ from .browser import PATIENCE_S
 from .conftest import LOCALE, Audit, timeline, write_study
 from .test_report_in_browser import MARKS
 
+pytestmark = pytest.mark.browser
+
 
 @contextmanager
 def watched(browser: WebDriver, folder: Path) -> Iterator[str]:

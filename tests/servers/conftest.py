@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cheaper import cheaper  # noqa: F401 - a fixture of this folder
 from tests.servers.given import PASSWORD
 
 

@@ -21,6 +21,8 @@ from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.servers.postmaster import server_processes
 from tests.conftest import require, require_root, require_server
 
+pytestmark = pytest.mark.server
+
 
 def test_every_version_serves_as_an_unprivileged_user(cluster):
     with cluster.target.connect() as connection:

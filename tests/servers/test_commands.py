@@ -12,6 +12,8 @@ from pgtrial.cli import main
 from pgtrial.servers.workspace import Workspace, leftovers
 from tests.conftest import require_server
 
+pytestmark = pytest.mark.server
+
 
 def _run(*arguments):
     with pytest.raises(SystemExit) as ended:

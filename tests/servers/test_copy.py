@@ -13,6 +13,8 @@ from pgtrial.model.errors import ArmError
 from pgtrial.servers.room import copy_directory
 from tests.conftest import require, require_root
 
+pytestmark = [pytest.mark.server, pytest.mark.machine]
+
 
 def _tree(root):
     (root / "base" / "1").mkdir(parents=True)

@@ -8,7 +8,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pgtrial.loads.data.data import prefilled_wal_mb
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.machines.machine import LOCAL
@@ -18,10 +17,12 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers import made
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
-from pgtrial.servers.cluster import Cluster, create_cluster
+from pgtrial.servers.cluster import Cluster
 from pgtrial.servers.postmaster import server_processes
 from pgtrial.servers.workspace import Workspace
 from tests.conftest import VERSIONS, require, require_engine, require_root, require_server
+
+pytestmark = pytest.mark.machine
 
 
 def _spec(a=None, b=None, **sections):
@@ -49,6 +50,7 @@ def arms_of(workspace):
         arm.close()
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("major", VERSIONS)
 def test_every_trial_of_every_version_starts_from_the_same_data(arms_of, workspace, tmp_path, major):
     require_engine()
@@ -96,6 +98,7 @@ def test_a_server_that_goes_away_before_the_first_trial_is_told_in_one_sentence(
         arm.close()
 
 
+@pytest.mark.server
 def test_arms_that_differ_in_settings_alone_share_a_template(arms_of, workspace):
     require_engine()
     spec = _spec(b={"settings": {"shared_buffers": "32MB"}})
@@ -107,6 +110,7 @@ def test_arms_that_differ_in_settings_alone_share_a_template(arms_of, workspace)
     assert lines == []
 
 
+@pytest.mark.server
 def test_initdb_options_make_another_template(arms_of, tmp_path):
     spec = _spec(a={"initdb": ["--wal-segsize=1"]})
     arms = arms_of(spec)
@@ -115,9 +119,9 @@ def test_initdb_options_make_another_template(arms_of, tmp_path):
         assert connection.execute("SHOW wal_segment_size").fetchone() == ("1MB",)
 
 
-def test_the_template_is_frozen_and_its_wal_is_ready_made(arms_of, tmp_path, monkeypatch):
+@pytest.mark.server
+def test_the_template_is_frozen_and_its_wal_is_ready_made(arms_of, tmp_path):
     require_engine()
-    monkeypatch.setattr(made, "prefilled_wal_mb", prefilled_wal_mb)
     spec = _spec()
     arm = arms_of(spec)["A"]
     own = PgbenchTables(1, fillfactor=90)  # else another test may have made the template, with less WAL
@@ -134,6 +138,7 @@ def test_the_template_is_frozen_and_its_wal_is_ready_made(arms_of, tmp_path, mon
         assert row[1].startswith("loaded by pgtrial")
 
 
+@pytest.mark.server
 def test_without_reset_the_next_trial_finds_what_the_last_one_left(arms_of, tmp_path):
     require_engine()
     arm = arms_of(_spec(a={"reset": "none"}))["A"]
@@ -143,6 +148,7 @@ def test_without_reset_the_next_trial_finds_what_the_last_one_left(arms_of, tmp_
             connection.execute("INSERT INTO pgbench_history(tid) VALUES (1)")
 
 
+@pytest.mark.server
 def test_reset_by_vacuum_empties_the_history_on_the_same_directory(arms_of, tmp_path):
     require_engine()
     arm = arms_of(_spec(a={"reset": "vacuum"}))["A"]
@@ -155,6 +161,7 @@ def test_reset_by_vacuum_empties_the_history_on_the_same_directory(arms_of, tmp_
     assert len(directories) == 1
 
 
+@pytest.mark.server
 def test_arms_of_one_kind_are_given_each_others_kept_copies(arms_of, tmp_path):
     arms = arms_of(_spec(server={"reset": "vacuum"}, b={"settings": {"work_mem": "8MB"}}))
     copies = {}
@@ -169,6 +176,7 @@ def test_arms_of_one_kind_are_given_each_others_kept_copies(arms_of, tmp_path):
     assert not any(copy.exists() for copy in copies.values())
 
 
+@pytest.mark.server
 def test_a_setting_that_postgresql_refuses_is_found_before_the_first_trial(arms_of):
     spec = _spec(b={"settings": {"random_page_costs": "1"}})
     arms = arms_of(spec)
@@ -177,18 +185,21 @@ def test_a_setting_that_postgresql_refuses_is_found_before_the_first_trial(arms_
         arms["B"].check(Needs.of(spec))
 
 
+@pytest.mark.server
 def test_more_clients_than_connections_are_found_before_the_first_trial(arms_of):
     spec = _spec(load={"scale": 1, "clients": [1, 30]}, b={"settings": {"max_connections": 30}})
     with pytest.raises(StudyError, match=r"arms\.B: 30 clients need max_connections of at least 37 .* has 30"):
         arms_of(spec)["B"].check(Needs.of(spec))
 
 
+@pytest.mark.server
 def test_a_scale_that_does_not_fit_the_disk_is_found_before_loading(arms_of):
     spec = _spec(load={"scale": 1_000_000})
     with pytest.raises(StudyError, match=r"scale 1000000 does not fit the disk: it needs about 3[0-9,]+ MB"):
         arms_of(spec)["A"].check(Needs.of(spec))
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("setting", "why"),
     [
@@ -203,8 +214,8 @@ def test_settings_that_are_not_for_a_study_are_refused_by_name(arms_of, setting,
         arms_of(_spec(b={"settings": {setting: "x"}}))
 
 
-def test_a_wrong_initdb_option_names_the_arm(arms_of, monkeypatch):
-    monkeypatch.setattr(made, "create_cluster", create_cluster)
+@pytest.mark.server
+def test_a_wrong_initdb_option_names_the_arm(arms_of):
     spec = _spec(b={"initdb": ["--no-such-option"]})
     with pytest.raises(
         StudyError, match=r"arms\.B: initdb of PostgreSQL 18\S* with the options --no-such-option failed"
@@ -212,6 +223,7 @@ def test_a_wrong_initdb_option_names_the_arm(arms_of, monkeypatch):
         arms_of(spec)["B"].check(Needs.of(spec))
 
 
+@pytest.mark.server
 def test_a_server_that_cannot_start_for_a_trial_leaves_no_directory(arms_of, workspace, tmp_path, monkeypatch):
     arm = arms_of(_spec(a={"settings": {"shared_buffers": "900TB"}}))["A"]
     before = set(workspace.root.iterdir())
@@ -220,6 +232,7 @@ def test_a_server_that_cannot_start_for_a_trial_leaves_no_directory(arms_of, wor
     assert set(workspace.root.iterdir()) == before
 
 
+@pytest.mark.server
 def test_an_arm_with_storage_is_served_from_filesystems_of_its_own(arms_of, tmp_path):
     require_root()
     require_engine()
@@ -240,6 +253,7 @@ def test_an_arm_with_storage_is_served_from_filesystems_of_its_own(arms_of, tmp_
         assert not data.exists()
 
 
+@pytest.mark.server
 def test_the_host_is_as_the_arm_asks_for_during_a_trial_and_as_before_after_it(arms_of, tmp_path, monkeypatch):
     require_root()
     require_engine()
@@ -290,6 +304,7 @@ def test_the_host_is_as_the_arm_asks_for_during_a_trial_and_as_before_after_it(a
     assert [path.read_text() for path in watched] == before
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [

@@ -21,6 +21,9 @@ from pgtrial.servers.workspace import Workspace, clean, leftovers
 from tests.background import background
 from tests.conftest import require, require_root, require_server
 
+pytestmark = pytest.mark.server
+
+
 LONG_S = 600.0
 """No test lasts for as long as this."""
 

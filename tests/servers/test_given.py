@@ -16,6 +16,8 @@ from pgtrial.servers.workspace import clean, leftovers
 from pgtrial.store.study_file import build_study
 from tests.servers.given import checked, dsn_of, served, spec_of
 
+pytestmark = pytest.mark.server
+
 
 def test_settings_hold_during_a_trial_and_are_put_back(given, workspace, tmp_path):
     with given.target.connect() as connection:

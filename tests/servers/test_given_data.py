@@ -22,6 +22,9 @@ from pgtrial.servers.server_locks import ServerLocks
 from tests.conftest import require_engine
 from tests.servers.given import arm_of, checked, dsn_of, silent, spec_of
 
+pytestmark = pytest.mark.server
+
+
 PATIENCE_S = 120.0
 
 

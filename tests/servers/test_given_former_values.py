@@ -17,6 +17,8 @@ from pgtrial.servers.session_values import differences
 from tests.conduct.small import until
 from tests.servers.given import HEAD, automatic, checked, dsn_of, execute, served, show, spec_of
 
+pytestmark = pytest.mark.server
+
 
 @pytest.mark.parametrize(
     "former",

@@ -9,11 +9,16 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from pgtrial.servers import settings_record
 from pgtrial.servers.settings_record import SettingsRecord, undo
 from pgtrial.servers.workspace import clean, leftovers
 from tests.conduct.small import until
 from tests.servers.given import automatic, dsn_of, execute, spec_of
+
+pytestmark = pytest.mark.server
+
 
 _LABS = """
 import json, os, signal, sys, traceback

@@ -12,6 +12,9 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers import given_limits
 from tests.servers.given import checked, dsn_of, spec_of
 
+pytestmark = pytest.mark.server
+
+
 PATIENCE_S = 120.0
 
 

@@ -19,6 +19,7 @@ def sessions_start(cluster):
     return True
 
 
+@pytest.mark.server
 def test_a_list_is_sent_as_a_list_and_comes_back_as_one(given, workspace, tmp_path):
     execute(given, LIBRARIES, "ALTER SYSTEM SET search_path = '$user', 'public'", "SELECT pg_reload_conf()")
     before = automatic(given).read_bytes()
@@ -47,6 +48,7 @@ def test_a_list_is_sent_as_a_list_and_comes_back_as_one(given, workspace, tmp_pa
     assert sessions_start(given)
 
 
+@pytest.mark.server
 def test_no_library_is_no_line(given, workspace, tmp_path):
     execute(given, LIBRARIES, "ALTER SYSTEM SET jit = off", "SELECT pg_reload_conf()")
     before = automatic(given).read_bytes()
@@ -61,6 +63,7 @@ def test_no_library_is_no_line(given, workspace, tmp_path):
         checked(spec_of(dsn_of(given), {"session_preload_libraries": ""}), workspace)
 
 
+@pytest.mark.server
 def test_a_misspelt_library_is_found_in_a_session_of_its_own(given, workspace):
     before = automatic(given).read_bytes()
     with pytest.raises(StudyError, match=r'could not access file "pg_stat_statement": .*; correct them'):
@@ -68,6 +71,7 @@ def test_a_misspelt_library_is_found_in_a_session_of_its_own(given, workspace):
     assert automatic(given).read_bytes() == before
 
 
+@pytest.mark.server
 def test_what_cannot_be_tried_before_is_taken_back_by_the_session_that_made_it(given, workspace, tmp_path):
     execute(given, *GRANTS, *LOOK, LIBRARIES, "SELECT pg_reload_conf()")
     execute(given, "GRANT ALTER SYSTEM ON PARAMETER session_preload_libraries TO bob")
@@ -80,11 +84,13 @@ def test_what_cannot_be_tried_before_is_taken_back_by_the_session_that_made_it(g
     assert list(workspace.root.glob("given-settings-*")) == []
 
 
+@pytest.mark.server
 def test_a_text_that_is_no_list_is_refused(given, workspace):
     with pytest.raises(StudyError, match=r"search_path = 'a,,b' is no list of names with commas"):
         checked(spec_of(dsn_of(given), {"search_path": "a,,b"}), workspace)
 
 
+@pytest.mark.server
 def test_settings_are_put_back_where_their_session_is_lost(given, workspace, tmp_path):
     execute(given, LIBRARIES, "SELECT pg_reload_conf()")
     before = automatic(given).read_bytes()
@@ -142,6 +148,7 @@ def wait_until_locked(cluster):
             return
 
 
+@pytest.mark.server
 def test_cleaning_gets_into_a_locked_server(given, tmp_path):
     before = locked(given, tmp_path)
     wait_until_locked(given)
@@ -151,6 +158,7 @@ def test_cleaning_gets_into_a_locked_server(given, tmp_path):
     assert pending(tmp_path) == []
 
 
+@pytest.mark.server
 def test_a_path_on_which_no_library_is_locks_no_server(given, workspace, tmp_path):
     execute(given, LIBRARIES, "SELECT pg_reload_conf()")
     before = automatic(given).read_bytes()
@@ -167,6 +175,7 @@ def test_a_path_on_which_no_library_is_locks_no_server(given, workspace, tmp_pat
     assert sessions_start(given)
 
 
+@pytest.mark.server
 def test_cleaning_gets_in_as_the_superuser_that_is_named(given, tmp_path, monkeypatch):
     execute(given, *GRANTS, *LOOK, "GRANT ALTER SYSTEM ON PARAMETER session_preload_libraries TO bob")
     before = locked(given, tmp_path, "bob")
@@ -181,6 +190,7 @@ def test_cleaning_gets_in_as_the_superuser_that_is_named(given, tmp_path, monkey
     assert sessions_start(given)
 
 
+@pytest.mark.server
 def test_cleaning_leaves_what_somebody_else_has_set(given, tmp_path):
     execute(given, "ALTER SYSTEM SET work_mem = '99MB'", "ALTER SYSTEM SET jit = on")
     changes = {"work_mem": "21MB", "jit": "on"}
@@ -193,6 +203,7 @@ def test_cleaning_leaves_what_somebody_else_has_set(given, tmp_path):
     assert automatic(given).read_text() == f"{HEAD}jit = 'off'\nwork_mem = '99MB'\n"
 
 
+@pytest.mark.server
 def test_cleaning_leaves_another_server_in_the_place_of_the_first_one(given, tmp_path):
     execute(given, "ALTER SYSTEM SET work_mem = '21MB'")
     before = automatic(given).read_bytes()

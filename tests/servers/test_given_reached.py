@@ -11,6 +11,7 @@ from pgtrial.servers.settings_record import SettingsRecord
 from tests.servers.given import PASSWORD, checked, dsn_of, silent, spec_of
 
 
+@pytest.mark.server
 def test_the_password_comes_from_the_environment_and_stays_out_of_everything_written(guarded, workspace, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     arm = checked(spec_of(f"{guarded}?sslpassword=battery"), workspace)
@@ -24,6 +25,7 @@ def test_the_password_comes_from_the_environment_and_stays_out_of_everything_wri
     assert PASSWORD not in written
 
 
+@pytest.mark.server
 def test_the_password_comes_from_a_password_file(guarded, workspace, tmp_path, monkeypatch):
     passwords = tmp_path / "pgpass"
     passwords.write_text(f"127.0.0.1:*:*:ann:{PASSWORD}\n")
@@ -37,6 +39,7 @@ def test_the_password_comes_from_a_password_file(guarded, workspace, tmp_path, m
     assert checked(spec_of(guarded), workspace).targets[0].password == PASSWORD
 
 
+@pytest.mark.server
 def test_a_wrong_password_is_told_without_repeating_it(guarded, workspace, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", "battery staple")
     with pytest.raises(StudyError) as error:
@@ -47,6 +50,7 @@ def test_a_wrong_password_is_told_without_repeating_it(guarded, workspace, monke
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.server
 def test_a_password_that_is_changed_in_mid_study_is_told(guarded, workspace, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     arm = checked(spec_of(guarded), workspace)
@@ -56,6 +60,7 @@ def test_a_password_that_is_changed_in_mid_study_is_told(guarded, workspace, mon
         arm.prepare(PgbenchTables(1), silent)
 
 
+@pytest.mark.server
 def test_a_missing_password_is_told(guarded, workspace, monkeypatch, tmp_path):
     monkeypatch.delenv("PGPASSWORD", raising=False)
     monkeypatch.setenv("PGPASSFILE", str(tmp_path / "none"))
@@ -63,16 +68,19 @@ def test_a_missing_password_is_told(guarded, workspace, monkeypatch, tmp_path):
         checked(spec_of(guarded), workspace)
 
 
+@pytest.mark.server
 def test_a_refused_connection_is_told(workspace, free_port):
     with pytest.raises(StudyError, match="Connection refused; check that the server runs"):
         checked(spec_of(f"host=127.0.0.1 port={free_port} user=ann dbname=x"), workspace)
 
 
+@pytest.mark.server
 def test_a_socket_that_is_not_there_is_told(workspace, tmp_path):
     with pytest.raises(StudyError, match="No such file or directory; check that the server runs"):
         checked(spec_of(f"host={tmp_path} user=ann dbname=x"), workspace)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("dsn", "words"),
     [
@@ -88,11 +96,13 @@ def test_what_names_no_server_is_told_with_what_to_mend(workspace, dsn, words, t
     assert "connection is bad" not in str(error.value)
 
 
+@pytest.mark.server
 def test_an_absent_database_is_told(given, workspace):
     with pytest.raises(StudyError, match='database "absent" does not exist; correct the dsn'):
         checked(spec_of(dsn_of(given, dbname="absent")), workspace)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("dsn", "words"),
     [
@@ -107,6 +117,7 @@ def test_a_dsn_that_is_none_is_told_without_repeating_it(workspace, dsn, words):
     assert "geheim" not in str(error.value)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("how", ["PG*", "service file"])
 def test_the_server_of_the_environment_is_used(given, workspace, tmp_path, monkeypatch, how):
     address = {"host": str(given.socket_directory), "port": str(given.port), "dbname": "postgres", "user": "postgres"}
@@ -130,6 +141,7 @@ def test_connection_strings_are_shown_without_secrets():
     assert "geheim" not in without_password("nonsense geheim")
 
 
+@pytest.mark.server
 def test_a_version_that_is_too_old_is_named(given, workspace, monkeypatch):
     monkeypatch.setattr("pgtrial.servers.given._OLDEST", 990000)
     with pytest.raises(StudyError) as error:

@@ -7,6 +7,8 @@ import pytest
 from pgtrial.model.errors import ArmError, StudyError
 from tests.servers.given import GRANTS, HEAD, LOOK, automatic, checked, dsn_of, execute, served, show, spec_of
 
+pytestmark = pytest.mark.server
+
 
 @pytest.mark.parametrize("how", ["file", "rows"])
 def test_a_role_that_may_look_at_the_file_puts_the_value_back(given, workspace, tmp_path, how):

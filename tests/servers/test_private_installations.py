@@ -14,6 +14,8 @@ from pgtrial.servers.workspace import Workspace
 from tests.conftest import require, require_root, require_server
 from tests.servers.builds import copy_build
 
+pytestmark = pytest.mark.server
+
 
 @pytest.mark.parametrize("major", [13, 16, 17, 18])
 def test_an_installation_below_a_closed_directory_serves_from_a_copy(major, fresh_state):

@@ -7,6 +7,8 @@ import pytest
 
 from pgtrial.servers.access import verifier
 
+pytestmark = [pytest.mark.quick, pytest.mark.server]
+
 
 def test_the_password_of_a_verifier_logs_in_and_no_other(start_cluster):
     cluster = start_cluster(18, hba="local all postgres trust\nlocal all all scram-sha-256\n")

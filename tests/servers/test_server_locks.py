@@ -25,6 +25,9 @@ from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import FAST, small_study
 from tests.conftest import require_engine
 
+pytestmark = pytest.mark.server
+
+
 PATIENCE_S = 60.0
 
 

@@ -32,6 +32,7 @@ def test_a_text_that_is_no_list_is_refused(text):
         elements("search_path", text)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("major", [13, 15, 18])
 def test_which_settings_alter_system_quotes_by_element(start_cluster, major):
     cluster = start_cluster(major)
@@ -60,6 +61,7 @@ def test_lines_are_moved_back_with_as_few_writes_as_possible():
     assert moved([], ["a"]) == []
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [
@@ -102,6 +104,7 @@ def test_values_that_are_written_otherwise_are_equal(clusters, name, wanted):
         assert differences(session, {name: wanted}) == {}
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [

@@ -21,6 +21,9 @@ from pgtrial.servers.workspace import Workspace, clean, leftovers
 from tests.conftest import require, require_root, require_server
 from tests.servers.intruder import as_account
 
+pytestmark = pytest.mark.server
+
+
 _LAB = """
 import sys, time
 from pathlib import Path

@@ -6,6 +6,9 @@ import pytest
 
 from tests.engine.order_entry.looks import violated
 
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("order_entry")]
+
+
 BROKEN = {
     "the warehouse's sum": ("UPDATE warehouse SET w_ytd = w_ytd + 10 WHERE w_id = 1", {1, 8}),
     "the next number": ("UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_id = 3", {2}),

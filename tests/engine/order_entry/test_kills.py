@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from tests.engine.order_entry.kills import AttackedLoad
 from tests.engine.order_entry.looks import number, violated
 from tests.engine.sessions import wait_until_left
+
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("order_entry")]
 
 
 def test_the_conditions_survive_killed_backends_and_a_killed_engine(order_entry, start_cluster, tmp_path):

@@ -10,6 +10,9 @@ import pytest
 from tests.engine.events import done_of, run_with_events
 from tests.engine.order_entry.looks import DISTRICTS, WAITING, number, violated
 
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("order_entry")]
+
+
 CONTENTS = {
     "warehouse": "w_id, w_ytd",
     "district": "d_w_id, d_id, d_ytd, d_next_o_id",

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.engine.order_entry import independent
 from tests.engine.order_entry.looks import DISTRICTS, WAREHOUSES, number, violated
+
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("order_entry")]
+
 
 COUNTS = {
     "item": 100_000,

@@ -12,6 +12,9 @@ from tests.engine.sysbench.runs import SCRIPTS
 from tests.engine.sysbench.sides import ours
 from tests.engine.sysbench.test_tpcc import count_of
 
+pytestmark = pytest.mark.server
+
+
 TABLE = "--table-size=100"
 
 

@@ -76,6 +76,8 @@ def _made(path: Path) -> Path:
     return path
 
 
+@pytest.mark.server
+@pytest.mark.like_pgbench
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_a_run_is_the_same(outcomes, case: Case):
     theirs, mine = outcomes(case)

@@ -12,6 +12,9 @@ from tests.engine.programs import ended
 from tests.engine.sysbench.sides import ours
 from tests.engine.sysbench.test_tpcc import count_of
 
+pytestmark = pytest.mark.server
+
+
 FOREVER = "cpu --cpu-max-prime=2000000000 --events=1 --time=0"
 """An event that takes hours."""
 

@@ -9,6 +9,9 @@ import pytest
 from tests.engine.sysbench.test_statements import counted
 from tests.engine.sysbench.test_tpcc import count_of
 
+pytestmark = [pytest.mark.server, pytest.mark.like_pgbench]
+
+
 TABLES = 5
 ROWS = 450
 CLIENTS = 200

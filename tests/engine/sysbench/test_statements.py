@@ -10,6 +10,9 @@ import pytest
 from pgtrial.loads.target import Target
 from tests.engine.sysbench.sides import Side, original, ours
 
+pytestmark = [pytest.mark.server, pytest.mark.like_pgbench]
+
+
 TABLES = 2
 ROWS = 1000
 EVENTS = 60

@@ -15,6 +15,9 @@ from pgtrial.loads.target import Target
 from tests.engine.programs import client_program
 from tests.engine.sysbench.sides import Side
 
+pytestmark = [pytest.mark.server, pytest.mark.like_pgbench]
+
+
 ROWS = 500
 OLTP = ["oltp_read_only", "oltp_write_only", "oltp_insert", "select_random_points"]
 OPTIONS = [

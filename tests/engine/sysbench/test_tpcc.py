@@ -13,6 +13,9 @@ from tests.engine.programs import Ended
 from tests.engine.sysbench.runs import SCRIPTS, texts
 from tests.engine.sysbench.sides import Side
 
+pytestmark = [pytest.mark.server, pytest.mark.like_pgbench]
+
+
 SIZE = "--tables=2 --scale=2 --items=200 --customers=30"
 TABLES = 18
 CONDITIONS = 8

@@ -11,6 +11,9 @@ from pgtrial.model.records.facts import Facts
 from pgtrial.model.study.spec import StudySpec
 from tests.conftest import VERSIONS
 
+pytestmark = pytest.mark.machine
+
+
 _SERVER = {"version": "18.6", "data_checksums": "on", "debug_assertions": "off", "collate": "C", "build_flags": "-O2"}
 _DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "synchronous_standby_names": ""}
 _STORAGE = {"filesystem": "ext4", "mount_options": "relatime,rw"}
@@ -197,6 +200,7 @@ def test_a_derivable_setting_that_an_arm_has_set_itself_does_not_hide_behind_a_d
     assert "settings.wal_buffers" in findings[0].message
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("major", VERSIONS)
 @pytest.mark.parametrize("declared", [{"shared_buffers": "16MB"}, {"max_connections": "300"}], ids=["buffers", "slots"])
 def test_real_servers_with_one_declared_setting_differ_only_in_what_follows_from_it(
@@ -259,6 +263,7 @@ def test_all_withholding_findings_come_first():
     assert findings[0].severity == "withhold"
 
 
+@pytest.mark.server
 def test_two_real_servers_of_one_kind_give_no_finding_about_differences(clusters, start_cluster):
     spec = _spec()
     one = clusters(18)
@@ -271,6 +276,7 @@ def test_two_real_servers_of_one_kind_give_no_finding_about_differences(clusters
     assert not {finding.rule for finding in findings} & {"undeclared_difference", "following_difference", "durability"}
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("major", VERSIONS[:-1])
 def test_real_servers_of_two_versions_differ_only_by_the_declared_version(clusters, major):
     spec = _spec(a={"postgres": str(major)}, b={"postgres": "18"})

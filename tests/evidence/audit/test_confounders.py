@@ -19,6 +19,9 @@ from tests.conftest import require_engine, require_server
 from ...statistics.studies import noisy, run
 from .cases import plan_of, trials_of
 
+pytestmark = [pytest.mark.server, pytest.mark.machine]
+
+
 SPEC = StudySpec.model_validate({"arms": {"A": {}, "B": {}}})
 
 

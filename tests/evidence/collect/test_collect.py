@@ -20,6 +20,9 @@ from pgtrial.machines.volumes import mount_of
 from pgtrial.model.records.facts import Facts
 from tests.conftest import require
 
+pytestmark = pytest.mark.machine
+
+
 _TABLE = """\
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
 40 27 254:16 / /var/lib/pg\\040data rw,noatime shared:5 - xfs /dev/vdb rw,nobarrier
@@ -29,6 +32,7 @@ damaged line
 """
 
 
+@pytest.mark.server
 def test_every_version_tells_its_facts(cluster):
     facts = collect("A", cluster.target, cluster.data_directory)
     assert tuple(facts.facts) == GROUPS
@@ -49,12 +53,14 @@ def test_every_version_tells_its_facts(cluster):
     assert Facts.model_validate_json(facts.model_dump_json()) == facts
 
 
+@pytest.mark.server
 def test_facts_are_the_same_when_collected_twice(clusters):
     one = clusters(18)
     first, second = (collect("A", one.target, one.data_directory) for _ in range(2))
     assert first.facts == second.facts
 
 
+@pytest.mark.server
 def test_two_servers_of_one_kind_have_the_same_facts(clusters, start_cluster):
     """Nothing that merely says where a server lives or when it started is among them."""
     one = clusters(18)
@@ -62,11 +68,13 @@ def test_two_servers_of_one_kind_have_the_same_facts(clusters, start_cluster):
     assert collect("A", one.target, one.data_directory).facts == collect("A", other.target, other.data_directory).facts
 
 
+@pytest.mark.server
 def test_the_data_directory_of_a_server_on_this_machine_is_found_by_asking_it(clusters):
     one = clusters(18)
     assert collect("A", one.target).facts["storage"] == collect("A", one.target, one.data_directory).facts["storage"]
 
 
+@pytest.mark.server
 def test_a_role_without_privileges_gets_nulls_and_no_error(start_cluster):
     cluster = start_cluster()
     with cluster.target.connect() as connection:

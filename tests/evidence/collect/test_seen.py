@@ -27,6 +27,7 @@ def test_a_host_without_the_servers_process_is_told(seen, told):
     assert all("me@c, which the study names as the host of B" in finding.message for finding in found)
 
 
+@pytest.mark.server
 def test_the_process_is_looked_for_where_the_server_is_not_the_labs(clusters):
     cluster = clusters(18)
     with cluster.target.connect() as connection:

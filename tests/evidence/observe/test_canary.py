@@ -10,6 +10,8 @@ from pgtrial.evidence.observe.canary import CanaryProbes
 from pgtrial.servers.postmaster import stop_servers_below
 from tests.conftest import require_engine
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture
 def places(workspace):

@@ -2,12 +2,16 @@
 
 import time
 
+import pytest
+
 from pgtrial.evidence.observe import views
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 
 PATIENCE_S = 120.0
 
 
+@pytest.mark.quick
+@pytest.mark.server
 def test_every_version_gives_the_same_core_of_counters(cluster):
     with cluster.target.connect() as session:
         read = views.read_counters(session)
@@ -19,6 +23,8 @@ def test_every_version_gives_the_same_core_of_counters(cluster):
     assert not any(name.startswith("checkpoint") for name in read["bgwriter"])
 
 
+@pytest.mark.quick
+@pytest.mark.server
 def test_a_delta_holds_the_work_done_in_between(cluster):
     with cluster.target.connect() as session:
         before = views.read_counters(session)

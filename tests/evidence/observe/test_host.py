@@ -51,6 +51,7 @@ def wait_for(condition: Callable[[], bool], patience_s: float = 120.0) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("machine", [LOCAL, ShellMachine()], ids=["here", "behind a shell"])
 def test_a_servers_work_is_counted_as_its_own(start_cluster, machine):
     require(Path("/proc/stat").exists(), "Linux")
@@ -68,6 +69,7 @@ def test_a_servers_work_is_counted_as_its_own(start_cluster, machine):
     assert 0 <= host["cpu_steal_s"] <= host["cpu_s"]
 
 
+@pytest.mark.server
 def test_a_server_that_is_not_ours_is_found_by_the_process_that_serves_the_lab(start_cluster):
     require(Path("/proc/stat").exists(), "Linux")
     cluster, machine = start_cluster(), ShellMachine()
@@ -92,6 +94,7 @@ def test_without_a_server_of_ours_its_share_is_not_there(machine):
     assert host["lab_cpu_s"] > 0
 
 
+@pytest.mark.server
 def test_one_round_trip_tells_of_another_host_what_all_files_tell_of_this_one(clusters):
     require(Path("/proc/stat").exists(), "Linux")
     cluster, shell = clusters(18), ShellMachine()

@@ -68,6 +68,7 @@ def often(monkeypatch):
     monkeypatch.setattr(sampling, "WAITS_EVERY_S", 0.05)
 
 
+@pytest.mark.server
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize(("major", "machine"), [(10, LOCAL), (15, LOCAL), (18, LOCAL), (18, ShellMachine())])
 def test_a_session_that_waits_is_seen_with_what_it_waits_for(clusters, major, machine):
@@ -100,6 +101,7 @@ def test_a_session_that_waits_is_seen_with_what_it_waits_for(clusters, major, ma
     assert watching.seen(0).cost == dict.fromkeys(seen.cost, 0.0), "no look was in the measured part"
 
 
+@pytest.mark.server
 @pytest.mark.usefixtures("often")
 def test_the_sampler_does_not_see_the_lab_itself(clusters):
     cluster = clusters(18)
@@ -112,6 +114,7 @@ def test_the_sampler_does_not_see_the_lab_itself(clusters):
     assert "client backend" not in set(watching.seen(ALL_S).waits["backend_type"])
 
 
+@pytest.mark.server
 @pytest.mark.usefixtures("often")
 def test_a_role_without_rights_sees_its_own_sessions_and_is_told_once_what_it_misses(clusters):
     cluster = clusters(18)
@@ -132,6 +135,7 @@ def test_a_role_without_rights_sees_its_own_sessions_and_is_told_once_what_it_mi
     assert "server_cpu_s" not in seen.cost
 
 
+@pytest.mark.server
 @pytest.mark.usefixtures("often")
 def test_a_server_that_goes_away_ends_the_sampler_and_keeps_what_it_saw(start_cluster):
     cluster = start_cluster()
@@ -159,6 +163,7 @@ class Gone(ShellMachine):
         return super().sh(script, timeout_s=timeout_s)
 
 
+@pytest.mark.server
 @pytest.mark.usefixtures("often")
 def test_a_host_that_goes_away_is_a_note_and_the_server_is_looked_at_to_the_end(clusters):
     require(Path("/proc/stat").exists(), "Linux")
@@ -176,6 +181,7 @@ def test_a_host_that_goes_away_is_a_note_and_the_server_is_looked_at_to_the_end(
     assert "pg_stat_database" in watching._readings[-1].counters
 
 
+@pytest.mark.server
 @pytest.mark.usefixtures("often")
 def test_a_host_that_is_costly_to_look_at_does_not_keep_the_sampler_from_the_server(clusters):
     class Costly(WindowsHost):
@@ -213,6 +219,7 @@ def test_a_server_that_cannot_be_reached_is_a_note_and_no_error(tmp_path):
     assert seen.notes[0].startswith("the sampler ended early: ")
 
 
+@pytest.mark.server
 def test_a_load_that_was_never_measured_was_not_observed(clusters):
     with Sampler(clusters(18).target.connect, None, None) as watching:
         watching.load_begins(os.getpid())
@@ -220,6 +227,7 @@ def test_a_load_that_was_never_measured_was_not_observed(clusters):
     assert watching.seen(ALL_S).waits.is_empty()
 
 
+@pytest.mark.server
 def test_every_version_reads_its_views_in_one_statement(cluster):
     with cluster.target.connect() as session:
         views = Views(session)
@@ -236,6 +244,7 @@ def test_every_version_reads_its_views_in_one_statement(cluster):
     assert views.lacking == {name: since[name] for name in list(since)[:3] if name not in values}
 
 
+@pytest.mark.server
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("major", [10, 15])
 def test_statements_are_counted_over_the_whole_load_where_the_extension_is_in_use(start_cluster, major):

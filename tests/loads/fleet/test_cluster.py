@@ -29,6 +29,9 @@ from tests.conduct.small import each_once, once, small_study, windows
 from tests.conftest import require_engine
 from tests.loads.fleet.rays import PATIENCE_S, cluster_of_two_nodes, remove_sessions
 
+pytestmark = pytest.mark.server
+
+
 SCRIPT = "\\sleep 2 ms\n\\set divisor random(0, 4)\nSELECT 1 / :divisor;\n"
 """A fifth of its transactions fails, with SQLSTATE 22012."""
 

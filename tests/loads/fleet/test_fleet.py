@@ -20,6 +20,8 @@ from pgtrial.model.study.fleet import FleetSection
 from tests.conftest import require, require_engine
 from tests.loads.fleet.here import Here
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture
 def gathered():

@@ -17,6 +17,9 @@ from pgtrial.cli import main
 from pgtrial.loads.fleet import scratch
 from tests.loads.fleet.rays import STARTS, ray_of_this_machine
 
+pytestmark = pytest.mark.server
+
+
 LAB = """
 import sys
 from pathlib import Path

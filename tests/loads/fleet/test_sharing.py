@@ -63,6 +63,7 @@ def told(said, machine):
     return [line.removeprefix(f"{machine}: ") for line in said if line.startswith(f"{machine}: ")]
 
 
+@pytest.mark.server
 def test_each_machine_makes_some_of_the_tables_of_a_sysbench_test(fleet, target):
     said: list[str] = []
     data = SysbenchTables("oltp_read_write", ("--tables=3", "--table-size=50"), 2, 3, 50)
@@ -73,6 +74,7 @@ def test_each_machine_makes_some_of_the_tables_of_a_sysbench_test(fleet, target)
         data.make(target, said.append, fleet)
 
 
+@pytest.mark.server
 def test_the_threads_of_a_scripts_prepare_are_shared_out_and_its_files_travel(fleet, target):
     scripts = (("names.lua", NAMES), ("own.lua", SCRIPT))
     SysbenchTables("own.lua", (), 3, scripts=scripts).make(target, lambda line: None, fleet)
@@ -83,6 +85,7 @@ def test_the_threads_of_a_scripts_prepare_are_shared_out_and_its_files_travel(fl
     assert drawn == [value(target, f"SELECT drawn FROM own{number}") for number in range(3)]
 
 
+@pytest.mark.server
 def test_what_a_script_prepares_in_one_thread_is_made_once(fleet, target):
     text = 'function prepare() sysbench.sql.driver():connect():query("CREATE TABLE once ()") end\n'
     data = SysbenchTables("own.lua", (), 3, scripts=(("own.lua", text),))
@@ -91,6 +94,7 @@ def test_what_a_script_prepares_in_one_thread_is_made_once(fleet, target):
         assert data.find(connection)
 
 
+@pytest.mark.server
 def test_each_machine_makes_some_rows_of_table_a(fleet, target):
     said: list[str] = []
     data = TaskTable(3, 40)
@@ -107,6 +111,7 @@ def test_each_machine_makes_some_rows_of_table_a(fleet, target):
 SUMS = "SELECT md5(string_agg(a::text, ';' ORDER BY aid)) FROM pgbench_accounts a"
 
 
+@pytest.mark.server
 def test_each_machine_loads_some_rows_of_pgbenchs_tables(fleet, target):
     said: list[str] = []
     contents = PgbenchTables(1, 90, True)
@@ -124,6 +129,7 @@ def test_each_machine_loads_some_rows_of_pgbenchs_tables(fleet, target):
     assert value(target, SUMS) == shared
 
 
+@pytest.mark.server
 def test_a_lost_machine_ends_the_others_and_the_load_begins_again_with_the_rows(machines, fleet, target):
     contents = PgbenchTables(1, 100, False)
 

@@ -8,6 +8,9 @@ import pytest
 
 from pgtrial.machines.ssh.complaints import Where, may_pass, why
 
+pytestmark = pytest.mark.machine
+
+
 WHERE = Where("me@bench", "10.0.0.9", 22)
 
 

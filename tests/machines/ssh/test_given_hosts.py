@@ -20,6 +20,8 @@ from pgtrial.store.study_file import build_study
 from tests.conduct.small import FAST, small_study
 from tests.conftest import require_engine
 
+pytestmark = [pytest.mark.server, pytest.mark.machine]
+
 
 @pytest.fixture
 def dsn(start_cluster, free_port):

@@ -19,6 +19,8 @@ from tests.conduct.small import each_once, measuring, once, run_one, small_study
 from tests.conftest import require_engine
 from tests.machines.ssh.hosts import TTL, Host
 
+pytestmark = [pytest.mark.server, pytest.mark.machine]
+
 
 @pytest.fixture
 def host(hosts: list[Host]) -> Host:

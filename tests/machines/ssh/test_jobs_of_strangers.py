@@ -12,6 +12,8 @@ from pgtrial.machines.ssh.machine import RemoteMachine
 from tests.machines.ssh.hosts import wait_until
 from tests.machines.strangers import SHELL, is_untouched
 
+pytestmark = pytest.mark.machine
+
 
 @pytest.mark.parametrize("changed", ["boot", "born", "old"])
 def test_a_job_whose_number_was_given_again_is_left_alone(tmp_path, hosts, stranger, changed):

@@ -9,6 +9,8 @@ from pgtrial.machines.machine import HostError, HostLost, HostTrouble
 from pgtrial.machines.ssh.machine import RemoteMachine, job
 from tests.machines.ssh.hosts import wait_until
 
+pytestmark = pytest.mark.machine
+
 
 @pytest.fixture
 def machine(hosts):

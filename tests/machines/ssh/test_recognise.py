@@ -9,6 +9,9 @@ from pgtrial.machines.ssh.complaints import Dropped
 from pgtrial.machines.ssh.machine import posix_system
 from pgtrial.machines.ssh.windows import answers_to_powershell
 
+pytestmark = pytest.mark.machine
+
+
 CMD = (1, b"", b"'uname' is not recognized as an internal or external command,\r\noperable program or batch file.\r\n")
 POWERSHELL = (1, b"", b"uname : The term 'uname' is not recognized as the name of a cmdlet, function, script file\r\n")
 TELLS = (0, b'\xef\xbb\xbf{"windows":"Windows_NT"}\r\n', b"#< CLIXML\r\n")

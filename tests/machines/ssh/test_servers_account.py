@@ -16,6 +16,9 @@ from pgtrial.servers.workspace import clean, leftovers
 from tests.machines.ssh.test_ssh_arms import LAB
 from tests.servers.intruder import ATTACKS, as_account, exchange, victim, writable
 
+pytestmark = pytest.mark.machine
+
+
 _ACCOUNT = "postgres"
 
 
@@ -39,6 +42,7 @@ def lab(tmp_path, hosts, postgres, fresh_state):
     clean(fresh_state)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("killed", [True, False])
 def test_root_touches_nothing_for_the_servers_account(fresh_state, hosts, lab, attack, killed):
@@ -61,6 +65,7 @@ def test_root_touches_nothing_for_the_servers_account(fresh_state, hosts, lab, a
         assert hosts[0].left_in_the_end() == []
 
 
+@pytest.mark.server
 def test_the_account_owns_data_sockets_and_logs_alone(hosts, lab):
     seen = [*hosts[0].data.rglob("*")]
 

@@ -8,6 +8,8 @@ import pytest
 
 from pgtrial.machines.ssh.shell import Ended, Shell
 
+pytestmark = pytest.mark.machine
+
 
 class Gone:
     """A process of a connection that was gone before it had said anything; it is its own streams, too."""

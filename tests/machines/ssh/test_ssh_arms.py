@@ -22,6 +22,9 @@ from tests.conduct.small import FAST, each_once, once, small_study
 from tests.conftest import require_engine
 from tests.machines.ssh.hosts import Host, ip
 
+pytestmark = pytest.mark.machine
+
+
 PORT = 54321
 
 LAB = """
@@ -48,6 +51,7 @@ def arms(hosts: list[Host], bin_directory: str, **more: object) -> dict[str, dic
     }
 
 
+@pytest.mark.server
 def test_a_study_survives_a_dropped_connection_and_leaves_nothing(tmp_path, hosts, postgres):
     require_engine()
     study = small_study(tmp_path / "s", blocks=1, arms=arms(hosts, postgres))
@@ -102,6 +106,7 @@ def small_text(path):
         return b""
 
 
+@pytest.mark.server
 def test_what_a_killed_lab_left_is_told_and_cleaned(tmp_path, hosts, postgres, fresh_state):
     file = tmp_path / "study.toml"
     tables = "".join(
@@ -132,6 +137,7 @@ def test_what_a_killed_lab_left_is_told_and_cleaned(tmp_path, hosts, postgres, f
     assert leftovers(fresh_state) == []
 
 
+@pytest.mark.server
 def test_a_folder_is_made_and_removed_and_no_password_and_no_open_door_is_in_it(
     hosts, one_study, fresh_state, tmp_path
 ):
@@ -180,6 +186,7 @@ def test_a_room_on_a_host_that_refuses_the_lab_is_remembered_until_it_is_removed
 
 
 class TestBadInput:
+    @pytest.mark.server
     def test_a_wrong_binary_path(self, one_study, fresh_state, hosts):
         said = refusal(one_study(postgres="/usr/nowhere/bin"), fresh_state)
         assert "arms.a: postgres = '/usr/nowhere/bin' on root@10." in said
@@ -188,9 +195,11 @@ class TestBadInput:
         )
         assert hosts[0].left_in_the_end() == []
 
+    @pytest.mark.server
     def test_a_version_that_the_host_does_not_have(self, one_study, fresh_state):
         assert "there is no PostgreSQL 99" in refusal(one_study(postgres="99"), fresh_state)
 
+    @pytest.mark.server
     def test_no_rights_on_the_folder(self, one_study, fresh_state):
         assert "nothing can be made there" in refusal(one_study(data="/proc/pgtrial"), fresh_state)
 
@@ -207,11 +216,13 @@ class TestBadInput:
             HostRoom.make(tmp_path, login, str(hosts[1].data), sudo=True)
         assert pending_rooms(tmp_path) == []
 
+    @pytest.mark.server
     def test_what_needs_root_is_refused_without_it(self, hosts, one_study, fresh_state):
         spec = one_study(thp="never")
         with Workspace(fresh_state) as workspace, pytest.raises(StudyError, match="write sudo = true"):
             make_arms(spec, workspace)["b"].check(Needs.of(spec))
 
+    @pytest.mark.server
     def test_a_folder_that_the_servers_account_cannot_reach(self, one_study, fresh_state, hosts):
         closed = hosts[0].folder / "closed"
         closed.mkdir(mode=0o700)
@@ -219,9 +230,11 @@ class TestBadInput:
         assert "who cannot reach" in said
         assert list(closed.iterdir()) == []
 
+    @pytest.mark.server
     def test_a_folder_two_levels_below_what_is_there(self, one_study, fresh_state):
         assert "make it (mkdir -p)" in refusal(one_study(data="/nowhere/at/all"), fresh_state)
 
+    @pytest.mark.server
     def test_a_port_that_a_firewall_closes(self, one_study, fresh_state, hosts):
         rule = ["to", hosts[0].address, "ipproto", "tcp", "dport", str(PORT), "prohibit"]
         ip("rule", "add", *rule)
@@ -233,10 +246,12 @@ class TestBadInput:
         assert f"open port {PORT} for {hosts[0].lab_address}" in said
         assert hosts[0].left_in_the_end() == []
 
+    @pytest.mark.server
     def test_a_setting_that_postgresql_refuses(self, one_study, fresh_state, hosts):
         said = refusal(one_study(settings={"work_mem": "lots"}), fresh_state)
         assert 'invalid value for parameter "work_mem"' in said
         assert hosts[0].left_in_the_end() == []
 
+    @pytest.mark.server
     def test_cpus_that_the_host_does_not_have(self, one_study, fresh_state):
         assert "cpus = '4000'" in refusal(one_study(cpus="4000"), fresh_state)

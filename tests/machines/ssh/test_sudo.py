@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shutil
 
+import pytest
+
 from pgtrial.conduct.run_study import run_study
 from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import measuring, small_study
 from tests.conftest import require, require_engine
 from tests.machines.ssh.hosts import Host
+
+pytestmark = [pytest.mark.server, pytest.mark.machine]
 
 
 def test_an_account_with_sudo_changes_its_host_as_root_does_and_puts_it_back(tmp_path, hosts, postgres):
