@@ -52,9 +52,7 @@ def test_the_loads_of_all_arms_alternate_and_each_instant_is_the_slice_of_one(tm
         rounds = [{arm for _, _, arm in slices[at : at + 3]} for at in range(0, len(slices), 3)]
         assert all(arms == {"base", "no jit", "same"} for arms in rounds)
     for trial in study.trials():
-        # others are about a machine that was slow, such as a checkpoint that ended late
-        about_freezing = [note for note in trial.notes if "frozen" in note]
-        assert (trial.status, trial.reason, about_freezing) == ("completed", None, [])
+        assert (trial.status, trial.reason) == ("completed", None)
         assert trial.measured.tps == pytest.approx(trial.measured.transactions / trial.measured.duration_s)
         measured = study.slices(trial).filter(phase="measure")
         assert len(measured) == 8
@@ -224,7 +222,7 @@ def test_a_killed_engine_fails_its_own_trial_alone(tmp_path):
 
 
 @pytest.mark.server
-def test_a_killed_server_fails_its_own_trial_alone_and_nothing_stays_frozen(tmp_path, postmasters):
+def test_a_killed_server_fails_its_own_trial_alone(tmp_path, postmasters):
     study = small_study(tmp_path / "s", blocks=2, load={**IN_TURNS, "duration": "4s"})
     servers: list[psutil.Process] = []
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from pgtrial.loads.target import Target
-from pgtrial.servers.freezing import Slices
 from tests.engine.events import Event, done_of, events_of, histogram, of_kind, summed, wait_for
 from tests.engine.programs import Ended, Program, ended
 from tests.engine.sysbench.sides import ours as sysbench
+from tests.slice_order import Slices
 
 pytestmark = pytest.mark.server
 

@@ -13,7 +13,7 @@ from pgtrial.machines.journal import KINDS, HostJournal, pending, undo_all
 from pgtrial.machines.kernel import Counterpart, HugePages, KernelValue, Parameter
 from pgtrial.machines.machine import Change, HostError, Machine
 from pgtrial.machines.posix import boot_id
-from pgtrial.machines.server import FrozenServer, RunningServer
+from pgtrial.machines.server import RunningServer
 from pgtrial.machines.volumes import BackingFile, LoopDevice, Mount, MountPoint, Pool, PrivateDirectory, Signature
 from tests.conftest import require_root
 
@@ -156,7 +156,6 @@ class TestRecordsOfOthers:
             Parameter(name="--load=/etc/shadow", value="", previous=""),
             HugePages(size="../../x", pages=1, previous=1),
             RunningServer(bin=Path("/bin"), data=Path("/var/lib/postgresql/15/main"), log=Path("/dev/null")),
-            FrozenServer(data=Path("/")),
         ],
         ids=str,
     )

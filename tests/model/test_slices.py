@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from pgtrial.servers.freezing import Slices
+from tests.slice_order import Slices
 
 
 def test_the_order_is_the_documented_one():

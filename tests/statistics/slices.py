@@ -12,7 +12,7 @@ import numpy as np
 
 from pgtrial.model.records.plan import Interleaving, Plan, PlannedTrial
 from pgtrial.model.records.trial import SliceRow, Trial
-from pgtrial.servers.freezing import Slices
+from tests.slice_order import Slices
 
 from .studies import START, make_plan, make_trial
 

@@ -22,7 +22,7 @@ from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySection, StudySpec, VerdictSection
 from pgtrial.report.verdict import verdict_of
-from pgtrial.servers.freezing import Slices
+from tests.slice_order import Slices
 
 from .slices import OWN_SLICES, SLICE_S, Study, Turn, alternate
 

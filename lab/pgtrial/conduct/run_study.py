@@ -25,7 +25,6 @@ from pgtrial.loads.fleet.fleet import load_maker
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.process import engine_path
 from pgtrial.loads.target import Target
-from pgtrial.machines.journal import HostJournal
 from pgtrial.model.errors import ArmError, StoreError, StudyError
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
@@ -110,7 +109,6 @@ def run_study(
             maker,
             listener,
             locks=locks,
-            changes=workspace.changes,
             engine_grace_s=engine_grace_s,
             canary=_canary(workspace) if takes_canaries(given, study.plan) else None,
         )
@@ -193,7 +191,6 @@ def _run_trials(
     listener: Listener,
     *,
     locks: ServerLocks,
-    changes: HostJournal,
     engine_grace_s: float,
     canary: CanaryProbes | None,
 ) -> Stop:
@@ -227,7 +224,6 @@ def _run_trials(
                 while_served=partial(facts.collect, planned.block),
                 engine_grace_s=engine_grace_s,
                 maker=maker,
-                changes=changes,
             )
         except SlicesTooShort as found:
             listener(Preparing(str(found)))

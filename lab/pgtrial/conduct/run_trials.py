@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import Turn
@@ -22,13 +21,11 @@ from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pack_tables import sql_files
 from pgtrial.loads.engine import EngineRun, Event, Inbox, events_of
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
-from pgtrial.machines.journal import HostJournal
-from pgtrial.machines.machine import LOCAL, HostTrouble
+from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.errors import ArmError, StoreError, TrialError
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
 from pgtrial.servers.arm import Arm
-from pgtrial.servers.freezing import Freezer, Slices
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.interruptions import note_interruption
 
@@ -45,11 +42,8 @@ def run_trials(
     while_served: WhileServed | None = None,
     engine_grace_s: float = ENGINE_GRACE_S,
     maker: LoadMaker | None = None,
-    changes: HostJournal | None = None,
 ) -> list[Trial]:
     """Run and store planned trials of one load point; `maker` makes their loads, default: one engine each, here.
-
-    With `changes`, the journal of this machine, servers that take turns are frozen outside their slices.
 
     `while_served` is called after the load of a trial that did not fail, with the server still running. Raises
     ArmError, StudyError and StoreError for what must stop the study; once the loads have ended they are stored first.
@@ -89,9 +83,7 @@ def run_trials(
                 trial.step()
             longest_s = under_way[0].course.turn.wall_s(study.spec.load.longest_s)
             deadline = time.monotonic() + longest_s + engine_grace_s
-            with ExitStack() as frozen:
-                give_start = partial(_give_start, study.plan, under_way, changes, frozen)
-                _hear_loads(under_way, deadline, study.plan, give_start)
+            _hear_loads(under_way, deadline, study.plan)
             for trial in [*under_way, *reversed(under_way)]:
                 trial.step()
     except BaseException as error:
@@ -158,24 +150,15 @@ class _UnderWay:
             self._steps.close()
 
 
-def _give_start(plan: Plan, trials: Sequence[_UnderWay], changes: HostJournal | None, frozen: ExitStack) -> None:
-    """Have all engines that wait for it begin at one instant. From then on servers are frozen, until `frozen` ends."""
+def _give_start(trials: Sequence[_UnderWay]) -> None:
+    """Have all engines that wait for it begin at one instant."""
     runs = [trial.run for trial in trials if trial.run is not None]
     start_at = time.monotonic() + max((run.notice_s for run in runs), default=0.0)
     for run in runs:
         run.begin_at(start_at)
-    if plan.interleaving is None or plan.interleaving.shared_server or changes is None:
-        return
-    course = trials[0].course
-    slices = Slices(course.turn.slice_s or plan.interleaving.slice_s, len(trials), course.planned.seed)
-    servers = [trial.arm.data_directory if trial.arm.machine is LOCAL else None for trial in trials]
-    duration_s = sum(map(course.turn.wall_s, course.load.phases_s))
-    freezer = frozen.enter_context(Freezer(servers, slices, start_at, duration_s, changes))
-    for trial in trials:
-        trial.course.notes += freezer.notes
 
 
-def _hear_loads(trials: Sequence[_UnderWay], deadline: float, plan: Plan, give_start: Callable[[], None]) -> None:
+def _hear_loads(trials: Sequence[_UnderWay], deadline: float, plan: Plan) -> None:
     """Pass on the events of all loads until they are over; engines that wait for their start get it together.
 
     Raises SlicesTooShort when the warm-up, the first at this load point, finds that.
@@ -192,4 +175,4 @@ def _hear_loads(trials: Sequence[_UnderWay], deadline: float, plan: Plan, give_s
         if run in waiting and (not isinstance(event, dict) or event["event"] == "ready"):
             waiting.remove(run)
             if not waiting:
-                give_start()
+                _give_start(trials)

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pgtrial.machines.kernel import HugePages, KernelValue, Parameter
 from pgtrial.machines.machine import Change, HostError, Machine, refused
 from pgtrial.machines.posix import boot_id
-from pgtrial.machines.server import FrozenServer, RunningServer
+from pgtrial.machines.server import RunningServer
 from pgtrial.machines.trust import check_own
 from pgtrial.machines.volumes import BackingFile, LoopDevice, Mount, MountPoint, Pool, PrivateDirectory, Signature
 
@@ -33,7 +33,6 @@ KINDS: dict[str, type[Change]] = {
         PrivateDirectory,
         Signature,
         RunningServer,
-        FrozenServer,
     )
 }
 """Every kind of change, by the name that its records have."""

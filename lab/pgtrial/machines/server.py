@@ -1,20 +1,14 @@
-"""A PostgreSQL server as a change of a machine: run by pg_ctl, or with its background processes stopped for a while.
-
-They are stopped by SIGSTOP. A control group would freeze the sessions as well, or each new process would have to be
-moved into it. A process in a frozen group of version 1 cannot even be killed, and a group outlives the lab.
-"""
+"""A PostgreSQL server as a change of a machine: run by pg_ctl; and the processes of a server."""
 
 from __future__ import annotations
 
 import os
 import re
-import signal
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.machines.machine import LOCAL, Change, HostError, Machine, lies_in, read_of_others
+from pgtrial.machines.machine import Change, HostError, Machine, lies_in
 from pgtrial.machines.volumes import is_private
 from pgtrial.model.resources import resource
 
@@ -73,7 +67,8 @@ class RunningServer(Change):
 
     def is_of(self, run: Path) -> bool:
         """A server whose data is in a room, or on a volume in a directory of the study's."""
-        return _is_data(self.data, run)
+        named = _ROOM_NUMBER.match(self.data.name) is not None or is_private(self.data.parent)
+        return lies_in(self.data, run) or (self.data.is_absolute() and ".." not in self.data.parts and named)
 
     def _pg_ctl(self, action: str, *options: str | Path) -> list[str | Path]:
         return [self.bin / "pg_ctl", "-D", self.data, "-s", "-w", "-t", str(TIMEOUT_S), *options, action]
@@ -86,98 +81,8 @@ _ROOM_NUMBER = re.compile(r"\d{3,}-")
 """In front of the names of directories of rooms."""
 
 
-def _is_data(data: Path, run: Path) -> bool:
-    named = _ROOM_NUMBER.match(data.name) is not None or is_private(data.parent)
-    return lies_in(data, run) or (data.is_absolute() and ".." not in data.parts and named)
-
-
 _PROC = Path("/proc")
 _UIDS = re.compile(rb"^Uid:\s+\d+\s+(\d+)", re.MULTILINE)
-_TITLE = b"postgres: "
-_SESSION = re.compile(rb"(?:\[local\]|\(\d+\)) *(.*)")
-_NEEDED = re.compile(rb"walsender|parallel worker|io worker|stats collector|logger")
-"""Processes that work for sessions or standbys, or that take what all others write."""
-
-
-@dataclass(frozen=True)
-class Processes:
-    """The processes of a running server that has this postmaster."""
-
-    postmaster: int
-    began: bytes | None
-    """When the postmaster began; None where that is not known."""
-
-    def freeze(self) -> bool:
-        """Stop the background processes: checkpointer, background writer, WAL writer, autovacuum, extensions'.
-
-        Returns False and stops none while a session executes a statement or is in a transaction: it may wait for what
-        a stopped process holds. Processes that are new since the last call are stopped by the next one.
-        """
-        background = []
-        for pid in reversed(self._children()):  # sessions first: one that is busy settles it
-            title = _title(pid)
-            if not title.startswith(_TITLE) or _NEEDED.search(title):
-                continue  # a process that has just begun shows the postmaster's command
-            session = _SESSION.search(title)
-            if session is None:
-                background.append(pid)
-            elif session[1] not in (b"", b"idle"):
-                return False
-        for pid in background:
-            _signal(pid, signal.SIGSTOP)
-        return True
-
-    def thaw(self) -> None:
-        """Let all processes go on."""
-        for pid in self._children():
-            _signal(pid, signal.SIGCONT)
-
-    @property
-    def listed(self) -> Path:
-        """The file in which the kernel lists the children of the postmaster."""
-        return _PROC / f"{self.postmaster}/task/{self.postmaster}/children"
-
-    def _children(self) -> list[int]:
-        with suppress(OSError):
-            children = [*map(int, self.listed.read_bytes().split())]
-            if _began(self.postmaster) == self.began:
-                return children
-        return []  # it has ended, and its number may be another process's
-
-
-class FrozenServer(Change):
-    """The server of a data directory on this machine: while the change is in force its processes may be stopped."""
-
-    data: Path
-
-    def make(self, machine: Machine) -> None:
-        """Find out whether they may be; nothing is stopped yet. Raises HostError."""
-        if machine is not LOCAL:
-            raise HostError(f"processes on {machine.label} cannot be stopped and continued in time")
-        if not self.processes().listed.exists():
-            raise HostError("this kernel does not list the children of a process (CONFIG_PROC_CHILDREN)")
-
-    def is_of(self, run: Path) -> bool:
-        """A server whose data is in a room, or on a volume in a directory of the study's."""
-        return _is_data(self.data, run)
-
-    def processes(self) -> Processes:
-        """The processes of the server, as long as it runs. Raises HostError if it does not run here."""
-        try:
-            postmaster = int(read_of_others(self.data / "postmaster.pid").split("\n", 1)[0])
-        except (OSError, ValueError):
-            postmaster = 0
-        if postmaster not in working_below(self.data):
-            raise HostError(f"no server whose processes we may stop runs in {self.data}")
-        return Processes(postmaster, _began(postmaster))
-
-    def undo(self, machine: Machine) -> None:
-        """Let every process that works in the data directory go on, also where the postmaster is gone."""
-        for pid in working_below(self.data):
-            _signal(pid, signal.SIGCONT)  # one that is another by now goes on as it does
-
-    def __str__(self) -> str:
-        return f"frozen PostgreSQL server in {self.data}"
 
 
 def working_below(directory: Path) -> Iterator[int]:
@@ -197,27 +102,3 @@ def _account(pid: str) -> int | None:
     """The number of the account as which a process acts; the owner of its files in /proc may be root instead."""
     found = _UIDS.search((_PROC / pid / "status").read_bytes())
     return None if found is None else int(found[1])
-
-
-def _began(pid: int) -> bytes | None:
-    """When a process began, in ticks since the machine was booted; None of one that has ended."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19]
-    return None
-
-
-def _title(pid: int) -> bytes:
-    """What the process shows in a list of processes; empty of one that has ended."""
-    with suppress(OSError):
-        # many are read in each slice: a file object would take twice as long
-        descriptor = os.open(f"/proc/{pid}/cmdline", os.O_RDONLY)
-        try:
-            return os.read(descriptor, 4096).rstrip(b"\0 ")
-        finally:
-            os.close(descriptor)
-    return b""
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)

@@ -21,7 +21,7 @@ import psycopg
 from pgtrial.loads.target import Session, Target, has_data_in
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import LOCAL, HostError, read_of_others, wait_or_kill
-from pgtrial.machines.server import FrozenServer, RunningServer, working_below
+from pgtrial.machines.server import RunningServer, working_below
 from pgtrial.model.errors import ArmError, StartError
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.room import Room, is_full
@@ -94,7 +94,6 @@ class Child(Postmaster):
         if process is None:
             return
         if process.poll() is None:
-            FrozenServer(data=self.data).undo(LOCAL)  # the postmaster waits for each process to end
             process.send_signal(signal.SIGQUIT if immediate else signal.SIGINT)
         wait_or_kill(process, _STOP_TIMEOUT_S)
         # backends may outlive a postmaster that was killed, and would write into the directory while it is removed
