@@ -10,9 +10,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from pgtrial.cli.verdict import in_short
 from pgtrial.report.brief import brief
 from pgtrial.report.data import read_data
-from pgtrial.report.terminal import in_short
 from pgtrial.store.bundle import open_study
 
 _PICTURE = Path(__file__).parents[1] / "docs" / "images" / "demo.svg"

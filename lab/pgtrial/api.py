@@ -14,8 +14,7 @@ from typing import Any
 import polars as pl
 import vl_convert
 
-from pgtrial.cli.compare import comparison
-from pgtrial.cli.place import find_or_create
+from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.progress import Listener
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StudyError
@@ -29,6 +28,7 @@ from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.frames import second_frame, trial_frame
 from pgtrial.report.sections import draw
 from pgtrial.store.bundle import open_study
+from pgtrial.store.comparison import comparison
 from pgtrial.store.directory import StudyDirectory
 
 _WIDTH = 640

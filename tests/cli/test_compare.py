@@ -2,8 +2,8 @@
 
 import pytest
 
-from pgtrial.cli.compare import name_arms, parse_setup
 from pgtrial.model.errors import StudyError
+from pgtrial.store.comparison import name_arms, parse_setup
 
 SETUPS = {
     "shared_buffers=2GB": {"settings": {"shared_buffers": "2GB"}},

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.cli import conduct, place
+from pgtrial.cli import conduct
+from pgtrial.conduct import place
 from pgtrial.conduct.progress import Preparing, StudyEnds
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import ArmError, StoreError

@@ -8,6 +8,8 @@ from pgtrial.report.data import read_data
 from tests.conduct.small import each_once, small_study
 from tests.conftest import require_engine
 
+pytestmark = pytest.mark.server
+
 
 class Killed(BaseException):
     """Stands for the end of the lab."""

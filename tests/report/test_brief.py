@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from pgtrial.cli.verdict import in_short
 from pgtrial.model.records.facts import Audit
 from pgtrial.report.brief import Brief, brief
-from pgtrial.report.terminal import in_short
 from pgtrial.report.verdict import verdict_of
 
 from ..statistics.studies import make_plan, noisy, run

@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from pgtrial.cli.stored import report_command, verdict_command
+from pgtrial.cli.verdict import in_full
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.results import StudyResult
 from pgtrial.report.build import build_report, differences
@@ -21,7 +22,6 @@ from pgtrial.report.design import design
 from pgtrial.report.sections import draw
 from pgtrial.report.tables.results import block_table, look_table, ratio_table
 from pgtrial.report.tables.where import facts_tables
-from pgtrial.report.terminal import in_full
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import committed_per_second
 

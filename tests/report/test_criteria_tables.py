@@ -9,12 +9,12 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from rich.console import Console
 
+from pgtrial.cli.verdict import in_full
 from pgtrial.model.latencies import Latencies
 from pgtrial.report.charts.tasks import task_charts
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import NONE
 from pgtrial.report.tables.tasks import criteria_tables
-from pgtrial.report.terminal import in_full
 from pgtrial.report.verdict import verdict_of
 from pgtrial.store.study_file import build_study
 from tests.statistics.tasks import BLOCKS, Draw, noisy, run_tasks

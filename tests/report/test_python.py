@@ -7,6 +7,8 @@ import json
 import math
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import altair as alt
@@ -35,6 +37,13 @@ def demo(studies, tmp_path_factory):
         (folder,) = path.glob(f"trials/{trial:04d}-*")
         (folder / "latency.hdr").write_bytes(histogram.encode())
     return pgtrial.open(path)
+
+
+def test_the_library_loads_nothing_of_the_command_line():
+    script = "import sys, pgtrial; pgtrial.compare; print({'typer', 'rich', 'pgtrial.cli'} & set(sys.modules))"
+    assert (
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "set()\n"
+    )
 
 
 def test_a_study_says_what_it_found(demo):

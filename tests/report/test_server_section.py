@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from pgtrial.cli.verdict import in_full
 from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.sections import draw
 from pgtrial.report.series import active_sessions, measured_load
 from pgtrial.report.tables.servers import server_tables
-from pgtrial.report.terminal import in_full
 from pgtrial.store.tables import WAITS_SCHEMA
 
 from ..statistics.studies import POINT

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from pgtrial.cli.verdict import in_full
 from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
 from pgtrial.report.tables.where import where_tables
-from pgtrial.report.terminal import in_full
 from pgtrial.store.directory import StudyDirectory
 
 from ..statistics.fleets import share

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.cli.place import find_or_create
+from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.plan import make_plan
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.store.directory import StudyDirectory

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,19 +11,7 @@ import typer
 from pgtrial.cli import study_options
 from pgtrial.cli.conduct import start
 from pgtrial.model.errors import StudyError
-from pgtrial.model.study.servers import parts_of
-from pgtrial.model.study.spec import StudySpec
-from pgtrial.model.units import numbered
-from pgtrial.store.study_file import build_study
-
-_NAMED = re.compile(r"([A-Za-z][\w.+-]*)=((?:postgres(?:ql)?://|[A-Za-z_][\w.]*\s*=).*)", re.DOTALL)
-"""A name before a set-up: `a=host=db1`, `old=postgres=14`."""
-
-_DSN_KEYS = {"host", "hostaddr", "port", "user", "dbname", "service", "password"}
-_NEXT_KEY = re.compile(r",(?=\s*[A-Za-z_][\w.]*\s*=)")
-_DEFAULT = "default"
-_LONGEST_NAME = 56
-"""Characters."""
+from pgtrial.store.comparison import comparison, parse_setup
 
 
 def compare_command(
@@ -110,104 +97,12 @@ def compare_command(
     return start(spec, results, anew=new, as_json=json)
 
 
-def comparison(
-    arms: Sequence[str], origin: str, question: str | None, seed: int | None, sections: Mapping[str, Mapping[str, Any]]
-) -> StudySpec:
-    """The study of arms as the command line names them, with other sections of a study file. `origin` is for messages.
-
-    Raises StudyError.
-    """
-    named = name_arms(arms)
-    question = question or f"Which is faster: {' or '.join(named)}?"
-    study = _given({"question": question, "name": "compare", "seed": seed})
-    return build_study({"study": study, "arms": named, **sections}, origin)
-
-
-def name_arms(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The arms by name, as a study file would hold them.
-
-    A name that is not given is the text of the set-up, of given servers what distinguishes them; numbered where it
-    repeats.
-    """
-    given = [_with_name(text) for text in texts]
-    setups = [parse_setup(text) for _, text in given]
-    servers = _server_names(
-        [setup["dsn"] for (name, _), setup in zip(given, setups, strict=True) if name is None and "dsn" in setup]
-    )
-    named: dict[str, dict[str, Any]] = {}
-    for (name, text), setup in zip(given, setups, strict=True):
-        stem = name or (servers[setup["dsn"]] if "dsn" in setup else " ".join(text.split()) or _DEFAULT)
-        named[numbered(stem[:_LONGEST_NAME], named)] = setup
-    return named
-
-
-def _with_name(text: str) -> tuple[str | None, str]:
-    """The name that stands before a set-up, if there is one, and the set-up."""
-    found = _NAMED.fullmatch(text.strip())
-    return (found[1], found[2]) if found is not None and found[1] not in _DSN_KEYS else (None, text)
-
-
-def parse_setup(text: str) -> dict[str, Any]:
-    """One set-up of the command line as keys of a study file. Raises StudyError."""
-    text = text.strip()
-    if text in ("", _DEFAULT):
-        return {}
-    if re.match(r"postgres(ql)?://", text) or text.partition("=")[0].strip() in _DSN_KEYS:
-        return {"dsn": text}
-    setup: dict[str, Any] = {}
-    for part in _NEXT_KEY.split(text):
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or not key:
-            raise StudyError(
-                f"{part.strip()!r} is no set-up; "
-                f"write NAME=VALUE, postgres=VERSION, a connection string, or {_DEFAULT!r}"
-            )
-        match key:
-            case "postgres" | "reset":
-                setup[key] = value
-            case "initdb":
-                setup[key] = value.split()
-            case _:
-                setup.setdefault("settings", {})[key] = value
-    return setup
-
-
 def _merged(texts: Sequence[str]) -> dict[str, Any]:
     shared: dict[str, Any] = {}
     for setup in map(parse_setup, texts):
         settings = {**shared.get("settings", {}), **setup.get("settings", {})}
         shared = {**shared, **setup, **({"settings": settings} if settings else {})}
     return shared
-
-
-def _server_names(dsns: Sequence[str]) -> dict[str, str]:
-    """By connection string the shortest text that distinguishes it: host, port, database or user."""
-    for names in zip(*map(_short_names, dsns), strict=True):
-        if len(names) > 1 and all(names) and len(set(names)) == len(names):
-            return dict(zip(dsns, names, strict=True))
-    return {dsn: _server_name(dsn) for dsn in dsns}
-
-
-def _short_names(dsn: str) -> tuple[str, ...]:
-    """What may distinguish a server from others, the shortest first."""
-    parts = parts_of(dsn)
-    host = _host(parts)
-    # the first label of a host's name; an address or a socket's directory as it is
-    short = host if re.match(r"[/@]|[\d.]+$|.*:", host) else host.partition(".")[0]
-    return short, host, f"port {parts.get('port', '5432')}", parts.get("dbname", ""), parts.get("user", "")
-
-
-def _host(parts: Mapping[str, str]) -> str:
-    return parts.get("host") or parts.get("hostaddr") or parts.get("service") or "local"
-
-
-def _server_name(dsn: str) -> str:
-    parts = parts_of(dsn)
-    if not parts:
-        # said properly when the study is checked, without the password
-        return "server"
-    port = f":{parts['port']}" if "port" in parts else ""
-    return f"{_host(parts)}{port}/{parts.get('dbname', '')}".rstrip("/")
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

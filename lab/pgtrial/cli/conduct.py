@@ -10,10 +10,11 @@ from pathlib import Path
 from rich.console import RenderableType
 
 from pgtrial.cli.output import print_notes, say, warn
-from pgtrial.cli.place import find_or_create
 from pgtrial.cli.progress import shown
 from pgtrial.cli.terminal import Terminal
+from pgtrial.cli.verdict import in_short
 from pgtrial.conduct.outlook import cautions, outlook
+from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.plan import More, warnings
 from pgtrial.conduct.provider_metrics import import_metrics
 from pgtrial.conduct.run_study import run_study
@@ -23,7 +24,6 @@ from pgtrial.model.study.frozen import has_secrets
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.brief import brief
 from pgtrial.report.build import build_report
-from pgtrial.report.terminal import in_short
 from pgtrial.store.directory import StudyDirectory
 
 

@@ -16,7 +16,7 @@ from pgtrial.cli import study_options
 from pgtrial.cli.conduct import stopped
 from pgtrial.cli.output import json_line
 from pgtrial.cli.study_options import Profile, read
-from pgtrial.cli.terminal import Terminal
+from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.conduct.deployments import deployments_of
 from pgtrial.conduct.plan import make_plan
 from pgtrial.evidence.audit import audit
@@ -27,7 +27,7 @@ from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.report.table import Table, by_place, for_terminal
+from pgtrial.report.table import Table, by_place
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace

@@ -14,7 +14,7 @@ import typer
 
 from pgtrial.cli.output import json_line, line, warn
 from pgtrial.cli.study_options import builds_here, parsed
-from pgtrial.cli.terminal import Terminal
+from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.conduct.plan import make_plan, study_estimate
 from pgtrial.loads.fleet import scratch
 from pgtrial.model.errors import ArmError, StudyError
@@ -22,7 +22,7 @@ from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.packs import BUNDLED
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS
 from pgtrial.model.units import format_duration, format_size, parse_duration, plural
-from pgtrial.report.table import Table, by_place, for_terminal
+from pgtrial.report.table import Table, by_place
 from pgtrial.servers import given_data
 from pgtrial.servers.installations import find_servers
 from pgtrial.servers.kept_templates import KeptTemplate

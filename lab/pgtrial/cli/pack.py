@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 import typer
 
 from pgtrial.cli.output import line
-from pgtrial.cli.terminal import Terminal
+from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.conduct.packs import study_of, try_out
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.packs import BUNDLED
 from pgtrial.model.units import plural
-from pgtrial.report.table import Table, by_place, for_terminal
+from pgtrial.report.table import Table, by_place
 from pgtrial.store.workloads import FoundPack, described_packs, find_pack
 
 

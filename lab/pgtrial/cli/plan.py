@@ -12,11 +12,11 @@ from rich.table import Column, Table
 
 from pgtrial.cli import study_options
 from pgtrial.cli.output import json_line, warn
-from pgtrial.cli.place import plan_now
 from pgtrial.cli.study_options import Profile, Seed, read
 from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.interleaving import sessions_of, why_not
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, length_in_one_line, outlook
+from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate, warnings
 from pgtrial.evidence.audit.case import listed
 from pgtrial.loads.data.data import needed_mb

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from pgtrial.cli.conduct import conduct
 from pgtrial.cli.output import json_text, say, warn
-from pgtrial.cli.place import find_or_create, plan_now
 from pgtrial.cli.progress import shown
 from pgtrial.cli.study_options import parsed
 from pgtrial.cli.terminal import Terminal
+from pgtrial.conduct.place import find_or_create, plan_now
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.selftest import (
     FIRST_WORK,

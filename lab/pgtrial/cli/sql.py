@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pgtrial.cli.output import json_line, warn
-from pgtrial.cli.terminal import Terminal
+from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.report.frames import FRAMES, frame_of
-from pgtrial.report.table import NONE, Table, by_place, for_terminal
+from pgtrial.report.table import NONE, Table, by_place
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import StudyDirectory
 

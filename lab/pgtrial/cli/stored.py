@@ -14,15 +14,15 @@ from typing import Annotated
 import typer
 
 from pgtrial.cli.output import json_text, line, say, warn
-from pgtrial.cli.place import RESULTS
 from pgtrial.cli.terminal import Terminal
+from pgtrial.cli.verdict import in_full, in_short
+from pgtrial.conduct.place import RESULTS
 from pgtrial.conduct.provider_metrics import import_metrics, measured_arms
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.report.brief import brief
 from pgtrial.report.build import build_report, differences, render
 from pgtrial.report.data import read_data
-from pgtrial.report.terminal import in_full, in_short
 from pgtrial.store.bundle import SUFFIX, Manifest, check_parts, files_of, manifest_of, open_study, write_bundle
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import new_file

@@ -1,14 +1,31 @@
-"""The console of rich on which commands draw: texts are no markup, and control characters are signs."""
+"""The console of rich on which commands draw, and tables on it: texts are no markup, control characters are signs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import IO
+from typing import IO, Any
 
+from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table as RichTable
+from rich.text import Text
 
 from pgtrial.model.printable import printable
+from pgtrial.model.records.results import Word
+from pgtrial.report.table import Table
+
+VERDICT_STYLES: dict[Word | None, str] = {
+    "better": "green",
+    "worse": "red",
+    "equivalent": "cyan",
+    "undecided": "yellow",
+    "withheld": "yellow",
+}
+"""Colours of the terminal."""
+
+_NOT_WRAPPED = 16
+"""Characters of a column's widest cell up to which the terminal never wraps it."""
 
 
 class Terminal(Console):
@@ -30,3 +47,23 @@ class Terminal(Console):
     def print_line(self, text: str) -> None:
         """Print a line, of any length; a terminal wraps it."""
         self.print(text, soft_wrap=True)
+
+
+def for_terminal(table: Table[Any]) -> RichTable:
+    """The table for a terminal, without its caption; rows that stand out are bold."""
+    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for place, column in enumerate(table.columns):
+        widest = max(map(len, (column.head, *(row[place] for row in table.rows))))
+        shown.add_column(
+            Text(column.head),
+            justify="right" if column.right else "left",
+            no_wrap=column.whole or widest <= _NOT_WRAPPED,
+            overflow="fold",
+        )
+    for place, row in enumerate(table.of):
+        cells = [
+            Text(column.text(row), VERDICT_STYLES.get(column.verdict and column.verdict(row), ""))
+            for column in table.columns
+        ]
+        shown.add_row(*cells, style="bold" if place in table.marked else None)
+    return shown

@@ -9,10 +9,6 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
-from rich import box
-from rich.table import Table as RichTable
-from rich.text import Text
-
 from pgtrial.model.records.results import Word
 
 Row = TypeVar("Row")
@@ -20,20 +16,7 @@ Row = TypeVar("Row")
 NONE = "–"
 """Stands for an unknown value."""
 
-VERDICT_STYLES: dict[Word | None, str] = {
-    "better": "green",
-    "worse": "red",
-    "equivalent": "cyan",
-    "undecided": "yellow",
-    "withheld": "yellow",
-}
-"""Colours of the terminal."""
-
 _TOPIC_ENDS = re.compile(r"[:;] |\. ")
-
-_NOT_WRAPPED = 16
-"""Characters of a column's widest cell up to which the terminal never wraps it."""
-
 
 Form = str | Callable[[Any], str]
 """How a value is written: a format specification such as `,.1f`, or a function from the value to text."""
@@ -119,23 +102,3 @@ class Table(Generic[Row]):
     def marked(self) -> set[int]:
         """The places of the rows that stand out."""
         return {place for place, row in enumerate(self.of) if self.stands_out is not None and self.stands_out(row)}
-
-
-def for_terminal(table: Table[Any]) -> RichTable:
-    """The table for a terminal, without its caption; rows that stand out are bold."""
-    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for place, column in enumerate(table.columns):
-        widest = max(map(len, (column.head, *(row[place] for row in table.rows))))
-        shown.add_column(
-            Text(column.head),
-            justify="right" if column.right else "left",
-            no_wrap=column.whole or widest <= _NOT_WRAPPED,
-            overflow="fold",
-        )
-    for place, row in enumerate(table.of):
-        cells = [
-            Text(column.text(row), VERDICT_STYLES.get(column.verdict and column.verdict(row), ""))
-            for column in table.columns
-        ]
-        shown.add_row(*cells, style="bold" if place in table.marked else None)
-    return shown

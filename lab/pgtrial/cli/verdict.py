@@ -10,11 +10,12 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from pgtrial.cli.terminal import VERDICT_STYLES, for_terminal
 from pgtrial.model.records.plan import measure_of
 from pgtrial.model.records.results import Claim, Criterion, StudyResult, Word
 from pgtrial.model.records.where_it_ran import MachinePart, WhereItRan
 from pgtrial.report.brief import Brief, Line
-from pgtrial.report.table import VERDICT_STYLES, Column, Table, for_terminal, number
+from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.results import median_tps
 from pgtrial.report.tables.tasks import criterion_value
 from pgtrial.report.words import estimate_text, interval_text
