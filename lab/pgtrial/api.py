@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +33,8 @@ from pgtrial.store.directory import StudyDirectory
 
 _WIDTH = 640
 """Of a chart, pixels."""
+_GREY = "#57606e"
+"""In place of a colour that the page does not have by value."""
 _VEGA_LITE = "application/vnd.vegalite.v6+json"
 """Of a notebook's output."""
 
@@ -171,9 +173,19 @@ def _with_data(spec: Any, names: dict[str, str]) -> Any:
 def _with_colours(spec: dict[str, Any]) -> dict[str, Any]:
     """A chart with the page's colours by value; it names them as `--accent`."""
     colours = dict(re.findall(r"(--[\w-]+): (#\w+);", resource("page/report.css", "pgtrial.report").split("}")[0]))
-    text = re.sub(r'"(--[\w-]+)"', lambda found: json.dumps(colours.get(found[1], "#57606e")), json.dumps(spec))
-    resolved: dict[str, Any] = json.loads(text)
-    return resolved
+    coloured: dict[str, Any] = _coloured(spec, colours)
+    return coloured
+
+
+def _coloured(spec: Any, colours: Mapping[str, str]) -> Any:
+    match spec:
+        case dict():
+            return {key: _coloured(value, colours) for key, value in spec.items()}
+        case list():
+            return [_coloured(part, colours) for part in spec]
+        case str() if spec.startswith("--"):
+            return colours.get(spec, _GREY)
+    return spec
 
 
 class Study:

@@ -30,7 +30,7 @@ from pgtrial.servers.arm import Arm
 
 @dataclass
 class Course:
-    """What a trial is to do, and what is gathered while it runs. A field that a Trial has as well is stored with it."""
+    """What a trial is to do, and what is gathered while it runs."""
 
     load: LoadSection
     planned: PlannedTrial

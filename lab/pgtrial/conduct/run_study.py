@@ -73,16 +73,14 @@ def run_study(
             return
         check_unchanged(given)
         extended = _extended(study, more, ended=isinstance(step, Stop)) if more is not None else None
-        workspace = stack.enter_context(_workspace(listener))
-        workspace.templates.study = str(study.path.absolute())
+        workspace = stack.enter_context(_workspace(study, listener))
         for notice in workspace.notices:
             listener(Preparing(notice, stays=True))
         maker = stack.enter_context(load_maker(given, lambda text: listener(Preparing(text))))
-        workspace.maker, workspace.load_from = maker, lambda: maker.addresses
         if study.plan.interleaving is not None:
             maker.check_slices(study.plan.interleaving.slice_s)
         sessions = sessions_of(given) if study.plan.shares_server else {}
-        arms = make_arms(given, workspace, sessions)
+        arms = make_arms(given, workspace, sessions, maker)
         for arm in arms.values():
             stack.callback(arm.close)
         locks = stack.enter_context(ServerLocks(study.path.name, Needs.of(given).patience_s))
@@ -130,10 +128,10 @@ def _extended(study: StudyDirectory, more: More, *, ended: bool) -> Plan:
 
 
 @contextmanager
-def _workspace(listener: Listener) -> Iterator[Workspace]:
+def _workspace(study: StudyDirectory, listener: Listener) -> Iterator[Workspace]:
     """The workspace. A study that has ended is complete, even if a host is lost on which something is to be removed."""
     try:
-        with Workspace() as workspace:
+        with Workspace(study=str(study.path.absolute())) as workspace:
             yield workspace
     except LeftOnHost as left:
         listener(Preparing(str(left)))

@@ -269,10 +269,20 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
     panic = server_log.panic(course.server_said)
     if course.reason is not None and panic is not None:
         course.reason = f"{course.reason}; the server's log: {panic}"
-    gathered = {name: found for name, found in vars(course).items() if name in Trial.model_fields}
     return Trial(
         **planned.model_dump(exclude={"load_point"}),
-        **gathered,
+        started=course.started,
+        start_failures=course.start_failures,
+        reason=course.reason,
+        notes=course.notes,
+        checkpoint_s=course.checkpoint_s,
+        round_trip_us=course.round_trip_us,
+        not_permitted=course.not_permitted,
+        relations_before=course.relations_before,
+        relations=course.relations,
+        table_created_s=course.table_created_s,
+        quality=course.quality,
+        machines=course.machines,
         load_point=course.point,
         status="completed" if course.reason is None else "failed",
         ended=now(),

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 
 from pgtrial.loads.data.data import Data
+from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
 from pgtrial.loads.target import Target
 from pgtrial.machines.windows import AnyMachine
 from pgtrial.model.errors import TrialError, one_line
@@ -28,12 +29,12 @@ class GivenArm:
 
     data_directory: Path | None = None
 
-    def __init__(self, name: str, setup: Given, needs: Needs, workspace: Workspace) -> None:
+    def __init__(self, name: str, setup: Given, needs: Needs, workspace: Workspace, maker: LoadMaker) -> None:
         self.name = name
         self.setup = setup
         self.host_seen: dict[str, dict[str, int]] = {}
         self.notes: list[str] = []
-        self._servers = [GivenServer(name, own, needs, workspace, self.notes) for own in setup.deployments]
+        self._servers = [GivenServer(name, own, needs, workspace, maker, notes=self.notes) for own in setup.deployments]
 
     @property
     def machine(self) -> AnyMachine | None:
@@ -158,7 +159,7 @@ class SessionArm:
         self._server.arm.close()
 
 
-_KINDS: dict[type[Server], Callable[[str, Any, Needs, Workspace], Arm]] = {
+_KINDS: dict[type[Server], Callable[[str, Any, Needs, Workspace, LoadMaker], Arm]] = {
     Given: GivenArm,
     MadeHere: MadeArm,
     MadeBySsh: MadeArm,
@@ -166,17 +167,21 @@ _KINDS: dict[type[Server], Callable[[str, Any, Needs, Workspace], Arm]] = {
 
 
 def make_arms(
-    spec: StudySpec, workspace: Workspace, sessions: Mapping[str, Mapping[str, str]] | None = None
+    spec: StudySpec,
+    workspace: Workspace,
+    sessions: Mapping[str, Mapping[str, str]] | None = None,
+    maker: LoadMaker = ENGINE_HERE,
 ) -> dict[str, Arm]:
     """The study's arms by name, in its order; nothing is started yet. Raises StudyError.
 
-    `sessions`, by arm: the settings of its sessions, where all arms share one server.
+    `sessions`, by arm: the settings of its sessions, where all arms share one server. `maker` makes their loads, and
+    data on servers elsewhere.
     """
     needs = Needs.of(spec)
     servers = {name: spec.resolved(name) for name in spec.arms}
     if sessions:
         own = servers[spec.baseline]
         kept = {name: value for name, value in own.settings.items() if name not in sessions[spec.baseline]}
-        server = SharedServer(_KINDS[type(own)](spec.baseline, replace(own, settings=kept), needs, workspace))
+        server = SharedServer(_KINDS[type(own)](spec.baseline, replace(own, settings=kept), needs, workspace, maker))
         return {name: SessionArm(name, servers[name], sessions[name], server) for name in spec.arms}
-    return {name: _KINDS[type(server)](name, server, needs, workspace) for name, server in servers.items()}
+    return {name: _KINDS[type(server)](name, server, needs, workspace, maker) for name, server in servers.items()}

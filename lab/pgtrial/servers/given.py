@@ -14,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import NO_TABLES
+from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.target import CONNECT_TIMEOUT_S, TIME_LIMITS, Session, Target, lift_time_limits
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.machines.ssh import PATIENCE_S
@@ -42,13 +43,16 @@ _T = TypeVar("_T")
 class GivenServer:
     """A given server. Its settings are changed only where the study says so, during a trial, and are put back."""
 
-    def __init__(self, name: str, setup: Given, needs: Needs, workspace: Workspace, notes: list[str]) -> None:
-        """`notes` receives what somebody else has done to the settings during a trial."""
+    def __init__(
+        self, name: str, setup: Given, needs: Needs, workspace: Workspace, maker: LoadMaker, *, notes: list[str]
+    ) -> None:
+        """`maker` makes data; `notes` receives what somebody else has done to the settings during a trial."""
         check_settings(name, setup.settings)
         self.name = name
         self.setup = setup
         self._needs = needs
         self._workspace = workspace
+        self._maker = maker
         self.machine: RemoteMachine | RemoteWindows | None = None
         """The host, where the study names one and it was reached; it is only looked at."""
         self._notes = notes
@@ -88,7 +92,7 @@ class GivenServer:
         on_progress(f"{self.target.label}: {again} {tables.label}")
         note_made(self._workspace.state, self.target, tables)
         with self._told(f"{self.target.label} broke off the load"):
-            tables.make(self._unhurried, on_progress, self._workspace.maker, in_steps=True)
+            tables.make(self._unhurried, on_progress, self._maker, in_steps=True)
 
     @contextmanager
     def serve(self, tables: Data, log: Path, timings: dict[str, float]) -> Iterator[Target]:

@@ -88,11 +88,10 @@ class KeptTemplate:
 class Templates:
     """The templates below a directory, as one lab sees them."""
 
-    study = ""
-    """The directory of the study that uses them now, for `pgtrial list`."""
-
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, study: str = "") -> None:
+        """`study` is the directory of the study that uses them, for `pgtrial list`."""
         self.root = root
+        self._study = study
         self._held: dict[str, IO[bytes]] = {}
         """By name, the shared lock on each template that this lab uses."""
 
@@ -122,7 +121,7 @@ class Templates:
                 _make(order, staging, home)
             self._held[name] = lock = open_lock(home / _IN_USE)
             wait_for(lock, shared=True)
-            _note_use(home, self.study)
+            _note_use(home, self._study)
         return home / "data"
 
     def remove(self, name: str) -> None:

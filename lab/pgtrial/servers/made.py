@@ -16,7 +16,7 @@ import psycopg
 
 from pgtrial.loads.data.data import SEGMENT_MB, Data, check_free, prefilled_wal_mb, volume_bytes
 from pgtrial.loads.data.kinds import NO_TABLES
-from pgtrial.loads.load_makers import ENGINE_HERE
+from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
 from pgtrial.loads.target import Target, value
 from pgtrial.machines.cpus import parse_cpus, usable_cpus
 from pgtrial.machines.kernel import KB, huge_page_counters
@@ -54,7 +54,10 @@ class _Site:
 class MadeArm:
     """One set-up. Its template depends on server and data, not on the settings, and is shared by arms of one kind."""
 
-    def __init__(self, name: str, setup: MadeHere | MadeBySsh, needs: Needs, workspace: Workspace) -> None:
+    def __init__(
+        self, name: str, setup: MadeHere | MadeBySsh, needs: Needs, workspace: Workspace, maker: LoadMaker
+    ) -> None:
+        """`maker` makes data on servers elsewhere, which are opened to the machines that it makes load from."""
         check_settings(name, setup.settings)
         if isinstance(setup, MadeBySsh):
             for reserved in {item.lower() for item in setup.settings} & {*_RESERVED}:
@@ -68,6 +71,7 @@ class MadeArm:
         self.targets: Sequence[Target] | None = () if isinstance(setup, MadeBySsh) else None
         self._needs = needs
         self._workspace = workspace
+        self._maker = maker
         self._served: Cluster | None = None
         self._checked = 0
         """How often the host was lost when it was checked last: disks may have other names since."""
@@ -197,7 +201,7 @@ class MadeArm:
         access = site.access
         if access is not None and isinstance(self.setup, MadeBySsh):
             # open to all that make load now: a machine of the fleet may have taken another one's place
-            access = replace(access, clients=tuple(dict.fromkeys([*access.clients, *self._workspace.load_from()])))
+            access = replace(access, clients=tuple(dict.fromkeys([*access.clients, *self._maker.addresses])))
         elif loading is not None:
             access = None
         cluster = Cluster(site.room, site.server, data, site.room.socket_directory(), loading or {}, access)
@@ -274,7 +278,7 @@ class MadeArm:
         called = site.room.name_of(site.server)
         settings = {} if tables == NO_TABLES else loading_settings(tables)
         # nobody but an engine here reaches a private socket
-        maker = self._workspace.maker if isinstance(self.setup, MadeBySsh) else ENGINE_HERE
+        maker = self._maker if isinstance(self.setup, MadeBySsh) else ENGINE_HERE
 
         def build(data: Path) -> None:
             if tables == NO_TABLES:

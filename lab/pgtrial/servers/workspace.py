@@ -10,13 +10,12 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Self
 
-from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
 from pgtrial.machines.journal import Leftover, pending, undo_all
 from pgtrial.machines.locks import open_lock, take, wait_for
 from pgtrial.machines.machine import LOCAL, HostError
@@ -50,20 +49,17 @@ class Workspace(Room):
     root cannot be written, or cannot be reached by the account that servers run as.
     """
 
-    def __init__(self, state: Path | None = None) -> None:
+    def __init__(self, state: Path | None = None, study: str = "") -> None:
+        """`study` is the directory of the study that runs in it."""
         self.state = (state or state_root()).absolute()
         account = servers_account(LOCAL)
         _make_state(self.state, account)
         self.notices: list[str] = clean(self.state)
         run, self._lock = _claim(self.state)
         super().__init__(LOCAL, run, str(self.state), account, _socket_directory(run))
-        self.maker: LoadMaker = ENGINE_HERE
-        """Who makes data on servers elsewhere."""
         self.rooms = Rooms(self.root)
-        self.load_from: Callable[[], Sequence[str]] = tuple
-        """Addresses that load comes from now, beside this machine's; servers elsewhere are opened to them."""
         LOCAL.mkdir(self._sockets, 0o711)
-        self.templates = templates_of(self.state)
+        self.templates = templates_of(self.state, study)
         self.own_templates = RoomTemplates(LOCAL)
         """Those that this run alone uses."""
         self._reachable: dict[ServerBinaries, ServerBinaries] = {}
@@ -183,9 +179,9 @@ def clean(state: Path | None = None) -> list[str]:
     ]
 
 
-def templates_of(state: Path) -> Templates:
-    """The templates that are kept in a state directory."""
-    return Templates(state / "templates")
+def templates_of(state: Path, study: str = "") -> Templates:
+    """The templates that are kept in a state directory, as a study uses them."""
+    return Templates(state / "templates", study)
 
 
 def _abandoned(root: Path) -> list[Path]:
