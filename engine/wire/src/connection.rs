@@ -9,7 +9,7 @@ use mio::{Registry, Token};
 use crate::backend::Backend;
 use crate::error::ConnectionError;
 use crate::frame::{Flow, Visitor};
-use crate::messages::{self, SYNC};
+use crate::messages::{self, COPY_DONE, SYNC};
 use crate::opening::{OpenError, Opening};
 use crate::order::Order;
 use crate::reply::{Exchange, Reply};
@@ -292,7 +292,7 @@ impl Connection {
         if self.watches_write {
             return self.flush_and_receive(buffer, registry, token);
         }
-        self.receive_reply(buffer)
+        self.receive_reply(buffer, registry, token)
     }
 
     /// A server that takes no more may have said why: what it said is read before a failed flush is reported.
@@ -304,7 +304,7 @@ impl Connection {
         token: Token,
     ) -> Result<Option<Reply>, ConnectionError> {
         let flushed = self.flush().and_then(|_| Ok(self.watch_unsent(registry, token)?));
-        let reply = self.receive_reply(buffer)?;
+        let reply = self.receive_reply(buffer, registry, token)?;
         if reply.is_none() {
             flushed?;
         }
@@ -312,12 +312,42 @@ impl Connection {
     }
 
     #[inline(always)]
-    fn receive_reply(&mut self, buffer: &mut [u8]) -> Result<Option<Reply>, ConnectionError> {
+    fn receive_reply(
+        &mut self,
+        buffer: &mut [u8],
+        registry: &Registry,
+        token: Token,
+    ) -> Result<Option<Reply>, ConnectionError> {
         match self.stream.receive(buffer, &mut self.exchange) {
             Ok(Flow::Stop) => Ok(Some(self.exchange.take_reply())),
-            Ok(Flow::Continue) => Ok(None),
-            Err(error) => Err(self.exchange.take_error().map_or(error, ConnectionError::Server)),
+            Ok(Flow::Continue) => {
+                if self.exchange.begins_to_end_copy() {
+                    self.end_copy(registry, token)?;
+                }
+                Ok(None)
+            }
+            Err(error) => Err(self.fail(error)),
         }
+    }
+
+    /// Ends a COPY from the client without data, as libpq's `PQendcopy` does: the rest of the reply follows.
+    #[cold]
+    fn end_copy(&mut self, registry: &Registry, token: Token) -> Result<(), ConnectionError> {
+        self.stream.send(&COPY_DONE)?;
+        if !self.exchange.request.is_simple_query() {
+            self.stream.send(&SYNC)?;
+        }
+        Ok(self.watch_unsent(registry, token)?)
+    }
+
+    /// Why the session ends; a server that can still listen is told.
+    #[cold]
+    fn fail(&mut self, error: ConnectionError) -> ConnectionError {
+        let failure = self.exchange.failure(error);
+        if matches!(failure, ConnectionError::Copy) {
+            self.terminate();
+        }
+        failure
     }
 
     /// Hands what the server has sent to `visitor`, until that stops or nothing more is there.

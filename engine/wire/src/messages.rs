@@ -5,6 +5,9 @@ use crate::frame;
 /// Sync.
 pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
 
+/// CopyDone.
+pub const COPY_DONE: [u8; 5] = [b'c', 0, 0, 0, 4];
+
 /// Execute of the unnamed portal without a row limit.
 pub const EXECUTE: [u8; 10] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
 

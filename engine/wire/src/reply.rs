@@ -49,6 +49,17 @@ fn status_of_usual(bytes: &[u8], mut order: Order) -> Option<u8> {
     (rest.is_empty() && !order.lacks_results()).then_some(*status)
 }
 
+/// How far a statement has come that copies data, for which a client has no means. The session ends with its reply.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum CopyState {
+    #[default]
+    None,
+    /// The server waits for the end of the data.
+    AwaitsEnd,
+    /// The end has been sent, or the data come from the server.
+    Ending,
+}
+
 /// A session's current request and what has come of its reply.
 #[derive(Default)]
 pub struct Exchange {
@@ -63,6 +74,7 @@ pub struct Exchange {
     complete: u32,
     /// The first error.
     error: Option<StatementError>,
+    copy: CopyState,
     results: Vec<ResultSet>,
     answering: Answering,
 }
@@ -110,9 +122,31 @@ impl Exchange {
         Reply { status: self.status, error: self.error.take() }
     }
 
-    /// The error that the server sent before the connection broke.
-    pub(crate) fn take_error(&mut self) -> Option<Box<ServerError>> {
-        self.error.take().map(|failed| failed.error)
+    /// Why the session ends where reading failed with `error`: an error that the server sent before goes first.
+    #[cold]
+    pub(crate) fn failure(&mut self, error: ConnectionError) -> ConnectionError {
+        match self.error.take() {
+            _ if self.copy != CopyState::None => ConnectionError::Copy,
+            Some(failed) => ConnectionError::Server(failed.error),
+            None => error,
+        }
+    }
+
+    /// Whether the server waits for the end of data to copy, which is to be sent now. Of a pipeline's parts no other ends:
+    /// the server has passed over their Sync messages as parts of the data.
+    pub(crate) fn begins_to_end_copy(&mut self) -> bool {
+        let begins = self.copy == CopyState::AwaitsEnd;
+        if begins {
+            self.copy = CopyState::Ending;
+            self.awaited = 1;
+        }
+        begins
+    }
+
+    /// The rest of the reply is read message by message: its usual end is no success.
+    fn begin_copy(&mut self, state: CopyState) {
+        self.copy = state;
+        self.rows = Rows::Kept;
     }
 
     /// Whether a part of the reply is still to come.
@@ -166,14 +200,19 @@ impl Exchange {
                 self.complete_result();
             }
             b'E' => {
+                if self.copy != CopyState::None {
+                    return Ok(());
+                }
                 let unprepared = self.request.unprepared().map(str::to_owned);
                 let error = ServerError { unprepared, ..ServerError::parse(body).of(self.request.current_text()) };
                 self.error.get_or_insert(StatementError { error: Box::new(error), query: self.complete });
             }
             // sysbench silences notices.
             b'N' if !self.is_answering() => ServerError::print_notice(body, self.request.text()),
-            // CopyInResponse, CopyOutResponse, CopyBothResponse
-            b'G' | b'H' | b'W' => return Err(ConnectionError::Copy),
+            // CopyInResponse, CopyBothResponse
+            b'G' | b'W' => self.begin_copy(CopyState::AwaitsEnd),
+            // CopyOutResponse
+            b'H' => self.begin_copy(CopyState::Ending),
             _ => {}
         }
         Ok(())
@@ -246,6 +285,9 @@ impl Exchange {
                 self.status = body.first().copied().unwrap_or(0);
                 self.awaited = self.awaited.saturating_sub(1);
                 if self.awaited == 0 {
+                    if self.copy != CopyState::None {
+                        return Err(ConnectionError::Copy);
+                    }
                     if self.error.is_none() && self.order.lacks_results() {
                         return Err(ConnectionError::NoResults);
                     }
@@ -379,6 +421,20 @@ mod tests {
             let (mut reader, mut exchange) = (Reader::default(), expecting(Rows::Skipped));
             assert_eq!(reader.take(&[&surprise[..], &usual].concat(), &mut exchange).unwrap(), Flow::Stop);
             assert_eq!(exchange.take_reply().error.is_some(), surprise[0] == b'E');
+        }
+    }
+
+    #[test]
+    fn a_statement_that_copies_fails_with_the_end_of_its_reply() {
+        let usual = [message(b'C', b"COPY 0\0"), message(b'Z', b"I")].concat();
+        for (kind, from_client) in [(b'G', true), (b'W', true), (b'H', false)] {
+            let (mut reader, mut exchange) = (Reader::default(), expecting(Rows::Skipped));
+            assert_eq!(reader.take(&message(kind, b"\0\0\0"), &mut exchange).unwrap(), Flow::Continue);
+            assert_eq!(exchange.begins_to_end_copy(), from_client);
+            assert!(!exchange.begins_to_end_copy());
+            let error = reader.take(&usual, &mut exchange).unwrap_err();
+            assert!(matches!(error, ConnectionError::Copy), "{error}");
+            assert!(matches!(exchange.failure(ConnectionError::Closed), ConnectionError::Copy));
         }
     }
 

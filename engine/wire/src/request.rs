@@ -68,6 +68,11 @@ impl Request {
         self.messages.clear();
     }
 
+    /// Whether the last request is a simple query, whose reply ends without a Sync message.
+    pub fn is_simple_query(&self) -> bool {
+        self.messages.first() == Some(&b'Q')
+    }
+
     /// Returns the memory that the messages need, and that of preparing.
     pub fn trim(&mut self) {
         self.messages = Vec::new();
