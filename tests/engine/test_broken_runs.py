@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 
 import pytest
 
@@ -220,13 +219,3 @@ def test_a_reader_that_goes_away_ends_the_run(peers, loaded):
         process.stdout.close()
         assert process.wait(TIMEOUT_S) == 1
         assert process.stderr.read() == "pgbench: error: could not write events: Broken pipe\n"
-
-
-def test_a_closed_standard_output_does_not_crash(peers, loaded):
-    read, write = os.pipe()
-    os.close(read)
-    command = [*peers[1].command, "-n", "-S", "-t", "3"]
-    environment = {**os.environ, **loaded(18).environment()}
-    done = subprocess.run(command, env=environment, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
-    os.close(write)
-    assert (done.returncode, done.stderr) == (0, "")

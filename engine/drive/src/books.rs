@@ -78,6 +78,15 @@ impl<'a> Books<'a> {
         }
     }
 
+    /// The load ends at `end`, if it was to end later; false if not.
+    pub fn cut(&mut self, end: Nanos) -> bool {
+        let is_cut = self.schedule.cut(end, &mut self.stretch);
+        if is_cut {
+            self.gate = self.schedule.gate(&self.stretch);
+        }
+        is_cut
+    }
+
     /// Reports the stretch that is over, and begins the next one.
     pub fn begin_next_stretch(&mut self) {
         let next = self.schedule.after(&self.stretch);

@@ -1,6 +1,7 @@
 //! What to run: everything that the event loop needs to know, whichever front end it comes from.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::ledger::log::LogPlan;
@@ -33,6 +34,8 @@ pub struct Plan {
     pub format: ResultFormat,
     /// Load before the measured part; its transactions are counted apart.
     pub warmup: Duration,
+    /// Set when the time of the load is over early (SIGALRM).
+    pub alarm: Option<Arc<AtomicBool>>,
     /// Whether one client's end by an error ends the run.
     pub exit_on_abort: bool,
     pub seeds: Seeds,
@@ -197,6 +200,7 @@ impl Plan {
             describes: true,
             format: ResultFormat::Text,
             warmup: Duration::ZERO,
+            alarm: None,
             exit_on_abort: false,
             seeds,
             is_command: false,

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;
@@ -11,11 +12,14 @@ use crate::ledger::replay::ReplayTotals;
 use crate::ledger::{ScriptAccount, Tally};
 use crate::outcome::{Abortion, CpuTime};
 use crate::schedule::Stretch;
-use ground::clock::{Nanos, monotonic};
+use ground::clock::{Clock, Nanos, monotonic};
 use wire::OpenError;
 
 /// How soon an interrupt is noticed.
 pub const PATIENCE: Duration = Duration::from_millis(50);
+
+/// So long after an alarm the load ends: by then all threads have noticed it.
+const ALARM_LEAD: Nanos = 100_000_000;
 
 /// A thread that has not ended so long after the run was to end is given up: it computes without end, or waits for a shell
 /// command. Longer than threads wait for statements that they have cancelled.
@@ -123,6 +127,8 @@ pub struct ThreadTotals {
 #[derive(Default)]
 pub struct Shared {
     stop: AtomicBool,
+    /// When the time of the load ends by an alarm.
+    alarm_at: OnceLock<Nanos>,
     /// Transactions begun, of those that all clients share.
     pub events: AtomicU64,
 }
@@ -131,6 +137,16 @@ impl Shared {
     /// Ends the run now.
     pub fn end_run(&self) {
         self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the time of the load at `at`: no transaction begins later.
+    pub fn end_load(&self, at: Nanos) {
+        let _ = self.alarm_at.set(at);
+    }
+
+    /// When the time of the load ends, if an alarm ends it.
+    pub fn alarm_at(&self) -> Option<Nanos> {
+        self.alarm_at.get().copied()
     }
 
     /// Whether the run is to end now.
@@ -144,15 +160,23 @@ impl Shared {
 pub struct Inbox<'a> {
     reports: Receiver<Report>,
     interrupt: &'a AtomicBool,
+    alarm: Option<&'a AtomicBool>,
+    clock: Clock,
     shared: &'a Shared,
     /// When threads that are still running are given up.
     give_up_at: Cell<Option<Instant>>,
 }
 
 impl<'a> Inbox<'a> {
-    /// The inbox of a run that `interrupt` ends.
-    pub fn new(reports: Receiver<Report>, interrupt: &'a AtomicBool, shared: &'a Shared) -> Self {
-        Self { reports, interrupt, shared, give_up_at: Cell::new(None) }
+    /// The inbox of a run that `interrupt` ends, and whose load `alarm` ends.
+    pub fn new(
+        reports: Receiver<Report>,
+        interrupt: &'a AtomicBool,
+        alarm: Option<&'a AtomicBool>,
+        clock: Clock,
+        shared: &'a Shared,
+    ) -> Self {
+        Self { reports, interrupt, alarm, clock, shared, give_up_at: Cell::new(None) }
     }
 
     /// Waits for the next report; `None` if no thread is left, or if those that are left do not end.
@@ -160,6 +184,9 @@ impl<'a> Inbox<'a> {
         loop {
             if self.is_interrupted() {
                 self.shared.end_run();
+            }
+            if self.alarm.is_some_and(|alarm| alarm.load(Ordering::Relaxed)) && self.shared.alarm_at().is_none() {
+                self.shared.end_load(self.clock.now() + ALARM_LEAD);
             }
             match self.reports.recv_timeout(PATIENCE) {
                 Ok(report) => return Some(report),
@@ -173,6 +200,11 @@ impl<'a> Inbox<'a> {
     /// Whether the run is to end early.
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// When the load ends by an alarm.
+    pub fn alarm_at(&self) -> Option<Nanos> {
+        self.shared.alarm_at()
     }
 
     /// Discards reports until all threads have ended; false if some do not.

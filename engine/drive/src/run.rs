@@ -53,7 +53,7 @@ impl Run<'_> {
         let shared = Shared::default();
         threads::scope(|scope| {
             let (reporter, reports) = channel(self.plan.jobs);
-            let inbox = Inbox::new(reports, self.interrupt, &shared);
+            let inbox = Inbox::new(reports, self.interrupt, self.plan.alarm.as_deref(), self.clock, &shared);
             let mut starts = Vec::new();
             let outcome = self
                 .start_threads::<M>(scope, load, unit, &reporter, &shared, &mut starts)
@@ -131,7 +131,7 @@ impl Run<'_> {
 
     /// Adds up what the threads report until all have finished.
     fn collect(&mut self, inbox: &Inbox<'_>, started: Started, outcome: &mut Outcome) -> Result<(), RunError> {
-        let Started { schedule, mut early, .. } = started;
+        let Started { mut schedule, mut early, .. } = started;
         let mut ticks = Ticks::new(self.plan.jobs);
         let mut next = schedule.first();
         let mut phase = next.phase;
@@ -154,6 +154,9 @@ impl Run<'_> {
                 Some(Report::Failed { message }) => return Err(RunError::System(message)),
                 Some(Report::Connected | Report::Began { .. } | Report::CannotConnect { .. }) => {}
                 None => return Err(RunError::died()),
+            }
+            if let Some(end) = inbox.alarm_at() {
+                schedule.cut(end, &mut next);
             }
             for mut tick in ticks.complete() {
                 self.observer.tick(&tick);

@@ -23,6 +23,20 @@ impl Schedule {
         Self { start, measure, end: measured.map_or(Nanos::MAX, |length| measure + nanos(length)), slices }
     }
 
+    /// Moves the end to `end`, at the earliest the end of the warm-up, and that of `stretch` with it. False if the load ends
+    /// no later anyway, or has slices, whose ends others count on.
+    pub fn cut(&mut self, end: Nanos, stretch: &mut Stretch) -> bool {
+        let end = end.max(self.measure);
+        if end >= self.end || self.slices.is_some() {
+            return false;
+        }
+        self.end = end;
+        if stretch.phase == Phase::Measure {
+            stretch.ends = stretch.ends.min(end).max(stretch.begins);
+        }
+        true
+    }
+
     /// The first stretch of the run.
     pub fn first(&self) -> Stretch {
         if let Some(slices) = &self.slices {
@@ -115,6 +129,25 @@ mod tests {
             (Phase::Drain, 1, SECOND),
         ];
         assert_eq!(stretches(schedule, 6), expected);
+    }
+
+    #[test]
+    fn a_load_can_be_cut_short() {
+        let mut schedule = Schedule::new(5, Duration::from_secs(1), Some(Duration::from_secs(9)), None);
+        let warmup = schedule.first();
+        let mut stretch = schedule.after(&warmup);
+        let end = schedule.measure + SECOND / 4;
+        assert!(schedule.cut(end, &mut stretch));
+        assert!(!schedule.cut(end + 1, &mut stretch));
+        assert_eq!((schedule.end, stretch.ends, schedule.gate(&stretch)), (end, end, end));
+        assert_eq!(schedule.after(&stretch).phase, Phase::Drain);
+        let mut first = warmup;
+        assert!(schedule.cut(7, &mut first));
+        assert_eq!((schedule.end, first), (schedule.measure, warmup));
+        let slices = Slices { length: SECOND, index: 0, of: 2, seed: 0 };
+        let mut sliced = Schedule::new(5, Duration::ZERO, Some(Duration::from_secs(4)), Some(slices));
+        let mut turn = sliced.first();
+        assert!(!sliced.cut(7, &mut turn));
     }
 
     #[test]

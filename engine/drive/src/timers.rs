@@ -38,6 +38,14 @@ impl Timers {
         })
     }
 
+    /// Wakes those clients that `may` be woken earlier at `at`, if they would be later.
+    pub fn hasten(&mut self, at: Nanos, may: impl Fn(usize) -> bool) {
+        let moments = std::mem::take(&mut self.moments).into_iter();
+        self.moments = moments
+            .map(|Reverse((then, index))| Reverse((if may(index) { then.min(at) } else { then }, index)))
+            .collect();
+    }
+
     /// Lets all others act before client `index` goes on.
     pub fn yield_turn(&mut self, index: usize) {
         self.turns.push(index);
@@ -68,5 +76,9 @@ mod tests {
         assert_eq!((timers.next(), timers.pop(9)), (Some(10), None));
         assert_eq!((timers.pop(20), timers.pop(20), timers.pop(20), timers.pop(20)), (Some(1), Some(3), Some(2), None));
         assert_eq!(timers.next(), Some(30));
+        timers.add(40, 4);
+        timers.add(5, 5);
+        timers.hasten(20, |index| index != 0);
+        assert_eq!((timers.pop(20), timers.pop(20), timers.pop(29), timers.pop(30)), (Some(5), Some(4), None, Some(0)));
     }
 }

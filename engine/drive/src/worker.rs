@@ -110,10 +110,23 @@ impl<'a, M: Mode> Worker<'a, M> {
         Ok(())
     }
 
+    /// The load ends at `end`: clients that wait for a later start of a transaction need not.
+    #[cold]
+    fn cut(&mut self, end: Nanos) {
+        if self.thread.books.cut(end) {
+            let clients = &self.clients;
+            let waits = |index: usize| matches!(clients[index].state, ClientState::Idle | ClientState::Yielding);
+            self.thread.timers.hasten(end, waits);
+        }
+    }
+
     /// Hands a second over that has ended without an event, and sets the time of the next such look.
     #[inline(never)]
     fn look_up(&mut self) -> io::Result<()> {
         let now = self.thread.clock.now();
+        if let Some(end) = self.thread.shared.alarm_at() {
+            self.cut(end);
+        }
         self.thread.roll(now);
         M::looked_up(&mut self.thread, &mut self.clients, now);
         self.thread.sockets.readiness.look_up_at(self.thread.clock.moment(now + PATIENCE.as_nanos() as Nanos))

@@ -29,12 +29,22 @@ pub fn atoi(text: &[u8]) -> i32 {
     integer_prefix(text).0.unwrap_or(0) as i32
 }
 
-/// The decimal number that a text begins with, as `atof` reads it; 0 if there is none.
+/// The number that a text begins with, as `atof` reads it, in all notations of [`double`]; 0 if there is none.
 pub fn atof(text: &str) -> f64 {
-    let text = text.trim_start();
-    let ends = (1..=text.len()).rev().filter(|end| text.is_char_boundary(*end));
-    let mut numbers = ends.filter_map(|end| text[..end].parse().ok());
+    let text = trim_start(text.as_bytes());
+    let letters = text.iter().take_while(|c| c.is_ascii_alphanumeric() || b"+-._()".contains(c)).count();
+    let mut numbers = (1..=letters).rev().filter_map(|end| match double(&text[..end]) {
+        Ok(number) => Some(number),
+        Err(NumberError::Range) => Some(out_of_range(&text[..end])),
+        Err(NumberError::Syntax) => None,
+    });
     numbers.next().unwrap_or(0.0)
+}
+
+/// The double nearest to a number that is out of range.
+fn out_of_range(text: &[u8]) -> f64 {
+    let infinity = if text.starts_with(b"-") { f64::NEG_INFINITY } else { f64::INFINITY };
+    std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(infinity)
 }
 
 /// A whole text as `sscanf` reads it by `%lu`: after a minus sign the value wraps, a number that does not fit becomes the
@@ -188,9 +198,31 @@ mod tests {
 
     #[test]
     fn beginnings_of_numbers_are_numbers_as_in_c() {
-        for (text, number) in [("2.5ms", 2.5), (" 1e2x", 100.0), ("-3", -3.0), ("x", 0.0), ("", 0.0), (".5.5", 0.5)] {
+        for (text, number) in [
+            ("2.5ms", 2.5),
+            (" \t1e2x", 100.0),
+            ("-3", -3.0),
+            ("x", 0.0),
+            ("", 0.0),
+            (".5.5", 0.5),
+            ("1,5", 1.0),
+            ("1e", 1.0),
+            ("0x", 0.0),
+            ("0x400", 1024.0),
+            ("0x.8p1q", 1.0),
+            ("+0X1.8", 1.5),
+            ("infx", f64::INFINITY),
+            ("-Infinity", f64::NEG_INFINITY),
+            ("1e400x", f64::INFINITY),
+            ("-1e400", f64::NEG_INFINITY),
+            ("0x1p2000", f64::INFINITY),
+            ("1e-400", 0.0),
+            ("5e-324", 5e-324),
+            ("\u{a0}5", 0.0),
+        ] {
             assert_eq!(atof(text), number, "{text}");
         }
+        assert!(["nan", "nan(1)z", "-nan", "nan("].into_iter().all(|text| atof(text).is_nan()));
         for (text, number) in [("7x", 7), (" -3", -3), ("x", 0), ("", 0), ("-", 0), ("4294967297", 1), ("+2", 2)] {
             assert_eq!(atoi(text.as_bytes()), number, "{text}");
         }

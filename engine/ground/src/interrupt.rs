@@ -1,11 +1,11 @@
-//! Interrupts of a run: SIGINT and SIGTERM.
+//! Signals that end a run: SIGINT and SIGTERM interrupt it, SIGALRM ends its time.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use nix::sys::signal::{SigSet, Signal};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGALRM, SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_shutdown};
 
 /// Exit status of a run that an interrupt ended.
@@ -22,6 +22,13 @@ pub fn catch() -> Result<Arc<AtomicBool>, String> {
         })
     })
     .map_err(|error| format!("could not set signal handler: {error}"))?;
+    Ok(flag)
+}
+
+/// Sets the handler of an alarm and returns its flag, which SIGALRM sets: the time of the load is over, as in pgbench.
+pub fn catch_alarm() -> Result<Arc<AtomicBool>, String> {
+    let flag = Arc::new(AtomicBool::new(false));
+    register(SIGALRM, Arc::clone(&flag)).map_err(|error| format!("could not set signal handler: {error}"))?;
     Ok(flag)
 }
 

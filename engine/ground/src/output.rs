@@ -1,23 +1,40 @@
 //! Standard output and standard error of the program.
 //!
-//! Each call writes its text in one piece. An error (a closed pipe) does not end the run: it is ignored.
+//! Each call writes its text in one piece. A closed pipe ends the program by SIGPIPE, as it ends pgbench and sysbench: Rust's
+//! runtime ignores this signal, so that closed sockets do not end the program. Other errors are ignored.
 
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use signal_hook::consts::SIGPIPE;
+use signal_hook::low_level::emulate_default_handler;
+
 use crate::text;
 
 /// Writes results, reports and help to standard output, and flushes it.
 pub fn print_stdout(shown: impl fmt::Display) {
     let mut out = io::stdout();
-    let _ = out.write_all(&text::bytes(&shown.to_string())).and_then(|()| out.flush());
+    let _ = heed_closed_pipe(out.write_all(&text::bytes(&shown.to_string())).and_then(|()| out.flush()));
 }
 
 /// Writes messages and progress to standard error.
 pub fn print_stderr(shown: impl fmt::Display) {
-    let _ = io::stderr().write_all(&text::bytes(&shown.to_string()));
+    write_stderr(&text::bytes(&shown.to_string()));
+}
+
+/// Writes bytes to standard error as they are.
+pub fn write_stderr(bytes: &[u8]) {
+    let _ = heed_closed_pipe(io::stderr().write_all(bytes));
+}
+
+/// Ends the program by SIGPIPE if `written` failed because nobody reads the pipe any more; returns other results.
+pub fn heed_closed_pipe(written: io::Result<()>) -> io::Result<()> {
+    if matches!(&written, Err(error) if error.kind() == io::ErrorKind::BrokenPipe) {
+        emulate_default_handler(SIGPIPE)?;
+    }
+    written
 }
 
 /// A file that is written while a run goes on, or standard output. Errors are sentences.

@@ -26,6 +26,7 @@ use std::thread;
 
 use ground::interrupt;
 use ground::options::exit_status;
+use ground::output::heed_closed_pipe;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use listening::{Door, Listener};
@@ -110,6 +111,6 @@ fn listen(options: &Options) -> Result<Vec<Listener>, String> {
 fn announce(listeners: &[Listener]) -> io::Result<()> {
     let places: Vec<_> = listeners.iter().map(|listener| listener.place.as_str()).collect();
     let mut out = io::stdout();
-    writeln!(out, "null-server: listening on {}", places.join(", "))?;
-    out.flush()
+    let line = format!("null-server: listening on {}\n", places.join(", "));
+    heed_closed_pipe(out.write_all(line.as_bytes()).and_then(|()| out.flush()))
 }

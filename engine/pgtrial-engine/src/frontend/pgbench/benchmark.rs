@@ -46,7 +46,7 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
     if let Some(pools) = &options.pools {
         pooling::check_limit(&mut session, pools)?;
     }
-    let plan = plan(&options, target, &automatic(&options, facts.scale), origin)?;
+    let mut plan = plan(&options, target, &automatic(&options, facts.scale), origin)?;
     options.scripts = Vec::new();
     // Made before the run, so that a wrong name is refused in time.
     let histogram = options.output.histogram.as_deref().map(|path| OutputFile::create("histogram file ", path));
@@ -67,6 +67,9 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
     drop(session);
 
     let mut progress = Progress::new(&options.output, &plan, clock, origin);
+    if plan.duration().is_some() && plan.slices.is_none() {
+        plan.alarm = Some(interrupt::catch_alarm()?);
+    }
     let outcome = events.run(&plan, clock, &mut progress).map_err(describe_run_error)?;
     Ok(finish(&options, &plan, &facts, &outcome, &mut events, histogram))
 }

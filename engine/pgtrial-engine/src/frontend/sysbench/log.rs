@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io::{self, Stdout, Write};
 use std::sync::Arc;
 
-use ground::output::print_stderr;
+use ground::output::{heed_closed_pipe, print_stderr};
 use parking_lot::{Mutex, MutexGuard};
 use workload::Fatal;
 use workload::lua::Voice;
@@ -150,11 +150,11 @@ impl Voice for Log {
 
     fn print(&self, text: &[u8]) {
         let mut lines = self.lines();
-        let _ = if lines.is_aside {
+        let _ = heed_closed_pipe(if lines.is_aside {
             io::stderr().write_all(text)
         } else {
             lines.out.write_all(text).and_then(|()| lines.out.flush())
-        };
+        });
     }
 }
 
@@ -163,12 +163,12 @@ impl<W: Write> LogState<W> {
         self.verbosity.is_none_or(|verbosity| level as i64 <= verbosity)
     }
 
-    /// Errors of writing are ignored.
+    /// A closed pipe ends the program; other errors of writing are ignored.
     fn print(&mut self, level: Level, text: std::fmt::Arguments<'_>) {
         if !self.is_aside {
-            let _ = self.out.write_fmt(text).and_then(|()| self.out.flush());
+            let _ = heed_closed_pipe(self.out.write_fmt(text).and_then(|()| self.out.flush()));
         } else if level <= Level::Warning {
-            let _ = io::stderr().write_fmt(text);
+            print_stderr(text);
         }
     }
 }

@@ -1,10 +1,9 @@
 //! The functions and operators of expressions, one row each, as pgbench's `PGBENCH_FUNCTIONS`.
 
-use std::io::Write;
-
 use super::super::hashes;
 use super::super::symbols::Symbols;
 use super::scalar::{Evaluated, EvaluationError, Scalar};
+use ground::output::write_stderr;
 use ground::random::{MAX_ZIPFIAN_PARAMETER, MIN_GAUSSIAN_PARAMETER, MIN_ZIPFIAN_PARAMETER, Random};
 use wire::value::{Value, fixed, write_double};
 
@@ -267,6 +266,6 @@ fn debug(arguments: &[Scalar], context: &mut Context) -> Evaluated {
         }
     }
     line.push(b'\n');
-    let _ = std::io::stderr().write_all(&line);
+    write_stderr(&line);
     Ok(arguments[0])
 }
