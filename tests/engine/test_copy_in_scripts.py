@@ -8,6 +8,8 @@ from tests.engine.programs import settled
 from tests.engine.sessions import wait_until_left
 from tests.engine.sysbench.sides import ours as sysbench
 
+pytestmark = pytest.mark.server
+
 SCRIPTS = {
     "from the client": "COPY pgbench_tellers FROM STDIN;\n",
     "to the client": "COPY pgbench_accounts TO STDOUT;\n",

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.server
+
 NUMBERS = [
     "0x10",
     "0x400",

@@ -16,6 +16,8 @@ from tests.engine.programs import TIMEOUT_S, Ended, Program, ended, settle
 from tests.engine.sysbench.sides import original as original_sysbench
 from tests.engine.sysbench.sides import ours as our_sysbench
 
+pytestmark = pytest.mark.server
+
 NOTICES = "DO $$ BEGIN RAISE NOTICE 'x'; END $$;\n"
 DEBUG = "\\set a debug(1)\n"
 
