@@ -65,22 +65,33 @@ pub const MAX_SORT_MEMORY_KB: u64 = 512 * 1024;
 /// Memory for one key while the server sorts it, bytes: the index tuple and the sort's own record of it.
 const BYTES_PER_KEY: u64 = 48;
 
-/// Raises `maintenance_work_mem` of the session so that the server can sort `rows` keys in memory, up to `max_kb`. Returns
-/// whether it was changed: a sufficient setting is kept, and so is a setting that the user made for connections
-/// (`PGOPTIONS`).
-pub fn raise_sort_memory(session: &mut Session, rows: u64, max_kb: u64) -> Result<bool, LoadError> {
+/// Runs `sql`, which only helps to be fast, and returns its rows; `None` if the server rejects it, as where hosters revoke
+/// catalogs. Other errors end the work. The session is in no transaction.
+pub fn query_if_allowed(session: &mut Session, sql: &str) -> Result<Option<Vec<Row>>, LoadError> {
+    match query(session, sql) {
+        Ok(rows) => Ok(Some(rows)),
+        Err(LoadError::Query { error: ConnectionError::Server(error), .. }) if error.sqlstate != CANCELLED => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// SQLSTATE of a statement that an interrupt has cancelled.
+const CANCELLED: &str = "57014";
+
+/// Returns the statement that raises `maintenance_work_mem` of one transaction so that the server can sort `rows` keys in
+/// memory, up to `max_kb`; `None` if the setting is sufficient, cannot be read, or was made by the user for connections
+/// (`PGOPTIONS`). Nothing is set for the session, which other clients may use later through a pooler. The session must be in
+/// no transaction.
+pub fn raise_sort_memory(session: &mut Session, rows: u64, max_kb: u64) -> Result<Option<String>, LoadError> {
     const SETTING: &str =
         "select setting, source = 'client' from pg_catalog.pg_settings where name = 'maintenance_work_mem'";
-    let found = query(session, SETTING)?;
+    let found = query_if_allowed(session, SETTING)?.unwrap_or_default();
     let wanted = (rows * BYTES_PER_KEY / 1024).min(max_kb);
     let keep = match found.first().map(Vec::as_slice) {
         Some([Some(kb), Some(is_users)]) => is_users == "t" || kb.parse::<u64>().is_ok_and(|kb| kb >= wanted),
         _ => true,
     };
-    if !keep {
-        execute(session, &format!("set maintenance_work_mem = '{wanted}kB'"))?;
-    }
-    Ok(!keep)
+    Ok((!keep).then(|| format!("set local maintenance_work_mem = '{wanted}kB'")))
 }
 
 /// How long cancel requests may take.

@@ -128,6 +128,9 @@ pub enum ConnectionError {
     /// The server refused or reported a fatal error.
     #[error("{0}")]
     Server(Box<ServerError>),
+    /// The server reported an error and closed the connection.
+    #[error("{0}\n{closed}", closed = Self::Closed)]
+    Dismissed(Box<ServerError>),
     /// The server closed the connection without a word.
     #[error(
         "server closed the connection unexpectedly\n\tThis probably means the server terminated abnormally\n\tbefore or while processing the request."
@@ -189,7 +192,7 @@ impl ConnectionError {
     pub fn sqlstate(&self) -> &str {
         use ConnectionError::*;
         match self {
-            Server(error) => &error.sqlstate,
+            Server(error) | Dismissed(error) => &error.sqlstate,
             Unresolved(_) | Connect(_) | TcpOption(_) | Timeout | Tls(_) | WrongSession(_) => "08001",
             Receive(_) | Send(_) | Closed => "08006",
             LostSync { .. } | Protocol(_) | Violation { .. } | NoResults => "08P01",

@@ -59,6 +59,8 @@ pub struct Session {
     events: Events,
     buffer: Vec<u8>,
     target: Arc<Target>,
+    /// Whether notices are not printed.
+    is_silent: bool,
     /// What the server said when the session started.
     pub server: ServerInfo,
 }
@@ -81,7 +83,15 @@ impl Session {
         let mut events = Events::with_capacity(4);
         loop {
             if let Some(server) = connection.advance(&mut buffer, poll.registry(), TOKEN)? {
-                return Ok(Self { connection, poll, events, buffer, target: Arc::clone(target), server });
+                return Ok(Self {
+                    connection,
+                    poll,
+                    events,
+                    buffer,
+                    target: Arc::clone(target),
+                    is_silent: false,
+                    server,
+                });
             }
             let left = connection.deadline().map(|end| end.saturating_duration_since(Instant::now()));
             let looks = target.is_interrupted().map(|_| PATIENCE);
@@ -98,9 +108,14 @@ impl Session {
         self.connection.backend()
     }
 
+    /// From now on, notices are not printed.
+    pub fn silence(&mut self) {
+        self.is_silent = true;
+    }
+
     /// Runs `sql` (one or more statements) and returns the rows of all results. A server error ends it.
     pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, ConnectionError> {
-        let mut rows = RowCollector::new();
+        let mut rows = RowCollector::new(self.is_silent);
         self.send_query(&mut rows, sql)?;
         self.wait(&mut rows, |rows| rows.ready)?;
         self.outcome(rows)
@@ -135,7 +150,7 @@ impl Session {
 
     /// Runs `COPY ... FROM STDIN`: `fill` appends one message's data to the buffer and says whether more will follow.
     pub fn copy_in(&mut self, sql: &str, mut fill: impl FnMut(&mut Vec<u8>) -> Fill) -> Result<(), CopyError> {
-        let mut rows = RowCollector::new();
+        let mut rows = RowCollector::new(self.is_silent);
         self.send_query(&mut rows, sql).map_err(CopyError::Refused)?;
         self.wait(&mut rows, |rows| rows.ready || rows.copying).map_err(CopyError::Refused)?;
         if !rows.copying {
@@ -217,7 +232,7 @@ impl Session {
     fn receive(&mut self, rows: &mut RowCollector) -> Result<Flow, ConnectionError> {
         let received = self.connection.visit(&mut self.buffer, rows);
         received.map_err(|error| match (error, rows.error.take()) {
-            (ConnectionError::Closed, Some(last)) => ConnectionError::Server(last),
+            (ConnectionError::Closed, Some(last)) => ConnectionError::Dismissed(last),
             (error, _) => error,
         })
     }
@@ -295,14 +310,15 @@ impl Visitor for Unheard {
 struct RowCollector {
     rows: Vec<Row>,
     error: Option<Box<ServerError>>,
+    is_silent: bool,
     order: Order,
     copying: bool,
     ready: bool,
 }
 
 impl RowCollector {
-    fn new() -> Self {
-        Self { rows: Vec::new(), error: None, order: Order::of_text(), copying: false, ready: false }
+    fn new(is_silent: bool) -> Self {
+        Self { rows: Vec::new(), error: None, is_silent, order: Order::of_text(), copying: false, ready: false }
     }
 }
 
@@ -322,7 +338,7 @@ impl Visitor for RowCollector {
                 self.rows.push(row.ok_or_else(|| ConnectionError::Protocol(short()))?);
             }
             b'E' => self.error = Some(Box::new(ServerError::parse(body))),
-            b'N' => ServerError::print_notice(body, None),
+            b'N' if !self.is_silent => ServerError::print_notice(body, None),
             b'G' => {
                 self.copying = true;
                 return Ok(Flow::Stop);

@@ -125,8 +125,9 @@ fn make_table(
     progress: &Progress,
     stop: &AtomicBool,
 ) -> Result<(), LoadError> {
-    raise_sort_memory(session, (table.count)(&population), max_kb)?;
+    let raise = raise_sort_memory(session, (table.count)(&population), max_kb)?;
     execute(session, "begin")?;
+    raise.iter().try_for_each(|sql| execute(session, sql))?;
     execute(session, &table.create(fillfactor))?;
     execute(session, &format!("comment on table {} is '{}'", table.name, mark::PART))?;
     let rows = (table.rows)(population);

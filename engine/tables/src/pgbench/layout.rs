@@ -7,7 +7,7 @@ use wire::session::{Row, Session};
 
 use super::options::InitOptions;
 use super::rows::{HashPartition, RowSet};
-use crate::session::{LoadError, query};
+use crate::session::{LoadError, query_if_allowed};
 
 /// More hash partitions than this are filled through their parent: for each partition, the engine hashes all rows.
 const MAX_HASH_PARTITIONS: usize = 64;
@@ -43,10 +43,11 @@ order by c.oid <> root.oid, c.oid";
 /// Returns the tables that this engine fills, with its rows, if each can be filled by itself with two columns only, while
 /// the others are defaults of the table. The user must own the tables, because only an owner may alter them. They must be
 /// exactly as pgbench makes them, without triggers (so without foreign keys) or anything else that would notice. Returns
-/// `None` for other tables: they are filled as pgbench does.
+/// `None` for other tables, and where the catalogs cannot be read: they are filled as pgbench does.
 pub fn find(session: &mut Session, options: &InitOptions) -> Result<Option<Vec<AccountsTable>>, LoadError> {
     let partition = if session.server.has_partitions() { PARTITION } else { "null, null" };
-    let tables = divide(&query(session, &SURVEY.replace("{partition}", partition))?, options.all_accounts());
+    let survey = query_if_allowed(session, &SURVEY.replace("{partition}", partition))?.unwrap_or_default();
+    let tables = divide(&survey, options.all_accounts());
     if !options.shard.is_part() {
         return Ok(tables);
     }

@@ -6,7 +6,7 @@ use super::loader::Loader;
 use super::options::MAX_CONNECTIONS;
 use super::statements;
 use crate::parallel::for_each;
-use crate::session::{LoadError, MAX_SORT_MEMORY_KB, execute, query, raise_sort_memory};
+use crate::session::{LoadError, MAX_SORT_MEMORY_KB, execute, query_if_allowed, raise_sort_memory};
 
 /// A condition on a partition: it has no index yet.
 const HAS_NO_INDEX: &str = "not c.relhasindex";
@@ -32,26 +32,32 @@ pub fn vacuum(loader: &mut Loader) -> Result<(), LoadError> {
 pub fn create_primary_keys(loader: &mut Loader) -> Result<(), LoadError> {
     let rows = loader.options.all_accounts();
     for (table, column) in statements::PRIMARY_KEYS {
-        let mut is_memory_raised = false;
+        let mut raise = None;
         if table == statements::ACCOUNTS {
             let options = loader.options.clone();
             in_parallel(loader, HAS_NO_INDEX, move |session, partition, count| {
                 let max_kb = MAX_SORT_MEMORY_KB / count.min(MAX_CONNECTIONS) as u64;
-                raise_sort_memory(session, rows / count as u64, max_kb)?;
-                execute(session, &statements::primary_key(partition, column, &options))
+                let raise = raise_sort_memory(session, rows / count as u64, max_kb)?;
+                execute_after(session, raise.as_deref(), &statements::primary_key(partition, column, &options))
             })?;
-            is_memory_raised = raise_sort_memory(loader.session, rows, MAX_SORT_MEMORY_KB)?;
+            raise = raise_sort_memory(loader.session, rows, MAX_SORT_MEMORY_KB)?;
         }
-        execute(loader.session, &statements::primary_key(table, column, loader.options))?;
-        if is_memory_raised {
-            execute(loader.session, "reset maintenance_work_mem")?;
-        }
+        let sql = statements::primary_key(table, column, loader.options);
+        execute_after(loader.session, raise.as_deref(), &sql)?;
     }
     Ok(())
 }
 
+/// Runs `sql`, in one transaction with the setting before it, if there is one.
+fn execute_after(session: &mut Session, setting: Option<&str>, sql: &str) -> Result<(), LoadError> {
+    match setting {
+        None => execute(session, sql),
+        Some(setting) => ["begin", setting, sql, "commit"].into_iter().try_for_each(|sql| execute(session, sql)),
+    }
+}
+
 /// Calls `work` with each partition of pgbench_accounts and the number of partitions, over several connections, and returns
-/// true. Returns false if one connection does as well, or if a partition is not an ordinary table that the user owns and
+/// true. Returns false if one connection does as well, if the catalogs cannot be read, or if a partition is not an ordinary table that the user owns and
 /// for which `condition` holds, an SQL condition on its row `c` of `pg_class`.
 fn in_parallel(
     loader: &mut Loader,
@@ -68,7 +74,8 @@ fn in_parallel(
          order by c.oid",
         statements::ACCOUNTS
     );
-    let partitions = query(loader.session, &sql)?.into_iter().map(|row| match <[Option<String>; 2]>::try_from(row) {
+    let found = query_if_allowed(loader.session, &sql)?.unwrap_or_default();
+    let partitions = found.into_iter().map(|row| match <[Option<String>; 2]>::try_from(row) {
         Ok([Some(table), Some(fits)]) => (fits == "t").then_some(table),
         _ => None,
     });

@@ -116,8 +116,7 @@ fn open(function: &str, test: &Test, target: &Arc<Target>) -> Result<Session, Fa
 /// Opens a session without notices, such as that a table does not exist: sysbench prints none.
 fn open_silent(function: &str, test: &Test, target: &Arc<Target>) -> Result<Session, Fatal> {
     let mut session = open(function, test, target)?;
-    // If this fails, there are notices.
-    let _ = session.query("set client_min_messages = error");
+    session.silence();
     Ok(session)
 }
 
@@ -151,8 +150,6 @@ impl Work<'_> {
         let function = if self.test.kind == TestKind::Legacy { "prepare" } else { COMMAND };
         let fatal = |error| fatal(function, self.test, error);
         let mut session = open(function, self.test, self.target)?;
-        let max_kb = MAX_SORT_MEMORY_KB / self.connections as u64;
-        raise_sort_memory(&mut session, self.parameters.table_size.unsigned_abs(), max_kb).map_err(fatal)?;
         for (table, random) in tables {
             self.make_table(&mut session, table, random.clone()).map_err(fatal)?;
         }
@@ -165,7 +162,10 @@ impl Work<'_> {
             // The server's error names the reason.
             return execute(session, &table.create());
         }
+        let max_kb = MAX_SORT_MEMORY_KB / self.connections as u64;
+        let raise = raise_sort_memory(session, self.parameters.table_size.unsigned_abs(), max_kb)?;
         execute(session, "begin")?;
+        raise.iter().try_for_each(|sql| execute(session, sql))?;
         let created = session.query(&table.create_without_key());
         created.map_err(|error| LoadError::Query { sql: table.create(), error })?;
         if let Some(line) = table.inserting() {

@@ -1,0 +1,99 @@
+"""Loading asks no more of a server than the originals do: no catalog that is not needed, no setting of a session."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.engine.programs import settled
+from tests.engine.sessions import wait_until_left
+from tests.engine.sysbench.sides import ours as sysbench
+
+pytestmark = pytest.mark.server
+
+CATALOGS = [
+    "pg_stat_activity",
+    "pg_settings",
+    "pg_event_trigger",
+    "pg_inherits",
+    "pg_attribute",
+    "FUNCTION pg_catalog.pg_get_partkeydef(oid)",
+    "FUNCTION pg_catalog.pg_get_expr(pg_node_tree, oid)",
+    "FUNCTION pg_catalog.pg_has_role(oid, text)",
+    "FUNCTION pg_catalog.to_regclass(text)",
+    "FUNCTION pg_catalog.format_type(oid, integer)",
+]
+"""What hosters may revoke, and the original does not ask for."""
+
+
+@pytest.fixture
+def plain(fresh):
+    """An empty database, and its user without rights of its own."""
+    target = fresh(empty=True)
+    with target.connect() as owner:
+        owner.execute("CREATE ROLE plain LOGIN; GRANT ALL ON SCHEMA public TO plain")
+        yield owner, replace(target, user="plain")
+        owner.execute("DROP OWNED BY plain; DROP ROLE plain")
+
+
+@pytest.mark.parametrize(
+    "args", [[], ["--partitions=2"], ["--partitions=2", "--partition-method=hash", "--load-jobs=2"]]
+)
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_catalogs_that_are_not_needed_may_be_revoked(peers, plain, catalog, args):
+    owner, target = plain
+    owner.execute(f"REVOKE ALL ON {catalog} FROM PUBLIC")
+    done = peers[1].run(target, "-i", "-q", *args)
+    assert done.status == 0, done.stderr
+    assert owner.execute("SELECT count(*), count(DISTINCT aid) FROM pgbench_accounts").fetchone() == (100_000, 100_000)
+    keys = "SELECT count(*) FROM pg_constraint WHERE contype = 'p' AND conrelid = 'pgbench_accounts'::regclass"
+    assert owner.execute(keys).fetchone() == (1,)
+
+
+@pytest.mark.parametrize("steps", ["d", "dtG", "dtgvpf"])
+def test_steps_without_the_list_of_sessions(peers, plain, steps):
+    owner, target = plain
+    owner.execute("REVOKE ALL ON pg_stat_activity, pg_settings, pg_inherits, pg_attribute FROM PUBLIC")
+    assert peers[1].run(target, "-i", "-q", "-I", steps).status == 0
+
+
+@pytest.mark.parametrize("program", ["pgbench", "sysbench"])
+def test_no_setting_outlives_its_transaction(clusters, peers, fresh, program):
+    target = fresh(empty=True)
+    with target.connect() as connection:
+        connection.execute(f"ALTER DATABASE {target.dbname} SET maintenance_work_mem = '1MB'")
+    log = clusters(18).data_directory.with_suffix(".log")
+    before = log.stat().st_size
+    if program == "pgbench":
+        done = peers[1].run(target, "-i", "-q", "--partitions=2", "--load-jobs=2", PGOPTIONS="-c log_statement=all")
+    else:
+        where = {"PGOPTIONS": "-c log_statement=all"}
+        done = sysbench().run(target, "oltp_read_only", "--tables=2", "--table-size=50000", "prepare", **where)
+    assert done.status == 0, done.stderr
+    wait_until_left(target)
+    statements = [
+        line.split("statement: ")[1].lower()
+        for line in log.read_bytes()[before:].decode().splitlines()
+        if "statement: " in line
+    ]
+    assert any(statement.startswith("set local maintenance_work_mem") for statement in statements)
+    assert not [s for s in statements if s.startswith(("set ", "reset")) and not s.startswith("set local")]
+
+
+def test_a_fatal_error_while_loading(peers, fresh):
+    results = []
+    for program in peers:
+        target = fresh()
+        with target.connect() as connection:
+            connection.execute(
+                "CREATE FUNCTION leave() RETURNS trigger LANGUAGE plpgsql AS"
+                " $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(60); RETURN NEW; END $$"
+            )
+            connection.execute(
+                "CREATE TRIGGER leave BEFORE INSERT ON pgbench_accounts FOR EACH STATEMENT EXECUTE FUNCTION leave()"
+            )
+        results.append(settled(program.run(target, "-i", "-q", "-I", "G")))
+    assert results[1] == results[0]
+    assert "FATAL:" in results[1].stderr
+    assert "server closed the connection unexpectedly" in results[1].stderr
