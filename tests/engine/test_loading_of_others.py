@@ -9,6 +9,7 @@ import pytest
 from tests.engine.programs import settled
 from tests.engine.sessions import wait_until_left
 from tests.engine.sysbench.sides import ours as sysbench
+from tests.poolers import pooled
 
 pytestmark = pytest.mark.server
 
@@ -97,3 +98,40 @@ def test_a_fatal_error_while_loading(peers, fresh):
     assert results[1] == results[0]
     assert "FATAL:" in results[1].stderr
     assert "server closed the connection unexpectedly" in results[1].stderr
+
+
+@pytest.mark.parametrize("mode", ["transaction", "session"])
+@pytest.mark.parametrize("method", ["range", "hash"])
+def test_a_pool_that_is_smaller_than_the_number_of_connections(clusters, peers, fresh, mode, method):
+    target = fresh(empty=True)
+    args = ["-i", "-q", "-s", "2", "--partitions=3", f"--partition-method={method}", "--load-jobs=3"]
+    with pooled(clusters(18), mode, size=2, dbname=target.dbname) as pool:
+        done = peers[1].run(pool, *args)
+    assert done.status == 0, done.stderr
+    assert done.stderr.count("pgbench: warning: loading over one connection: ") == 1
+    assert "through a pooler" in done.stderr
+    with target.connect() as connection:
+        assert connection.execute("SELECT count(DISTINCT aid) FROM pgbench_accounts").fetchone() == (200_000,)
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("DATABASE {dbname} SET idle_in_transaction_session_timeout = '150ms'", "the server ends sessions that wait"),
+        ("DATABASE {dbname} SET transaction_timeout = '1h'", "the server ends sessions that wait"),
+        ("DATABASE {dbname} CONNECTION LIMIT 3", "--load-jobs needs 3"),
+        ("ROLE plain CONNECTION LIMIT 2", "--load-jobs needs 3 further connections, and free are 1"),
+    ],
+)
+def test_further_connections_are_used_only_where_they_cost_nobody_anything(peers, plain, setting, reason):
+    owner, target = plain
+    owner.execute(f"ALTER {setting.format(dbname=target.dbname)}")
+    done = peers[1].run(target, "-i", "-q", "--partitions=3", "--load-jobs=3")
+    assert done.status == 0, done.stderr
+    assert reason in done.stderr
+    assert owner.execute("SELECT count(DISTINCT aid) FROM pgbench_accounts").fetchone() == (100_000,)
+
+
+def test_further_connections_are_used_where_nothing_speaks_against_it(peers, fresh):
+    done = peers[1].run(fresh(empty=True), "-i", "-q", "--partitions=3", "--load-jobs=3")
+    assert (done.status, "warning" in done.stderr) == (0, False)

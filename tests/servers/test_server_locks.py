@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 import re
-import shutil
 import subprocess
 import sys
-import time
+from contextlib import ExitStack
 from types import SimpleNamespace
 
-import psycopg
 import pytest
 
 from pgtrial.conduct.run_study import run_study
@@ -24,6 +20,7 @@ from pgtrial.servers.server_locks import ServerLocks
 from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import FAST, small_study
 from tests.conftest import require_engine
+from tests.poolers import pooled
 
 pytestmark = pytest.mark.server
 
@@ -153,42 +150,10 @@ def test_a_lock_that_went_with_its_session_is_taken_again_or_named(listening):
 
 
 @pytest.fixture
-def pooler(listening, tmp_path):
+def pooler(listening):
     """Returns a target behind a pooler in this mode."""
-    program = shutil.which("pgbouncer")
-    if program is None:
-        pytest.skip("pgbouncer is not installed")
-    folder = listening.socket_directory
-    started = []
-
-    def start(mode):
-        text = (
-            f"[databases]\n* = host={folder} port={listening.port} user=postgres\n[pgbouncer]\npool_mode = {mode}\n"
-            f"listen_addr =\nunix_socket_dir = {folder}\nlisten_port = 6432\nauth_type = any\npidfile =\n"
-            f"logfile = {folder}/bouncer.log\ndefault_pool_size = 3\nignore_startup_parameters = extra_float_digits\n"
-        )
-        path = folder / f"{mode}.ini"
-        path.write_text(text)
-        path.chmod(0o644)
-        account = pwd.getpwuid(listening.data_directory.stat().st_uid)
-        as_it = {"user": account.pw_uid, "group": account.pw_gid} if os.geteuid() == 0 else {}
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        started.append(subprocess.Popen([program, "-q", path], **as_it, **quiet))
-        target = Target(str(folder), 6432, "postgres", "postgres")
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                target.connect().close()
-            except psycopg.OperationalError:
-                assert time.monotonic() < deadline, (folder / "bouncer.log").read_text()
-                time.sleep(0.05)
-            else:
-                return target
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
+    with ExitStack() as running:
+        yield lambda mode: running.enter_context(pooled(listening, mode))
 
 
 def test_behind_a_pooler_of_transactions_the_lock_is_held_and_goes_with_the_study(listening, pooler):

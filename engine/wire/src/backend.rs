@@ -18,6 +18,11 @@ impl BackendKey {
         (body.len() >= 8).then(|| Self(body.to_vec()))
     }
 
+    /// The number of the server process, as the server said.
+    fn process(&self) -> Option<u32> {
+        self.0.first_chunk().map(|number| u32::from_be_bytes(*number))
+    }
+
     /// Appends the request to cancel what the process is doing.
     pub fn write_request(&self, out: &mut Vec<u8>) {
         frame::write_untyped(out, |out| {
@@ -33,4 +38,11 @@ pub struct Backend {
     /// How the session was reached.
     pub(crate) attempt: Attempt,
     pub(crate) key: BackendKey,
+}
+
+impl Backend {
+    /// The number of the server process, as the server said when the session began; a pooler names another one.
+    pub fn process(&self) -> Option<u32> {
+        self.key.process()
+    }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use ground::output::print_stderr;
 use wire::session::Session;
 use wire::target::Target;
 
 use super::options::InitOptions;
-use crate::session::{Backends, LoadError};
+use crate::session::{Backends, LoadError, query_if_allowed};
 
 /// What each step works with.
 pub struct Loader<'a> {
@@ -14,15 +15,51 @@ pub struct Loader<'a> {
     pub session: &'a mut Session,
     pub options: &'a InitOptions,
     pub backends: &'a Backends,
+    /// Whether the user knows that there are no further connections.
+    has_warned: bool,
 }
 
-impl Loader<'_> {
-    /// Opens connections to work on `items` things in parallel. Returns none if the loader's own session does as well.
-    pub fn open_helpers(&self, items: usize) -> Result<Vec<Session>, LoadError> {
+/// Returns the number of the session's process, whether a time limit may end a session that waits for others, and how many
+/// further connections the limits of server, role and database allow.
+const ROOM: &str = "\
+select pg_catalog.pg_backend_pid(), \
+  exists (select from (values ('idle_in_transaction_session_timeout'), ('idle_session_timeout'), \
+      ('transaction_timeout')) as limits (name) \
+    where coalesce(pg_catalog.current_setting(name, true), '0') <> '0'), \
+  least( \
+    pg_catalog.current_setting('max_connections')::int \
+      - pg_catalog.current_setting('superuser_reserved_connections')::int \
+      - coalesce(pg_catalog.current_setting('reserved_connections', true)::int, 0) \
+      - (select pg_catalog.count(*) from pg_catalog.pg_stat_activity where backend_type = 'client backend'), \
+    (select r.rolconnlimit - (select pg_catalog.count(*) from pg_catalog.pg_stat_activity a where a.usesysid = r.oid) \
+      from pg_catalog.pg_roles r where r.rolname = session_user and r.rolconnlimit >= 0), \
+    (select d.datconnlimit - (select pg_catalog.count(*) from pg_catalog.pg_stat_activity a where a.datid = d.oid) \
+      from pg_catalog.pg_database d where d.datname = pg_catalog.current_database() and d.datconnlimit >= 0))";
+
+impl<'a> Loader<'a> {
+    /// A loader whose first connection is the session.
+    pub fn new(
+        target: &'a Arc<Target>,
+        session: &'a mut Session,
+        options: &'a InitOptions,
+        backends: &'a Backends,
+    ) -> Self {
+        Self { target, session, options, backends, has_warned: false }
+    }
+
+    /// Opens connections to work on `items` things in parallel. Returns none if the loader's own session does as well, or if
+    /// others could wait for them: the first such time with a warning. The session must be in no transaction.
+    pub fn open_helpers(&mut self, items: usize) -> Result<Vec<Session>, LoadError> {
         let count = self.options.connections().min(items);
         // With several hosts, another connection might reach another server.
         let params = &self.target.params;
         if count < 2 || params.endpoints.len() > 1 || params.load_balance_random {
+            return Ok(Vec::new());
+        }
+        if let Some(obstacle) = self.obstacle(count)? {
+            if !std::mem::replace(&mut self.has_warned, true) {
+                print_stderr(format_args!("pgbench: warning: loading over one connection: {obstacle}\n"));
+            }
             return Ok(Vec::new());
         }
         let mut helpers = Vec::new();
@@ -32,5 +69,26 @@ impl Loader<'_> {
             helpers.push(helper);
         }
         Ok(helpers)
+    }
+
+    /// Why `count` further connections could wait for each other for ever, be ended, or take the place of others'.
+    fn obstacle(&mut self, count: usize) -> Result<Option<String>, LoadError> {
+        let found = query_if_allowed(self.session, ROOM)?.unwrap_or_default();
+        let Some([Some(process), Some(limits_time), Some(free)]) = found.first().map(Vec::as_slice) else {
+            return Ok(Some("the server does not say how many connections are free".to_owned()));
+        };
+        let own = self.session.backend().and_then(|backend| backend.process()).map(|number| number.to_string());
+        let obstacle = if own.as_ref() != Some(process) {
+            "the server is reached through a pooler, which may have no further one".to_owned()
+        } else if limits_time == "t" {
+            "the server ends sessions that wait (idle_in_transaction_session_timeout, idle_session_timeout or \
+             transaction_timeout)"
+                .to_owned()
+        } else if free.parse::<i64>().is_ok_and(|free| free >= count as i64) {
+            return Ok(None);
+        } else {
+            format!("--load-jobs needs {count} further connections, and free are {free}")
+        };
+        Ok(Some(obstacle))
     }
 }

@@ -68,7 +68,7 @@ pub fn initialize(
     backends: &Backends,
 ) -> Result<(), LoadError> {
     backends.add(session);
-    let mut loader = Loader { target, session, options, backends };
+    let mut loader = Loader::new(target, session, options, backends);
     let (mut total, mut times) = (0.0, Vec::new());
     for step in steps {
         let began = Instant::now();
