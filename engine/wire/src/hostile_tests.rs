@@ -17,6 +17,7 @@ use proptest::prelude::*;
 use super::session::{Fill, Session};
 use super::target::Target;
 use super::{BUFFER_SIZE, Connection};
+use crate::error::ConnectionError;
 use crate::params;
 use crate::params::{Environment, Given};
 
