@@ -82,6 +82,9 @@ impl Session {
         let mut connection = Connection::open(target, poll.registry(), TOKEN)?;
         let mut events = Events::with_capacity(4);
         loop {
+            if target.is_interrupted() == Some(true) {
+                return Err(io::Error::other("interrupted").into());
+            }
             if let Some(server) = connection.advance(&mut buffer, poll.registry(), TOKEN)? {
                 return Ok(Self {
                     connection,
@@ -96,9 +99,6 @@ impl Session {
             let left = connection.deadline().map(|end| end.saturating_duration_since(Instant::now()));
             let looks = target.is_interrupted().map(|_| PATIENCE);
             let patience = left.into_iter().chain(connection.awaits_room().then_some(cancel::RETRY)).chain(looks).min();
-            if target.is_interrupted() == Some(true) {
-                return Err(io::Error::other("interrupted").into());
-            }
             wait(&mut poll, &mut events, patience)?;
         }
     }
