@@ -27,12 +27,12 @@ from pgtrial.model.records import Record
 from pgtrial.model.records.machine import Selftest, StudyRun
 from pgtrial.model.units import as_written, format_duration, parse_duration, parse_share, percent
 from pgtrial.statistics import p8
-from pgtrial.statistics.certificate import SAME_BLOCKS, Series, consecutive, series
-from pgtrial.statistics.claims import as_difference
 from pgtrial.statistics.precision import spread
-from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.state import selftest_in
+from pgtrial.verdict.certificate import SAME_BLOCKS, Series, consecutive, series
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.series import as_difference
 
 _FIGURES = Path(__file__).with_name("campaign.json")
 _PICTURE = Path(__file__).parents[1] / "docs" / "images" / "power.svg"

@@ -26,7 +26,7 @@ _LOAD = {"workload": ["tpcb-like"], "scale": [1], "clients": [2], "jobs": 1, "wa
 
 
 def shortened(name: str, profile: str, path: Path) -> Path:
-    """The study with its own arms and settings: one block, a small table, trials of a second that mostly wait."""
+    """The study with its own arms and settings: one block, a small table, trials of a second."""
     spec = read_study(f"@{name}", profile, builds_here)
     spec = spec.model_copy(
         update={

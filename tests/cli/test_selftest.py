@@ -45,7 +45,7 @@ def test_a_self_test_of_a_given_server_ends_with_a_certificate_that_later_studie
     lookup.write_text("\\sleep 5 ms\n" + (Path(selftest.__file__).parent / selftest._LOOKUP).read_text())
     monkeypatch.setattr(selftest, "_LOOKUP", str(lookup))
     monkeypatch.setattr("pgtrial.cli.selftest.FIRST_WORK", 20_000)
-    cluster = start_cluster(settings={**FAST, "commit_delay": "0"})
+    cluster = start_cluster(settings=FAST)
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user={cluster.target.user}"
     assert run(replace(SHORT, server=dsn, planted=[0.3]), None, as_json=False) == 0
     out = capsys.readouterr().out
@@ -93,7 +93,7 @@ def test_the_trigger_costs_what_the_setting_says(tmp_path):
     spec = spec.model_copy(
         update={
             "verdict": spec.verdict.model_copy(update={"blocks": 1}),
-            "server": spec.server.model_copy(update={"settings": {**FAST, "commit_delay": "0", "fsync": "off"}}),
+            "server": spec.server.model_copy(update={"settings": {**FAST, "fsync": "off"}}),
         }
     )
     study = StudyDirectory.create(tmp_path / "results", spec, make_plan(spec, 3, "2026-11-23T00:00:00+00:00"))

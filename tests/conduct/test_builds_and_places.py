@@ -8,8 +8,8 @@ import shutil
 import pytest
 
 from pgtrial.conduct.run_study import run_study
-from pgtrial.evidence.audit import audit
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.verdict.rules import audit
 from tests.conduct.small import small_study
 from tests.conftest import public_directory, require, require_engine, require_server
 from tests.servers.builds import copy_build

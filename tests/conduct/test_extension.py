@@ -14,7 +14,6 @@ from pgtrial.conduct.stopping import Stop, next_step
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.report.data import read_data
-from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import p8
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
@@ -22,6 +21,7 @@ from pgtrial.store.tables import TIMELINE_SCHEMA
 from tests.conduct.small import each_once, small_study
 from tests.conduct.test_stopping import HOUR, trials
 from tests.conftest import require_engine
+from tests.statistics.studies import verdict_of
 from tests.store.samples import completed_trial
 
 NOW = "2026-11-21T09:00:00+00:00"

@@ -9,7 +9,7 @@ import pytest
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, keep, length_in_one_line, outlook, precision_so_far
 from pgtrial.model.errors import StoreError
 from pgtrial.servers.workspace import Workspace
-from pgtrial.statistics.ratios import Grid
+from pgtrial.verdict.grid import Grid
 from tests.conduct.small import small_study
 from tests.statistics.slices import alternate, noisy_slices
 from tests.statistics.studies import noisy, run

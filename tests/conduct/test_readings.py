@@ -6,9 +6,9 @@ import pytest
 
 from pgtrial.conduct.readings import Readings
 from pgtrial.model.records.facts import Audit
-from pgtrial.statistics.changes import regimes_of
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import committed_per_second
+from pgtrial.verdict.changes import regimes_of
 from tests.report.conftest import write_study
 from tests.statistics.studies import make_plan, noisy, run
 

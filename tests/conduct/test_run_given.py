@@ -7,11 +7,11 @@ import re
 import pytest
 
 from pgtrial.conduct.run_study import run_study
-from pgtrial.evidence.audit import audit_trials
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import FAST, each_once, measuring, once, small_study
 from tests.conftest import require_engine
+from tests.statistics.studies import findings_over
 
 pytestmark = pytest.mark.server
 
@@ -35,7 +35,9 @@ def test_a_role_without_rights_has_its_trials_and_is_told_what_they_did_without(
             "issue a checkpoint before the measured part",
         ]
         assert trial.relations_before["pgbench_accounts"]["live_tuples"] > 0
-    told = [found for found in audit_trials(study.plan, study.facts(), study.trials()) if found.rule == "not_permitted"]
+    told = [
+        found for found in findings_over(study.plan, study.facts(), study.trials()) if found.rule == "not_permitted"
+    ]
     assert [(finding.severity, finding.arms) for finding in told] == [("info", ["first", "again"])] * 2
     facts = study.facts()["first"].facts
     assert facts["server"]["provider"] is None

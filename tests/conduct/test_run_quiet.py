@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.conduct.run_study import run_study
-from pgtrial.evidence.audit import RULES
 from pgtrial.report.build import build_report
+from pgtrial.verdict.rules import RULES
 from tests.conduct.small import small_study
 from tests.conftest import require_engine, require_server
 

@@ -48,7 +48,7 @@ def study_of(folder: Path, blocks: int, arms: object = None, **replay: object) -
     asked = {"data": str(DATA), "speed": "as-fast-as-possible", "max_connections": 1, **replay}
     data = {
         "load": {"workload": "replay:capture", "replay": asked, "observe": False},
-        "server": {"settings": FAST | {"commit_delay": "0"}},
+        "server": {"settings": FAST},
         "arms": arms or ARMS,
         "verdict": {"blocks": blocks, "canary": False, "margin": "25%", "allow_busy_client": True},
     }

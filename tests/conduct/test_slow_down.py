@@ -52,7 +52,7 @@ def test_a_trigger_that_wastes_a_tenth_of_the_time_is_called_worse(tmp_path):
         blocks=40,
         folder=tmp_path,
         load={"workload": "update.sql", "clients": 8, "duration": "2s"},
-        # a commit that waits would add to both
+        # the flush of a commit would add to both
         server={"settings": {**FAST, "fsync": "off"}, "setup_sql": pause("work", 0.040)},
         arms={"plain": {}, "trigger": {"setup_sql": pause("waste", 0.004)}},
     )

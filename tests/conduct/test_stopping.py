@@ -6,9 +6,9 @@ from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.stopping import Stop, leaving, next_step, time_left
 from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.records.trial import Phase, Trial
-from pgtrial.report.verdict import verdict_of
-from pgtrial.statistics.changes import regimes_of
 from pgtrial.store.study_file import build_study
+from pgtrial.verdict.changes import regimes_of
+from tests.statistics.studies import verdict_of
 
 HOUR = 3600.0
 

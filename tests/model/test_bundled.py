@@ -6,9 +6,9 @@ import pytest
 
 from pgtrial.conduct.plan import make_plan, study_estimate, warnings
 from pgtrial.model.study.variants import Build
-from pgtrial.statistics.criteria import SECONDARY
 from pgtrial.statistics.p8 import fewest_blocks
 from pgtrial.store.study_file import bundled_studies, profiles_of, read_study
+from pgtrial.verdict.metrics.criteria import SECONDARY
 
 PUBLISHED = ["os-comparison", "huge-pages", "filesystem-durability", "app-tasks"]
 BUILDS = [Build(f"{major}.1", f"/pg/{major}/bin", "wheel") for major in (18, 17, 16, 15)]

@@ -11,7 +11,7 @@ from rich.console import Console
 from pgtrial.cli.verdict import in_short
 from pgtrial.model.records.facts import Audit
 from pgtrial.report.brief import Brief, brief
-from pgtrial.report.verdict import verdict_of
+from tests.statistics.studies import verdict_of
 
 from ..statistics.studies import make_plan, noisy, run
 from .conftest import FSYNC, POINTS, THP

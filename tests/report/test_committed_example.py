@@ -9,7 +9,6 @@ import pytest
 
 from pgtrial.model.records.results import StudyResult
 from pgtrial.report.build import build_report
-from pgtrial.report.words import interval_text
 from pgtrial.store.directory import StudyDirectory
 
 from ..conftest import EXAMPLES, Example
@@ -69,4 +68,4 @@ def test_the_readme_tells_the_result_of_the_example(example: Example) -> None:
     for claim in result.primary:
         assert claim.difference is not None
         assert f"| {claim.arm} |" in readme
-        assert interval_text(claim.difference, sign=True) in readme
+        assert claim.difference.text() in readme

@@ -15,8 +15,8 @@ from pgtrial.report.charts.tasks import task_charts
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import NONE
 from pgtrial.report.tables.tasks import criteria_tables
-from pgtrial.report.verdict import verdict_of
 from pgtrial.store.study_file import build_study
+from tests.statistics.studies import verdict_of
 from tests.statistics.tasks import BLOCKS, Draw, noisy, run_tasks
 
 

@@ -3,21 +3,47 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
 import numpy as np
 
 from pgtrial.conduct.deployments import planned_looks, share_out
+from pgtrial.model.records.facts import Audit, Facts, Finding
 from pgtrial.model.records.plan import LoadPoint, Plan, PlannedTrial
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import ClientUse, Latency, Phase, Trial
+from pgtrial.report import verdict
 from pgtrial.statistics import p8
+from pgtrial.verdict import decide
+from pgtrial.verdict.rules import by_gravity, found_in_trials
+from pgtrial.verdict.rules.case import Case
 
 START = datetime(2026, 11, 20, 14, 12, 3, tzinfo=UTC)
 
 POINT = LoadPoint(workload="tpcb-like", scale=10, clients=8, protocol="prepared")
+
+
+def case_of(
+    plan: Plan, trials: Sequence[Trial], audit: Audit | None = None, seconds=None, *, facts=None, **known
+) -> Case:
+    return Case(plan, facts or {}, trials=trials, audit=audit, seconds=seconds, **known)
+
+
+def verdict_of(*study, **known) -> StudyResult:
+    """The decision in words; the arguments are those of `case_of`."""
+    return verdict.verdict_of(case_of(*study, **known))
+
+
+def decision_of(*study, **known) -> StudyResult:
+    return decide.decide(case_of(*study, **known))
+
+
+def findings_over(plan: Plan, facts: Mapping[str, Facts], trials: Sequence[Trial]) -> list[Finding]:
+    """What the rules over trials find."""
+    ordered = sorted(trials, key=lambda trial: trial.index)
+    return by_gravity(finding for finding, _ in found_in_trials(Case(plan, facts, trials=ordered)))
 
 
 def make_plan(

@@ -13,8 +13,9 @@ from pgtrial.model.records.facts import Audit, Finding
 from pgtrial.model.records.plan import LoadPoint, Plan
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import Trial
-from pgtrial.report.verdict import verdict_of
-from pgtrial.statistics import levels, p8
+from pgtrial.statistics import p8
+from pgtrial.verdict import levels
+from tests.statistics.studies import verdict_of
 
 from .studies import POINT, is_decided, make_plan, make_trial, noisy, run
 

@@ -9,8 +9,8 @@ import pytest
 
 from pgtrial.model.records.results import CarryOver, CarryOverShift, StudyResult
 from pgtrial.model.records.trial import SliceRow
-from pgtrial.report.verdict import verdict_of
-from pgtrial.statistics.carry_over import speeds_of
+from pgtrial.verdict.carry_over import speeds_of
+from tests.statistics.studies import verdict_of
 
 from .slices import LOAD_S, OWN_SLICES, SLICE_S, WARMUP_ROUNDS, Turn, alternate, interleaved_plan, slice_row, turns
 from .studies import POINT

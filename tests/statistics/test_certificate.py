@@ -8,9 +8,9 @@ import pytest
 
 from pgtrial.model.records.machine import Planted
 from pgtrial.statistics import p8
-from pgtrial.statistics.certificate import SAME_BLOCKS, Series, consecutive, found, reach, relabelled, series
 from pgtrial.statistics.precision import precision
-from pgtrial.statistics.ratios import Grid
+from pgtrial.verdict.certificate import SAME_BLOCKS, Series, consecutive, found, reach, relabelled, series
+from pgtrial.verdict.grid import Grid
 from tests.statistics.studies import make_plan, noisy, run
 
 AS_IT_IS, SAME, SLOWER = "as it is", "same", "slower"

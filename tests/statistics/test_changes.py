@@ -12,11 +12,11 @@ import pytest
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import Trial
-from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import p8
-from pgtrial.statistics.changes import regimes_of
-from pgtrial.statistics.claims import decide
-from pgtrial.statistics.ratios import Grid
+from pgtrial.verdict.changes import regimes_of
+from pgtrial.verdict.claims import comparisons
+from pgtrial.verdict.grid import Grid
+from tests.statistics.studies import verdict_of
 
 from .studies import POINT, exchanged, is_decided, make_plan, noisy, run, ways
 
@@ -244,8 +244,8 @@ def test_of_all_ways_in_which_the_coin_can_fall_no_more_than_the_looks_allow_giv
         of += 1
         as_fallen = exchanged(trials, blocks)
         regimes = regimes_of(as_fallen, seconds)
-        at_first = decide(Grid(plan, [trial for trial in as_fallen if trial.block < 8]), regimes)
-        at_second = decide(Grid(plan, as_fallen), regimes)
+        at_first = comparisons(Grid(plan, [trial for trial in as_fallen if trial.block < 8]), regimes)
+        at_second = comparisons(Grid(plan, as_fallen), regimes)
         if at_first[0].decided:
             assert [(comparison.regime, comparison.decided) for comparison in at_second] == [(None, True)]
         by_regime += [comparison.regime for comparison in at_second] == ["before"]

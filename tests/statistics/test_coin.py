@@ -21,8 +21,8 @@ from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySection, StudySpec, VerdictSection
-from pgtrial.report.verdict import verdict_of
 from tests.slice_order import Slices
+from tests.statistics.studies import verdict_of
 
 from .slices import OWN_SLICES, SLICE_S, Study, Turn, alternate
 

@@ -9,11 +9,10 @@ import pytest
 
 from pgtrial.model.records.facts import Audit, Finding
 from pgtrial.model.records.results import Criterion, StudyResult
-from pgtrial.report.verdict import verdict_of
-from pgtrial.statistics.criteria import SECONDARY, criteria
 from pgtrial.statistics.p8 import fewest_blocks, interval, schedule
-from pgtrial.statistics.ratios import Grid
-from tests.statistics.studies import deployed, make_plan, make_trial
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.metrics.criteria import SECONDARY, criteria
+from tests.statistics.studies import deployed, make_plan, make_trial, verdict_of
 from tests.statistics.tasks import BLOCKS, PLANNED, POINT, Tasks, analysed, noisy, run_tasks, trials_of
 
 
@@ -146,7 +145,7 @@ def test_equal_arms_have_a_winner_in_any_criterion_in_at_most_one_study_of_twent
         return Tasks(median_s=median, failed=int(rng.poisson(2)), slow=int(rng.poisson(20)))
 
     claims = analysed(12, a=alike, b=alike).primary
-    studies = (criteria(Grid(*run_tasks(12, a=alike, b=alike, seed=seed)), claims, {}) for seed in range(150))
+    studies = (criteria(Grid(*run_tasks(12, a=alike, b=alike, seed=seed)), claims) for seed in range(150))
     won = sum(any(each.verdict in ("better", "worse") for each in rows if not each.primary) for rows in studies)
     # 5% are allowed; more than 16 of 150 would be there by chance in one of 1000 runs of this test
     assert won <= 16

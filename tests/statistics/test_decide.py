@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.model.records.results import StudyResult
-from pgtrial.statistics.analysis import analyse_study
-from pgtrial.statistics.changes import regimes_of
-from pgtrial.statistics.claims import decide
-from pgtrial.statistics.ratios import Grid
+from pgtrial.verdict.changes import regimes_of
+from pgtrial.verdict.claims import comparisons
+from pgtrial.verdict.grid import Grid
+from tests.statistics.studies import decision_of
 
 from .studies import deployed, make_plan, noisy, peculiar, run
 from .test_changes import both, recorded
@@ -25,7 +25,7 @@ def _from(result: StudyResult):
 def _decided(plan, trials, seconds=None):
     return [
         (each.arm, each.regime, each.decided, each.so_far.value if each.so_far is not None else None)
-        for each in decide(Grid(plan, trials), regimes_of(trials, seconds or {}))
+        for each in comparisons(Grid(plan, trials), regimes_of(trials, seconds or {}))
     ]
 
 
@@ -34,17 +34,17 @@ def _decided(plan, trials, seconds=None):
 def test_it_is_what_the_result_says(ratio, upto):
     plan = make_plan(("on", "off", "other"), blocks=16)
     trials = run(plan, noisy({"off": ratio}), upto=upto)
-    assert _decided(plan, trials) == _from(analyse_study(plan, trials))
+    assert _decided(plan, trials) == _from(decision_of(plan, trials))
 
 
 def test_it_is_what_the_result_says_of_deployments():
     plan = deployed(12)
     trials = run(plan, peculiar(plan, 0.4))
-    assert _decided(plan, trials) == _from(analyse_study(plan, trials))
+    assert _decided(plan, trials) == _from(decision_of(plan, trials))
 
 
 def test_it_is_what_the_result_says_of_each_regime():
     plan, trials, seconds = recorded(both)
     found = _decided(plan, trials, seconds)
-    assert found == _from(analyse_study(plan, trials, None, seconds))
+    assert found == _from(decision_of(plan, trials, None, seconds))
     assert [regime for _, regime, _, _ in found] == ["before", "after"]

@@ -12,11 +12,12 @@ import scipy
 from pgtrial.conduct.deployments import share_out
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import BlockRatio, StudyResult
-from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import p8
-from pgtrial.statistics.claims import decide
-from pgtrial.statistics.deployments import Units, t_interval
-from pgtrial.statistics.ratios import Grid
+from pgtrial.statistics.paired_t import t_interval
+from pgtrial.verdict.claims import comparisons
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.units import Units
+from tests.statistics.studies import verdict_of
 
 from .studies import POINT, deployed, peculiar, run
 
@@ -89,8 +90,8 @@ def test_from_eight_on_deployments_are_the_blocks_of_the_rule():
     (claim,) = verdict_of(plan, trials).primary
     assert [look.blocks for look in claim.looks] == [8, 12]
     assert claim.looks[0].alpha == p8.ALPHAS[0]
-    (first_eight,) = decide(Grid(plan, [trial for trial in trials if trial.block < 32]))
-    (one_less,) = decide(Grid(plan, [trial for trial in trials if trial.block < 31]))
+    (first_eight,) = comparisons(Grid(plan, [trial for trial in trials if trial.block < 32]))
+    (one_less,) = comparisons(Grid(plan, [trial for trial in trials if trial.block < 31]))
     assert (first_eight.decided, one_less.decided) == (True, False)
 
 
@@ -149,6 +150,13 @@ _STUDIES = 1000
 _NOISE = 0.02
 
 
+def word(units: Units, means: list[float], margin: float) -> str:
+    """The verdict of the looks that so many units reach."""
+    limits = p8.ratio_limits(margin)
+    reached = [look for look in units.looks() if look.blocks <= len(means)]
+    return p8.conclude([units.reading(look, means[: look.blocks], limits, 1) for look in reached], limits).verdict
+
+
 def false_verdicts(number: int, each: int, own: float) -> float:
     """Share of studies of two alike products that get a verdict, whose deployments differ by sd `own` of the log."""
     rng = np.random.default_rng(11)
@@ -157,7 +165,7 @@ def false_verdicts(number: int, each: int, own: float) -> float:
     for _ in range(_STUDIES):
         pairs = own * math.sqrt(2) * rng.standard_normal(number)
         means = pairs + _NOISE * rng.standard_normal((each, number)).mean(axis=0)
-        wrong += units.decide(list(means), 1e-6, 1).verdict in ("better", "worse")
+        wrong += word(units, list(means), 1e-6) in ("better", "worse")
     return wrong / _STUDIES
 
 
@@ -183,4 +191,4 @@ def test_a_true_difference_is_found():
     rng = np.random.default_rng(5)
     units = Units(deployed(8))
     means = 0.05 + 0.014 * rng.standard_normal((200, 8))
-    assert sum(units.decide(list(each), 0.01, 1).verdict == "better" for each in means) > 180
+    assert sum(word(units, list(each), 0.01) == "better" for each in means) > 180

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pgtrial.model.records.disturbances import InterruptedTrial, Interruption
-from pgtrial.report.verdict import interruption_notes, verdict_of
+from pgtrial.report.verdict import interruption_notes
+from tests.statistics.studies import verdict_of
 
 from .studies import make_plan, run
 

@@ -7,9 +7,9 @@ import math
 import pytest
 
 from pgtrial.model.records.machine import Conditions, Noise
-from pgtrial.statistics.lengths import Proposal, mean_block_s, proposal, within_spread
-from pgtrial.statistics.precision import measured_spread
-from pgtrial.statistics.ratios import Grid
+from pgtrial.statistics.lengths import Proposal, proposal
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.pace import mean_block_s, measured_spread, within_spread
 from tests.statistics.slices import LOAD_S, OWN_SLICES, SLICE_S, TPS, alternate, interleaved_plan, noisy_slices
 from tests.statistics.studies import POINT
 

@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from pgtrial.report.verdict import verdict_of
-from pgtrial.statistics.precision import Reached, half_width, reached
+from pgtrial.statistics.precision import half_width
+from pgtrial.verdict.pace import Reached, reached
+from tests.statistics.studies import verdict_of
 
 from .slices import LOAD_S, OWN_SLICES, SLICE_S, alternate, interleaved_plan
 from .studies import POINT, deployed, make_plan, noisy, peculiar, run

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from pgtrial.statistics import p8
-from pgtrial.statistics.precision import POWER, blocks_for, measured_spread, precision, spread
-from pgtrial.statistics.ratios import Grid
+from pgtrial.statistics.precision import POWER, blocks_for, precision, spread
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.pace import measured_spread
 from tests.statistics.studies import deployed, make_plan, noisy, peculiar, run
 
 STUDIES = 400

@@ -6,8 +6,7 @@ import pytest
 
 from pgtrial.model.records.plan import LoadPoint, PackLoad, Plan, Quality
 from pgtrial.model.records.trial import Trial
-from pgtrial.report.verdict import verdict_of
-from tests.statistics.studies import make_plan, noisy, run
+from tests.statistics.studies import make_plan, noisy, run, verdict_of
 
 RECALL = Quality(name="recall@10", tolerance=0.02)
 

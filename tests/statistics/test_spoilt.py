@@ -6,8 +6,8 @@ import pytest
 
 from pgtrial.model.records.plan import LoadPoint, Plan
 from pgtrial.model.records.trial import ClientWarning, Phase, Trial
-from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import p8
+from tests.statistics.studies import verdict_of
 
 from .studies import make_plan, noisy, run
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,12 +11,11 @@ import pytest
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.replay import MOST_STATEMENTS
-from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics.p8 import ALPHAS, fewest_blocks, interval, schedule
-from pgtrial.statistics.ratios import Grid
-from pgtrial.statistics.statements import statement_claims
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.metrics.statements import statement_claims
 from tests.statistics.replays import Template, Templates, run_replays
-from tests.statistics.studies import exchanged, ways
+from tests.statistics.studies import exchanged, verdict_of, ways
 
 BLOCKS = 18
 
@@ -34,9 +34,14 @@ def noisy(rng: np.random.Generator, *factors: float, sd: float = 0.03) -> Templa
     return templates
 
 
+def primary(withheld: tuple[str, ...] = ()):
+    """What the statements take from the study's primary claim: its arm, and whether its verdict is withheld."""
+    return [SimpleNamespace(arm="b", verdict="withheld" if "b" in withheld else "undecided")]
+
+
 def claims_of(blocks: int, templates: Templates, withheld: tuple[str, ...] = ()):
     plan, trials = run_replays(blocks, templates)
-    return {claim.template: claim for claim in statement_claims(Grid(plan, trials), withheld)}
+    return {claim.template: claim for claim in statement_claims(Grid(plan, trials), primary(withheld))}
 
 
 def test_the_template_that_got_slower_is_named_and_no_other(rng):
@@ -59,7 +64,7 @@ def test_the_interval_is_that_of_the_signed_ranks_at_the_shared_error(rng):
     logs = [math.log(means[block, "a"] / means[block, "b"]) for block in range(12)]
     look = schedule(plan.looks)[-1]
     expected = interval(logs, look.alpha / 3)
-    (found,) = [claim for claim in statement_claims(Grid(plan, trials), ()) if claim.template == 1]
+    (found,) = [claim for claim in statement_claims(Grid(plan, trials), primary()) if claim.template == 1]
     assert found.difference is not None
     assert found.difference.value == pytest.approx(math.expm1(expected.estimate))
     assert found.difference.low == pytest.approx(math.expm1(expected.low))
@@ -104,7 +109,7 @@ def test_a_comparison_that_is_withheld_has_no_slower_statements(rng):
 def test_other_studies_have_none(rng):
     plan, trials = run_replays(8, noisy(rng, 1.0))
     plain = [trial.model_copy(update={"replay": None}) for trial in trials]
-    assert statement_claims(Grid(plan, plain), ()) == []
+    assert statement_claims(Grid(plan, plain), primary()) == []
     assert verdict_of(plan, trials).statements != []
 
 
@@ -113,7 +118,7 @@ def test_of_studies_of_arms_that_are_alike_five_in_a_hundred_name_a_statement_at
     for study in range(studies):
         rng = np.random.default_rng([7, study])
         plan, trials = run_replays(27, noisy(rng, *[1.0] * 6, sd=0.2), seed=study)
-        claims = statement_claims(Grid(plan, trials), ())
+        claims = statement_claims(Grid(plan, trials), primary())
         wrong += any(claim.verdict in ("better", "worse") for claim in claims)
     # more than 31 of 400 would be seen once in a hundred times if the error were 5%
     assert wrong <= 31
@@ -133,7 +138,7 @@ def test_exchanging_the_trials_of_a_block_changes_no_family():
     for seed in range(40):
         plan, trials = near_the_least_share(seed, 9)
         families = [
-            [claim.template for claim in statement_claims(Grid(plan, exchanged(trials, blocks)), ())]
+            [claim.template for claim in statement_claims(Grid(plan, exchanged(trials, blocks)), primary())]
             for blocks in ([], [4], [0, 3, 8])
         ]
         assert len(families[0]) > 1
@@ -151,7 +156,7 @@ def test_of_all_ways_in_which_the_coin_can_fall_no_more_than_the_looks_allow_nam
     plan, trials = run_replays(10, templates)
     false, families = [], set()
     for blocks in ways(plan.max_blocks):
-        claims = statement_claims(Grid(plan, exchanged(trials, blocks)), ())
+        claims = statement_claims(Grid(plan, exchanged(trials, blocks)), primary())
         families.add(tuple(claim.template for claim in claims))
         false.append(any(claim.verdict in ("better", "worse") for claim in claims))
     assert len(families) == 1
@@ -168,7 +173,7 @@ def test_a_statement_that_one_look_named_stays_named(rng):
     plan, trials = run_replays(18, templates)
     words = []
     for blocks in plan.looks:
-        claims = statement_claims(Grid(plan, [trial for trial in trials if trial.block < blocks]), ())
+        claims = statement_claims(Grid(plan, [trial for trial in trials if trial.block < blocks]), primary())
         words.append([(claim.template, claim.verdict, claim.claims) for claim in claims])
     assert plan.looks == [8, 12, 18]
     assert words[1:] == [[(0, "worse", 2), (1, "equivalent", 2)], [(1, "equivalent", 1), (0, "worse", 2)]]

@@ -6,8 +6,8 @@ import pytest
 
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.records.where_it_ran import ServerHost
-from pgtrial.statistics.analysis import analyse_study
-from pgtrial.statistics.where_it_ran import machine_parts, where_it_ran
+from pgtrial.verdict.where_it_ran import machine_parts, where_it_ran
+from tests.statistics.studies import decision_of
 
 from .fleets import LOST, by_fleet, share
 from .studies import make_plan, noisy, run
@@ -90,7 +90,7 @@ def test_on_one_machine_there_is_nothing_to_tell():
     here = {arm: facts("this machine") for arm in PLAN.arms}
     assert where_it_ran(PLAN, TRIALS, here) is None
     assert where_it_ran(PLAN, TRIALS, {}) is None
-    assert "where" not in analyse_study(PLAN, TRIALS, facts=here).model_dump()
+    assert "where" not in decision_of(PLAN, TRIALS, facts=here).model_dump()
     given = PLAN.model_copy(update={"hosts": {arm: [ServerHost(label="localhost", by="dsn")] for arm in PLAN.arms}})
     assert where_it_ran(given, TRIALS, here) is None, "a given server may be here as well"
 
@@ -106,7 +106,7 @@ def test_a_server_on_another_host_is_told_with_the_way_to_it():
         trial.model_copy(update={"round_trip_us": next(times)}) if trial.arm == "off" else trial for trial in TRIALS
     ]
     measured = {"bandwidth_mb_s": 117.5, "clock_offset_us": -2100.0, "clock_offset_error_us": 80.0}
-    where = analyse_study(plan, trials, facts={"off": facts("over the network", **measured)}).where
+    where = decision_of(plan, trials, facts={"off": facts("over the network", **measured)}).where
     assert where is not None
     assert (where.lab, where.load, where.machines) == ("Debian 12, 6.1", "lab", [])
     on, off = where.servers

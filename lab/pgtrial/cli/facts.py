@@ -19,8 +19,6 @@ from pgtrial.cli.study_options import Profile, read
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.conduct.deployments import deployments_of
 from pgtrial.conduct.plan import make_plan
-from pgtrial.evidence.audit import audit
-from pgtrial.evidence.audit.case import known_value
 from pgtrial.evidence.collect.collect import collect, collect_machine
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.machines.interrupt import Interrupted, interruptible
@@ -33,6 +31,8 @@ from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.bundle import is_bundle, open_study
 from pgtrial.store.state import state_root
+from pgtrial.verdict.rules import audit
+from pgtrial.verdict.rules.case import known_value
 
 _NOT_SHOWN = ("defaults", "sources")
 

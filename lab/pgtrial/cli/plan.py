@@ -18,7 +18,6 @@ from pgtrial.conduct.interleaving import sessions_of, why_not
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, length_in_one_line, outlook
 from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate, warnings
-from pgtrial.evidence.audit.case import listed
 from pgtrial.loads.data.data import needed_mb
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.where_it_ran import ServerHost
@@ -29,6 +28,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration, plural
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.given import without_password
+from pgtrial.verdict.rules.case import listed
 
 _SHOWN_BLOCKS = 3
 

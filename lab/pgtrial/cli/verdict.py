@@ -18,7 +18,7 @@ from pgtrial.report.brief import Brief, Line
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.results import median_tps
 from pgtrial.report.tables.tasks import criterion_value
-from pgtrial.report.words import estimate_text, interval_text
+from pgtrial.report.words import estimate_text
 
 _MOST_MACHINES = 12
 _LABEL = 9
@@ -94,7 +94,7 @@ class _Row:
 
     @property
     def interval(self) -> str:
-        return interval_text(self.claim.difference) if self.claim and self.claim.difference else ""
+        return self.claim.difference.text() if self.claim and self.claim.difference else ""
 
 
 def _comparisons(result: StudyResult) -> Table[_Row]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import psycopg
 
 from pgtrial.conduct.progress import Listener, Preparing
-from pgtrial.evidence.audit import audit
-from pgtrial.evidence.audit.case import changes
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
@@ -14,6 +12,8 @@ from pgtrial.model.records.facts import Facts
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.verdict.rules import audit
+from pgtrial.verdict.rules.case import changes
 
 _Key = tuple[str, int | None]
 """An arm, and which of its deployments if it has several."""

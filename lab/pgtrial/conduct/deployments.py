@@ -1,7 +1,7 @@
 """Several given servers of one product in each arm: how the blocks are distributed over them.
 
 A block runs on one deployment of each arm, all of the same number. Where the verdict counts pairs of deployments
-(statistics/deployments.py), every pair gets the same number of blocks; those that a look reads have all of theirs
+(verdict/units.py), every pair gets the same number of blocks; those that a look reads have all of theirs
 before it, in rounds, so that no pair has its blocks at one time of day.
 """
 
@@ -18,7 +18,7 @@ from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration
 from pgtrial.statistics import p8
-from pgtrial.statistics.deployments import FEWEST, FEWEST_P8
+from pgtrial.verdict.units import FEWEST, FEWEST_P8
 
 MOST_BLOCKS_EACH = 8
 """Blocks of a pair beyond which a budget buys nothing: what is left is the pair's own peculiarity."""

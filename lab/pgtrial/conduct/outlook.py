@@ -14,11 +14,12 @@ from pgtrial.model.records.plan import Plan
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.servers.workspace import shared_state
-from pgtrial.statistics.carry_over import Slices
-from pgtrial.statistics.lengths import Proposal, mean_block_s, proposal, spread_at, started_spread, within_spread
-from pgtrial.statistics.precision import blocks_for, measured_spread, precision
-from pgtrial.statistics.ratios import Grid
+from pgtrial.statistics.lengths import Proposal, proposal, spread_at, started_spread
+from pgtrial.statistics.precision import blocks_for, precision
 from pgtrial.store.state import NOISE, keep_noise, noise_under, read_noise, state_root
+from pgtrial.verdict.carry_over import Slices
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.pace import mean_block_s, measured_spread, within_spread
 
 
 class Outlook(Record):

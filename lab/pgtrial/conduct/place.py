@@ -17,9 +17,9 @@ from pgtrial.model.records.plan import EarlierTry, Plan
 from pgtrial.model.study.frozen import freeze, without_secrets
 from pgtrial.model.study.spec import StudySection, StudySpec
 from pgtrial.model.units import slug
-from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import writing
+from pgtrial.verdict.grid import Grid
 
 RESULTS = Path("results")
 """Where new studies are put, below the current directory."""

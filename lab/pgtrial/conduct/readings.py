@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgtrial.model.records.trial import Regime, Trial
-from pgtrial.statistics.changes import Regimes, regime_of
-from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import committed_per_second
+from pgtrial.verdict.changes import Regimes, regime_of
+from pgtrial.verdict.grid import Grid
 
 
 class Readings:

@@ -35,13 +35,13 @@ from pgtrial.servers.arms import make_arms
 from pgtrial.servers.given_data import made_for
 from pgtrial.servers.server_locks import ServerLocks
 from pgtrial.servers.workspace import LeftOnHost, Workspace, clean
-from pgtrial.statistics.carry_over import Slices
-from pgtrial.statistics.changes import Regimes
-from pgtrial.statistics.claims import decide
-from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory, slices_of
 from pgtrial.store.replay_files import check_unchanged
 from pgtrial.store.running import forget_stop, stop_is_asked
+from pgtrial.verdict.carry_over import Slices
+from pgtrial.verdict.changes import Regimes
+from pgtrial.verdict.claims import comparisons
+from pgtrial.verdict.grid import Grid
 
 
 def run_study(
@@ -122,7 +122,7 @@ def _extended(study: StudyDirectory, more: More, *, ended: bool) -> Plan:
             f"{study.path} has not ended; go on with it by `pgtrial run {study.path}`, and ask for more after that"
         )
     readings = Readings(study)
-    decided = all(comparison.decided for comparison in decide(readings.grid(), readings.regimes()))
+    decided = all(comparison.decided for comparison in comparisons(readings.grid(), readings.regimes()))
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return extend(study.plan, study.spec, more, readings.trials, decided=decided, created=now)
 
@@ -274,7 +274,7 @@ def _check_start(trials: list[Trial], arms: set[str]) -> None:
 
 
 def _block_ends(grid: Grid, regimes: Regimes, block: int) -> BlockEnds:
-    compared = decide(grid, regimes)
+    compared = comparisons(grid, regimes)
     known = {each.name: each.so_far for each in compared if each.so_far is not None}
     return BlockEnds(
         block,

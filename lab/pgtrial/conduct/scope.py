@@ -8,7 +8,6 @@ from typing import Any
 
 from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.interleaving import interleaving_of
-from pgtrial.evidence.audit.case import listed
 from pgtrial.machines.kernel import COUNTERPARTS
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.places import shared_places
@@ -16,7 +15,8 @@ from pgtrial.model.study.servers import Given, Made, MadeBySsh, Server, parts_of
 from pgtrial.model.study.setup import ENVIRONMENT
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.storage import Volume
-from pgtrial.statistics.deployments import FEWEST
+from pgtrial.verdict.rules.case import listed
+from pgtrial.verdict.units import FEWEST
 
 
 def scope_of(spec: StudySpec) -> str:

@@ -26,9 +26,7 @@ from pgtrial.model.study.setup import WORK
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration
 from pgtrial.servers.workspace import shared_state
-from pgtrial.statistics import certificate as figures
 from pgtrial.statistics import p8
-from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.state import (
     CERTIFICATES,
@@ -39,6 +37,8 @@ from pgtrial.store.state import (
     write_certificate,
 )
 from pgtrial.store.study_file import build_study
+from pgtrial.verdict import certificate as figures
+from pgtrial.verdict.grid import Grid
 
 WORKLOADS = ("select-only", "tpcb-like")
 
@@ -107,7 +107,7 @@ def next_work(work: int, slower_by: float, attempt: int) -> int | None:
 
 def slower_by(study: StudyDirectory) -> float:
     """Share of the throughput that the second arm lacks, the median block's."""
-    ratios = Grid(study.plan, study.trials()).ratios(study.plan.arms[1], None)
+    ratios = Grid(study.plan, study.trials()).ratios(study.plan.arms[1], range(len(study.plan.load_points)))
     known = [each.log_ratio for each in ratios if each.log_ratio is not None]
     if not known:
         raise StudyError("the calibration has no block in which both arms committed transactions")

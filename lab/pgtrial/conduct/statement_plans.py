@@ -21,9 +21,10 @@ from pgtrial.loads.target import Session
 from pgtrial.model.errors import ArmError, StudyError, TrialError, one_line
 from pgtrial.model.records.replay import StatementPlan, StatementPlans
 from pgtrial.servers.arm import Arm
-from pgtrial.statistics.analysis import analyse_study
 from pgtrial.store.directory import StudyDirectory, committed_seconds
 from pgtrial.store.replay_files import capture_of
+from pgtrial.verdict.decide import decide
+from pgtrial.verdict.rules.case import Case
 
 
 def missing_plans(study: StudyDirectory) -> dict[str, list[int]]:
@@ -31,7 +32,9 @@ def missing_plans(study: StudyDirectory) -> dict[str, list[int]]:
     if not study.spec.load.replays:
         return {}
     trials = study.trials()
-    result = analyse_study(study.plan, trials, study.audit(), committed_seconds(study, trials))
+    result = decide(
+        Case(study.plan, study.facts(), trials=trials, audit=study.audit(), seconds=committed_seconds(study, trials))
+    )
     stored = study.statement_plans()
     known = {(each.arm, each.template) for each in stored.plans} if stored is not None else set()
     wanted: dict[str, list[int]] = {}

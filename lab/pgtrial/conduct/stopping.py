@@ -9,10 +9,10 @@ from pgtrial.conduct.readings import Readings
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import format_duration, plural
-from pgtrial.statistics.changes import Regimes
-from pgtrial.statistics.claims import decide, decided_arms
-from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.verdict.changes import Regimes
+from pgtrial.verdict.claims import comparisons, decided_arms
+from pgtrial.verdict.grid import Grid
 
 _OVERRUN = 1.25
 """Estimates are rough: a study may take a quarter longer than its budget before it is cut short of a planned look."""
@@ -57,7 +57,7 @@ def next_step(
     extension = plan.extensions[-1] if plan.extensions else None
     if plan.stop_early and missing.block in plan.looks and not (extension and extension.decided):
         known = regimes() if regimes else None
-        if all(comparison.decided for comparison in decide(Grid(plan, complete), known)):
+        if all(comparison.decided for comparison in comparisons(Grid(plan, complete), known)):
             return Stop(f"every comparison is decided after {missing.block} blocks")
     return _cut_short(plan, budget_s, complete, stop_asked=stop_asked) or missing
 

@@ -1,1 +1,1 @@
-"""What is known of the arms and their trials, and what that says about fairness."""
+"""What is known of the arms and their trials."""

@@ -12,7 +12,6 @@ from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Claim, StudyResult, Word
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural, shortened
-from pgtrial.report.verdict import title
 from pgtrial.report.words import (
     bounds_text,
     failures_text,
@@ -24,7 +23,8 @@ from pgtrial.report.words import (
     times_as_long,
     where,
 )
-from pgtrial.statistics.analysis import withholds
+from pgtrial.verdict.decide import withholds
+from pgtrial.verdict.rules import title
 
 
 @dataclass(frozen=True)

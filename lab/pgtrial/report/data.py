@@ -10,7 +10,6 @@ from itertools import product
 
 import polars as pl
 
-from pgtrial.evidence.audit import whole_audit
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.disturbances import Canary
 from pgtrial.model.records.facts import Facts
@@ -21,11 +20,12 @@ from pgtrial.model.records.results import Claim, StudyResult
 from pgtrial.model.records.trial import Phase, SliceRow, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of
-from pgtrial.statistics.precision import Reached, reached
 from pgtrial.store.directory import StudyDirectory, slices_of
 from pgtrial.store.interruptions import read_interruptions
 from pgtrial.store.state import study_certificate
 from pgtrial.store.tables import committed_per_second
+from pgtrial.verdict.pace import Reached, reached
+from pgtrial.verdict.rules.case import Case
 
 Cells = Mapping[tuple[LoadPoint, str], pl.DataFrame]
 """By load point and arm, the rows of all its trials, with the index of each in `trial`."""
@@ -143,26 +143,24 @@ def read_measured(directory: StudyDirectory) -> StudyData:
     """Reads what the result follows from, and computes it. Raises StoreError for a damaged file."""
     trials = directory.trials()
     timelines = {trial.index: directory.timeline(trial) for trial in trials}
-    seconds = {index: committed_per_second(frame) for index, frame in timelines.items()}
-    facts = directory.facts()
     slices = slices_of(directory, trials)
-    audit = whole_audit(directory.audit(), directory.plan, facts, trials)
+    case = Case(
+        directory.plan,
+        directory.facts(),
+        trials=trials,
+        audit=directory.audit(),
+        seconds={index: committed_per_second(frame) for index, frame in timelines.items()},
+        slices=slices,
+        interruptions=read_interruptions(directory.path),
+        voided=directory.voided_blocks(),
+    )
     return StudyData(
         spec=directory.spec,
         plan=directory.plan,
         trials=trials,
         timelines=timelines,
-        facts=facts,
-        result=verdict_of(
-            directory.plan,
-            trials,
-            audit,
-            seconds,
-            facts=facts,
-            slices=slices,
-            interruptions=read_interruptions(directory.path),
-            voided=directory.voided_blocks(),
-        ),
+        facts=dict(case.facts),
+        result=verdict_of(case),
         canaries=directory.canaries(),
         slices=slices,
     )

@@ -10,9 +10,9 @@ import polars as pl
 from pgtrial.model.records import Record
 from pgtrial.model.records.trial import Trial
 from pgtrial.report.data import read_measured
-from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import TIMELINE_SCHEMA
+from pgtrial.verdict.grid import Grid
 
 _PLACE = {
     **dict.fromkeys(("trial", "block"), pl.Int64()),

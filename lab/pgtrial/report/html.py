@@ -15,13 +15,12 @@ from markupsafe import Markup
 from pgtrial.model.records.results import Claim
 from pgtrial.model.resources import resource
 from pgtrial.model.units import decimals_for, percent
-from pgtrial.report import words
 from pgtrial.report.brief import Brief, Headline, brief
 from pgtrial.report.data import StudyData
 from pgtrial.report.design import design
 from pgtrial.report.sections import Section
-from pgtrial.report.verdict import title
 from pgtrial.store.state import kept
+from pgtrial.verdict.rules import title
 
 _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", "withheld": "!"}
 
@@ -83,7 +82,7 @@ def card(data: StudyData, claim: Claim, sentence: str, headline: Headline) -> di
         else percent(value, decimals_for(_numbers(claim)), sign=True)
         if value is not None
         else "–",
-        "interval": words.interval_text(difference) if difference else "",
+        "interval": difference.text() if difference else "",
         "sentence": sentence,
         "strip": _strip(claim, data.plan.margin) if bounded else None,
     }

@@ -7,7 +7,7 @@ from functools import partial
 from pgtrial.model.records.plan import LoadPoint, Plan
 from pgtrial.model.records.results import CellRegimes, Claim, Cost, Estimate, Failures, Steadiness, StudyResult
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
-from pgtrial.statistics.deployments import is_fixed
+from pgtrial.verdict.units import is_fixed
 
 _NOT_EVEN = {"block": 300, "deployment": 60}
 """The largest number of units for which a forecast is made."""
@@ -30,22 +30,9 @@ def is_wide(difference: Estimate) -> bool:
     return low is not None and high is not None and 1 + high > _TOLD_WITHIN * (1 + low)
 
 
-def interval_text(difference: Estimate, *, sign: bool = True) -> str:
-    """`+35..+48%`, without `sign` `35..48%` and `-0.3..1.9%`, or that nothing is bounded yet."""
-    if difference.low is None or difference.high is None:
-        return "not bounded yet"
-    places = decimals_for(difference.known)
-    low, high = (f"{bound * 100:{'+' if sign else ''}.{places}f}" for bound in (difference.low, difference.high))
-    return f"{_no_minus_zero(low)}..{_no_minus_zero(high)}%"
-
-
 def bounds_text(difference: Estimate) -> str:
     """`+35 to +48%`: a difference's interval in running text."""
-    return interval_text(difference).replace("..", " to ")
-
-
-def _no_minus_zero(text: str) -> str:
-    return text.lstrip("-") if float(text) == 0 else text
+    return difference.text().replace("..", " to ")
 
 
 def interval_name(plan: Plan) -> str:
@@ -121,7 +108,7 @@ def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[st
 def _figures(difference: Estimate, claim: Claim, plan: Plan) -> str:
     """The interval of a claim, after the estimate where the claim's headline does not have it."""
     value = f"{signed(difference.value)}, " if claim.verdict in ("equivalent", "undecided") else ""
-    return f"{value}{interval_name(plan)} {interval_text(difference, sign=False)}"
+    return f"{value}{interval_name(plan)} {difference.text(sign=False)}"
 
 
 def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
@@ -289,4 +276,4 @@ def cost_text(cost: Cost) -> str:
         return "to next to none"
     if is_wide(found):
         return ""
-    return f"{signed(found.value)} ({interval_text(found)})"
+    return f"{signed(found.value)} ({found.text()})"

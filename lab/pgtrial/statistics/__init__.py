@@ -1,1 +1,1 @@
-"""From stored trials to a result: claims, costs, regimes. Pure functions."""
+"""Numbers in, intervals out: the rule P8, the paired t test, regimes of a trial, sample sizes. Pure functions."""

@@ -14,14 +14,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
-from statistics import fmean
 
-from pgtrial.model.records.machine import FEWEST_BLOCKS, Noise
-from pgtrial.model.records.trial import Trial
-from pgtrial.statistics.carry_over import Slices, log_speed
-from pgtrial.statistics.precision import block_seconds, spread
-from pgtrial.statistics.ratios import Grid
+from pgtrial.model.records.machine import Noise
 
 _LENGTHS_S = (2, 3, 5, 8, 10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 300, 450, 600)
 _MOST = 4.0
@@ -39,24 +33,6 @@ class Proposal:
     duration_s: int
     time_share: float
     """Of the time that the study takes with its own length."""
-
-
-def within_spread(grid: Grid, slices: Slices) -> float | None:
-    """Standard deviation of a block's log-ratio that comes from the seconds of its trials, w / sqrt(d).
-
-    The mean over the load points, as in the verdict; of several comparisons the largest. None while fewer than four
-    blocks are complete, and where trials do not alternate.
-    """
-    if grid.plan.interleaving is None or grid.units.unit != "block":
-        return None
-    shifts = [grid.block_means(grid.points, partial(_shift, grid, slices, arm)) for arm in grid.plan.others]
-    known = [list(of_blocks.values()) for of_blocks in shifts]
-    return max(map(spread, known)) / 2 if min(map(len, known)) >= FEWEST_BLOCKS else None
-
-
-def mean_block_s(grid: Grid) -> float:
-    """Wall time of a complete block, seconds."""
-    return fmean(block_seconds(grid).values())
 
 
 def spread_at(noise: Noise, duration_s: float) -> float:
@@ -96,19 +72,3 @@ def proposal(noise: Noise, duration_s: float, load_points: int, slice_s: float) 
     best = min(possible, key=time)
     share = time(best) / time(duration_s)
     return Proposal(best, share) if share <= _WORTH else None
-
-
-def _shift(grid: Grid, slices: Slices, arm: str, block: int, point: int) -> float | None:
-    """How far the log-ratio of the second halves is from that of the first."""
-    ours, its = (_change(grid, slices, trial) for trial in grid.pair(block, point, arm))
-    return ours - its if ours is not None and its is not None else None
-
-
-def _change(grid: Grid, slices: Slices, trial: Trial | None) -> float | None:
-    """Of a trial's log speed from its first half to its second."""
-    rows = slices.get(trial.index, ()) if trial is not None and grid.goodput(trial) else ()
-    measured = sorted((row for row in rows if row.phase == "measure"), key=lambda row: row.planned_begin_s)
-    middle = len(measured) // 2
-    halves = measured[:middle], measured[len(measured) - middle :]
-    first, second = (log_speed(half, paced=grid.plan.measure != "goodput") for half in halves)
-    return second - first if first is not None and second is not None else None

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from itertools import count, islice, takewhile
 from typing import Literal
@@ -33,6 +34,14 @@ Limits = tuple[float, float]
 
 WORST = math.log(1000.0)
 """Magnitude of the log-ratio of a failed trial, and the cap of all others: the worst possible rank, never dropped."""
+
+TOLERATED = Fraction(1, 8)
+"""Share of an arm's trials at a load point that may be spoilt.
+
+Two arms then spoil a quarter of the blocks at most, fewer than the 29% at which the Hodges-Lehmann estimate breaks down
+(Hodges 1967, Efficiency in normal samples and tolerance of extreme values); and one trial of the eight of a first look
+costs no verdict.
+"""
 
 LOOKS = (8, 12, 18, 27, 40, 60, 90, 135, 200, 300)
 ALPHAS = (0.00782, 0.0085, 0.0080, 0.0070, 0.0060, 0.0045, 0.0027, 0.0018, 0.0012, 0.0008)
@@ -85,6 +94,15 @@ class Interval:
     def established_margin(self) -> float:
         """The smallest margin, a share, within which this interval would be equivalent; infinite if there is none."""
         return max(-math.expm1(self.low), math.expm1(self.high)) if math.isfinite(self.low) else math.inf
+
+
+def log_ratio(arm: float, baseline: float) -> float | None:
+    """The log-ratio of a pair's speeds or costs; None if both are zero. One that is zero counts as 1000-fold less."""
+    if not arm and not baseline:
+        return None
+    if not arm or not baseline:
+        return WORST if arm else -WORST
+    return math.log(arm / baseline)
 
 
 def ratio_limits(margin: float) -> Limits:

@@ -15,21 +15,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from itertools import takewhile
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from pgtrial.model.records.machine import FEWEST_BLOCKS, Precision
-from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.results import Claim, Estimate
-from pgtrial.model.records.trial import Trial
+from pgtrial.model.records.machine import Precision
+from pgtrial.model.records.results import Estimate
 from pgtrial.statistics import p8
-from pgtrial.statistics.claims import as_difference, counting
-from pgtrial.statistics.deployments import ALPHA
-from pgtrial.statistics.ratios import Grid
 
 POWER = 0.8
 _FIND, _ESTABLISH = float(ndtri(POWER)), float(ndtri((1 + POWER) / 2))
@@ -49,18 +42,6 @@ def spread(log_ratios: Sequence[float]) -> float:
     values = np.asarray(log_ratios, dtype=np.float64)
     first, second = np.triu_indices(len(values), 1)
     return _TO_SD * float(np.median(np.abs(values[first] - values[second])))
-
-
-def measured_spread(grid: Grid) -> tuple[float, int] | None:
-    """The spread of the primary claims' complete blocks, and their number; None while there are fewer than four.
-
-    Of several comparisons it is the largest. None too where deployments are the units and not blocks.
-    """
-    if grid.units.unit != "block":
-        return None
-    known = [[log for _, log in counting(grid.ratios(arm, None))] for arm in grid.plan.others]
-    fewest = min(map(len, known))
-    return (max(map(spread, known)), fewest) if fewest >= FEWEST_BLOCKS else None
 
 
 def precision(planned: Sequence[int], claims: int, sd: float) -> Precision | None:
@@ -91,75 +72,6 @@ def blocks_for(margin: float, claims: int, sd: float, *, difference: float = mat
 def _smallest(look: p8.Look, claims: int, sd: float, reserve: float) -> float:
     quantile = -float(stdtrit(look.blocks - 1, look.alpha / claims / 2))
     return (quantile + reserve) * sd / math.sqrt(look.blocks - 2)
-
-
-@dataclass(frozen=True)
-class Spent:
-    """Time that all trials up to a block took, seconds."""
-
-    wall_s: float
-    """In which some trial was under way, from its preparation to its end."""
-    measured_s: float
-    """Of that, in which trials were measured."""
-
-    @property
-    def measured(self) -> float:
-        """The share of the time in which trials were measured."""
-        return self.measured_s / self.wall_s
-
-
-@dataclass(frozen=True)
-class Reached:
-    """What so many units of a claim say, and after what time."""
-
-    units: int
-    spent: Spent
-    difference: Estimate
-    """With the exact 95% interval of these units alone, which promises nothing for all looks together."""
-    at_look: Estimate | None
-    """With the sequential interval; None: no planned look."""
-
-
-def reached(plan: Plan, trials: Sequence[Trial], claim: Claim) -> list[Reached]:
-    """After each unit of a claim from which on an interval is bounded, in order."""
-    grid = Grid(plan, trials)
-    spent = _spent(grid)
-    counted = counting(claim.ratios)
-    logs = [log for _, log in counted]
-    looks = {look.blocks: look.difference for look in claim.looks}
-    found = []
-    for units in range(1, len(logs) + 1):
-        difference = as_difference(p8.interval(logs[:units], ALPHA / claim.family))
-        if difference.low is not None:
-            last = max(grid.units.blocks([unit for unit, _ in counted[:units]]))
-            found.append(Reached(units, spent[last], difference, looks.get(units)))
-    return found
-
-
-def _spent(grid: Grid) -> dict[int, Spent]:
-    """By complete block: the time of all blocks up to it."""
-    found, wall_s, measured_s = {}, 0.0, 0.0
-    for block, own in grid.by_block.items():
-        wall_s += under_way_s(own)
-        measured_s += sum(trial.measured.duration_s for trial in own if trial.measured)
-        found[block] = Spent(wall_s, min(measured_s, wall_s))
-    return found
-
-
-def block_seconds(grid: Grid) -> dict[int, float]:
-    """Wall time of each complete block, seconds."""
-    return {block: under_way_s(own) for block, own in grid.by_block.items()}
-
-
-def under_way_s(trials: Sequence[Trial]) -> float:
-    """How long at least one of the trials was under way, seconds."""
-    spans = sorted((datetime.fromisoformat(each.started), datetime.fromisoformat(each.ended)) for each in trials)
-    total, until = 0.0, None
-    for started, ended in spans:
-        begins = started if until is None else max(started, until)
-        total += max(0.0, (ended - begins).total_seconds())
-        until = ended if until is None else max(until, ended)
-    return total
 
 
 def half_width(difference: Estimate | None) -> float | None:

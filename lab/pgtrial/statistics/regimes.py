@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pgtrial.model.records.trial import Regime, Segment, Shape
-from pgtrial.statistics.levels import robust_sd
+from pgtrial.statistics.describe import robust_sd
 
 Floats = npt.NDArray[np.float64]
 

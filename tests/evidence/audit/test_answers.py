@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pgtrial.evidence.audit import audit_trials
 from pgtrial.model.records.facts import Finding
-from pgtrial.statistics.analysis import analyse_study
 from tests.statistics.replays import Template, Templates, run_replays
+from tests.statistics.studies import decision_of, findings_over
 
 
 def findings(templates: Templates, blocks: int = 8) -> list[Finding]:
     plan, trials = run_replays(blocks, templates)
-    return [each for each in audit_trials(plan, {}, trials) if each.rule in ("unequal_rows", "unequal_errors")]
+    return [each for each in findings_over(plan, {}, trials) if each.rule in ("unequal_rows", "unequal_errors")]
 
 
 def test_equal_answers_are_no_finding():
@@ -80,7 +79,7 @@ def test_statements_that_fail_anew_on_all_arms_are_named():
         return [Template(failures={"42P01": 2}), Template(), Template(failures={"23505": 1, "40001": 9})]
 
     plan, trials = run_replays(8, templates)
-    (found,) = [finding for finding in audit_trials(plan, {}, trials) if finding.rule == "new_errors"]
+    (found,) = [finding for finding in findings_over(plan, {}, trials) if finding.rule == "new_errors"]
     assert (found.severity, found.arms) == ("warning", ["a", "b"])
     assert found.message == (
         "Statements fail in all arms that did not fail when they were recorded: template 2 (SELECT 2) with 40001, 144 "
@@ -102,5 +101,5 @@ def test_errors_that_were_recorded_are_no_failures():
         for trial in trials
         if trial.measured and trial.replay
     ]
-    for found in analyse_study(plan, recorded).failures:
+    for found in decision_of(plan, recorded).failures:
         assert (found.by_kind, found.failed_transactions, found.transactions) == ({"40001": 24}, 24, 8 * 97)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.conduct.plan import make_plan
-from pgtrial.evidence.audit import audit
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.verdict.rules import audit
 from tests.conftest import VERSIONS
 
 pytestmark = pytest.mark.machine

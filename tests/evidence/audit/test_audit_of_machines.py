@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.evidence.audit import audit
-from pgtrial.evidence.audit.hygiene import is_debugging
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.verdict.rules import audit
+from pgtrial.verdict.rules.hygiene import is_debugging
 
 from .cases import facts, named, plan_of
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.evidence.audit import audit, whole_audit
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.evidence.observe.views import read_relations
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.report.verdict import verdict_of
 from pgtrial.servers.cluster import Cluster, create_cluster
+from pgtrial.verdict.rules import audit
 from tests.conftest import require_engine, require_server
+from tests.statistics.studies import verdict_of
 
 from ...statistics.studies import noisy, run
 from .cases import plan_of, trials_of
@@ -30,7 +30,7 @@ def _above_the_verdict(a, b, trials=None):
     plan = plan_of()
     facts = {name: collect(name, each.target, each.data_directory) for name, each in (("A", a), ("B", b))}
     trials = run(plan, noisy({})) if trials is None else trials
-    result = verdict_of(plan, trials, whole_audit(audit(plan, facts, SPEC), plan, facts, trials))
+    result = verdict_of(plan, trials, audit(plan, facts, SPEC), facts=facts)
     # what this machine is like, the same for both
     about_both = {"thp", "not_durable", "governor", "debug_build"}
     return {
@@ -60,7 +60,7 @@ def test_data_checksums_off_in_one_arm_are_named(start_cluster, workspace):
     server = workspace.reachable(require_server(18))
     data = workspace.directory("no-checksums")
     create_cluster(workspace, server, data, ["--no-data-checksums"])
-    bare = Cluster(workspace, server, data, workspace.socket_directory(), {"huge_pages": "off"})
+    bare = Cluster(workspace, server, data, workspace.socket_directory(), {})
     try:
         with bare.running(Path(f"{data}.log"), immediate=True):
             found = _above_the_verdict(start_cluster(), bare)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pgtrial.evidence.audit import audit
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.verdict.rules import audit
 
 from .cases import named, plan_of
 

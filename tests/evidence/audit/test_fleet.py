@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.evidence.audit import audit, audit_trials
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.store.study_file import build_study
+from pgtrial.verdict.rules import audit
+from tests.statistics.studies import findings_over
 
 from ...statistics.fleets import LOST, by_fleet, share
 from .cases import facts, named, plan_of, trials_of
@@ -20,7 +21,7 @@ def of_facts(a, b, *, fleet=None):
 
 
 def of_trials(plan, change):
-    return audit_trials(plan, {}, [change(trial) for trial in trials_of(plan, lambda _: {})])
+    return findings_over(plan, {}, [change(trial) for trial in trials_of(plan, lambda _: {})])
 
 
 @pytest.mark.parametrize(("base", "own", "told"), [(110.0, 112.0, 0), (110.0, 70.0, 1), (None, 70.0, 0)])
@@ -54,7 +55,7 @@ def ways_of(a, b, **known):
         shares = [share(name, 100, round_trip_us=time) for name, time in zip("xyz", times, strict=False)]
         return {"machines": shares, "round_trip_us": 100.0 if trial.arm == "A" else 900.0}
 
-    return audit_trials(plan_of(), facts(**known), trials_of(plan_of(), from_machines))
+    return findings_over(plan_of(), facts(**known), trials_of(plan_of(), from_machines))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_a_machine_that_is_further_from_a_server_than_the_others_is_named(a, b, 
 def test_a_machine_of_the_fleet_that_is_the_labs_own_takes_the_cpu_time_of_a_server_there(path, with_lab, told):
     here = {"client": {"connection": "this machine"}, "network": {"path": path}}
     trials = trials_of(plan_of(), lambda trial: {"machines": [share("x", 100, with_lab=with_lab)]})
-    found = audit_trials(plan_of(), facts(A=here, B=here), trials)
+    found = findings_over(plan_of(), facts(A=here, B=here), trials)
     assert named(found) == ({("client_on_server_host", "info")} if told else set())
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.evidence.audit import audit_trials
+from tests.statistics.studies import findings_over
 
 from .cases import facts, named, plan_of, trials_of
 
 
 def _findings(change, **known):
     plan = plan_of()
-    return audit_trials(plan, facts(**known), trials_of(plan, change))
+    return findings_over(plan, facts(**known), trials_of(plan, change))
 
 
 @pytest.mark.parametrize(

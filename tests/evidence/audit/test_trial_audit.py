@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.evidence.audit import audit_trials, whole_audit
-from pgtrial.model.records.facts import Audit
+from pgtrial.model.records.facts import Audit, Finding
 from pgtrial.model.records.trial import ClientUse
 from pgtrial.model.units import setting_bytes
+from tests.statistics.studies import findings_over, verdict_of
 
 from ...statistics.fleets import share
 from .cases import facts, named, plan_of, trials_of
@@ -16,7 +16,7 @@ MB = 2.0**20
 
 
 def _findings(plan, change, **known):
-    return audit_trials(plan, facts(**known), trials_of(plan, change))
+    return findings_over(plan, facts(**known), trials_of(plan, change))
 
 
 def _checkpoints(count):
@@ -27,17 +27,12 @@ def test_trials_without_records_give_no_finding():
     assert _findings(plan_of(), lambda trial: {}) == []
 
 
-def test_no_findings_leave_the_stored_audit_as_it_is():
-    plan, stored = plan_of(), Audit(findings=[])
-    assert whole_audit(stored, plan, {}, trials_of(plan, lambda trial: {})) == stored
-    assert whole_audit(None, plan, {}, trials_of(plan, lambda trial: {})) is None
-
-
 def test_what_the_trials_say_is_added_to_the_stored_audit():
-    plan = plan_of()
+    plan, stored = plan_of(), Finding(rule="thp", severity="info", arms=["A"], message="m", cure="c")
     trials = trials_of(plan, lambda trial: _checkpoints(trial.arm == "B"))
-    audit = whole_audit(Audit(findings=[]), plan, {}, trials)
-    assert named(audit.findings) == {("unequal_checkpoints", "warning")}
+    found = verdict_of(plan, trials, Audit(findings=[stored])).findings
+    assert [(each.rule, each.severity) for each in found] == [("unequal_checkpoints", "warning"), ("thp", "info")]
+    assert verdict_of(plan, trials_of(plan, lambda trial: {}), Audit(findings=[stored])).findings == [stored]
 
 
 def test_equal_checkpoints_are_no_finding():
@@ -70,7 +65,7 @@ def test_a_failed_trial_says_nothing_about_checkpoints():
         trial.model_copy(update={"status": "failed"} if trial.arm == "B" else {})
         for trial in trials_of(plan, lambda trial: _checkpoints(trial.arm == "B"))
     ]
-    assert audit_trials(plan, {}, trials) == []
+    assert findings_over(plan, {}, trials) == []
 
 
 def test_autovacuum_in_one_arm_is_told():

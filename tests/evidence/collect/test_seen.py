@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.evidence.audit import audit
 from pgtrial.evidence.collect.server import seen_on_its_host
 from pgtrial.evidence.collect.subject import Subject
 from pgtrial.machines.machine import LOCAL
 from pgtrial.store.study_file import build_study
+from pgtrial.verdict.rules import audit
 from tests.machines.shell import ShellMachine
 
 from ..audit.cases import facts, named, plan_of

@@ -16,8 +16,9 @@ from pgtrial.loads.process import engine_path
 from pgtrial.machines.machine import LOCAL
 from pgtrial.machines.posix import BOOT_ID
 from pgtrial.model.errors import PgtrialError
+from pgtrial.model.known_settings import KNOWN
 from pgtrial.model.records import Record
-from pgtrial.model.resources import resource, table
+from pgtrial.model.resources import resource
 
 
 class Signs(Record):
@@ -139,25 +140,6 @@ def _engine_version() -> str | None:
         return LOCAL.tool([engine_path().absolute(), "--version"]).partition("\n")[0] or None
     return None
 
-
-class Known(Record):
-    """settings.toml: what is known of the settings of PostgreSQL."""
-
-    places: frozenset[str]
-    reported_by_server: frozenset[str]
-    decided: list[str]
-    parents: dict[str, frozenset[str]]
-    """Settings from which the server derives others; a name may be one of `groups`."""
-    groups: dict[str, frozenset[str]]
-    costly: dict[str, str]
-
-    def members(self, names: Set[str]) -> frozenset[str]:
-        """The settings of these names and groups."""
-        found = (self.members(self.groups[name]) if name in self.groups else {name} for name in names)
-        return frozenset[str]().union(*found)
-
-
-KNOWN = Known.model_validate(table("settings.toml", __package__))
 
 _SETTINGS = "SELECT name, current_setting(name, true), source FROM pg_settings ORDER BY name"
 _UNSET = ("default", "override", "session")

@@ -13,6 +13,7 @@ from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.records.trial import Shape, TrialRegime
 from pgtrial.model.records.where_it_ran import WhereItRan
+from pgtrial.model.units import decimals_for
 
 Word = Literal["better", "worse", "equivalent", "undecided", "withheld"]
 """A verdict in one word, about an arm against the baseline."""
@@ -32,6 +33,18 @@ class Estimate(Record):
     def known(self) -> list[float]:
         """The estimate and its bounds, as far as the data bound it."""
         return [value for value in (self.low, self.value, self.high) if value is not None]
+
+    def text(self, *, sign: bool = True) -> str:
+        """The interval: `+35..+48%`, without `sign` `35..48%` and `-0.3..1.9%`, or that nothing is bounded yet."""
+        if self.low is None or self.high is None:
+            return "not bounded yet"
+        places = decimals_for(self.known)
+        low, high = (f"{bound * 100:{'+' if sign else ''}.{places}f}" for bound in (self.low, self.high))
+        return f"{_no_minus_zero(low)}..{_no_minus_zero(high)}%"
+
+
+def _no_minus_zero(text: str) -> str:
+    return text.lstrip("-") if float(text) == 0 else text
 
 
 class BlockRatio(Record):

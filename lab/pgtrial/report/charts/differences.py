@@ -12,8 +12,8 @@ from pgtrial.model.records.results import BlockRatio, Claim, Cost
 from pgtrial.model.units import as_written, percent
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure, log_ticks, numbered, row_axis
 from pgtrial.report.data import StudyData
-from pgtrial.report.words import cost_text, in_regime, interval_text, is_wide
-from pgtrial.statistics.costs import clearly
+from pgtrial.report.words import cost_text, in_regime, is_wide
+from pgtrial.verdict.metrics.costs import clearly
 
 _ROW = 40
 _COST_ROW = 22
@@ -92,7 +92,7 @@ def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:
     if value is None:
         return None
     place = _load_point(data, claim) or f"all {len(data.labels)} load points, mean (primary)"
-    interval = f" ({interval_text(found)})" if found and found.low is not None else ""
+    interval = f" ({found.text()})" if found and found.low is not None else ""
     return {
         "label": place.replace(", ", ",|", 1) + in_regime(claim).replace(", ", "|"),
         "claim": _name(data, claim),

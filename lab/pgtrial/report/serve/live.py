@@ -18,9 +18,9 @@ from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.results import Claim, Estimate
 from pgtrial.report.data import StudyData, read_data
-from pgtrial.statistics.precision import Reached
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.running import is_running, stop_is_asked
+from pgtrial.verdict.pace import Reached
 
 SHOWN_S = 120
 """Seconds, or slices, of a trial under way that are shown."""

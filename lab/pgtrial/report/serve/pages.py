@@ -23,9 +23,9 @@ from pgtrial.report.serve.live import Look, SoFar
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.results import levels_beside
 from pgtrial.report.tables.where import facts_beside
-from pgtrial.report.verdict import title
 from pgtrial.report.words import bounds_text, headline, in_regime
 from pgtrial.store.tables import WAITS_SCHEMA
+from pgtrial.verdict.rules import title
 
 _SIZE = {
     "width": drawing.WIDTH,

@@ -12,7 +12,7 @@ from pgtrial.model.records.machine import Certificate, Found, Reach, StudyRun
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Table, by_place
-from pgtrial.report.words import interval_text, signed
+from pgtrial.report.words import signed
 
 _FALSE_SHARE = 0.05
 """Of A/A studies at most this share may get a verdict."""
@@ -114,7 +114,7 @@ def _times(hits: Sequence[StudyRun]) -> str:
 
 
 def _measured(found: Found) -> str:
-    return f"{signed(found.difference.value)} (95% interval {interval_text(found.difference)})"
+    return f"{signed(found.difference.value)} (95% interval {found.difference.text()})"
 
 
 def _conditions(certificate: Certificate) -> str:

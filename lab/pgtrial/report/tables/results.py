@@ -22,9 +22,9 @@ from pgtrial.model.records.trial import TrialRegime
 from pgtrial.model.units import plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, by_place, number, range_text
-from pgtrial.report.words import estimate_text, interval_name, interval_text, signed, where
+from pgtrial.report.words import estimate_text, interval_name, signed, where
 from pgtrial.statistics import p8
-from pgtrial.statistics.deployments import is_fixed
+from pgtrial.verdict.units import is_fixed
 
 
 def ratio_table(data: StudyData) -> Table[Claim]:
@@ -57,7 +57,7 @@ def ratio_table(data: StudyData) -> Table[Claim]:
             Column("arms", lambda claim: f"{claim.arm} / {claim.baseline}"),
             Column("load point", lambda claim: where(claim, data.plan) + (" (primary)" if is_mean(claim) else "")),
             number("difference", lambda claim: estimate_text(claim, "(running)")),
-            number("95% interval", lambda claim: claim.difference, interval_text),
+            number("95% interval", lambda claim: claim.difference, Estimate.text),
             Column("verdict", verdict_text),
             number("mean (95% t)", lambda claim: claim.mean, _mean),
             number("in total", lambda claim: claim.totals, signed),
@@ -84,7 +84,7 @@ def verdict_text(claim: Claim | StatementClaim) -> str:
 
 
 def _mean(mean: Estimate) -> str:
-    return signed(mean.value) + (f" ({interval_text(mean)})" if mean.low is not None else "")
+    return signed(mean.value) + (f" ({mean.text()})" if mean.low is not None else "")
 
 
 def level_table(data: StudyData) -> Table[Level]:

@@ -31,7 +31,7 @@ from pgtrial.report.series import (
 from pgtrial.report.table import Column, Table, number, range_text
 from pgtrial.report.tables.results import digits
 from pgtrial.report.words import cost_text
-from pgtrial.statistics.costs import clearly
+from pgtrial.verdict.metrics.costs import clearly
 
 _STATEMENTS = "pg_stat_statements"
 _SHOWN = 5

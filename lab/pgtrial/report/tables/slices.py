@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from pgtrial.model.records.plan import LoadPoint
-from pgtrial.model.records.results import CarryOver, CarryOverShift, Claim
+from pgtrial.model.records.results import CarryOver, CarryOverShift, Claim, Estimate
 from pgtrial.model.records.trial import SliceRow, Trial
 from pgtrial.model.units import format_duration, percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, number
-from pgtrial.report.words import in_regime, interval_text, signed
-from pgtrial.statistics.precision import Reached, half_width
+from pgtrial.report.words import in_regime, signed
+from pgtrial.statistics.precision import half_width
+from pgtrial.verdict.pace import Reached
 
 
 def slice_tables(data: StudyData) -> list[Table[Any]]:
@@ -53,9 +54,9 @@ def _precision_table(data: StudyData) -> Table[tuple[Claim, Reached]]:
             number("after", lambda row: row[1].spent.wall_s, format_duration),
             number("measured", lambda row: row[1].spent.measured, ".0%"),
             number("difference", lambda row: row[1].difference.value, signed),
-            number("95% interval", lambda row: interval_text(row[1].difference)),
+            number("95% interval", lambda row: row[1].difference.text()),
             number("half-width", lambda row: half_width(row[1].difference), percent),
-            number("sequential interval", lambda row: row[1].at_look, interval_text),
+            number("sequential interval", lambda row: row[1].at_look, Estimate.text),
         ],
         lambda row: row[1].at_look is not None,
     )
@@ -71,7 +72,7 @@ def _carry_over_table(data: StudyData) -> Table[CarryOver]:
             Column("after", lambda row: row.preceding),
             number("blocks", lambda row: row.blocks),
             number("difference", lambda row: row.difference and row.difference.value, signed),
-            number("95% interval", lambda row: row.difference, interval_text),
+            number("95% interval", lambda row: row.difference, Estimate.text),
         ],
     )
 
@@ -85,7 +86,7 @@ def _shift_table(data: StudyData) -> Table[CarryOverShift]:
             Column("arms", lambda row: f"{row.arm} / {row.baseline}"),
             number("blocks", lambda row: row.blocks),
             number("shift", lambda row: row.difference and row.difference.value, signed),
-            number("95% interval", lambda row: row.difference, interval_text),
+            number("95% interval", lambda row: row.difference, Estimate.text),
         ],
     )
 

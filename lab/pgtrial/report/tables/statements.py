@@ -8,14 +8,14 @@ from itertools import zip_longest
 from statistics import median
 from typing import Any
 
-from pgtrial.model.records.results import StatementClaim
+from pgtrial.model.records.results import Estimate, StatementClaim
 from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.model.units import as_written, percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import NONE, Column, Table, by_place, number
 from pgtrial.report.tables.results import verdict_text
-from pgtrial.report.words import interval_text, signed, times_as_long
-from pgtrial.statistics.statements import FEWEST_STATEMENTS, LEAST_SHARE
+from pgtrial.report.words import signed, times_as_long
+from pgtrial.verdict.metrics.statements import FEWEST_STATEMENTS, LEAST_SHARE
 
 _INDENT = "\N{NO-BREAK SPACE}"
 
@@ -50,7 +50,7 @@ def _statements(data: StudyData, arm: str) -> Table[StatementClaim]:
             *of_both("mean, ms", lambda each, claim: claim.mean_us[each] / 1000, ",.3f"),
             *of_both("share", lambda each, claim: percent(claim.share[each], 1)),
             number("difference", lambda claim: claim.difference, lambda found: signed(found.value)),
-            number("95% interval", lambda claim: claim.difference, interval_text),
+            number("95% interval", lambda claim: claim.difference, Estimate.text),
             Column("verdict", _verdict, verdict=lambda claim: claim.verdict),
             *of_both("rows", lambda each, claim: round(median(rows for rows, _ in _of(data, each, claim))), ","),
             *of_both("errors", lambda each, claim: sum(errors for _, errors in _of(data, each, claim)), ","),

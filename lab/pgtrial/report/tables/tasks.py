@@ -13,10 +13,10 @@ from pgtrial.model.records.trial import TaskTimes, Trial
 from pgtrial.model.units import as_written
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import NONE, Table, by_place
-from pgtrial.report.words import interval_text, signed
-from pgtrial.statistics.criteria import FAILURES, SECONDARY
-from pgtrial.statistics.deployments import Units
-from pgtrial.statistics.levels import NOTABLE_SHARE
+from pgtrial.report.words import signed
+from pgtrial.verdict.levels import NOTABLE_SHARE
+from pgtrial.verdict.metrics.criteria import FAILURES, SECONDARY
+from pgtrial.verdict.units import Units
 
 _CREATION = "creation of the table"
 
@@ -99,7 +99,7 @@ def _difference(data: StudyData, row: Criterion) -> str:
     if found is None:
         return NONE
     if row.by == "ratio":
-        return f"{signed(found.value)} ({interval_text(found)})"
+        return f"{signed(found.value)} ({found.text()})"
     planned = next((trial.tasks.planned for trial in data.trials if trial.tasks is not None), 0)
     # a positive difference is the better one; it is written as the number of tasks
     each = planned if row.better == "more" else -planned

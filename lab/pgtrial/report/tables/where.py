@@ -12,7 +12,7 @@ from pgtrial.model.study.fleet import LOCAL
 from pgtrial.model.units import plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import NONE, Column, Table, by_place, number, range_text
-from pgtrial.statistics.where_it_ran import further_machines
+from pgtrial.verdict.where_it_ran import further_machines
 
 _Facts = Mapping[str, Mapping[str, Any]]
 """Group -> name -> value."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 
-from pgtrial.evidence.audit.case import Case, Concern, is_frequent, listed, rule, unlike
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.units import setting_bytes
+from pgtrial.verdict.rules.case import Case, Concern, is_frequent, listed, rule, unlike
 
 _LARGER = 1.05
 _LARGER_BYTES = 2**20

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from pgtrial.evidence.audit.case import Case, Concern, is_frequent, listed, rule
 from pgtrial.model.records.trial import Trial
-from pgtrial.statistics.where_it_ran import further_machines, lost_machines, machine_parts, machine_ways
+from pgtrial.verdict.rules.case import Case, Concern, is_frequent, listed, rule
+from pgtrial.verdict.where_it_ran import further_machines, lost_machines, machine_parts, machine_ways
 
 _UNEVEN = 0.01
 """Share of the measured part by which machines may begin apart."""

@@ -4,37 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-
-import numpy as np
-from scipy.special import bdtr
+from collections.abc import Mapping
 
 from pgtrial.model.records.results import CellRegimes, FailedTrial, Failures, Level, Spread
 from pgtrial.model.records.trial import Trial
-from pgtrial.statistics import p8
-from pgtrial.statistics.ratios import Grid
-
-_TO_SD = 1.4826
-"""1 / the third quartile of the standard normal distribution."""
-
-
-def robust_sd(values: p8.Values, centre: float) -> float:
-    """Standard deviation of normal values around `centre`, from the median distance, robust against outliers."""
-    return _TO_SD * float(np.median(np.abs(np.asarray(values) - centre)))
-
-
-DEVIATIONS = 5.0
-"""Robust standard deviations from the usual that are tolerated."""
-
+from pgtrial.statistics.describe import median_interval, spread
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.series import read
 
 _LATENCIES = {"mean": 0.0, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 """Shown name, without its point the field of records.Latency -> the share of transactions that are faster."""
 
 _ENOUGH_SLOWER = 100
 """A percentile is shown only if every trial has so many transactions beyond it."""
-
-_UNEVEN = 0.05
-"""Level of the test whether counts are unevenly spread over the arms."""
 
 NOTABLE_SHARE = 0.001
 """Failed transactions beyond this share come before the verdict."""
@@ -66,23 +48,6 @@ def level(grid: Grid, regimes: CellRegimes) -> Level:
         latency_us=latency,
         quality=spread([trial.quality for trial in delivering if trial.quality is not None]),
     )
-
-
-def median_interval(ascending: list[float]) -> tuple[float | None, float | None]:
-    """The narrowest pair of order statistics that holds the median with at least 95%; None below six values.
-
-    Distribution-free: the number of values below the median is binomial with probability one half.
-    """
-    n = len(ascending)
-    rank = int(np.searchsorted(bdtr(np.arange(n), n, 0.5), 0.025))
-    if rank < 1:
-        return None, None
-    return ascending[rank - 1], ascending[n - rank]
-
-
-def spread(values: Sequence[float]) -> Spread | None:
-    """Median, lowest and highest; None without values."""
-    return Spread(median=float(np.median(values)), lowest=min(values), highest=max(values)) if values else None
 
 
 def failures(grid: Grid, arm: str) -> Failures:
@@ -119,25 +84,23 @@ def _new_failures(trial: Trial) -> Mapping[str, int]:
     return {kind: count for kind, count in kept.items() if count > 0}
 
 
-def leading_failures(grid: Grid, counts: list[Failures], family: int) -> list[str]:
+def leading_failures(grid: Grid, counts: list[Failures]) -> list[str]:
     """The arms whose failures come before the verdict: many, a whole trial, or unlike the baseline's."""
     return [
         arm.arm
         for arm in counts
-        if arm.share > NOTABLE_SHARE or arm.failed_trials or arm.aborted_clients or _differ(grid, arm.arm, family)
+        if arm.share > NOTABLE_SHARE or arm.failed_trials or arm.aborted_clients or _differ(grid, arm.arm)
     ]
 
 
-def _differ(grid: Grid, arm: str, family: int) -> bool:
-    """P8 on ln((failed_arm + 0.5) / (failed_baseline + 0.5)) per block, with an error of its own."""
+def _differ(grid: Grid, arm: str) -> bool:
+    """By ln((failed_arm + 0.5) / (failed_baseline + 0.5)) in each block, with an error of its own."""
     if arm == grid.plan.baseline:
         return False
-    pairs = ((_failed(grid, arm, block), _failed(grid, grid.plan.baseline, block)) for block in grid.counted)
-    logs = [math.log((ours + 0.5) / (theirs + 0.5)) for ours, theirs in pairs]
-    return any(
-        reading.verdict in ("better", "worse")
-        for reading in p8.decide(logs, grid.plan.margin, claims=family, planned=grid.plan.looks).readings
-    )
+    pairs = {block: (_failed(grid, arm, block), _failed(grid, grid.plan.baseline, block)) for block in grid.counted}
+    logs = {block: math.log((ours + 0.5) / (theirs + 0.5)) for block, (ours, theirs) in pairs.items()}
+    readings = read(grid, logs, len(grid.plan.others)).decision.readings
+    return any(reading.verdict in ("better", "worse") for reading in readings)
 
 
 def _failed(grid: Grid, arm: str, block: int) -> int:
@@ -164,16 +127,3 @@ def failed_trials(grid: Grid) -> list[FailedTrial]:
             )
         )
     return found
-
-
-def uneven(counts: Mapping[str, int], arms: int) -> list[tuple[str, int, float]]:
-    """Arms with more than their share, by an exact binomial test at 5%, one arm at a time."""
-    total = sum(counts.values())
-    shares = [(arm, count, _binomial_p(count, total, arms)) for arm, count in counts.items()]
-    return [(arm, count, p) for arm, count, p in shares if count > total / arms and p < _UNEVEN]
-
-
-def _binomial_p(hits: int, of: int, arms: int) -> float:
-    """Two-sided, in whole numbers: the share of all draws of an arm whose count is no likelier than this one."""
-    ways = [math.comb(of, count) * (arms - 1) ** (of - count) for count in range(of + 1)]
-    return float(sum(number for number in ways if number <= ways[hits]) / arms**of)

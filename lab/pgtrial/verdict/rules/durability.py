@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pgtrial.evidence.audit.case import Case, Concern, listed, rule
 from pgtrial.model.study.places import listed_places
+from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
 _UNSAFE_MOUNTS = ("nobarrier", "barrier=0")
 """Without barriers a flush may end in the device's volatile cache. PostgreSQL does not depend on ext4's data= mode."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pgtrial.evidence.audit.case import Case, Concern, listed, rule
-from pgtrial.evidence.collect.server import KNOWN
+from pgtrial.model.known_settings import KNOWN
+from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
 
 @rule("thp", "transparent huge pages are always on")

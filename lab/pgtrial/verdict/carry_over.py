@@ -22,8 +22,9 @@ from itertools import groupby, permutations, product
 
 from pgtrial.model.records.results import CarryOver, CarryOverShift
 from pgtrial.model.records.trial import SliceRow
-from pgtrial.statistics.claims import at_last_look
-from pgtrial.statistics.ratios import Grid
+from pgtrial.verdict.family import sharing
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.series import described
 
 Slices = Mapping[int, Sequence[SliceRow]]
 """The slices of interleaved trials, by index of the trial."""
@@ -45,11 +46,8 @@ CellSpeeds = Mapping[tuple[int, int, str], Speeds]
 """By block, load point and arm."""
 
 
-def carry_over(grid: Grid, speeds: CellSpeeds, family: int) -> list[CarryOver]:
-    """What each arm leaves behind for each other one, by load point; empty for a study that is not interleaved.
-
-    `family` is the number of claims per load point that share an error.
-    """
+def carry_over(grid: Grid, speeds: CellSpeeds) -> list[CarryOver]:
+    """What each arm leaves behind for each other one, by load point; empty for a study that is not interleaved."""
     found = []
     for point, (arm, other) in product(grid.points, permutations(grid.plan.arms, 2)):
         logs = {
@@ -58,12 +56,12 @@ def carry_over(grid: Grid, speeds: CellSpeeds, family: int) -> list[CarryOver]:
             if (speed := speeds.get((block, point, arm))) is not None and other in speed.after
         }
         if logs:
-            blocks, difference = at_last_look(grid, logs, family)
+            blocks, difference = described(grid, logs, sharing(grid.plan))
             found.append(CarryOver(arm=arm, preceding=other, load_point=point, blocks=blocks, difference=difference))
     return found
 
 
-def shifts(grid: Grid, speeds: CellSpeeds, primary_family: int, family: int) -> list[CarryOverShift]:
+def shifts(grid: Grid, speeds: CellSpeeds) -> list[CarryOverShift]:
     """How far carry-over moves each comparison, by load point and (of several) as the mean over all of them.
 
     An equal loss of both arms leaves their ratio as it is; what moves it is the difference of the losses.
@@ -71,10 +69,10 @@ def shifts(grid: Grid, speeds: CellSpeeds, primary_family: int, family: int) -> 
     baseline, points = grid.plan.baseline, grid.points
     found = []
     for point, arm in product([*points, *([None] if len(points) > 1 else [])], grid.plan.others):
-        over, claims = (points, primary_family) if point is None else ([point], family)
+        over, claims = (points, len(grid.plan.others)) if point is None else ([point], sharing(grid.plan))
         logs = grid.block_means(over, partial(_shift, speeds, arm, baseline))
         if logs:
-            blocks, difference = at_last_look(grid, logs, claims)
+            blocks, difference = described(grid, logs, claims)
             found.append(
                 CarryOverShift(arm=arm, baseline=baseline, load_point=point, blocks=blocks, difference=difference)
             )

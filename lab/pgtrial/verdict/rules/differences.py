@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from pgtrial.evidence.audit import network
-from pgtrial.evidence.audit.case import Case, Concern, Difference, as_shown, compared, listed, rule
-from pgtrial.evidence.audit.hygiene import is_debugging
-from pgtrial.evidence.collect.server import KNOWN
+from pgtrial.model.known_settings import KNOWN
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.study.places import listed_places
 from pgtrial.model.units import grouped
+from pgtrial.verdict.rules import network
+from pgtrial.verdict.rules.case import Case, Concern, Difference, as_shown, compared, listed, rule
+from pgtrial.verdict.rules.hygiene import is_debugging
 
 _LOCALE = ("encoding", "locale_provider", "collate", "ctype", "provider_locale")
 _PAGES = ("huge_pages", "huge_page_size", "huge_pages_status", "shared_memory_size_in_huge_pages")

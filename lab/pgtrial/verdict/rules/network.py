@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from pgtrial.evidence.audit.case import Case, Concern, as_shown, listed, rule, unlike
 from pgtrial.model.study.fleet import LOCAL
-from pgtrial.statistics.levels import DEVIATIONS, robust_sd
-from pgtrial.statistics.where_it_ran import NOTICEABLE_US, loads_round_trip
+from pgtrial.statistics.describe import DEVIATIONS, robust_sd
+from pgtrial.verdict.rules.case import Case, Concern, as_shown, listed, rule, unlike
+from pgtrial.verdict.where_it_ran import NOTICEABLE_US, loads_round_trip
 
 _ROUTE = ("path", "interface", "mtu")
 COMPARED = (*_ROUTE, "tls")

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from statistics import fmean
 
 import numpy as np
 
 from pgtrial.model.records.results import Claim, Cost
 from pgtrial.model.records.trial import Trial
-from pgtrial.statistics.claims import at_last_look
-from pgtrial.statistics.levels import median_interval
-from pgtrial.statistics.p8 import WORST
-from pgtrial.statistics.ratios import Grid, log_ratio
+from pgtrial.statistics.describe import median_interval
+from pgtrial.verdict.family import sharing
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.metric import Metric
+from pgtrial.verdict.series import described
 
 _ONE_EACH = frozenset({"tpcb-like", "simple-update", "select-only"})
 """Workloads of which one transaction is exactly one of the server's."""
@@ -35,18 +35,15 @@ class Kind:
     """Per transaction: a load point at which no arm's median trial has more is left out."""
 
 
-def costs(grid: Grid, claims: Sequence[Claim], family: int) -> list[Cost]:
-    """Every known cost by arm and load point; with several load points also the mean of the ratios.
-
-    `claims` are the study's primary claims; `family` is the number of claims per load point that share an error.
-    """
+def costs(grid: Grid, primary: Sequence[Claim]) -> list[Cost]:
+    """Every known cost by arm and load point; with several load points also the mean of the ratios."""
     found = []
     for kind in KINDS:
         known = [point for point in grid.points if _is_notable(grid, kind, point)]
         means = [None] if known and len(grid.points) > 1 else []
         for point, arm in product([*known, *means], grid.plan.arms):
-            over, sharing = (known, len(claims)) if point is None else ([point], family)
-            found.append(_cost(grid, kind, arm, point, over, family=sharing))
+            over, family = (known, len(primary)) if point is None else ([point], sharing(grid.plan))
+            found.append(_cost(grid, kind, arm, point, over, family=family))
     return [cost for cost in found if cost is not None]
 
 
@@ -74,8 +71,14 @@ def _cost(grid: Grid, kind: Kind, arm: str, point: int | None, over: list[int], 
     if not values or (point is None and arm == grid.plan.baseline):
         return None
     low, high = median_interval(values) if point is not None else (None, None)
-    logs = _log_ratios(grid, kind, arm, over) if arm != grid.plan.baseline else {}
-    blocks, difference = at_last_look(grid, logs, family)
+
+    def of_delivered(trial: Trial) -> float | None:
+        return kind.of(trial) if grid.goodput(trial) else None
+
+    blocks, difference = 0, None
+    if arm != grid.plan.baseline:
+        metric = Metric(kind.name, kind.unit, of_delivered, "neither", at_every_point=False)
+        blocks, difference = described(grid, grid.gains(arm, over, metric), family)
     return Cost(
         what=kind.name,
         unit=kind.unit,
@@ -88,24 +91,6 @@ def _cost(grid: Grid, kind: Kind, arm: str, point: int | None, over: list[int], 
         blocks=blocks,
         difference=difference,
     )
-
-
-def _log_ratios(grid: Grid, kind: Kind, arm: str, points: list[int]) -> dict[int, float]:
-    """By complete block ln(cost of the arm / cost of the baseline), the mean over these load points.
-
-    Where both have none a pair says nothing; where only one has none, as much as a failed trial does.
-    """
-    found = {}
-    for block in grid.counted:
-        logs = []
-        for point in points:
-            pair = [kind.of(t) for t in grid.pair(block, point, arm) if t is not None and grid.goodput(t)]
-            known = [value for value in pair if value is not None]
-            if len(known) == 2 and (log := log_ratio(*known)) is not None:
-                logs.append(max(-WORST, min(WORST, log)))
-        if logs:
-            found[block] = fmean(logs)
-    return found
 
 
 def _by_engine(trial: Trial) -> float:

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pgtrial.evidence.audit.case import Case, Concern, is_frequent, rule
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.records.replay import TemplateResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import grouped, shortened
+from pgtrial.verdict.rules.case import Case, Concern, is_frequent, rule
 
 _MISSING = {"42P01": "a table", "42703": "a column", "42883": "a function", "3F000": "a schema"}
 """SQLSTATEs of what is missing, and what it is."""

@@ -12,10 +12,11 @@ from scipy.special import bdtrc
 
 from pgtrial.model.records.results import BlockRatio, CellRegimes, Steadiness, When
 from pgtrial.model.records.trial import Regime, Shape, Trial, TrialRegime
-from pgtrial.statistics.levels import spread
-from pgtrial.statistics.ratios import Grid
+from pgtrial.statistics.describe import spread
+from pgtrial.statistics.p8 import TOLERATED
 from pgtrial.statistics.regimes import detect
-from pgtrial.statistics.withheld import TOLERATED
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.metric import Metric
 
 Seconds = Mapping[int, Sequence[int]]
 """Committed transactions in each second of the measured part, by index of the trial."""
@@ -108,8 +109,7 @@ class Changes:
         them; only the regime before the change, if more than the tolerated blocks have no level after it. Load points
         at which the regime does not change count with their whole trials.
         """
-        points = self._grid.points if point is None else [point]
-        split = frozenset(p for p in points if self.between(arm, p, blocks))
+        split = frozenset(p for p in self._grid.over(point) if self.between(arm, p, blocks))
         if not split:
             return {}
         before, after = (self._by_regime(arm, point, split, when) for when in WHEN)
@@ -124,16 +124,17 @@ class Changes:
 
             def speed(trial: Trial) -> float | None:
                 if self._grid.point_of(trial) not in split or not self._grid.goodput(trial):
-                    return self._grid.speed(trial)
+                    return self._grid.goodput(trial)
                 return self._speed(trial, when)
 
-            self._ratios[key] = self._grid.ratios(arm, point, speed)
+            metric = Metric(f"goodput {when} the change", "1/s", speed)
+            self._ratios[key] = self._grid.ratios(arm, self._grid.over(point), metric)
         return self._ratios[key]
 
     def _speed(self, trial: Trial, when: When) -> float | None:
         """Goodput in one regime. A trial that has not changed counts as before the change."""
         if not self.changes(trial):
-            return self._grid.speed(trial) if when == "before" else None
+            return self._grid.goodput(trial) if when == "before" else None
         regime = self._regimes[trial.index]
         if when == "before":
             first = regime.segments[0]

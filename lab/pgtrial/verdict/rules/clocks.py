@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from pgtrial.evidence.audit.case import Case, Concern, is_frequent, listed, rule
 from pgtrial.model.units import grouped
+from pgtrial.verdict.rules.case import Case, Concern, is_frequent, listed, rule
 
 _UNSURE_US = 5_000.0
 """Error of an offset above which machines do not count as starting together."""

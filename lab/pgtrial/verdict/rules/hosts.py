@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pgtrial.evidence.audit.case import Case, Concern, is_frequent, listed, rule, unlike
 from pgtrial.model.records.trial import ClientUse, Trial
 from pgtrial.model.records.where_it_ran import MachineShare
 from pgtrial.model.study.servers import Given
 from pgtrial.model.units import grouped
+from pgtrial.verdict.rules.case import Case, Concern, is_frequent, listed, rule, unlike
 
 _SAME = (("cpu", "model", "CPU"), ("cpu", "logical", "logical CPUs"), ("storage", "device_model", "disk"))
 _MEMORY = 1.1

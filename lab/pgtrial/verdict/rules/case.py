@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from pgtrial.model.records.facts import FactChange, Facts, Finding
+from pgtrial.model.records.disturbances import Interruption
+from pgtrial.model.records.facts import Audit, FactChange, Facts, Finding
 from pgtrial.model.records.plan import LoadPoint, Plan
+from pgtrial.model.records.results import CarryOverShift
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import shortened
-from pgtrial.statistics.where_it_ran import THIS_MACHINE
+from pgtrial.verdict.carry_over import CellSpeeds, Slices, cell_speeds, shifts
+from pgtrial.verdict.changes import Seconds
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.where_it_ran import THIS_MACHINE
 
 _NOT_COMPARED = ("defaults", "sources", "probes")
 """Fact groups whose differences do not distinguish the arms: `settings` repeats the first two, the last is noisy."""
@@ -33,6 +38,8 @@ class Concern:
     message: str
     cure: str
     severity: Literal["withhold", "warning", "info"] = "warning"
+    cells: Collection[tuple[str, int]] = ()
+    """The arms and load points alone that it speaks of, if it withholds; empty: all of these arms."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +53,22 @@ class Rule:
     over_trials: bool
     """Whether it reads the stored trials; the others read the facts of the arms alone."""
 
-    def __call__(self, case: Case) -> list[Finding]:
-        """The concerns as findings of this rule."""
-        return [Finding(rule=self.name, **vars(concern)) for concern in self.find(case)]
+    def findings(self, case: Case) -> list[tuple[Finding, Concern]]:
+        """What it finds, as stored and as found."""
+        concerns = list(self.find(case))
+        return [
+            (
+                Finding(
+                    rule=self.name,
+                    severity=each.severity,
+                    arms=list(each.arms),
+                    message=each.message,
+                    cure=each.cure,
+                ),
+                each,
+            )
+            for each in concerns
+        ]
 
 
 def rule(name: str, title: str, *, over_trials: bool = False) -> Callable[[Callable[[Case], Iterable[Concern]]], Rule]:
@@ -74,7 +94,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Case:
-    """The facts of a study, and its stored trials where there are any."""
+    """All that is known of a study: its facts, and its stored trials with what was measured in them."""
 
     plan: Plan
     facts: Mapping[str, Facts]
@@ -83,6 +103,30 @@ class Case:
     deployments: Mapping[str, Sequence[Facts]] = field(default_factory=dict)
     """By arm the facts of each of its deployments."""
     trials: Sequence[Trial] = ()
+    audit: Audit | None = None
+    """The stored findings over the facts."""
+    seconds: Seconds | None = None
+    """Without it the steady state is not checked and no change of regime is seen."""
+    slices: Slices = field(default_factory=dict)
+    """Without those of trials that alternate nothing is known of carry-over."""
+    interruptions: Sequence[Interruption] = ()
+    voided: Sequence[int] = ()
+    """Blocks that an earlier version set aside."""
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The trials by block, load point and arm; some may be missing."""
+        return Grid(self.plan, self.trials)
+
+    @cached_property
+    def speeds(self) -> CellSpeeds:
+        """The speeds of trials that alternated, apart by the slice before."""
+        return cell_speeds(self.grid, self.slices)
+
+    @cached_property
+    def shifts(self) -> list[CarryOverShift]:
+        """How far carry-over moves each comparison."""
+        return shifts(self.grid, self.speeds)
 
     @property
     def spec(self) -> StudySpec:

@@ -13,7 +13,7 @@ from pgtrial.model.records.facts import Facts
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.records.where_it_ran import MachinePart, MachineWay, ServerHost, ServerPlace, WhereItRan
-from pgtrial.statistics.levels import DEVIATIONS, robust_sd
+from pgtrial.statistics.describe import DEVIATIONS, robust_sd
 
 THIS_MACHINE: Literal["this machine"] = "this machine"
 """Label of the lab's own machine, and of a connection that stays on it."""

@@ -16,11 +16,11 @@ from statistics import fmean
 from typing import Literal
 
 import numpy as np
-from scipy.special import stdtrit
 
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import BlockRatio
 from pgtrial.statistics import p8
+from pgtrial.statistics.paired_t import ALPHA, quantile, t_interval
 
 FEWEST = 4
 """Pairs of deployments from which something can be said of the products."""
@@ -28,7 +28,6 @@ FEWEST = 4
 FEWEST_P8 = 8
 """From so many on the rule P8 is used, with deployments as blocks."""
 
-ALPHA = 0.05
 _FORECAST = 60
 """Deployments beyond which no forecast is made."""
 
@@ -36,19 +35,6 @@ _FORECAST = 60
 def is_fixed(plan: Plan) -> bool:
     """Whether the study has one look, at its end, by the t test over pairs of deployments."""
     return FEWEST <= plan.deployments < FEWEST_P8
-
-
-def t_interval(values: p8.Values, alpha: float = ALPHA) -> p8.Interval:
-    """The mean of log-ratios with its two-sided t interval at level 1 - alpha; unbounded for a single one."""
-    n, mean = len(values), math.fsum(values) / len(values)
-    if n < 2:
-        return p8.Interval(-math.inf, mean, math.inf)
-    half = _quantile(alpha, n - 1) * float(np.std(values, ddof=1)) / math.sqrt(n)
-    return p8.Interval(mean - half, mean, mean + half)
-
-
-def _quantile(alpha: float, freedom: int) -> float:
-    return -float(stdtrit(freedom, alpha / 2))
 
 
 class Units:
@@ -75,10 +61,12 @@ class Units:
         present = set(counted)
         return [unit for unit, blocks in self._blocks.items() if present.issuperset(blocks)]
 
-    def means(self, logs: Mapping[int, float], counted: Collection[int]) -> list[float]:
-        """The mean of each complete unit from the log-ratios of blocks; one without any is left out."""
-        of_units = ([logs[each] for each in self._blocks[unit] if each in logs] for unit in self.complete(counted))
-        return [fmean(values) for values in of_units if values]
+    def means(self, values: Mapping[int, float], counted: Collection[int]) -> dict[int, float]:
+        """By complete unit the mean of the values of its blocks; one without any is left out."""
+        of_units = {
+            unit: [values[each] for each in self._blocks[unit] if each in values] for unit in self.complete(counted)
+        }
+        return {unit: fmean(known) for unit, known in of_units.items() if known}
 
     def pooled(self, ratios: Sequence[BlockRatio]) -> list[BlockRatio]:
         """The blocks' log-ratios as those of units; `block` is then the number of the unit. Incomplete: provisional."""
@@ -110,14 +98,6 @@ class Units:
         """Whether a look can decide any of so many claims at all."""
         return self.fixed or p8.can_decide(look, claims)
 
-    def decide(self, values: Sequence[float], margin: float, claims: int) -> p8.Decision:
-        """Reads a claim's units, in their order, at every planned look reached."""
-        return self.read(values, p8.ratio_limits(margin), claims)
-
-    def read(self, values: Sequence[float], limits: p8.Limits, claims: int) -> p8.Decision:
-        """As `decide`, for values other than log-ratios, with their own limits."""
-        return p8.read(self.looks(), values, limits, claims, self._interval)
-
     def reading(self, look: p8.Look, values: Sequence[float], limits: p8.Limits, claims: int) -> p8.Reading:
         """What a look says of the units that it rests on: `values` are those that say something, at least one."""
         level = look.alpha / claims
@@ -138,14 +118,14 @@ class Units:
         if now is None:
             return None
         later = range(len(values) + 1, _FORECAST + 1)
-        return next((n for n in later if _quantile(ALPHA / claims, n - 1) * now.spread / math.sqrt(n) < now.gap), None)
+        return next((n for n in later if quantile(ALPHA / claims, n - 1) * now.spread / math.sqrt(n) < now.gap), None)
 
     def chance(self, values: Sequence[float], margin: float, claims: int, units: int) -> float | None:
         """Probability that so many units in total decide, if the difference is as estimated; None if unknown."""
         if not self.fixed:
             return p8.chance_of_decision(values, margin, units, claims=claims, planned=self.planned)
         now = self._present(values, margin)
-        return now.chance(units, _quantile(ALPHA / claims, units - 1)) if now is not None else None
+        return now.chance(units, quantile(ALPHA / claims, units - 1)) if now is not None else None
 
     def _interval(self, values: p8.Values, alpha: float) -> p8.Interval:
         return t_interval(values, alpha) if self.fixed else p8.interval(values, alpha)

@@ -1,8 +1,7 @@
-"""From trials to the unit of analysis: one block's log-ratio of speed, per load point or as their mean."""
+"""The stored trials by block, load point and arm, and what a metric says of each block."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
@@ -12,11 +11,9 @@ from statistics import fmean
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import BlockRatio
 from pgtrial.model.records.trial import Trial
-from pgtrial.statistics.deployments import Units
-from pgtrial.statistics.p8 import WORST
-
-Speed = Callable[[Trial], float | None]
-"""What is compared of a trial, the larger the better; None: unknown."""
+from pgtrial.verdict.metric import Metric
+from pgtrial.verdict.speed import goodput, speed_of
+from pgtrial.verdict.units import Units
 
 
 class Grid:
@@ -34,8 +31,9 @@ class Grid:
             for trial in self.trials
             if (point := self._points[trial.index]) is not None
         }
-        self._by_goodput = plan.measure == "goodput"
-        self._ratios: dict[tuple[str, int | None], list[BlockRatio]] = {}
+        self.speed = speed_of(plan)
+        """What the primary claims compare."""
+        self._ratios: dict[tuple[str, tuple[int, ...], Metric], list[BlockRatio]] = {}
         self._of: defaultdict[tuple[str, int | None], list[Trial]] = defaultdict(list)
         for trial in self.trials:
             for place in {None, self._points[trial.index]}:
@@ -61,6 +59,10 @@ class Grid:
             raise ValueError(f"trial {trial.index} has a load point that is not in the plan")
         return point
 
+    def over(self, point: int | None) -> Sequence[int]:
+        """The load points that a claim is about: one, or (None) all."""
+        return self.points if point is None else [point]
+
     def trial(self, block: int, point: int, arm: str) -> Trial | None:
         """The stored trial, if there is one."""
         return self._cells.get((block, point, arm))
@@ -83,58 +85,44 @@ class Grid:
         return found
 
     def goodput(self, trial: Trial) -> float:
-        """Committed transactions per second, from the scheduled start to the scheduled end; 0 for a failed trial.
+        """Committed transactions per second of the measured part; 0 for a failed trial."""
+        return goodput(self.plan, trial)
 
-        A run that ended early is divided by the time that it should have lasted.
+    def ratios(self, arm: str, points: Sequence[int], metric: Metric | None = None) -> list[BlockRatio]:
+        """Every stored block's gain of `arm` over the baseline, the mean over these load points; by speed unless said.
+
+        A block of which the metric is not known has no log-ratio. Computed once for each metric.
         """
-        if trial.status == "failed" or trial.measured is None:
-            return 0.0
-        return trial.measured.transactions / max(trial.measured.duration_s, self.plan.duration_s)
+        key = arm, tuple(points), metric or self.speed
+        if key not in self._ratios:
+            self._ratios[key] = self._ratios_of(*key)
+        return self._ratios[key]
 
-    def speed(self, trial: Trial) -> float:
-        """What claims compare, the larger the better; 0 for a failed trial.
+    def gains(self, arm: str, points: Sequence[int], metric: Metric) -> dict[int, float]:
+        """By complete block, of those that say something, how much better the arm is by a metric."""
+        return {
+            ratio.block: ratio.log_ratio
+            for ratio in self.ratios(arm, points, metric)
+            if ratio.counted and ratio.log_ratio is not None
+        }
 
-        The goodput, or with a rate the inverse of the mean response time, 1/s. The mean over tasks counts a failed one
-        with the time until it failed: without it, an arm would be the faster the more tasks it fails.
-        """
-        goodput = self.goodput(trial)
-        if self._by_goodput or not goodput:
-            return goodput
-        if trial.tasks is not None:
-            mean = trial.tasks.mean_us
-            return 1e6 / mean if mean else 0.0
-        latency = trial.measured.latency_us if trial.measured else None
-        return 1e6 / latency.mean if latency else 0.0
-
-    def ratios(self, arm: str, point: int | None, speed: Speed | None = None) -> list[BlockRatio]:
-        """Every stored block's log-ratio of `arm` to the baseline, at a load point or (None) as the mean over all.
-
-        Compares the speeds of whole trials unless given another `speed`; a block with an unknown one has no log-ratio.
-        """
-        if speed is not None:
-            return self._ratios_of(arm, point, speed)
-        if (arm, point) not in self._ratios:
-            self._ratios[arm, point] = self._ratios_of(arm, point, self.speed)
-        return self._ratios[arm, point]
-
-    def _ratios_of(self, arm: str, point: int | None, speed: Speed) -> list[BlockRatio]:
-        points = self.points if point is None else [point]
+    def _ratios_of(self, arm: str, points: Sequence[int], metric: Metric) -> list[BlockRatio]:
         counted = set(self.counted)
         found = []
         for block in self.blocks:
-            pairs = [self.pair(block, p, arm) for p in points]
+            pairs = [self.pair(block, point, arm) for point in points]
             present = [(ours, theirs) for ours, theirs in pairs if ours is not None and theirs is not None]
             if len(present) < len(pairs):
                 continue
-            speeds = [(speed(ours), speed(theirs)) for ours, theirs in present]
-            known = [(ours, theirs) for ours, theirs in speeds if ours is not None and theirs is not None]
-            pairs_ratios = [log_ratio(*pair) for pair in known] if len(known) == len(speeds) else []
-            values = [value for value in pairs_ratios if value is not None]
+            values = [(metric.value(ours), metric.value(theirs)) for ours, theirs in present]
+            known = [pair for pair in values if metric.is_known(*pair)]
+            counts = known if len(known) == len(pairs) or not metric.at_every_point else []
+            gains = [gain for pair in counts if (gain := metric.gain(*pair)) is not None]
             failed = {trial.arm for pair in present for trial in pair if not self.goodput(trial)}
             found.append(
                 BlockRatio(
                     block=block,
-                    log_ratio=fmean(values) if values else None,
+                    log_ratio=fmean(gains) if gains else None,
                     counted=block in counted,
                     failed=[name for name in self.plan.arms if name in failed],
                     order=self._orders[block, points[0]] if len(points) == 1 else [],
@@ -150,12 +138,3 @@ def _place(plan: Plan, trial: Trial) -> int | None:
         if plan.load_points[planned] == trial.load_point:
             return planned
     return plan.load_points.index(trial.load_point) if trial.load_point in plan.load_points else None
-
-
-def log_ratio(arm: float, baseline: float) -> float | None:
-    """The log-ratio of a pair's speeds or costs; None if both are zero. One that is zero counts as 1000-fold less."""
-    if not arm and not baseline:
-        return None
-    if not arm or not baseline:
-        return WORST if arm else -WORST
-    return math.log(arm / baseline)

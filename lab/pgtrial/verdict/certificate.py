@@ -22,10 +22,13 @@ from pgtrial.model.records.machine import Found, Planted, Reach, StudyRun
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
-from pgtrial.statistics.claims import as_difference, counting, decide
-from pgtrial.statistics.deployments import ALPHA
-from pgtrial.statistics.precision import block_seconds, blocks_for, spread
-from pgtrial.statistics.ratios import Grid
+from pgtrial.statistics.paired_t import ALPHA
+from pgtrial.statistics.precision import blocks_for, spread
+from pgtrial.verdict.claims import comparisons
+from pgtrial.verdict.family import counting
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.pace import block_seconds
+from pgtrial.verdict.series import as_difference
 
 _DIFFERENCES = (0.01, 0.02, 0.03, 0.05, 0.1)
 SAME_BLOCKS = 12
@@ -57,8 +60,8 @@ class Series:
 def series(grid: Grid, arm: str) -> Series:
     """The complete blocks of an arm and the baseline. All arms have an equal share of a block's time."""
     times, share = block_seconds(grid), 2 / len(grid.plan.arms)
-    known = counting(grid.ratios(arm, None))
-    return Series([log for _, log in known], [share * times[block] for block, _ in known])
+    known = counting(grid.ratios(arm, grid.points))
+    return Series(list(known.values()), [share * times[block] for block in known])
 
 
 def consecutive(of: Series, longest: int, margin: float) -> list[StudyRun]:
@@ -124,5 +127,5 @@ def _differs(plan: Plan, trials: Sequence[Trial], alike: dict[str, str], swapped
         each.model_copy(update={"arm": alike[each.arm]}) if each.block in swapped else each for each in plan.trials
     ]
     renamed = [each.model_copy(update={"arm": alike[each.arm]}) if each.block in swapped else each for each in trials]
-    compared = decide(Grid(plan.model_copy(update={"trials": planned}), renamed))
+    compared = comparisons(Grid(plan.model_copy(update={"trials": planned}), renamed))
     return any(each.decided for each in compared)

@@ -1,0 +1,28 @@
+"""What is known of the settings of PostgreSQL: which are places, which follow from others, which cost time."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from pgtrial.model.records import Record
+from pgtrial.model.resources import table
+
+
+class Known(Record):
+    """known_settings.toml: what is known of the settings of PostgreSQL."""
+
+    places: frozenset[str]
+    reported_by_server: frozenset[str]
+    decided: list[str]
+    parents: dict[str, frozenset[str]]
+    """Settings from which the server derives others; a name may be one of `groups`."""
+    groups: dict[str, frozenset[str]]
+    costly: dict[str, str]
+
+    def members(self, names: Set[str]) -> frozenset[str]:
+        """The settings of these names and groups."""
+        found = (self.members(self.groups[name]) if name in self.groups else {name} for name in names)
+        return frozenset[str]().union(*found)
+
+
+KNOWN = Known.model_validate(table("known_settings.toml", __package__))

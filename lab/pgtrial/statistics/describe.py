@@ -1,0 +1,57 @@
+"""Values by themselves: a robust standard deviation, the interval of a median, median and extremes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.special import bdtr
+
+from pgtrial.model.records.results import Spread
+from pgtrial.statistics.p8 import Values
+
+_TO_SD = 1.4826
+"""1 / the third quartile of the standard normal distribution."""
+
+
+DEVIATIONS = 5.0
+"""Robust standard deviations from the usual that are tolerated."""
+
+_UNEVEN = 0.05
+"""Level of the test whether counts are unevenly spread over the arms."""
+
+
+def robust_sd(values: Values, centre: float) -> float:
+    """Standard deviation of normal values around `centre`, from the median distance, robust against outliers."""
+    return _TO_SD * float(np.median(np.abs(np.asarray(values) - centre)))
+
+
+def median_interval(ascending: list[float]) -> tuple[float | None, float | None]:
+    """The narrowest pair of order statistics that holds the median with at least 95%; None below six values.
+
+    Distribution-free: the number of values below the median is binomial with probability one half.
+    """
+    n = len(ascending)
+    rank = int(np.searchsorted(bdtr(np.arange(n), n, 0.5), 0.025))
+    if rank < 1:
+        return None, None
+    return ascending[rank - 1], ascending[n - rank]
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """Median, lowest and highest; None without values."""
+    return Spread(median=float(np.median(values)), lowest=min(values), highest=max(values)) if values else None
+
+
+def uneven(counts: Mapping[str, int], arms: int) -> list[tuple[str, int, float]]:
+    """Arms with more than their share, by an exact binomial test at 5%, one arm at a time."""
+    total = sum(counts.values())
+    shares = [(arm, count, _binomial_p(count, total, arms)) for arm, count in counts.items()]
+    return [(arm, count, p) for arm, count, p in shares if count > total / arms and p < _UNEVEN]
+
+
+def _binomial_p(hits: int, of: int, arms: int) -> float:
+    """Two-sided, in whole numbers: the share of all draws of an arm whose count is no likelier than this one."""
+    ways = [math.comb(of, count) * (arms - 1) ** (of - count) for count in range(of + 1)]
+    return float(sum(number for number in ways if number <= ways[hits]) / arms**of)

@@ -1,0 +1,26 @@
+"""The paired t test (Student 1908): the mean of log-ratios with its interval."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import stdtrit
+
+from pgtrial.statistics import p8
+
+ALPHA = 0.05
+
+
+def t_interval(values: p8.Values, alpha: float = ALPHA) -> p8.Interval:
+    """The mean of log-ratios with its two-sided t interval at level 1 - alpha; unbounded for a single one."""
+    n, mean = len(values), math.fsum(values) / len(values)
+    if n < 2:
+        return p8.Interval(-math.inf, mean, math.inf)
+    half = quantile(alpha, n - 1) * float(np.std(values, ddof=1)) / math.sqrt(n)
+    return p8.Interval(mean - half, mean, mean + half)
+
+
+def quantile(alpha: float, freedom: int) -> float:
+    """Of Student's distribution: what a two-sided test at this level has to exceed."""
+    return -float(stdtrit(freedom, alpha / 2))

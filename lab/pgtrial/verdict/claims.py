@@ -1,0 +1,154 @@
+"""A claim as it is stored: what the looks said of a subject, and the values beside its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from itertools import chain
+
+import numpy as np
+
+from pgtrial.model.records.results import BlockRatio, Claim, Comparison, Estimate, LookReading
+from pgtrial.statistics import p8
+from pgtrial.statistics.describe import robust_sd
+from pgtrial.statistics.paired_t import ALPHA, t_interval
+from pgtrial.verdict.changes import WHEN, Changes, Regimes
+from pgtrial.verdict.family import Part, Subject, parts_of, subjects
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.series import as_difference
+
+_ODD = 3.5
+"""Modified z-score of an odd block (Iglewicz and Hoaglin 1993, How to detect and handle outliers)."""
+
+
+def comparisons(grid: Grid, regimes: Regimes | None = None) -> list[Comparison]:
+    """Whether the primary claims are decided, as in the study's result, without computing anything else of it."""
+    changes = Changes(grid, regimes)
+    return [
+        Comparison(part.about.arm, part.regime, part.series.decided, _so_far(part.ratios))
+        for about in subjects(grid.plan)[0]
+        for part in parts_of(grid, changes, about)
+    ]
+
+
+def decided_arms(grid: Grid, regimes: Regimes | None = None) -> list[str]:
+    """The arms of which every claim is decided: the primary one, and those of all load points."""
+    changes = Changes(grid, regimes)
+    parts = [part for about in chain(*subjects(grid.plan)) for part in parts_of(grid, changes, about)]
+    undecided = {part.about.arm for part in parts if not part.series.decided}
+    return [arm for arm in grid.plan.others if arm not in undecided]
+
+
+def make_claim(grid: Grid, changes: Changes, about: Subject, block_s: float, *, withheld: bool) -> Claim:
+    """The claim on a subject: on whole trials or, if the regime changes within them, on each regime."""
+    claims = [_claim(grid, part, block_s, withheld=withheld) for part in parts_of(grid, changes, about)]
+    return claims[0] if claims[0].regime is None else _whole(about, claims)
+
+
+def _whole(about: Subject, parts: list[Claim]) -> Claim:
+    """The claims before and (if levels are known there) after a change as one claim.
+
+    It has no figure of its own: that would be an average across the change.
+    """
+    verdicts = {part.verdict for part in parts}
+    both = len(parts) == len(WHEN)
+    agreed = len(verdicts) == 1 and (both or "withheld" in verdicts)
+    return Claim(
+        arm=about.arm,
+        baseline=parts[0].baseline,
+        load_point=about.point,
+        family=about.family,
+        verdict=parts[0].verdict if agreed else "undecided",
+        within_margin=both and all(part.within_margin for part in parts),
+        blocks=parts[0].blocks,
+        fewest_blocks=parts[0].fewest_blocks,
+        unit=parts[0].unit,
+        parts=parts,
+    )
+
+
+def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
+    about, series, plan, units = part.about, part.series, grid.plan, grid.units
+    family = series.asked.family
+    values = list(series.asked.values.values())
+    used = {unit: series.asked.values[unit] for unit in series.used}
+    shown = series.shown
+    so_far = _so_far(part.ratios)
+    mean = t_interval(list(used.values())) if used else None
+    more = _more_blocks(values, family, grid) if not series.decided else None
+    established = shown.established_margin if shown else math.inf
+    in_total = plan.measure == "goodput" and part.regime is None
+    return Claim(
+        arm=about.arm,
+        baseline=plan.baseline,
+        load_point=about.point,
+        family=family,
+        verdict=series.verdict(withheld=withheld),
+        within_margin=series.within_margin,
+        blocks=len(used),
+        difference=series.difference,
+        mean=as_difference(mean) if mean else None,
+        totals=_totals(grid, about.arm, about.point, units.blocks(used)) if in_total else None,
+        unstable=_unstable(shown, mean),
+        odd_blocks=_odd_blocks(list(used.items())),
+        changing=series.decided and series.look != units.reached(grid.counted)[-1][0],
+        running=so_far.value if so_far else None,
+        fewest_blocks=units.fewest(family),
+        more_blocks=more,
+        more_s=more * units.blocks_each * block_s if more is not None else None,
+        more_chance=units.chance(values, plan.margin, family, len(values) + more) if more else None,
+        established_margin=established if established < 1 else None,
+        looks=[
+            LookReading(
+                blocks=reading.look.blocks,
+                alpha=reading.look.alpha,
+                claim_alpha=reading.level,
+                difference=as_difference(reading.interval),
+                verdict=reading.verdict,
+            )
+            for reading in series.decision.readings
+        ],
+        ratios=part.ratios,
+        unit=units.unit,
+        regime=part.regime,
+    )
+
+
+def _unstable(shown: p8.Interval | None, mean: p8.Interval | None) -> bool:
+    if shown is None or mean is None or not math.isfinite(shown.low):
+        return False
+    return abs(mean.estimate - shown.estimate) > (shown.high - shown.low) / 2
+
+
+def _odd_blocks(used: list[tuple[int, float]]) -> list[int]:
+    if len(used) < 4:
+        return []
+    values = [value for _, value in used]
+    centre = float(np.median(values))
+    scale = robust_sd(values, centre)
+    return [block for block, value in used if abs(value - centre) > _ODD * scale > 0]
+
+
+def _totals(grid: Grid, arm: str, point: int | None, blocks: Collection[int]) -> float | None:
+    """Committed transactions of the arm over those of the baseline, in total, as a difference."""
+    sums = {arm: 0, grid.plan.baseline: 0}
+    for name in sums:
+        stored = (trial for trial in grid.of(name, point) if trial.block in blocks)
+        sums[name] = sum(trial.measured.transactions for trial in stored if trial.measured)
+    theirs = sums[grid.plan.baseline]
+    return sums[arm] / theirs - 1 if theirs else None
+
+
+def _so_far(ratios: list[BlockRatio]) -> Estimate | None:
+    """Over all blocks so far, with the interval of a study that had planned to end here."""
+    values = [ratio.log_ratio for ratio in ratios if ratio.log_ratio is not None]
+    return as_difference(p8.interval(values, ALPHA)) if values else None
+
+
+def _more_blocks(values: list[float], family: int, grid: Grid) -> int | None:
+    """Units to the look that the forecast names; to the first that can decide, while there are too few to forecast."""
+    needed = grid.units.needed(values, grid.plan.margin, family)
+    fewest = grid.units.fewest(family)
+    if needed is None and len(values) >= fewest:
+        return None
+    return max(needed or 0, fewest) - len(values)

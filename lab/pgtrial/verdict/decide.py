@@ -1,0 +1,143 @@
+"""From all that is known of a study to its decision; the same files give the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from pgtrial.model.records.facts import Finding
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.results import Claim, PlannedLook, StudyResult
+from pgtrial.model.units import grouped
+from pgtrial.verdict import levels
+from pgtrial.verdict.carry_over import carry_over
+from pgtrial.verdict.changes import Changes, regimes_of
+from pgtrial.verdict.claims import make_claim
+from pgtrial.verdict.family import Subject, sharing, subjects
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.metrics import FAMILIES
+from pgtrial.verdict.pace import under_way_s
+from pgtrial.verdict.rules import by_gravity, found_in_trials
+from pgtrial.verdict.rules.case import Case
+from pgtrial.verdict.where_it_ran import where_it_ran
+
+_AS_PLANNED = ("name", "pgtrial", "baseline", "arms", "load_points", "margin", "scope", "seed", "left", "deployments")
+"""Keys of a result that are those of its plan."""
+
+
+def decide(case: Case) -> StudyResult:
+    """The result of the trials so far, without its sentences. Trials may be missing: only complete blocks count."""
+    plan, grid = case.plan, case.grid
+    overall, at_points = subjects(plan)
+    block_s = _block_seconds(grid)
+    changes = Changes(grid, regimes_of(grid.trials, case.seconds or {}), case.seconds)
+    objections = _objections(case)
+
+    def claims(of: Sequence[Subject]) -> list[Claim]:
+        return [make_claim(grid, changes, each, block_s, withheld=objections.forbid(each)) for each in of]
+
+    primary = claims(overall)
+    failures = [levels.failures(grid, arm) for arm in plan.arms]
+    return StudyResult(
+        **{key: getattr(plan, key) for key in _AS_PLANNED},
+        blocks_complete=len(grid.counted),
+        blocks_planned=plan.max_blocks,
+        trials_stored=len(grid.trials),
+        trials_planned=len(plan.wanted),
+        block_s=block_s,
+        identical_arms=not any(plan.declared.values()),
+        withheld=objections.reasons(),
+        findings=objections.findings,
+        primary=primary,
+        by_load_point=claims(at_points),
+        levels=[levels.level(grid, changes.cell(arm, point)) for point in grid.points for arm in plan.arms],
+        failures=failures,
+        failures_lead=levels.leading_failures(grid, failures),
+        failed_trials=levels.failed_trials(grid),
+        steadiness=changes.steadiness(),
+        regimes=changes.cells(),
+        looks=_looks(grid),
+        interruptions=list(case.interruptions),
+        carry_over=carry_over(grid, case.speeds),
+        carry_over_shifts=case.shifts,
+        where=where_it_ran(plan, grid.trials, case.facts),
+        **{key: family(grid, primary) for key, family in FAMILIES.items()},
+    )
+
+
+def withholds(finding: Finding, arm: str, baseline: str) -> bool:
+    """Whether a finding forbids a verdict on an arm: a grave one that names it, or no other arm than the baseline."""
+    return finding.severity == "withhold" and (arm in finding.arms or not set(finding.arms) - {baseline})
+
+
+@dataclass(frozen=True)
+class _Objections:
+    """What the rules found, and where that forbids a verdict."""
+
+    plan: Plan
+    findings: list[Finding]
+    """The gravest first."""
+    everywhere: list[Finding]
+    """Those that speak against all claims of their arms."""
+    cells: set[tuple[str, int]]
+    """Arms and load points where a rule forbids to compare."""
+
+    def forbid(self, about: Subject) -> bool:
+        """Whether there is no verdict on a subject. A load point speaks against its own claims and the mean's."""
+        baseline = self.plan.baseline
+        return any(withholds(finding, about.arm, baseline) for finding in self.everywhere) or any(
+            arm in (about.arm, baseline) and about.point in (None, point) for arm, point in self.cells
+        )
+
+    def reasons(self) -> list[str]:
+        """Why there is no verdict, arm by arm, each sentence once."""
+        of_arms = (reasons(self.findings, arm, self.plan.baseline) for arm in self.plan.others)
+        return list(dict.fromkeys(reason for of_arm in of_arms for reason in of_arm))
+
+
+def reasons(findings: Sequence[Finding], arm: str, baseline: str) -> list[str]:
+    """Why there is no verdict on an arm: what was found, and what to do about it."""
+    return [f"{each.message} {each.cure}" for each in findings if withholds(each, arm, baseline)]
+
+
+def _objections(case: Case) -> _Objections:
+    stored = case.audit.findings if case.audit is not None else []
+    found = found_in_trials(case)
+    grave = [concern for _, concern in found if concern.severity == "withhold"]
+    return _Objections(
+        plan=case.plan,
+        findings=by_gravity([*stored, *(finding for finding, _ in found)]),
+        everywhere=[*stored, *(finding for finding, concern in found if not concern.cells)],
+        cells={cell for concern in grave for cell in concern.cells},
+    )
+
+
+def _looks(grid: Grid) -> list[PlannedLook]:
+    units, primary, at_points = grid.units, len(grid.plan.others), sharing(grid.plan)
+    reached = len(units.complete(grid.counted))
+    return [
+        PlannedLook(
+            blocks=look.blocks,
+            alpha=look.alpha,
+            reached=look.blocks <= reached,
+            primary_possible=units.can_decide(look, primary),
+            secondary_possible=units.can_decide(look, at_points),
+        )
+        for look in units.looks()
+    ]
+
+
+def _block_seconds(grid: Grid) -> float:
+    """Wall time of a block: the median trial so far, else the plan's estimate, times the trials of a block.
+
+    Trials that alternate take their time together.
+    """
+    plan = grid.plan
+    arms, points = len(plan.arms), len(plan.load_points)
+    if not grid.trials:
+        return plan.trial_estimate_s * arms * points
+    if plan.interleaving is None:
+        return median(under_way_s([trial]) for trial in grid.trials) * arms * points
+    together = grouped(((trial.block, grid.point_of(trial)), trial) for trial in grid.trials)
+    return median(map(under_way_s, together.values())) * points

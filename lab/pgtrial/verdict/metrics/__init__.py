@@ -1,0 +1,22 @@
+"""What a study compares beside its primary claims: a file a family, and its line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pgtrial.model.records import Record
+from pgtrial.model.records.results import Claim
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.metrics.costs import costs
+from pgtrial.verdict.metrics.criteria import criteria
+from pgtrial.verdict.metrics.statements import statement_claims
+
+Family = Callable[[Grid, Sequence[Claim]], Sequence[Record]]
+"""From the trials and the primary claims to the claims of a family; it is withheld where the primary claim is."""
+
+FAMILIES: Mapping[str, Family] = {
+    "costs": costs,
+    "criteria": criteria,
+    "statements": statement_claims,
+}
+"""By the key of the result."""

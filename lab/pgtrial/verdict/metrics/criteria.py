@@ -1,0 +1,129 @@
+"""The criteria of a comparison on tasks, as a published table has them: one row each, with a winner that is a verdict.
+
+The mean is the study's primary claim. The others are a secondary family within a comparison: at each look they share
+its error evenly (Bonferroni), so that their intervals hold together. Times are compared as speeds are, by the log-ratio
+within a block. Numbers of tasks may be zero; they are compared by their difference within a block, as a share of all
+tasks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pgtrial.model.records.results import Claim, Criterion
+from pgtrial.model.records.trial import TaskSummary, Trial
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.levels import NOTABLE_SHARE
+from pgtrial.verdict.metric import DIFFERENCE, RATIO, Metric
+from pgtrial.verdict.series import read
+
+MEAN = "mean"
+FAILURES = "failures"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A criterion: its name, its unit, which of two values is better, and its value in a trial's tasks."""
+
+    name: str
+    unit: Literal["s", "tasks"]
+    better: Literal["less", "more"]
+    of: Callable[[TaskSummary], float | None]
+
+    def value(self, trial: Trial) -> float | None:
+        """The value in a trial; None if the trial failed, or for a time if no task was completed."""
+        return self.of(trial.tasks) if trial.tasks is not None and trial.status == "completed" else None
+
+    def share(self, trial: Trial) -> float | None:
+        """A number as a share of all tasks."""
+        number = self.value(trial)
+        planned = trial.tasks.planned if trial.tasks is not None else 0
+        return number if number is None or not planned else number / planned
+
+    @property
+    def metric(self) -> Metric:
+        """How arms are compared by it; a failed trial is the worst there is."""
+        if self.unit == "s":
+            return Metric(self.name, "s", self.value, self.better, RATIO, missing="worst")
+        return Metric(self.name, "share", self.share, self.better, DIFFERENCE, missing="worst")
+
+
+def _seconds(name: Literal["min", "max", "median"]) -> Callable[[TaskSummary], float | None]:
+    def of(tasks: TaskSummary) -> float | None:
+        value = getattr(tasks.response_us, name) if tasks.response_us else None
+        return None if value is None else value / 1e6
+
+    return of
+
+
+KINDS = (
+    Kind(FAILURES, "tasks", "less", lambda tasks: tasks.failed),
+    Kind("shortest", "s", "less", _seconds("min")),
+    Kind("longest", "s", "less", _seconds("max")),
+    Kind(MEAN, "s", "less", lambda tasks: None if tasks.mean_us is None else tasks.mean_us / 1e6),
+    Kind("median", "s", "less", _seconds("median")),
+    Kind("under 5 s", "tasks", "more", lambda tasks: tasks.under_5_s),
+    Kind("within 0.1 s", "tasks", "more", lambda tasks: tasks.within("0.1_s")),
+    Kind("within 1 s", "tasks", "more", lambda tasks: tasks.within("1_s")),
+    Kind("within 10 s", "tasks", "more", lambda tasks: tasks.within("10_s")),
+)
+"""As published, and Nielsen's limits of response times: at once, without a break in thought, with attention kept."""
+
+SECONDARY = len(KINDS) - 1
+
+
+def criteria(grid: Grid, primary: Sequence[Claim]) -> list[Criterion]:
+    """The rows of the table for each comparison, in its order; none of a study without tasks."""
+    if not any(trial.tasks is not None for trial in grid.trials):
+        return []
+    return [
+        _primary(grid, kind, claim) if kind.name == MEAN else _secondary(grid, kind, claim)
+        for claim in primary
+        for kind in KINDS
+    ]
+
+
+def _primary(grid: Grid, kind: Kind, claim: Claim) -> Criterion:
+    same = {
+        name: getattr(claim, name) for name in ("arm", "baseline", "verdict", "within_margin", "difference", "blocks")
+    }
+    return Criterion(**same, **_shown(grid, kind, claim), primary=True, claims=claim.family)
+
+
+def _secondary(grid: Grid, kind: Kind, claim: Claim) -> Criterion:
+    margin = NOTABLE_SHARE if kind.name == FAILURES else grid.plan.margin
+    series = read(grid, grid.gains(claim.arm, [0], kind.metric), SECONDARY, margin, kind.metric.scale)
+    return Criterion(
+        arm=claim.arm,
+        baseline=claim.baseline,
+        verdict=series.verdict(withheld=claim.verdict == "withheld"),
+        within_margin=series.within_margin,
+        difference=series.difference,
+        blocks=len(series.used),
+        **_shown(grid, kind, claim),
+        primary=False,
+        claims=SECONDARY,
+    )
+
+
+def _shown(grid: Grid, kind: Kind, claim: Claim) -> dict[str, object]:
+    return {
+        "what": kind.name,
+        "unit": kind.unit,
+        "better": kind.better,
+        "by": kind.metric.scale.name,
+        "values": {arm: _value(grid, kind, arm) for arm in (claim.arm, claim.baseline)},
+    }
+
+
+def _value(grid: Grid, kind: Kind, arm: str) -> float | None:
+    """The median over the trials; for failures the sum, since a median would hide rare ones."""
+    known = [value for trial in grid.of(arm) if (value := kind.value(trial)) is not None]
+    if not known:
+        return None
+    return math.fsum(known) if kind.name == FAILURES else float(np.median(known))

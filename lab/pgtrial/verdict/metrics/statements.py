@@ -1,0 +1,130 @@
+"""The statements of a replay: which templates are slower on an arm, as a family of claims that hold together.
+
+Compared is the mean time of a template's statements within a block, as speeds are. Each look chooses its templates from
+its own blocks, and they share its error. The choice is symmetric in the two trials of every block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence, Set
+from functools import partial
+from statistics import median
+
+from pgtrial.model.records.replay import TemplateResult
+from pgtrial.model.records.results import Claim, StatementClaim
+from pgtrial.model.records.trial import Trial
+from pgtrial.model.study.replay import MOST_STATEMENTS
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.metric import Metric
+from pgtrial.verdict.series import Question, follow
+
+FEWEST_STATEMENTS = 10
+"""A template is compared if each completed trial has so many timed statements of it."""
+
+LEAST_SHARE = 0.01
+"""And if it takes so much of the time of all statements: the median over the blocks of the larger share of the two
+trials. Of more than MOST_STATEMENTS those with the largest shares."""
+
+
+def statement_claims(grid: Grid, primary: Sequence[Claim]) -> list[StatementClaim]:
+    """The claims of each comparison, the largest share first; none of a study without a replay."""
+    if all(point.replay is None for point in grid.plan.load_points):
+        return []
+    trials = {
+        trial.index: _Statements(trial.replay.templates)
+        for trial in grid.trials
+        if trial.status != "failed" and trial.replay is not None
+    }
+    return [
+        found
+        for claim in primary
+        for found in _Comparison(grid, claim.arm, trials).claims(withheld=claim.verdict == "withheld")
+    ]
+
+
+class _Statements:
+    """What became of the statements of a completed trial, by template."""
+
+    def __init__(self, templates: Sequence[TemplateResult]):
+        self.results = {result.template: result for result in templates}
+        self._total_us = math.fsum(result.total_us for result in templates)
+        self.enough = {result.template for result in templates if result.timed >= FEWEST_STATEMENTS}
+
+    def share(self, number: int) -> float:
+        """A template's share of the time of all statements."""
+        return self.results[number].total_us / self._total_us if self._total_us and number in self.results else 0.0
+
+    def mean_us(self, number: int) -> float | None:
+        """The mean time of a template's statements, microseconds; None where none has a time."""
+        result = self.results.get(number)
+        return result.time_us.mean if result is not None and result.time_us is not None else None
+
+
+class _Comparison:
+    """The statements of an arm beside those of the baseline."""
+
+    def __init__(self, grid: Grid, arm: str, trials: dict[int, _Statements]):
+        self._grid, self._arm, self._trials = grid, arm, trials
+        self._arms = (arm, grid.plan.baseline)
+        self._values: dict[int, dict[int, float]] = {}
+
+    def claims(self, *, withheld: bool) -> list[StatementClaim]:
+        """Empty while one of the arms has no completed trial."""
+        trials = {name: self._completed(self._grid.of(name)) for name in self._arms}
+        if not all(trials.values()):
+            return []
+        claims = []
+        for number, series in follow(self._grid, self._choice).items():
+            results = {
+                name: [own.results[number] for own in trials[name] if number in own.results] for name in self._arms
+            }
+            both = [result for of_arm in results.values() for result in of_arm]
+            claims.append(
+                StatementClaim(
+                    template=number,
+                    text=both[0].text,
+                    arm=self._arm,
+                    baseline=self._grid.plan.baseline,
+                    statements=round(median(result.statements for result in both)),
+                    share={name: median(own.share(number) for own in trials[name]) for name in self._arms},
+                    mean_us={name: median(own.mean_us(number) or 0.0 for own in trials[name]) for name in self._arms},
+                    verdict=series.verdict(withheld=withheld),
+                    within_margin=series.within_margin,
+                    difference=series.difference,
+                    claims=series.asked.family,
+                    blocks=len(series.used),
+                )
+            )
+        return claims
+
+    def _completed(self, trials: Sequence[Trial]) -> list[_Statements]:
+        return [self._trials[trial.index] for trial in trials if trial.index in self._trials]
+
+    def _choice(self, blocks: Set[int], _decided: Set[int]) -> dict[int, Question]:
+        """The templates that these blocks choose, the largest share first."""
+        pairs = [self._completed([trial for trial in self._pair(block) if trial is not None]) for block in blocks]
+        pairs = [pair for pair in pairs if pair]
+        if not pairs:
+            return {}
+        enough = set.intersection(*(trial.enough for pair in pairs for trial in pair))
+        shares = {number: median(max(trial.share(number) for trial in pair) for pair in pairs) for number in enough}
+        notable = sorted(number for number, share in shares.items() if share >= LEAST_SHARE)
+        family = sorted(notable, key=lambda number: -shares[number])[:MOST_STATEMENTS]
+        return {number: Question(self._of_units(number), len(family), self._grid.plan.margin) for number in family}
+
+    def _pair(self, block: int) -> tuple[Trial | None, Trial | None]:
+        return self._grid.pair(block, 0, self._arm)
+
+    def _of_units(self, number: int) -> dict[int, float]:
+        """By unit how much faster a template's statements are; computed once."""
+        if number not in self._values:
+            # a failed trial is the worst there is, two of them say nothing
+            metric = Metric(f"template {number}", "us", partial(self._mean_us, number), "less", missing="worst")
+            gains = self._grid.gains(self._arm, [0], metric)
+            self._values[number] = self._grid.units.means(gains, self._grid.counted)
+        return self._values[number]
+
+    def _mean_us(self, number: int, trial: Trial) -> float | None:
+        statements = self._trials.get(trial.index)
+        return statements.mean_us(number) or None if statements is not None else None

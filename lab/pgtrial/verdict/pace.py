@@ -1,0 +1,136 @@
+"""What blocks take and how they vary: their time, the spread of their log-ratios, what was reached after each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from statistics import fmean
+
+from pgtrial.model.records.machine import FEWEST_BLOCKS
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.results import Claim, Estimate
+from pgtrial.model.records.trial import Trial
+from pgtrial.statistics import p8
+from pgtrial.statistics.paired_t import ALPHA
+from pgtrial.statistics.precision import spread
+from pgtrial.verdict.carry_over import Slices, log_speed
+from pgtrial.verdict.family import counting
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.series import as_difference
+
+
+def measured_spread(grid: Grid) -> tuple[float, int] | None:
+    """The spread of the primary claims' complete blocks, and their number; None while there are fewer than four.
+
+    Of several comparisons it is the largest. None too where deployments are the units and not blocks.
+    """
+    if grid.units.unit != "block":
+        return None
+    known = [list(counting(grid.ratios(arm, grid.points)).values()) for arm in grid.plan.others]
+    fewest = min(map(len, known))
+    return (max(map(spread, known)), fewest) if fewest >= FEWEST_BLOCKS else None
+
+
+def within_spread(grid: Grid, slices: Slices) -> float | None:
+    """Standard deviation of a block's log-ratio that comes from the seconds of its trials, w / sqrt(d).
+
+    The mean over the load points, as in the verdict; of several comparisons the largest. None while fewer than four
+    blocks are complete, and where trials do not alternate.
+    """
+    if grid.plan.interleaving is None or grid.units.unit != "block":
+        return None
+    shifts = [grid.block_means(grid.points, partial(_shift, grid, slices, arm)) for arm in grid.plan.others]
+    known = [list(of_blocks.values()) for of_blocks in shifts]
+    return max(map(spread, known)) / 2 if min(map(len, known)) >= FEWEST_BLOCKS else None
+
+
+def mean_block_s(grid: Grid) -> float:
+    """Wall time of a complete block, seconds."""
+    return fmean(block_seconds(grid).values())
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Time that all trials up to a block took, seconds."""
+
+    wall_s: float
+    """In which some trial was under way, from its preparation to its end."""
+    measured_s: float
+    """Of that, in which trials were measured."""
+
+    @property
+    def measured(self) -> float:
+        """The share of the time in which trials were measured."""
+        return self.measured_s / self.wall_s
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What so many units of a claim say, and after what time."""
+
+    units: int
+    spent: Spent
+    difference: Estimate
+    """With the exact 95% interval of these units alone, which promises nothing for all looks together."""
+    at_look: Estimate | None
+    """With the sequential interval; None: no planned look."""
+
+
+def reached(plan: Plan, trials: Sequence[Trial], claim: Claim) -> list[Reached]:
+    """After each unit of a claim from which on an interval is bounded, in order."""
+    grid = Grid(plan, trials)
+    spent = _spent(grid)
+    counted = counting(claim.ratios)
+    logs = list(counted.values())
+    looks = {look.blocks: look.difference for look in claim.looks}
+    found = []
+    for units in range(1, len(logs) + 1):
+        difference = as_difference(p8.interval(logs[:units], ALPHA / claim.family))
+        if difference.low is not None:
+            last = max(grid.units.blocks(list(counted)[:units]))
+            found.append(Reached(units, spent[last], difference, looks.get(units)))
+    return found
+
+
+def _spent(grid: Grid) -> dict[int, Spent]:
+    """By complete block: the time of all blocks up to it."""
+    found, wall_s, measured_s = {}, 0.0, 0.0
+    for block, own in grid.by_block.items():
+        wall_s += under_way_s(own)
+        measured_s += sum(trial.measured.duration_s for trial in own if trial.measured)
+        found[block] = Spent(wall_s, min(measured_s, wall_s))
+    return found
+
+
+def block_seconds(grid: Grid) -> dict[int, float]:
+    """Wall time of each complete block, seconds."""
+    return {block: under_way_s(own) for block, own in grid.by_block.items()}
+
+
+def under_way_s(trials: Sequence[Trial]) -> float:
+    """How long at least one of the trials was under way, seconds."""
+    spans = sorted((datetime.fromisoformat(each.started), datetime.fromisoformat(each.ended)) for each in trials)
+    total, until = 0.0, None
+    for started, ended in spans:
+        begins = started if until is None else max(started, until)
+        total += max(0.0, (ended - begins).total_seconds())
+        until = ended if until is None else max(until, ended)
+    return total
+
+
+def _shift(grid: Grid, slices: Slices, arm: str, block: int, point: int) -> float | None:
+    """How far the log-ratio of the second halves is from that of the first."""
+    ours, its = (_change(grid, slices, trial) for trial in grid.pair(block, point, arm))
+    return ours - its if ours is not None and its is not None else None
+
+
+def _change(grid: Grid, slices: Slices, trial: Trial | None) -> float | None:
+    """Of a trial's log speed from its first half to its second."""
+    rows = slices.get(trial.index, ()) if trial is not None and grid.goodput(trial) else ()
+    measured = sorted((row for row in rows if row.phase == "measure"), key=lambda row: row.planned_begin_s)
+    middle = len(measured) // 2
+    halves = measured[:middle], measured[len(measured) - middle :]
+    first, second = (log_speed(half, paced=grid.plan.measure != "goodput") for half in halves)
+    return second - first if first is not None and second is not None else None

@@ -1,0 +1,74 @@
+"""Whether the comparison is fair: every rule of the audit, a topic in each file, and the findings of all of them.
+
+Rules over facts look at what the arms are, once, before most trials are there. Rules over trials, which may read the
+facts too, look at what happened; they are evaluated again from the stored files whenever a study is analysed. Both are
+pure functions, and a value that was not recorded is no finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pgtrial.model.records.facts import Audit, Facts, Finding
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.verdict.rules import (
+    answers,
+    clocks,
+    differences,
+    durability,
+    fleet,
+    hosts,
+    hygiene,
+    load,
+    network,
+    quality,
+    slices,
+    tables,
+)
+from pgtrial.verdict.rules.case import Case, Concern, Rule
+
+_TOPICS = (answers, clocks, differences, durability, fleet, hosts, hygiene, load, network, quality, slices, tables)
+
+RULES = [rule for topic in _TOPICS for rule in vars(topic).values() if isinstance(rule, Rule)]
+"""Every rule of these files."""
+
+_TITLES = {rule.name: rule.title for rule in RULES}
+
+GRAVITY = ("withhold", "warning", "info")
+"""The gravest first."""
+
+
+def audit(
+    plan: Plan,
+    facts: Mapping[str, Facts],
+    spec: StudySpec,
+    deployments: Mapping[str, Sequence[Facts]] | None = None,
+) -> Audit:
+    """All findings over facts, those that withhold the verdict first.
+
+    Arms are compared by one deployment of each, whose facts are in `facts`; `deployments` has those of all.
+    """
+    case = Case(plan, facts, spec, deployments or {})
+    return Audit(findings=by_gravity(finding for finding, _ in _found(case, over_trials=False)))
+
+
+def found_in_trials(case: Case) -> list[tuple[Finding, Concern]]:
+    """The findings of all rules over the trials."""
+    return _found(case, over_trials=True)
+
+
+def by_gravity(findings: Iterable[Finding]) -> list[Finding]:
+    """The gravest first, then as they come."""
+    return sorted(findings, key=lambda finding: GRAVITY.index(finding.severity))
+
+
+def title(finding: Finding) -> str:
+    """What was found, in a few words; of a rule that is no more its name."""
+    return _TITLES.get(finding.rule, finding.rule.replace("_", " "))
+
+
+def _found(case: Case, *, over_trials: bool) -> list[tuple[Finding, Concern]]:
+    """By the names of the rules."""
+    asked = sorted((rule for rule in RULES if rule.over_trials == over_trials), key=lambda rule: rule.name)
+    return [found for rule in asked for found in rule.findings(case)]

@@ -1,0 +1,103 @@
+"""Rules on the load: the client was the limit, transactions started late, the rate was not kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import product
+
+from pgtrial.model.records.trial import Trial
+from pgtrial.model.units import plural
+from pgtrial.statistics.p8 import TOLERATED
+from pgtrial.verdict.rules.case import Case, Concern, rule
+
+_KEPT = 0.99
+"""Share of the asked rate that an arm has to serve, but for three standard deviations of its Poisson count."""
+
+_LAG = "schedule-lag"
+_ALLOWED = "The study allows it ([verdict] allow_busy_client): the client may hide a part of the difference."
+
+
+@rule("busy_client", "the client was a limit", over_trials=True)
+def busy_client(case: Case) -> Iterator[Concern]:
+    """The engine says of itself that it was a limit: then a faster server would look no faster."""
+    yield from _spoilt(
+        case,
+        lambda trial: _warning(trial, of_schedule=False),
+        "The client itself was a limit of {arms} ({where}), in the engine's words: {example}.",
+        "Give the load more threads ([load] jobs), use fewer clients, or run pgtrial on another machine than the "
+        "server; [verdict] allow_busy_client = true gives the verdict all the same.",
+        allowed=case.plan.allow_busy_client,
+    )
+
+
+@rule("schedule_lag", "transactions started late", over_trials=True)
+def schedule_lag(case: Case) -> Iterator[Concern]:
+    """The engine says of itself that it did not keep its schedule."""
+    yield from _spoilt(
+        case,
+        lambda trial: _warning(trial, of_schedule=True),
+        "Transactions of {arms} were started later than their schedule ({where}), in the engine's words: {example}.",
+        "Give the load more clients or threads ([load] clients, jobs), lower the rate, or run pgtrial on another "
+        "machine than the server; [verdict] allow_busy_client = true gives the verdict all the same.",
+        allowed=case.plan.allow_busy_client,
+    )
+
+
+@rule("rate_not_kept", "the rate was not kept", over_trials=True)
+def rate_not_kept(case: Case) -> Iterator[Concern]:
+    """Beyond its capacity an arm's queue grows for as long as the trial lasts."""
+    yield from _spoilt(
+        case,
+        _behind,
+        "The rate was not kept by {arms} ({where}), for example {example}: beyond an arm's capacity its response time "
+        "tells how long the trial was.",
+        "Lower [load] rate to what every arm can serve, or leave it out to compare throughput.",
+    )
+
+
+def _spoilt(
+    case: Case, reason_of: Callable[[Trial], str | None], message: str, cure: str, *, allowed: bool = False
+) -> Iterator[Concern]:
+    """One concern if more trials than tolerated are spoilt for a reason, at any load point; every stored trial counts.
+
+    Where the baseline is spoilt the finding is about it alone, since then every comparison is.
+    """
+    grid, plan = case.grid, case.plan
+    found: list[tuple[str, int, list[str], int]] = []
+    for arm, point in product(plan.arms, grid.points):
+        trials = grid.of(arm, point)
+        reasons = [reason for trial in trials if (reason := reason_of(trial)) is not None]
+        if len(reasons) > TOLERATED * len(trials):
+            found.append((arm, point, reasons, len(trials)))
+    if not found:
+        return
+    (first, at, reasons, trials_there), arms = found[0], list(dict.fromkeys(arm for arm, *_ in found))
+    more = len({point for _, point, *_ in found}) - 1
+    place = f"{len(reasons)} of {plural(trials_there, 'trial')} of {first} at {plan.load_points[at].label}"
+    place += f", and others at {plural(more, 'more load point')}" if more else ""
+    yield Concern(
+        [plan.baseline] if plan.baseline in arms else arms,
+        message.format(arms=" and ".join(arms), where=place, example=reasons[0]),
+        _ALLOWED if allowed else cure,
+        "warning" if allowed else "withhold",
+        cells=[(arm, point) for arm, point, *_ in found],
+    )
+
+
+def _warning(trial: Trial, *, of_schedule: bool) -> str | None:
+    """The engine's first warning about itself: that it did not keep its schedule, or any other."""
+    warnings = trial.client.warnings if trial.client else []
+    return next((each.message.rstrip(".") for each in warnings if (each.kind == _LAG) == of_schedule), None)
+
+
+def _behind(trial: Trial) -> str | None:
+    """Served of asked transactions, if a trial did not keep its rate; failed transactions were served, too."""
+    rate, measured = trial.load_point.rate, trial.measured
+    if rate is None or measured is None or trial.status == "failed":
+        return None
+    asked = rate * measured.duration_s
+    served = measured.transactions + sum(measured.failures.values())
+    if served >= _KEPT * asked - 3 * math.sqrt(asked):
+        return None
+    return f"{served:,} of {asked:,.0f} transactions"

@@ -1,0 +1,91 @@
+"""Rules on the quality of the answers, of packs that measure one: it is good enough, and the same for all arms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from pgtrial.model.records.plan import Quality
+from pgtrial.model.units import plural
+from pgtrial.verdict.rules.case import Case, Concern, rule
+
+_ROUNDING = 1e-9
+
+
+@rule("unequal_quality", "the answers are not equally good", over_trials=True)
+def unequal_quality(case: Case) -> Iterator[Concern]:
+    """An arm that answers worse may be faster for that reason alone."""
+    for arm, cells in _by_arm(case):
+        odd = [
+            cell
+            for cell in cells
+            if cell.quality.reaches(cell.value)
+            and abs(cell.value - cell.of_baseline) > cell.quality.tolerance + _ROUNDING
+        ]
+        if odd:
+            first = odd[0]
+            yield _concern(
+                case,
+                arm,
+                odd,
+                f"The answers are not equally good: {first.quality.text(first.value)} of {arm} against "
+                f"{first.of_baseline:.4g} of {case.baseline} ({{place}}), further apart than the tolerance of "
+                f"{first.quality.tolerance:g}.",
+                f"Tune the arms until their {first.quality.name} is equal, or set [load.pack] tolerance; then compare "
+                "their speed.",
+            )
+
+
+@rule("quality_not_reached", "the answers are not good enough", over_trials=True)
+def quality_not_reached(case: Case) -> Iterator[Concern]:
+    """The study asks for a quality at least; what is faster without it answers another question."""
+    for arm, cells in _by_arm(case):
+        odd = [cell for cell in cells if not cell.quality.reaches(cell.value)]
+        if odd:
+            first = odd[0]
+            least = "least" if first.quality.better == "more" else "most"
+            yield _concern(
+                case,
+                arm,
+                odd,
+                f"{first.quality.text(first.value)} of {arm} ({{place}}) is not the {first.quality.at_least:g} that "
+                f"the study asks for at {least}.",
+                f"Tune the arm until it reaches that {first.quality.name}, or change [load.pack] at_least.",
+            )
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """An arm at a load point: the median quality of its trials, and that of the baseline's."""
+
+    point: int
+    quality: Quality
+    value: float
+    of_baseline: float
+
+
+def _by_arm(case: Case) -> list[tuple[str, list[_Cell]]]:
+    """The load points of each arm at which a quality is measured; an arm whose trials all failed is judged by that."""
+    found: dict[str, list[_Cell]] = {}
+    for point, load_point in enumerate(case.plan.load_points):
+        quality = None if load_point.pack is None else load_point.pack.quality
+        if quality is None:
+            continue
+        known = {
+            arm: [trial.quality for trial in case.grid.of(arm, point) if trial.quality is not None]
+            for arm in case.plan.arms
+        }
+        values = {arm: median(own) for arm, own in known.items() if own}
+        if (base := values.get(case.baseline)) is not None:
+            for arm, value in values.items():
+                found.setdefault(arm, []).append(_Cell(point, quality, value, base))
+    return list(found.items())
+
+
+def _concern(case: Case, arm: str, odd: list[_Cell], message: str, cure: str) -> Concern:
+    """It withholds the comparisons of an arm, and names the first of its load points."""
+    place = case.plan.load_points[odd[0].point].label
+    place += f", and at {plural(len(odd) - 1, 'more load point')}" if len(odd) > 1 else ""
+    cells = [(arm, cell.point) for cell in odd]
+    return Concern([arm], message.replace("{place}", place), cure, "withhold", cells=cells)

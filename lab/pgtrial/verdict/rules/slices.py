@@ -1,0 +1,26 @@
+"""A rule on trials that alternate: what slices leave behind for the next one moves a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pgtrial.model.units import percent
+from pgtrial.verdict.rules.case import Case, Concern, rule
+
+
+@rule("carry_over", "slices disturb those after them", over_trials=True)
+def carry_over(case: Case) -> Iterator[Concern]:
+    """One warning for each comparison that carry-over moves by more than the margin, as far as is established."""
+    for shift in case.shifts:
+        moved = shift.difference
+        if moved is None or moved.low is None or moved.high is None or abs(moved.value) <= case.plan.margin:
+            continue
+        if moved.low > 0 or moved.high < 0:
+            place = "the mean" if shift.load_point is None else case.plan.load_points[shift.load_point].label
+            yield Concern(
+                [shift.arm],
+                f"What slices leave behind for the next one moves {shift.arm} against {shift.baseline} by "
+                f"{percent(moved.value, sign=True)} ({place}, 95% interval {moved.text()}): the arms do not lose the "
+                "same to each other.",
+                'Run the study without slices ([load] interleave = "off"), or with longer ones.',
+            )

@@ -1,0 +1,148 @@
+"""What the planned looks say of several claims at once: the only loop over looks, for claims of every kind.
+
+Each look reads the units up to it, and each of its claims spends an even share of the look's error (Bonferroni). Which
+claims a look reads may follow from its own blocks, if the choice is symmetric in the two trials of each block: then
+exchanging them changes nothing of it, and the coin makes each claim as exact as if it had been named before. What a
+look has decided stays, also where a later look no longer reads the claim.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pgtrial.model.records.results import Estimate, Word
+from pgtrial.statistics import p8
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.metric import RATIO, Scale
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Question:
+    """One claim as a look reads it."""
+
+    values: Mapping[int, float]
+    """By unit, of those that are complete and say something: by how much the arm is better."""
+    family: int
+    """Claims that share the error of the look."""
+    margin: float
+    scale: Scale = RATIO
+
+    @property
+    def limits(self) -> p8.Limits:
+        """Between which a difference is equivalent, on the scale of the values."""
+        return self.scale.limits(self.margin)
+
+
+@dataclass(frozen=True)
+class Series:
+    """One claim after the looks so far."""
+
+    asked: Question
+    """As the last look read it."""
+    decision: p8.Decision
+    used: Sequence[int]
+    """The units that say something on which the shown reading rests; before the first look all that are complete."""
+
+    @property
+    def decided(self) -> bool:
+        """Whether a look has decided the claim, which later looks never undo."""
+        return self.decision.verdict != "undecided"
+
+    @property
+    def look(self) -> p8.Look | None:
+        """The last look that carries the verdict; None before the first."""
+        return self.decision.shown.look if self.decision.shown is not None else None
+
+    @property
+    def shown(self) -> p8.Interval | None:
+        """The interval of the last look that carries the verdict; None before the first look."""
+        return self.decision.shown.interval if self.decision.shown is not None else None
+
+    @property
+    def difference(self) -> Estimate | None:
+        """The interval as a difference; None before the first look."""
+        return as_difference(self.shown, self.asked.scale) if self.shown is not None else None
+
+    @property
+    def within_margin(self) -> bool:
+        """Whether the whole interval lies within the margin, whatever the verdict."""
+        return self.shown is not None and self.shown.between(self.asked.limits)
+
+    def verdict(self, *, withheld: bool) -> Word:
+        """The verdict in one word; `withheld`: something forbids one."""
+        return "withheld" if withheld else self.decision.verdict
+
+
+Choice = Callable[[Set[int], Set[Key]], Mapping[Key, Question] | None]
+"""The claims that a look at these blocks reads, given those that are decided; None: the look has nothing to say."""
+
+
+def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
+    """The claims after the looks so far: those of the last look in its order, then others that were decided earlier.
+
+    Before the first look they are those that all stored blocks would choose.
+    """
+    asked: dict[Key, Question] = {}
+    readings: dict[Key, list[p8.Reading]] = {}
+    latest: Mapping[Key, Question] | None = None
+    reached = grid.units.reached(grid.counted)
+    for look, units in reached:
+        decided = {key for key, own in readings.items() if any(each.verdict != "undecided" for each in own)}
+        chosen = choice(grid.units.blocks(units), decided)
+        if chosen is None:
+            continue
+        latest = chosen
+        for key, question in chosen.items():
+            asked[key] = question
+            own = readings.setdefault(key, [])
+            if values := [question.values[unit] for unit in units if unit in question.values]:
+                own.append(grid.units.reading(look, values, question.limits, question.family))
+    if latest is None:
+        latest = choice(set(grid.blocks), set()) or {}
+    units_of = dict(reached)
+
+    def series(key: Key, question: Question) -> Series:
+        decision = p8.conclude(readings.get(key, ()), question.limits)
+        rests_on = units_of[decision.shown.look] if decision.shown is not None else question.values
+        return Series(question, decision, [unit for unit in rests_on if unit in question.values])
+
+    found = {key: series(key, question) for key, question in latest.items()}
+    earlier = {key: series(key, question) for key, question in asked.items() if key not in found}
+    return found | {key: own for key, own in earlier.items() if own.decided}
+
+
+def read(
+    grid: Grid, logs: Mapping[int, float], family: int, margin: float | None = None, scale: Scale = RATIO
+) -> Series:
+    """One claim that every look reads, from the values of blocks; within the study's margin unless said otherwise."""
+    values = grid.units.means(logs, grid.counted)
+    question = Question(values, family, grid.plan.margin if margin is None else margin, scale)
+    return follow(grid, lambda _, __: {None: question})[None]
+
+
+def described(grid: Grid, logs: Mapping[int, float], family: int) -> tuple[int, Estimate | None]:
+    """What the last look says of log-ratios that explain a verdict and have none of their own, and of how many units.
+
+    Units that say nothing are left out, so that a look comes after so many that do. Before the first: all, and None.
+    """
+    values = list(grid.units.means(logs, grid.counted).values())
+    reached = [look for look in grid.units.looks() if look.blocks <= len(values)]
+    if not reached:
+        return len(values), None
+    look = reached[-1]
+    reading = grid.units.reading(look, values[: look.blocks], RATIO.limits(grid.plan.margin), family)
+    return look.blocks, as_difference(reading.interval)
+
+
+def as_difference(interval: p8.Interval, scale: Scale = RATIO) -> Estimate:
+    """An interval as differences; infinite bounds become None."""
+    return Estimate(
+        low=scale.shown(interval.low) if math.isfinite(interval.low) else None,
+        value=scale.shown(interval.estimate),
+        high=scale.shown(interval.high) if math.isfinite(interval.high) else None,
+    )
