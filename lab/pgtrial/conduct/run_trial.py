@@ -9,17 +9,16 @@ unless its load had ended. No decision depends on the arm.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Self
 
 import psycopg
 
 from pgtrial.conduct import leftovers
-from pgtrial.conduct.course import Course, Watching, observed, sentence
+from pgtrial.conduct.course import Course, NotWatching, Watching, observed, sentence
 from pgtrial.conduct.engine_options import engine_options, front_end, most_parts
 from pgtrial.conduct.outcome import PHASES
 from pgtrial.conduct.packs import check, held, measure
@@ -45,51 +44,115 @@ from pgtrial.store.replay_files import capture_of
 WhileServed = Callable[[Arm, Target, int | None], None]
 """Arm, where its server is, and the place that the trial has."""
 
-Steps = Generator[EngineRun | None, Event | None, ArmError | HostTrouble | None]
-"""A trial as a coroutine, so that several can be under way at the same time.
 
-It yields the engine when its load is about to begin, and is sent its events, at last None. Then, and at once if there
-was no load, it yields None twice: it waits until the loads of all are over, and until all have read their counters. It
-returns what must stop the study.
-"""
+class RunningTrial:
+    """A trial that is under way: `begin`, `hear` for each event of its load, `collect` and `stop`, in this order.
 
-
-def steps_of(course: Course, arm: Arm, while_served: WhileServed | None) -> Steps:
-    """The trial from its server's start to its stop; what is found is in the course.
-
-    Raises ArmError, StudyError and StoreError for what must stop the study before the load has ended.
+    Several can be under way at the same time. What is found is in the course.
     """
-    has_ended = False
-    if course.reason is not None:  # the server that it shares is not there
-        return None
-    try:
-        log = course.directory / "server.log"
-        with ExitStack() as served:
-            target = _served(course, arm, log, served)
-            said_before = log.stat().st_size
-            with ExitStack() as stack:
-                loaded: _Measured | None = None
+
+    def __init__(self, course: Course, arm: Arm, while_served: WhileServed | None) -> None:
+        self.course, self.arm = course, arm
+        self.run: EngineRun | None = None
+        """Its engine, as long as it is to be heard."""
+        self.must_stop: ArmError | HostTrouble | None = None
+        """What stops the study once this trial is stored."""
+        self.ended = False
+        """Whether its server is stopped, or never started."""
+        self._while_served = while_served
+        self._log = course.directory / "server.log"
+        self._said_before = 0
+        self._target: Target
+        self._measured: _Measured | None = None
+        self._load_ended = False
+        self._server, self._sessions, self._load = ExitStack(), ExitStack(), ExitStack()
+        """What the server, the lab's own sessions, and the load leave to be closed."""
+
+    def begin(self) -> None:
+        """Start the server and the engine of the load. Raises ArmError, StudyError and StoreError."""
+        course = self.course
+        if course.reason is not None:  # the server that it shares is not there
+            self.ended = True
+            return
+        try:
+            with ExitStack() as server:
+                self._target = _served(course, self.arm, self._log, server)
+                self._said_before = self._log.stat().st_size
+                self._server = server.pop_all()
+        except TrialError as error:
+            course.fail_with(sentence(error))
+            self.ended = True
+            return
+        with self._loading():
+            self._measured = _Measured(course, self.arm, self._target, self._sessions)
+            self.run = self._measured.begin(self._load)
+
+    def hear(self, event: Event | TrialError | None) -> None:
+        """Take an event of the load, what went wrong with it, or None at its end. Raises StudyError and StoreError."""
+        if self.run is None or self._measured is None:
+            return
+        with self._loading():
+            if isinstance(event, TrialError):
+                raise event
+            if event is not None:
+                self._measured.hear(event)
+                return
+            self._measured.finish(self.run)
+            self._load.close()
+            self.run, self._load_ended = None, True
+
+    @contextmanager
+    def _loading(self) -> Iterator[None]:
+        """Within it, an error ends the load; what goes wrong with the trial alone fails it, and is not raised."""
+        with self.course.failing():
+            try:
+                yield
+            except BaseException as error:
+                self.run = None
+                with self._load:
+                    raise error
+
+    def collect(self) -> None:
+        """Read what has changed over the measured part, once the loads of all trials are over."""
+        if self._load_ended and self._measured is not None:
+            with self.course.failing():
+                self._measured.collect()
+        self._sessions.close()
+
+    def stop(self) -> None:
+        """Read the server's log and stop the server."""
+        course = self.course
+        if self.ended:
+            return
+        self.ended = True
+        try:
+            with self._server:
                 with course.failing():
-                    loaded = yield from _Measured(course, arm, target, stack).load()
-                yield None
-                if loaded is not None:
-                    with course.failing():
-                        loaded.collect()
-            yield None
-            has_ended = True
-            with course.failing():
-                arm.fetch_log(log)
-            # what follows is the lab's own stop of the server
-            course.server_said = server_log.last_lines(log, said_before)
-            if course.reason is None and course.lost is None and while_served is not None:
-                while_served(arm, target, course.planned.place)
-    except TrialError as error:
-        course.fail_with(sentence(error))
-    except (ArmError, HostTrouble) as error:
-        if not has_ended:
+                    self.arm.fetch_log(self._log)
+                # what follows is the lab's own stop of the server
+                course.server_said = server_log.last_lines(self._log, self._said_before)
+                if course.reason is None and course.lost is None and self._while_served is not None:
+                    self._while_served(self.arm, self._target, course.planned.place)
+        except TrialError as error:
+            course.fail_with(sentence(error))
+        except (ArmError, HostTrouble) as error:
+            self.must_stop = error
+
+    @contextmanager
+    def ended_with_the_others(self) -> Iterator[None]:
+        """What stops the study ends this trial as well: load, sessions and server are closed with that error."""
+        try:
+            yield
+        except BaseException as error:
+            with suppress(type(error)), self._server, self._sessions, self._load:
+                raise error
             raise
-        return error
-    return None
+
+    def recorded(self) -> Trial:
+        """The trial, with its tables written. Raises StoreError."""
+        self.course.notes += self.arm.notes
+        write_measurements(self.course)
+        return record(self.course, self.arm.host_seen)
 
 
 _ATTEMPTS = 2
@@ -119,33 +182,36 @@ class _Measured:
         self._others = 0
         self._before: views.Counters | None = None
         self._measured_since: float | None = None
+        self._sampler: Watching = NotWatching()
+        self._timed = ExitStack()
 
-    def load(self) -> Generator[EngineRun | None, Event | None, Self]:
-        """Make ready, then the load, whose events are sent. Returns itself when the load has come to its end."""
+    def begin(self, load: ExitStack) -> EngineRun:
+        """Make ready, and start the engine; `load` ends what goes on during the load."""
         course, arm, target = self._course, self._arm, self._target
         _check_conditions(course, target, "before")
         _make_ready(course, self._session, arm, self._checkpoint, target)
         self._others = views.count_clients(self._session)
         hold = None if course.point.pack is None else course.point.pack.hold
-        with (
-            held(course.pack, hold, target),
-            observed(course, arm, target) as sampler,
-            _engine(course, target) as run,
-        ):
-            event = yield run
-            with timed(course.timings, "load"):
-                sampler.load_begins(run.pid)
-                while event is not None:
-                    self._hear(event, sampler)
-                    event = yield None
-                status = run.finish()
-            course.machines = run.machines(course.outcome.done)
-            course.note(course.outcome.overrun())
-            _check_script(course, run)
-            course.reason = run.trouble or course.outcome.failure(status, run.last_words())
-        return self
+        load.enter_context(held(course.pack, hold, target))
+        self._sampler = load.enter_context(observed(course, arm, target))
+        run = load.enter_context(_engine(course, target))
+        load.callback(self._timed.close)
+        self._timed.enter_context(timed(course.timings, "load"))
+        self._sampler.load_begins(run.pid)
+        return run
 
-    def _hear(self, event: Event, sampler: Watching) -> None:
+    def finish(self, run: EngineRun) -> None:
+        """Wait for the engine, whose load is over, and note what became of it. Raises StudyError."""
+        course = self._course
+        status = run.finish()
+        self._timed.close()
+        course.machines = run.machines(course.outcome.done)
+        course.note(course.outcome.overrun())
+        _check_script(course, run)
+        course.reason = run.trouble or course.outcome.failure(status, run.last_words())
+
+    def hear(self, event: Event) -> None:
+        """Count an event of the load, and do what the lab does at its moment."""
         course = self._course
         course.outcome.add(event)
         match event:
@@ -153,7 +219,7 @@ class _Measured:
                 self._checkpoint.issue_after(course.turn.wall_s(course.load.phases_s[0]) / 2)
             case {"event": "phase", "phase": "measure"}:
                 self._measured_since = time.monotonic()
-                sampler.measure_begins()
+                self._sampler.measure_begins()
                 try:
                     self._before = None if course.shared_server else self._counters()
                 except psycopg.OperationalError as error:

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import Turn
 from pgtrial.conduct.interleaving import check_slices, may_lengthen
 from pgtrial.conduct.leftovers import remove
 from pgtrial.conduct.progress import Listener, Preparing
-from pgtrial.conduct.run_trial import Steps, WhileServed, now, record, steps_of, write_measurements
+from pgtrial.conduct.run_trial import RunningTrial, WhileServed, now
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pack_tables import sql_files
-from pgtrial.loads.engine import EngineRun, Event, Inbox, events_of
+from pgtrial.loads.engine import Inbox, events_of
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
-from pgtrial.machines.machine import HostTrouble
-from pgtrial.model.errors import ArmError, StoreError, TrialError
+from pgtrial.model.errors import StoreError
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
 from pgtrial.servers.arm import Arm
@@ -53,7 +52,7 @@ def run_trials(
     inbox: Inbox = queue.SimpleQueue()
     alternating = study.plan.interleaving
     slice_s = alternating.slice_at(planned[0].load_point) if alternating is not None else None
-    under_way: list[_UnderWay] = []
+    under_way: list[RunningTrial] = []
     try:
         with ExitStack() as stack:
             for number, each in enumerate(planned, 1):
@@ -77,15 +76,17 @@ def run_trials(
                 if study.plan.shares_server and under_way and under_way[0].ended:
                     first = under_way[0].course  # it was to start the server of all
                     course.reason, course.start_failures = first.reason, first.start_failures
-                trial = _UnderWay(course, arms[each.arm], while_served)
+                trial = RunningTrial(course, arms[each.arm], while_served)
                 under_way.append(trial)
                 stack.enter_context(trial.ended_with_the_others())
-                trial.step()
+                trial.begin()
             longest_s = under_way[0].course.turn.wall_s(study.spec.load.longest_s)
             deadline = time.monotonic() + longest_s + engine_grace_s
             _hear_loads(under_way, deadline, study.plan)
-            for trial in [*under_way, *reversed(under_way)]:
-                trial.step()
+            for trial in under_way:
+                trial.collect()
+            for trial in reversed(under_way):
+                trial.stop()
     except BaseException as error:
         _end_unstored(study, under_way, error)
         raise
@@ -97,7 +98,7 @@ def run_trials(
     return trials
 
 
-def _end_unstored(study: StudyDirectory, under_way: Sequence[_UnderWay], error: BaseException) -> None:
+def _end_unstored(study: StudyDirectory, under_way: Sequence[RunningTrial], error: BaseException) -> None:
     """Remove what trials have written that are not to be stored; what a signal ended is recorded."""
     with suppress(StoreError):  # the next start removes them
         remove(trial.course.directory for trial in under_way)
@@ -105,52 +106,7 @@ def _end_unstored(study: StudyDirectory, under_way: Sequence[_UnderWay], error: 
         note_interruption(study.path, str(error) or "SIGINT", [trial.course.interrupted() for trial in under_way])
 
 
-class _UnderWay:
-    """A trial that is under way."""
-
-    def __init__(self, course: Course, arm: Arm, while_served: WhileServed | None) -> None:
-        self.run: EngineRun | None = None
-        """Its engine, as long as it is to be heard."""
-        self.must_stop: ArmError | HostTrouble | None = None
-        self.course, self.arm = course, arm
-        self._steps: Steps = steps_of(course, arm, while_served)
-        self.ended = False
-        """Whether its server is stopped, or never started."""
-
-    def step(self, event: Event | TrialError | None = None) -> None:
-        """Go on to where the trial waits next, with an event of its engine or with what went wrong with that."""
-        if self.ended:
-            return
-        try:
-            if isinstance(event, TrialError):
-                self.run = None
-                self._steps.throw(event)
-            else:
-                self.run = self._steps.send(event) or (self.run if event is not None else None)
-        except StopIteration as end:
-            self.run, self.must_stop, self.ended = None, end.value, True
-
-    def recorded(self) -> Trial:
-        """The trial, with its tables written. Raises StoreError."""
-        self.course.notes += self.arm.notes
-        write_measurements(self.course)
-        return record(self.course, self.arm.host_seen)
-
-    @contextmanager
-    def ended_with_the_others(self) -> Iterator[None]:
-        """What stops the study ends this trial as well, in its own way."""
-        try:
-            yield
-        except BaseException as error:
-            if not self.ended:
-                with suppress(StopIteration, type(error)):
-                    self._steps.throw(error)
-            raise
-        finally:
-            self._steps.close()
-
-
-def _give_start(trials: Sequence[_UnderWay]) -> None:
+def _give_start(trials: Sequence[RunningTrial]) -> None:
     """Have all engines that wait for it begin at one instant."""
     runs = [trial.run for trial in trials if trial.run is not None]
     start_at = time.monotonic() + max((run.notice_s for run in runs), default=0.0)
@@ -158,7 +114,7 @@ def _give_start(trials: Sequence[_UnderWay]) -> None:
         run.begin_at(start_at)
 
 
-def _hear_loads(trials: Sequence[_UnderWay], deadline: float, plan: Plan) -> None:
+def _hear_loads(trials: Sequence[RunningTrial], deadline: float, plan: Plan) -> None:
     """Pass on the events of all loads until they are over; engines that wait for their start get it together.
 
     Raises SlicesTooShort when the warm-up, the first at this load point, finds that.
@@ -167,7 +123,7 @@ def _hear_loads(trials: Sequence[_UnderWay], deadline: float, plan: Plan) -> Non
     warming = set(by_run) if may_lengthen(plan, trials[0].course) else set()
     waiting = set(by_run) if plan.interleaving is not None else set()
     for run, event in events_of(list(by_run), deadline):
-        by_run[run].step(event)
+        by_run[run].hear(event)
         if run in warming and (not isinstance(event, dict) or event.get("phase") == "measure"):
             warming.remove(run)
             if not warming:
