@@ -212,7 +212,8 @@ def test_cleaning_leaves_another_server_in_the_place_of_the_first_one(given, tmp
     entry = SettingsRecord("A", given.target, {"work_mem": None}, changes, [], of_another).write_down(tmp_path)
     left, [failure] = undo(tmp_path)
     assert left == []
-    assert "another server answers there; if the one of the record is no more, remove the record" in failure
+    assert "another server answers there" in failure
+    assert "if that server is gone for good, run pgtrial cleanup --forget " in failure
     assert str(entry) in failure
     assert entry.exists()
     assert automatic(given).read_bytes() == before

@@ -23,7 +23,7 @@ from pgtrial.model.study.packs import BUNDLED
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS
 from pgtrial.model.units import format_duration, format_size, parse_duration, plural
 from pgtrial.report.table import Table, by_place
-from pgtrial.servers import given_data
+from pgtrial.servers import forgotten, given_data
 from pgtrial.servers.installations import find_servers
 from pgtrial.servers.kept_templates import KeptTemplate
 from pgtrial.servers.workspace import clean, leftovers, templates_of
@@ -143,6 +143,13 @@ def cleanup_command(
         str | None,
         typer.Option(help="Remove the templates too that no study has used for this time, e.g. 30d.", metavar="TIME"),
     ] = None,
+    forget: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Forget what is left on a server or host that is gone for good, by its record; repeatable.",
+            metavar="RECORD",
+        ),
+    ] = None,
 ) -> int:
     """Stop servers and Ray clusters and remove directories that an interrupted lab left; put the host and given servers
     back, and drop the tables that pgtrial has made on these. A template that a running lab uses stays, and so do tables
@@ -159,7 +166,8 @@ def cleanup_command(
             for each in chosen
         ]
     else:
-        found = [*scratch.clean(), *clean()]
+        found = [forgotten.forget(state_root(), record) for record in forget or []]
+        found += [*scratch.clean(), *clean()]
         removed, not_removed = given_data.remove_all(state_root())
         found += [*removed, *not_removed]
         left = bool(leftovers() or not_removed)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 
+from pgtrial.loads.made_objects import MarkingSession
 from pgtrial.loads.sql_scanner import BYTE_ORDER_MARK, Scanner
 from pgtrial.loads.target import Session
 from pgtrial.model.errors import StudyError, TrialError
@@ -84,7 +85,9 @@ class SqlFiles:
     def __contains__(self, file: str) -> bool:
         return file in self.files
 
-    def run(self, session: Session, file: str, report: Callable[[str], None] = lambda line: None) -> None:
+    def run(
+        self, session: Session | MarkingSession, file: str, report: Callable[[str], None] = lambda line: None
+    ) -> None:
         """Run all statements of a file; `COPY table FROM 'rows.csv'` reads that file of the pack.
 
         Raises StudyError naming file, line and statement with the server's words; TrialError if the server is gone.
@@ -99,7 +102,7 @@ class SqlFiles:
         todo = statements(self.files[file], self.variables)
         return [row for statement in todo for row in self._run(session, file, statement)]
 
-    def _run(self, session: Session, file: str, statement: Statement) -> list[tuple[object, ...]]:
+    def _run(self, session: Session | MarkingSession, file: str, statement: Statement) -> list[tuple[object, ...]]:
         """Run one statement; the rows that it returns."""
         try:
             if _COPY_STDIN.match(statement.text):
@@ -109,7 +112,8 @@ class SqlFiles:
                 )
             copied = _COPY.match(statement.text)
             if copied is not None:
-                self._copy(session, file, statement, copied)
+                plain = session.session if isinstance(session, MarkingSession) else session
+                self._copy(plain, file, statement, copied)
                 return []
             cursor = session.execute(statement.text.encode())
             return cursor.fetchall() if cursor.description is not None else []

@@ -24,7 +24,7 @@ from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import Needs, check_data, check_sessions, timed
 from pgtrial.servers.cluster import check_settings
 from pgtrial.servers.connection_errors import cure_of, is_final, reason_of
-from pgtrial.servers.given_data import note_made
+from pgtrial.servers.given_data import note_made, note_marked, settle
 from pgtrial.servers.given_limits import check_connections, check_may_create, check_room, check_writable
 from pgtrial.servers.given_settings import GivenSettings
 from pgtrial.servers.workspace import Workspace
@@ -61,6 +61,7 @@ class GivenServer:
         """Connect, and look at connections, tables, settings, rights, room, and the host. Raises StudyError."""
         self._reach_host()
         with self._connect() as connection:
+            settle(self._workspace.state, connection, self.target)
             check_connections(self.name, self.setup, needs, connection)
             check_data(self.name, needs, connection)
             if self.setup.settings:
@@ -85,14 +86,16 @@ class GivenServer:
         sysbench test did not finish is dropped and prepared again.
         """
         with self._connect() as connection:
+            settle(self._workspace.state, connection, self.target)
             if self._is_there(connection, tables):
                 return
             goes_on = tables.clear(connection)
+            note_made(self._workspace, connection, self.target, tables)
         again = "going on with loading" if goes_on else "loading"
         on_progress(f"{self.target.label}: {again} {tables.label}")
-        note_made(self._workspace.state, self.target, tables)
         with self._told(f"{self.target.label} broke off the load"):
             tables.make(self._unhurried, on_progress, self._maker, in_steps=True)
+        note_marked(self._workspace.state, self.target)
 
     @contextmanager
     def serve(self, tables: Data, log: Path, timings: dict[str, float]) -> Iterator[Target]:

@@ -8,22 +8,40 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
-from pgtrial.loads.data.data import Data, drop_marked
+from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.order_entry_tables import OrderEntryTables, drop_procedures
-from pgtrial.loads.target import Target
+from pgtrial.loads.made_objects import drop_marked
+from pgtrial.loads.target import Session, Target, value
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, StudyError, one_line
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.server_locks import ServerLocks
+from pgtrial.servers.workspace import Workspace, is_held
 
 _FOLDER = "given-data"
+_ALWAYS_THERE = ("postgres", "template1")
+"""Databases that a server has from its beginning, to ask for others."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Tables that an engine makes and that are marked a moment later: known by name, and by what was there before."""
+
+    run: Path
+    """The run of the lab that makes them."""
+    names: str
+    """Regular expression."""
+    before: tuple[int, ...]
+    """Object identifiers of tables with such names."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +52,8 @@ class DataRecord:
     target: Target
     made: Mapping[str, tuple[str, ...]]
     """For people what was made, and the marks that its tables have."""
+    begun: Begun | None = None
+    """Tables that are being made and have no mark yet."""
 
     @property
     def what(self) -> str:
@@ -41,19 +61,64 @@ class DataRecord:
         return f"{'; '.join(self.made)} in the database {self.target.dbname} ({self.target.label})"
 
 
-def note_made(state: Path, target: Target, data: Data) -> None:
-    """Record data that is about to be made; on disk on return. No password is written. Raises OSError."""
-    path = _path(state, target)
+def note_made(workspace: Workspace, session: Session, target: Target, data: Data) -> None:
+    """Record data that is about to be made; on disk on return. No password is written.
+
+    Raises OSError, and psycopg.Error.
+    """
+    path = _path(workspace.state, target)
     path.parent.mkdir(mode=0o700, exist_ok=True)
     record = _read(path) if path.exists() else DataRecord(path, target, {})
-    made = {**record.made, data.relations_made: data.marks}
-    content = {"target": target.without_secrets(), "made": {what: list(marks) for what, marks in made.items()}}
-    LOCAL.write_text(path, json.dumps(content), mode=0o600, durable=True)
+    begun = None
+    if data.unmarked:
+        before = tuple(oid for oid, _ in _unmarked(session, data.unmarked, ()))
+        begun = Begun(workspace.root, data.unmarked, before)
+    _write(replace(record, made={**record.made, data.relations_made: data.marks}, begun=begun))
+
+
+def note_marked(state: Path, target: Target) -> None:
+    """Record that all that was made has its mark. Raises OSError."""
+    _write(replace(_read(_path(state, target)), begun=None))
+
+
+def settle(state: Path, session: Session, target: Target) -> None:
+    """Drop tables that a lab has made and not marked, since it was killed. Raises psycopg.Error, and ArmError.
+
+    They bear the names of the record, belong to the session's role and were not there when the record was written.
+    """
+    path = _path(state, target)
+    if path.exists() and (begun := (record := _read(path)).begun) is not None and not is_held(begun.run):
+        found = [name for _, name in _unmarked(session, begun.names, begun.before)]
+        if found:
+            session.execute(f"DROP TABLE {', '.join(found)}".encode())
+        _write(replace(record, begun=None))
+
+
+def _unmarked(session: Session, names: str, before: tuple[int, ...]) -> list[tuple[int, str]]:
+    return session.execute(
+        "SELECT oid::bigint, oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'p') AND relname ~ %s "
+        "AND pg_table_is_visible(oid) AND relpersistence <> 't' AND pg_get_userbyid(relowner) = current_user "
+        "AND obj_description(oid, 'pg_class') IS NULL AND NOT oid::bigint = ANY (%s)",
+        (f"^({names})$", list(before)),
+    ).fetchall()
+
+
+def _write(record: DataRecord) -> None:
+    content: dict[str, Any] = {"target": record.target.without_secrets()}
+    content["made"] = {what: list(marks) for what, marks in record.made.items()}
+    if record.begun is not None:
+        content["begun"] = {"run": str(record.begun.run), "names": record.begun.names, "before": record.begun.before}
+    LOCAL.write_text(record.path, json.dumps(content), mode=0o600, durable=True)
 
 
 def records(state: Path) -> list[DataRecord]:
     """All that may have been made. Raises ArmError for a file that is no record."""
-    return [_read(path) for path in sorted((state / _FOLDER).glob("*.json"))]
+    return [_read(path) for path in paths(state)]
+
+
+def paths(state: Path) -> list[Path]:
+    """The files of the records."""
+    return sorted((state / _FOLDER).glob("*.json"))
 
 
 def made_for(state: Path, arms: Mapping[str, Arm]) -> Iterator[str]:
@@ -63,21 +128,51 @@ def made_for(state: Path, arms: Mapping[str, Arm]) -> Iterator[str]:
         yield f"pgtrial has made {_read(path).what}; it stays there for other studies, and pgtrial cleanup removes it"
 
 
-def remove(record: DataRecord) -> None:
-    """Drop what bears the marks, and the record with it.
+def remove(record: DataRecord) -> list[str]:
+    """Drop what bears the marks, and the record with it; a database that is gone has nothing left to drop.
 
-    Raises StudyError where another lab has a study on that server or something else depends on a table, ArmError and
-    psycopg.Error where the server cannot be reached or refuses.
+    A role that cannot connect any more is replaced by PGUSER. Returns the extensions that stay. Raises StudyError where
+    another lab has a study on that server or something else depends on a table, ArmError and psycopg.Error where the
+    server cannot be reached or refuses.
     """
-    with ServerLocks("cleanup") as locks:
-        locks.take_one(record.target)
-        with closing(record.target.connect()) as session:
-            marks = tuple(mark for marks in record.made.values() for mark in marks)
-            if set(OrderEntryTables.marks) & set(marks):
-                drop_procedures(session)
-            if marks:
-                drop_marked(session, marks)
+    kept: list[str] = []
+    target = _way_in(record.target)
+    if target is not None:
+        with ServerLocks("cleanup") as locks:
+            locks.take_one(target)
+            with closing(target.connect()) as session:
+                settle(record.path.parent.parent, session, record.target)
+                marks = tuple(mark for marks in record.made.values() for mark in marks)
+                if set(OrderEntryTables.marks) & set(marks):
+                    drop_procedures(session)
+                if marks:
+                    kept = drop_marked(session, marks, everywhere=True)
     record.path.unlink(missing_ok=True)
+    return kept
+
+
+def _way_in(target: Target) -> Target | None:
+    """The database, by the role of the record or by PGUSER; None: the server has no such database any more.
+
+    Raises psycopg.OperationalError as the first connection raised it.
+    """
+    user = os.environ.get("PGUSER") or target.user
+    ways = [target, *([replace(target, user=user)] if user != target.user else [])]
+    errors = []
+    for way in ways:
+        try:
+            way.connect().close()
+        except psycopg.OperationalError as error:
+            errors.append(error)
+        else:
+            return way
+    for way in ways:
+        for name in _ALWAYS_THERE:
+            with suppress(psycopg.OperationalError), closing(replace(way, dbname=name).connect()) as session:
+                if value(session, "SELECT count(*) FROM pg_database WHERE datname = %s", target.dbname) == 0:
+                    return None
+                break
+    raise errors[0]
 
 
 def remove_all(state: Path) -> tuple[list[str], list[str]]:
@@ -86,21 +181,23 @@ def remove_all(state: Path) -> tuple[list[str], list[str]]:
     Returns a sentence for each database in which that is done, and for each in which it is not.
     """
     done, failed = [], []
-    for path in sorted((state / _FOLDER).glob("*.json")):
+    for path in paths(state):
         try:
             record = _read(path)
         except ArmError as error:
-            failed.append(f"{error}; remove it.")
+            failed.append(f"{error}; forget it by pgtrial cleanup --forget {path}.")
             continue
         try:
-            remove(record)
+            kept = remove(record)
         except (StudyError, ArmError, psycopg.Error) as error:
             failed.append(
                 f"Not removed: {record.what}: {one_line(error).removesuffix('.')}. Once that is mended, run pgtrial "
-                f"cleanup with PGPASSWORD or .pgpass set for it; if that database is no more, remove {path}."
+                f"cleanup with PGPASSWORD or .pgpass (and PGUSER, if the role is gone) set for it; if that server is "
+                f"gone for good, run pgtrial cleanup --forget {path}."
             )
         else:
-            done.append(f"Removed {record.what}.")
+            stays = f"; the extension {', '.join(kept)} stays, since other objects need it" if kept else ""
+            done.append(f"Removed {record.what}{stays}.")
     return done, failed
 
 
@@ -113,6 +210,9 @@ def _read(path: Path) -> DataRecord:
     try:
         content = json.loads(path.read_text())
         made = {str(what): tuple(map(str, marks)) for what, marks in content["made"].items()}
-        return DataRecord(path, Target.from_record(content["target"]), made)
+        begun = content.get("begun")
+        if begun is not None:
+            begun = Begun(Path(begun["run"]), str(begun["names"]), tuple(map(int, begun["before"])))
+        return DataRecord(path, Target.from_record(content["target"]), made, begun)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise ArmError(f"{path} is no record of data that this pgtrial knows") from None

@@ -10,6 +10,7 @@ import glob
 import json
 import os
 import secrets
+import shlex
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -155,7 +156,8 @@ def remove_rooms(run: Path) -> tuple[list[str], list[str]]:
         except (HostTrouble, OSError) as error:
             failures.append(
                 f"{place.root} on {place.ssh}, left by a pgtrial that ended abruptly, could not be removed ({error}); "
-                f"put it right and run pgtrial cleanup, or remove {record} if that host is gone for good."
+                f"put it right and run pgtrial cleanup; if that host is gone for good, run pgtrial cleanup --forget "
+                f"{record}."
             )
         else:
             record.unlink()
@@ -175,7 +177,7 @@ def _remove(machine: RemoteMachine, place: RoomLocation) -> None:
     machine.check()
     machine.end_jobs(_jobs(root))
     if machine.exists(root):
-        check_own(machine, [root])
+        _check_room(machine, place)
         if machine.root:
             check_way(machine, root.parent)
         if failures := undo_all(root, machine):
@@ -185,6 +187,25 @@ def _remove(machine: RemoteMachine, place: RoomLocation) -> None:
             raise HostError(f"{root} on {machine.label} cannot be removed; look what is in it")
     if place.folder_made and machine.exists(Path(place.data)):
         machine.run(["rmdir", place.data])  # unless another pgtrial is in it
+
+
+def _check_room(machine: RemoteMachine, place: RoomLocation) -> None:
+    """Raise HostError where another account could have written the room; former versions left it to the servers'."""
+    root = Path(place.root)
+    try:
+        check_own(machine, [root])
+    except HostError:
+        (entry,) = machine.entries([root])
+        account = servers_account(machine)
+        if account is None or entry.kind != "d" or machine.looked(["id", "-u", account]).stdout != f"{entry.owner}\n":
+            raise
+        sudo = "sudo " if place.sudo else ""
+        room, changes = (shlex.quote(str(path)) for path in (root, root / "changes"))
+        command = f"{sudo}chown -h root: {room}; {sudo}chown -hR root: {changes}"
+        raise HostError(
+            f"it belongs to {account}, as rooms of a former pgtrial do, so its record of changes is not obeyed; look "
+            f"at {root}/changes, and if it is right run there: {command}"
+        ) from None
 
 
 def _jobs(root: Path) -> Path:
@@ -222,8 +243,13 @@ def _write_down(run: Path, place: RoomLocation) -> Path:
     return record
 
 
+def record_paths(run: Path) -> list[Path]:
+    """The files in which a run's rooms are written down."""
+    return sorted((run / _RECORDS).glob("*.json"))
+
+
 def _records(run: Path) -> Iterator[tuple[Path, RoomLocation]]:
-    for record in sorted((run / _RECORDS).glob("*.json")):
+    for record in record_paths(run):
         try:
             yield record, RoomLocation(**json.loads(record.read_text()))
         except (ValueError, TypeError):

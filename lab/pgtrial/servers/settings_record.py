@@ -87,7 +87,7 @@ class SettingsRecord:
 def pending(run: Path) -> list[str]:
     """The settings that the run of a crashed lab has changed, in words; no server is asked."""
     found = []
-    for path in _paths(run):
+    for path in paths(run):
         try:
             found.append(SettingsRecord.read(path).what)
         except ArmError as error:
@@ -103,18 +103,21 @@ def undo(run: Path) -> tuple[list[str], list[str]]:
     """
     left: list[str] = []
     failures = []
-    for path in _paths(run):
+    for path in paths(run):
         try:
             record = SettingsRecord.read(path)
         except ArmError as error:
-            failures.append(f"{error}; put the settings right yourself and remove it.")
+            failures.append(
+                f"{error}; put the settings right yourself, and forget it by pgtrial cleanup --forget {path}."
+            )
             continue
         try:
             left += [f"{sentence}." for sentence in put_back_anew(record, record.target.connect)]
         except (psycopg.Error, ArmError) as error:
             failures.append(
-                f"The {record.what} could not be put back ({one_line(error)}; the record is {path}); once it can be "
-                f"reached, run pgtrial cleanup with PGPASSWORD or .pgpass set for it{_superuser(record)}."
+                f"The {record.what} could not be put back ({one_line(error)}); once it can be reached, run pgtrial "
+                f"cleanup with PGPASSWORD or .pgpass set for it{_superuser(record)}; if that server is gone for good, "
+                f"run pgtrial cleanup --forget {path}."
             )
         else:
             path.unlink()
@@ -158,7 +161,7 @@ def put_back_anew(record: SettingsRecord, connect: Callable[[], Session]) -> lis
     with closing(_way_in(record, connect)) as session:
         session.prepare_threshold = None  # behind a pooler the next statement may be another session's
         if maker(session)["system"] != record.maker["system"]:
-            raise ArmError("another server answers there; if the one of the record is no more, remove the record")
+            raise ArmError("another server answers there")
         _wait_until_gone(session, record)
         return put_back(session, record)
 
@@ -255,5 +258,6 @@ def _superuser(record: SettingsRecord) -> str:
     return ", and PGUSER naming a superuser if new sessions cannot start" if _may_lock(record) else ""
 
 
-def _paths(run: Path) -> list[Path]:
+def paths(run: Path) -> list[Path]:
+    """The files of a run's records."""
     return sorted(run.glob(f"{_PREFIX}*.json"))

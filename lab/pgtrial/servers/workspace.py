@@ -146,7 +146,7 @@ def leftovers(state: Path | None = None) -> list[Leftover]:
         return [
             *(
                 Leftover(path, what)
-                for path in _abandoned(root)
+                for path in abandoned_runs(root)
                 for what in (*pending_rooms(path), *settings_record.pending(path), *pending(path, LOCAL), _OF_A_LAB)
             ),
             *(Leftover(path, "unfinished template") for path in templates_of(root).unfinished()),
@@ -165,7 +165,7 @@ def clean(state: Path | None = None) -> list[str]:
     _check_state(root)
     with ExitStack() as held:
         with registry(root):
-            claimed = [(path, lock) for path in _abandoned(root) if (lock := _taken(path, held)) is not None]
+            claimed = [(path, lock) for path in abandoned_runs(root) if (lock := _taken(path, held)) is not None]
             unfinished = templates_of(root).remove_unfinished()
         notices = [notice for path, _ in claimed for notice in _remove_run(path)]
     strangers = [path for path in _runs(root) if not is_own(path)]
@@ -184,8 +184,9 @@ def templates_of(state: Path, study: str = "") -> Templates:
     return Templates(state / "templates", study)
 
 
-def _abandoned(root: Path) -> list[Path]:
-    return [path for path in _runs(root) if is_own(path) and not _locked(path / "lock")]
+def abandoned_runs(root: Path) -> list[Path]:
+    """Runs of this account whose labs have ended. The caller holds the registry."""
+    return [path for path in _runs(root) if is_own(path) and not is_held(path)]
 
 
 def _runs(root: Path) -> list[Path]:
@@ -198,8 +199,9 @@ def _taken(run: Path, held: ExitStack) -> IO[bytes] | None:
     return lock if take(lock) else None
 
 
-def _locked(lock: Path) -> bool:
-    with suppress(FileNotFoundError), open_lock(lock, make=False) as file:
+def is_held(run: Path) -> bool:
+    """Whether the lab of a run lives."""
+    with suppress(FileNotFoundError), open_lock(run / "lock", make=False) as file:
         return not take(file)
     return False  # killed between making the directory and locking it
 

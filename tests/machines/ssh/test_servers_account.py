@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -89,15 +90,25 @@ def test_a_folder_that_the_account_could_exchange_is_refused(tmp_path, hosts):
     folder.rmdir()
 
 
-def test_a_room_that_is_another_accounts_now_is_left_alone_and_told(tmp_path, hosts):
+@pytest.mark.parametrize("account", [_ACCOUNT, "games"])
+def test_a_room_that_is_another_accounts_now_is_left_alone_and_told(tmp_path, hosts, account):
     room = HostRoom.make(tmp_path, hosts[0].login, str(hosts[0].data), sudo=False)
+    (room.root / "changes").mkdir()
     room.machine.close()
     hosts[0].note_rooms()
-    os.chown(room.root, _number(_ACCOUNT), -1)
+    for path in (room.root, room.root / "changes"):
+        os.chown(path, _number(account), -1)
     _, (told,) = remove_rooms(tmp_path)
-    assert "belongs to another account" in told
     assert room.root.exists()
-    os.chown(room.root, 0, 0)
+    if account == _ACCOUNT:  # as rooms once were: what to do is said, and does it
+        assert f"it belongs to {account}, as rooms of a former pgtrial do" in told
+        command = re.search(r"run there: (chown .*)\); put it right", told)
+        assert command is not None
+        subprocess.run(["sh", "-c", command[1]], check=True)
+    else:
+        assert "belongs to another account" in told
+        for path in (room.root, room.root / "changes"):
+            os.chown(path, 0, 0)
     assert remove_rooms(tmp_path)[1] == []
     assert hosts[0].left_in_the_end() == []
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import psycopg
 from psycopg import sql
 
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
+from pgtrial.loads.made_objects import (
+    TABLES,
+    MadeObject,
+    drop_marked,
+    mark_objects,
+    marked_objects,
+    new_relations,
+    present,
+)
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import LoadPoint
@@ -65,6 +74,11 @@ class Data(abc.ABC):
     @abc.abstractmethod
     def digest(self) -> str:
         """Everything that the data depends on. A text that begins with a word and a space names the kind by it."""
+
+    @property
+    def unmarked(self) -> str:
+        """Regular expression of the names of tables that an engine makes and that get their mark a moment later."""
+        return ""
 
     @property
     def key(self) -> dict[str, Any]:
@@ -130,26 +144,28 @@ class MarkedTables(Data):
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Make the tables, mark what is new as pgtrial's, freeze and analyse it. Raises what `fill` raises."""
         with server.connect() as connection:
-            before = {kind: comments(connection, kind) for kind in _WORDS}
+            before = present(connection)
 
-        def made(connection: Session, kind: Relation) -> list[str]:
-            new = comments(connection, kind, own=True).keys() - before[kind]
-            return sorted(name for name in new if self.may_make(name))
+        def made(connection: Session) -> list[MadeObject]:
+            new = [each for each in new_relations(connection, before) if self.may_make(each.name)]
+            known = {each.key for each in new}
+            return [*new, *(each for each in marked_objects(connection, self.unfinished) if each.key not in known)]
 
         try:
             self.fill(server, report, maker)
         except BaseException:
             # a server that is gone takes no mark, and why is what has been raised
             with suppress(psycopg.Error), server.connect() as connection:
-                for kind in _WORDS:
-                    mark_tables(connection, made(connection, kind), self.unfinished, kind)
+                mark_objects(connection, made(connection), self.unfinished)
             raise
         # a session of its own: the rows that others have written reach the server's statistics when those end
         with server.connect() as connection:
+            new = made(connection)
             # hint bits and frozen rows are written now, not by the first reads of a trial
-            vacuum(connection, made(connection, "table"), freeze=True)
-            for kind in _WORDS:
-                mark_tables(connection, made(connection, kind), self.mark + self.digest, kind)
+            for each in new:
+                if each.letter in TABLES:
+                    connection.execute(f"VACUUM (FREEZE, ANALYZE) {each.identity}".encode())
+            mark_objects(connection, new, self.mark + self.digest)
 
     def may_make(self, name: str) -> bool:
         """Whether a new relation of this name can be one of the data's: others may make theirs at the same time."""
@@ -161,54 +177,19 @@ class MarkedTables(Data):
         return False
 
 
-Relation = Literal["materialized view", "view", "table"]
-
-_WORDS: dict[Relation, tuple[str, ...]] = {"materialized view": ("m",), "view": ("v",), "table": ("r", "p")}
-"""Kinds of relations that SQL of packs and scripts makes, by the words of COMMENT and DROP, in the order of dropping;
-and their letters in pg_class."""
-
-
-def drop_marked(connection: Session, marks: tuple[str, ...]) -> list[str]:
-    """Drop the relations whose comments begin with one of these marks, all or none; returns their names.
-
-    Raises StudyError if something that has no such mark depends on them.
-    """
-    dropped: list[str] = []
-    try:
-        with connection.transaction():
-            for kind in _WORDS:
-                ours = [name for name, comment in comments(connection, kind).items() if comment.startswith(marks)]
-                if ours:
-                    listed = sql.SQL(", ").join(map(sql.Identifier, ours))
-                    connection.execute(sql.SQL("DROP {} {}").format(sql.SQL(kind.upper()), listed))
-                dropped += ours
-    except psycopg.errors.DependentObjectsStillExist as error:
-        depends = (error.diag.message_detail or str(error)).splitlines()[0]
-        raise StudyError(
-            f"the database {connection.info.dbname} has objects that pgtrial did not make and that depend on tables it "
-            f"made and would drop ({depends}); drop those objects, or name another database in the dsn"
-        ) from None
-    return dropped
-
-
-def mark_tables(connection: Session, names: Iterable[str], mark: str, kind: Relation = "table") -> None:
-    """Set the comment on relations of one kind."""
-    comment = sql.SQL("COMMENT ON {} {} IS {}")
+def mark_tables(connection: Session, names: Iterable[str], mark: str) -> None:
+    """Set the comment on tables."""
+    comment = sql.SQL("COMMENT ON TABLE {} IS {}")
     for name in names:
-        connection.execute(comment.format(sql.SQL(kind.upper()), sql.Identifier(name), sql.Literal(mark)))
+        connection.execute(comment.format(sql.Identifier(name), sql.Literal(mark)))
 
 
-def comments(connection: Session, kind: Relation = "table", *, own: bool = False) -> dict[str, str]:
-    """The comment on each relation that unqualified names reach, by its name; "" where there is none.
-
-    With `own` those alone that belong to the session's role.
-    """
+def comments(connection: Session) -> dict[str, str]:
+    """The comment on each table that unqualified names reach, by its name; "" where there is none."""
     rows = connection.execute(
         "SELECT relname, coalesce(obj_description(oid, 'pg_class'), '') FROM pg_class "
-        "WHERE relkind::text = ANY (%s) AND pg_table_is_visible(oid) AND relpersistence <> 't' AND relnamespace NOT IN "
-        "('pg_catalog'::regnamespace, 'information_schema'::regnamespace) "
-        "AND (NOT %s OR pg_get_userbyid(relowner) = current_user) ORDER BY relname",
-        (list(_WORDS[kind]), own),
+        "WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid) AND relpersistence <> 't' AND relnamespace NOT IN "
+        "('pg_catalog'::regnamespace, 'information_schema'::regnamespace) ORDER BY relname"
     ).fetchall()
     return {str(name): str(comment) for name, comment in rows}
 

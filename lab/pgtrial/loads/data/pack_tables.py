@@ -11,6 +11,7 @@ from psycopg import sql
 
 from pgtrial.loads.data.data import MarkedTables, comments, too_old
 from pgtrial.loads.load_makers import LoadMaker, OnLine
+from pgtrial.loads.made_objects import MarkingSession
 from pgtrial.loads.sql_files import SqlFiles, names_in
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import ArmError, one_line
@@ -109,16 +110,17 @@ class PackTables(MarkedTables):
         """
         files = SqlFiles(self.name, dict(self.files), dict(self.variables))
         with server.connect() as connection:
-            self._create_extensions(connection)
+            marking = MarkingSession(connection, self.unfinished)
+            self._create_extensions(marking)
             for file in (SCHEMA, DATA):
                 if file in files:
-                    files.run(connection, file, report)
+                    files.run(marking, file, report)
 
-    def _create_extensions(self, connection: Session) -> None:
+    def _create_extensions(self, session: MarkingSession) -> None:
         for extension in self.extensions:
             try:
-                name = sql.Identifier(extension)
-                connection.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {} CASCADE").format(name))
+                create = sql.SQL("CREATE EXTENSION IF NOT EXISTS {} CASCADE").format(sql.Identifier(extension))
+                session.execute(create.as_bytes())
             except psycopg.Error as error:
                 raise ArmError(
                     f"the pack {self.name}: CREATE EXTENSION {extension}: PostgreSQL says: {one_line(error)}"

@@ -59,6 +59,10 @@ class PgbenchTables(Data):
         return ", ".join(TABLES)
 
     @property
+    def unmarked(self) -> str:
+        return "|".join(TABLES)
+
+    @property
     def short_name(self) -> str:
         return f"s{self.scale}"
 

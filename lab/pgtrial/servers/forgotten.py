@@ -1,0 +1,29 @@
+"""Records of servers and hosts that are gone for good: no later cleanup asks these."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pgtrial.model.errors import StudyError
+from pgtrial.servers import given_data, settings_record
+from pgtrial.servers.rooms import record_paths
+from pgtrial.servers.workspace import abandoned_runs, registry
+
+
+def forget(state: Path, path: Path) -> str:
+    """Remove the record of what is left on a server or a host; returns a sentence.
+
+    Raises StudyError for a file that is no such record, or that a running lab has.
+    """
+    wanted = path.absolute()
+    with registry(state):
+        known = given_data.paths(state)
+        for run in abandoned_runs(state):
+            known += [*settings_record.paths(run), *record_paths(run)]
+        if wanted not in {each.absolute() for each in known}:
+            raise StudyError(
+                f"--forget {path}: this is no record of what an ended lab left on a server or a host; `pgtrial "
+                "cleanup` names the records that there are"
+            )
+        wanted.unlink()
+    return f"Forgot {path}; what it names stays where it is."

@@ -1,0 +1,247 @@
+"""What pgtrial has made on given servers, and what became of them: labs killed on the way, databases and roles gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import traceback
+from dataclasses import replace
+
+import pytest
+
+from pgtrial.cli.here import cleanup_command
+from pgtrial.loads.data.kinds import data_of
+from pgtrial.loads.made_objects import drop_marked, present
+from pgtrial.loads.target import value
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.spec import load_points
+from pgtrial.servers.arm import Needs
+from pgtrial.servers.arms import make_arms
+from pgtrial.servers.forgotten import forget
+from pgtrial.servers.given_data import records, remove_all
+from pgtrial.servers.workspace import Workspace, clean
+from pgtrial.store.study_file import build_study
+from tests.conftest import require_engine
+from tests.packs import MANIFEST, write_pack
+from tests.servers.given import dsn_of, execute, silent, spec_of
+
+pytestmark = pytest.mark.server
+
+_SCHEMA = """
+CREATE SCHEMA app;
+CREATE TYPE app.mood AS ENUM ('good', 'bad');
+CREATE DOMAIN positive AS int CHECK (VALUE > 0);
+CREATE TYPE pair AS (a int, b int);
+CREATE FUNCTION next_of(i int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT i + 1';
+CREATE TABLE counters (id int PRIMARY KEY DEFAULT next_of(1), value bigint NOT NULL, kind app.mood, p positive);
+CREATE TABLE lines (id serial PRIMARY KEY, counter int REFERENCES counters);
+ALTER TABLE counters ADD COLUMN line int REFERENCES lines;
+CREATE TABLE parts (id int) PARTITION BY RANGE (id);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
+CREATE FUNCTION total() RETURNS numeric LANGUAGE sql BEGIN ATOMIC SELECT sum(value) FROM counters; END;
+CREATE PROCEDURE raise() LANGUAGE sql AS 'UPDATE counters SET value = value + 1';
+CREATE AGGREGATE product(bigint) (sfunc = int8mul, stype = bigint);
+CREATE OPERATOR === (leftarg = int, rightarg = int, function = int4eq);
+CREATE FUNCTION filled() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
+CREATE TRIGGER filled BEFORE INSERT ON counters FOR EACH ROW EXECUTE FUNCTION filled();
+CREATE SEQUENCE numbers;
+CREATE VIEW seen AS SELECT id, total() FROM counters;
+CREATE MATERIALIZED VIEW kept AS SELECT * FROM seen;
+CREATE VIEW above AS SELECT * FROM kept;
+COMMENT ON FUNCTION total() IS 'what all counters have';
+COMMENT ON TABLE lines IS 'a comment of the pack';
+BEGIN;
+CREATE TABLE late (id int);
+COMMENT ON TABLE late IS 'another one';
+COMMIT;
+VACUUM late;
+DO $$ BEGIN CREATE TABLE done (id int); END $$;
+SELECT 1 AS one INTO taken;
+CREATE TABLE app.inner AS SELECT 1 AS one;
+"""
+
+
+@pytest.fixture
+def pack(tmp_path):
+    """The data of a pack that makes objects of many kinds."""
+    manifest = f'server = 15\nextensions = ["pg_trgm"]\n{MANIFEST.lstrip()}'
+    data = "INSERT INTO counters (id, value) SELECT i, 0 FROM generate_series(1, 10 * :scale) AS i;\n"
+    write_pack(tmp_path / "objects", pack_toml=manifest, schema_sql=_SCHEMA, data_sql=data)
+    asked = {"load": {"workload": "./objects", "scale": 1}, "arms": {"a": {}, "b": {}}}
+    spec = build_study(asked, "test", tmp_path)
+    return data_of(spec, load_points(spec)[0])
+
+
+@pytest.fixture
+def others(given):
+    """What is in the database before: a function, an extension, a schema and a table of somebody else's."""
+    execute(
+        given,
+        "CREATE EXTENSION citext",
+        "CREATE FUNCTION theirs(i int) RETURNS int LANGUAGE sql AS 'SELECT i'",
+        "CREATE SCHEMA their",
+        "CREATE TABLE their.orders AS SELECT 1 AS id",
+        "COMMENT ON TABLE their.orders IS 'made by hand'",
+    )
+
+
+def _killed(act):
+    """Do something in a process that kills itself by -9 on the way; False if it came to its end."""
+    child = os.fork()
+    if not child:
+        try:
+            act()
+            os._exit(0)
+        except BaseException:  # noqa: BLE001
+            traceback.print_exc()
+            os._exit(1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, -signal.SIGKILL), "the words of the process are above"
+    return status != 0
+
+
+def _die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("others")
+class TestObjectsOfPacks:
+    def test_all_that_a_pack_makes_goes_and_nothing_else(self, given, pack):
+        with given.target.connect() as session:
+            before = present(session)
+            pack.make(given.target, silent)
+            assert pack.find(session)
+            names = pack.table_names(session)
+            assert {"counters", "lines", "parts", "parts_1", "late", "done", "taken"} <= {*names}
+            assert len(present(session)) > len(before) + 20
+            assert drop_marked(session, pack.marks, everywhere=True) == []
+            assert present(session) == before
+
+    def test_it_is_made_again_in_the_place_of_the_first(self, given, pack):
+        with given.target.connect() as session:
+            pack.make(given.target, silent)
+            larger = replace(pack, scale=2)
+            assert not larger.find(session)
+            larger.clear(session)
+            larger.make(given.target, silent)
+            assert larger.find(session)
+
+    def test_killed_at_any_statement_nothing_is_left_without_a_mark(self, given, pack):
+        statements = _SCHEMA.count(";") - _SCHEMA.count("; END") - 1
+        with given.target.connect() as session:
+            before = present(session)
+            for step in range(1, statements, 3):
+                lines = iter([silent] * step)
+                assert _killed(lambda: pack.make(given.target, lambda line: next(lines, _die)(line)))  # noqa: B023, PLW0108
+                drop_marked(session, pack.marks, everywhere=True)
+                assert present(session) == before, f"killed at statement {step}"
+
+    def test_an_extension_that_others_need_meanwhile_stays(self, given, pack):
+        pack.make(given.target, silent)
+        execute(given, "CREATE INDEX mine ON their.orders USING gin ((id::text) gin_trgm_ops)")
+        with given.target.connect() as session:
+            assert drop_marked(session, pack.marks, everywhere=True) == ["pg_trgm"]
+            assert value(session, "SELECT count(*) FROM pg_extension WHERE extname = 'pg_trgm'") == 1
+            assert value(session, "SELECT to_regclass('counters')") is None
+            assert drop_marked(session, pack.marks, everywhere=True) == []
+
+    def test_what_others_built_on_a_function_keeps_all_of_it(self, given, pack):
+        pack.make(given.target, silent)
+        execute(given, "ALTER TABLE their.orders ALTER id SET DEFAULT next_of(1)")
+        with given.target.connect() as session:
+            with pytest.raises(StudyError, match=r"default value for column id of table their\.orders depends on func"):
+                drop_marked(session, pack.marks, everywhere=True)
+            assert pack.find(session)
+
+
+@pytest.mark.parametrize(
+    ("load", "line"),
+    [
+        ({}, "creating tables"),
+        ({}, "dropping old tables"),
+        ({}, "generating data"),
+        ({"workload": "oltp_read_only", "sysbench": {"tables": 3, "table_size": 100}}, "table 1 of 3"),
+    ],
+)
+def test_tables_of_a_lab_that_was_killed_before_they_had_a_mark_go(given, fresh_state, load, line):
+    require_engine()
+    execute(given, "CREATE TABLE sbtest9 AS SELECT 1 AS mine", "CREATE TABLE pgbench_mine AS SELECT 1 AS mine")
+    spec = spec_of(dsn_of(given), **load)
+
+    def make(report):
+        workspace = Workspace(fresh_state)
+        arm = make_arms(spec, workspace)["A"]
+        arm.check(Needs.of(spec))
+        arm.prepare(Needs.of(spec).data[0], report)
+
+    if load:
+        execute(given, "DROP TABLE sbtest9")  # the name of a table of sysbench's keeps its tests away
+    assert _killed(lambda: make(lambda said: _die() if line in said else None)), "no such line"
+    clean(fresh_state)
+    execute(given, "SELECT pg_sleep(0.3)")  # the engine ends with its lab, a statement later
+    removed, failed = remove_all(fresh_state)
+    assert failed == []
+    assert len(removed) == 1
+    with given.target.connect() as session:
+        query = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY 1"
+        left = [name for (name,) in session.execute(query).fetchall()]
+        assert left == (["pgbench_mine"] if load else ["pgbench_mine", "sbtest9"])
+    assert records(fresh_state) == []
+
+
+class TestWhatIsGone:
+    @pytest.fixture
+    def state(self, given, fresh_state, monkeypatch):
+        """A state with the record of tables in the database `theirs`, by the role bob."""
+        require_engine()
+        monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
+        execute(given, "CREATE ROLE bob LOGIN", "CREATE DATABASE theirs OWNER bob")
+        spec = spec_of(dsn_of(given, "theirs", "bob"))
+        with Workspace(fresh_state) as workspace:
+            make_arms(spec, workspace)["A"].prepare(Needs.of(spec).data[0], silent)
+        return fresh_state
+
+    def test_a_database_that_is_gone_has_nothing_left(self, given, state, capsys):
+        execute(given, "DROP DATABASE theirs")
+        assert cleanup_command() == 0
+        assert "Removed pgbench_accounts" in capsys.readouterr().out
+        assert cleanup_command() == 0
+        assert records(state) == []
+
+    def test_a_server_that_is_gone_is_told_and_can_be_forgotten(self, given, state, capsys):
+        given.stop()
+        assert cleanup_command() == 1
+        told = capsys.readouterr().out
+        [record] = records(state)
+        assert f"if that server is gone for good, run pgtrial cleanup --forget {record.path}." in told
+        assert len(told.strip().splitlines()) == 1
+        assert cleanup_command(forget=[record.path]) == 0
+        assert f"Forgot {record.path}; what it names stays where it is." in capsys.readouterr().out
+        assert cleanup_command() == 0
+
+    def test_nothing_else_is_forgotten(self, state):
+        other = state / "noise.json"
+        other.write_text("{}")
+        with pytest.raises(StudyError, match=r"noise\.json: this is no record of what an ended lab left"):
+            forget(state, other)
+        assert other.exists()
+
+    def test_a_role_that_is_gone_is_replaced_by_pguser(self, given, state, monkeypatch):
+        execute(given, "ALTER ROLE bob NOLOGIN")
+        _, [told] = remove_all(state)
+        assert 'role "bob" is not permitted to log in' in told
+        assert "(and PGUSER, if the role is gone)" in told
+        monkeypatch.setenv("PGUSER", "postgres")
+        assert remove_all(state)[1] == []
+        with replace(given.target, dbname="theirs").connect() as session:
+            assert value(session, "SELECT to_regclass('pgbench_accounts')") is None
+
+    def test_tables_in_another_schema_go_and_a_schema_that_is_gone_matters_not(self, given, state):
+        theirs = replace(given.target, dbname="theirs", user="bob")
+        with theirs.connect() as session:
+            session.execute("CREATE SCHEMA aside")
+            session.execute("ALTER TABLE pgbench_accounts SET SCHEMA aside")
+            session.execute("DROP TABLE pgbench_tellers")
+        assert remove_all(state)[1] == []
+        with theirs.connect() as session:
+            assert value(session, "SELECT count(*) FROM pg_class WHERE relname ~ '^pgbench_'") == 0
