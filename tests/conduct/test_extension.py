@@ -21,8 +21,8 @@ from pgtrial.store.tables import TIMELINE_SCHEMA
 from tests.conduct.small import each_once, small_study
 from tests.conduct.test_stopping import HOUR, trials
 from tests.conftest import require_engine
-from tests.statistics.studies import verdict_of
 from tests.store.samples import completed_trial
+from tests.verdict.studies import verdict_of
 
 NOW = "2026-11-21T09:00:00+00:00"
 

@@ -11,8 +11,8 @@ from pgtrial.model.errors import StoreError
 from pgtrial.servers.workspace import Workspace
 from pgtrial.verdict.grid import Grid
 from tests.conduct.small import small_study
-from tests.statistics.slices import alternate, noisy_slices
-from tests.statistics.studies import noisy, run
+from tests.verdict.slices import alternate, noisy_slices
+from tests.verdict.studies import noisy, run
 
 KEYED = "host=db.example password=topsecret"
 

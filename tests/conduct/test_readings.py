@@ -10,7 +10,7 @@ from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import committed_per_second
 from pgtrial.verdict.changes import regimes_of
 from tests.report.conftest import write_study
-from tests.statistics.studies import make_plan, noisy, run
+from tests.verdict.studies import make_plan, noisy, run
 
 
 @pytest.fixture

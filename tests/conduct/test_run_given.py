@@ -11,7 +11,7 @@ from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import FAST, each_once, measuring, once, small_study
 from tests.conftest import require_engine
-from tests.statistics.studies import findings_over
+from tests.verdict.studies import findings_over
 
 pytestmark = pytest.mark.server
 

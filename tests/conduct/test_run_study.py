@@ -19,8 +19,8 @@ from pgtrial.store.state import read_noise
 from pgtrial.store.tables import SLICES_SCHEMA, TIMELINE_SCHEMA
 from tests.conduct.small import FAST, each_once, once, small_study
 from tests.conftest import require_engine
-from tests.statistics.slices import alternate, noisy_slices
 from tests.store.samples import completed_trial
+from tests.verdict.slices import alternate, noisy_slices
 
 pytestmark = pytest.mark.server
 

@@ -8,7 +8,7 @@ from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.records.trial import Phase, Trial
 from pgtrial.store.study_file import build_study
 from pgtrial.verdict.changes import regimes_of
-from tests.statistics.studies import verdict_of
+from tests.verdict.studies import verdict_of
 
 HOUR = 3600.0
 

@@ -21,9 +21,9 @@ from pgtrial.model.study.spec import StudySection, StudySpec
 from pgtrial.report.build import build_report
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import OBSERVED_SCHEMA, PROVIDER_SCHEMA, SLICES_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA
+from tests.verdict.slices import Turn, alternate, interleaved_plan
+from tests.verdict.studies import LoadPoint, make_plan, noisy, run
 
-from ..statistics.slices import Turn, alternate, interleaved_plan
-from ..statistics.studies import LoadPoint, make_plan, noisy, run
 from .browser import browser
 
 __all__ = ["browser"]

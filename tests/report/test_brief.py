@@ -11,9 +11,8 @@ from rich.console import Console
 from pgtrial.cli.verdict import in_short
 from pgtrial.model.records.facts import Audit
 from pgtrial.report.brief import Brief, brief
-from tests.statistics.studies import verdict_of
+from tests.verdict.studies import make_plan, noisy, run, verdict_of
 
-from ..statistics.studies import make_plan, noisy, run
 from .conftest import FSYNC, POINTS, THP
 
 

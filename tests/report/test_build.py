@@ -24,8 +24,8 @@ from pgtrial.report.tables.results import block_table, look_table, ratio_table
 from pgtrial.report.tables.where import facts_tables
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import committed_per_second
+from tests.verdict.studies import deployed, make_plan, peculiar, run
 
-from ..statistics.studies import deployed, make_plan, peculiar, run
 from .conftest import Audit, Studies, timeline, write_study
 
 

@@ -16,8 +16,8 @@ from pgtrial.report.data import StudyData
 from pgtrial.report.table import NONE
 from pgtrial.report.tables.tasks import criteria_tables
 from pgtrial.store.study_file import build_study
-from tests.statistics.studies import verdict_of
-from tests.statistics.tasks import BLOCKS, Draw, noisy, run_tasks
+from tests.verdict.studies import verdict_of
+from tests.verdict.tasks import BLOCKS, Draw, noisy, run_tasks
 
 
 def data_of(blocks: int = BLOCKS, *, published: str | None = None, **arms: Draw) -> StudyData:

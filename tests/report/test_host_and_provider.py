@@ -13,8 +13,8 @@ from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.sections import draw
 from pgtrial.report.series import host_series, provider_series
 from pgtrial.report.tables.servers import host_table, provider_table, server_tables, statement_table
+from tests.verdict.studies import POINT
 
-from ..statistics.studies import POINT
 from .conftest import Studies, host, provided
 
 

@@ -11,9 +11,9 @@ import pytest
 from pgtrial.report.serve import live as live_module
 from pgtrial.report.serve.drawing import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, narrowing, spark
 from pgtrial.report.serve.live import SHOWN_S, Live
+from tests.verdict.slices import interleaved_plan
+from tests.verdict.studies import make_plan, noisy, run
 
-from ..statistics.slices import interleaved_plan
-from ..statistics.studies import make_plan, noisy, run
 from .conftest import Audit, write_study
 
 

@@ -16,8 +16,8 @@ from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.published import Beside, Contrast, beside, ratio_text
 from pgtrial.report.sections import draw
 from pgtrial.report.tables.published import published_tables
+from tests.verdict.studies import LoadPoint, make_plan, noisy, run
 
-from ..statistics.studies import LoadPoint, make_plan, noisy, run
 from .conftest import Studies, write_study
 
 

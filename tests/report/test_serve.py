@@ -29,8 +29,8 @@ from pgtrial.store.bundle import write_bundle
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.running import ask_to_stop, stop_is_asked
 from tests.conftest import EXAMPLES, require_root
+from tests.verdict.studies import make_plan, noisy, run
 
-from ..statistics.studies import make_plan, noisy, run
 from .conftest import Audit, write_study
 
 PATIENCE_S = 120.0

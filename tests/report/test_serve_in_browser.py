@@ -22,8 +22,8 @@ from pgtrial.report.build import build_report
 from pgtrial.report.serve.server import serving
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.running import stop_is_asked
+from tests.verdict.studies import make_plan, noisy, run
 
-from ..statistics.studies import make_plan, noisy, run
 from .browser import PATIENCE_S
 from .conftest import LOCALE, Audit, timeline, write_study
 from .test_report_in_browser import MARKS

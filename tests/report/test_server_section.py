@@ -14,8 +14,8 @@ from pgtrial.report.sections import draw
 from pgtrial.report.series import active_sessions, measured_load
 from pgtrial.report.tables.servers import server_tables
 from pgtrial.store.tables import WAITS_SCHEMA
+from tests.verdict.studies import POINT
 
-from ..statistics.studies import POINT
 from .conftest import Studies, sessions, waits
 
 

@@ -16,8 +16,8 @@ from pgtrial.report.sections import draw
 from pgtrial.report.series import CPU, measured_load
 from pgtrial.report.tables.slices import slice_tables
 from pgtrial.store.tables import WAITS_SCHEMA
+from tests.verdict.slices import OWN_SLICES, SLICE_S, WARMUP_ROUNDS
 
-from ..statistics.slices import OWN_SLICES, SLICE_S, WARMUP_ROUNDS
 from .conftest import POINTS
 
 FIRST = 2 * WARMUP_ROUNDS

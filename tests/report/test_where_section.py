@@ -17,9 +17,9 @@ from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
 from pgtrial.report.tables.where import where_tables
 from pgtrial.store.directory import StudyDirectory
+from tests.verdict.fleets import share
+from tests.verdict.studies import make_plan, noisy, run
 
-from ..statistics.fleets import share
-from ..statistics.studies import make_plan, noisy, run
 from .conftest import Studies, write_study
 
 SPEEDS = {"10.0.0.21": 100.0, "10.0.0.22": 101.0, "10.0.0.23": 70.0}

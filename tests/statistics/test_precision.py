@@ -11,7 +11,7 @@ from pgtrial.statistics import p8
 from pgtrial.statistics.precision import POWER, blocks_for, precision, spread
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.pace import measured_spread
-from tests.statistics.studies import deployed, make_plan, noisy, peculiar, run
+from tests.verdict.studies import deployed, make_plan, noisy, peculiar, run
 
 STUDIES = 400
 

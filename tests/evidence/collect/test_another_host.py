@@ -16,8 +16,8 @@ from pgtrial.loads.target import Target
 from pgtrial.machines.machine import LOCAL, Done, HostLost
 from tests.conftest import require
 from tests.machines.shell import ShellMachine
+from tests.verdict.rules.cases import rate_fits_time
 
-from ..audit.cases import rate_fits_time
 from .recordings import recorded
 
 pytestmark = pytest.mark.machine

@@ -16,8 +16,8 @@ from pgtrial.loads.target import Target
 from pgtrial.machines.machine import LOCAL
 from tests.conftest import require, require_server
 from tests.machines.shell import ShellMachine
+from tests.verdict.rules.cases import rate_fits_time
 
-from ..audit.cases import rate_fits_time
 from .recordings import recorded
 
 RATES = {"flushes_per_s", "flush_us", "flush_tool"}

@@ -10,8 +10,8 @@ from pgtrial.machines.machine import LOCAL
 from pgtrial.store.study_file import build_study
 from pgtrial.verdict.rules import audit
 from tests.machines.shell import ShellMachine
+from tests.verdict.rules.cases import facts, named, plan_of
 
-from ..audit.cases import facts, named, plan_of
 from .test_windows import PlayedWindows
 
 

@@ -10,7 +10,7 @@ import pytest
 from pgtrial.model.records.results import CarryOver, CarryOverShift, StudyResult
 from pgtrial.model.records.trial import SliceRow
 from pgtrial.verdict.carry_over import speeds_of
-from tests.statistics.studies import verdict_of
+from tests.verdict.studies import verdict_of
 
 from .slices import LOAD_S, OWN_SLICES, SLICE_S, WARMUP_ROUNDS, Turn, alternate, interleaved_plan, slice_row, turns
 from .studies import POINT

@@ -6,7 +6,7 @@ import pytest
 
 from pgtrial.model.records.plan import LoadPoint, PackLoad, Plan, Quality
 from pgtrial.model.records.trial import Trial
-from tests.statistics.studies import make_plan, noisy, run, verdict_of
+from tests.verdict.studies import make_plan, noisy, run, verdict_of
 
 RECALL = Quality(name="recall@10", tolerance=0.02)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pgtrial.model.records.facts import Facts, Finding
-
-from ...statistics.studies import POINT, make_plan, noisy, run
+from tests.verdict.studies import POINT, make_plan, noisy, run
 
 __all__ = ["POINT", "facts", "named", "plan_of", "rate_fits_time", "trials_of"]
 

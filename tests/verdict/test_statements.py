@@ -14,8 +14,8 @@ from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.statistics.p8 import ALPHAS, fewest_blocks, interval, schedule
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics.statements import statement_claims
-from tests.statistics.replays import Template, Templates, run_replays
-from tests.statistics.studies import exchanged, verdict_of, ways
+from tests.verdict.replays import Template, Templates, run_replays
+from tests.verdict.studies import exchanged, verdict_of, ways
 
 BLOCKS = 18
 

@@ -7,7 +7,7 @@ import pytest
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.verdict.where_it_ran import machine_parts, where_it_ran
-from tests.statistics.studies import decision_of
+from tests.verdict.studies import decision_of
 
 from .fleets import LOST, by_fleet, share
 from .studies import make_plan, noisy, run

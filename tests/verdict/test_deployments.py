@@ -17,7 +17,7 @@ from pgtrial.statistics.paired_t import t_interval
 from pgtrial.verdict.claims import comparisons
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.units import Units
-from tests.statistics.studies import verdict_of
+from tests.verdict.studies import verdict_of
 
 from .studies import POINT, deployed, peculiar, run
 

@@ -12,8 +12,8 @@ from pgtrial.model.records.results import Criterion, StudyResult
 from pgtrial.statistics.p8 import fewest_blocks, interval, schedule
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics.criteria import SECONDARY, criteria
-from tests.statistics.studies import deployed, make_plan, make_trial, verdict_of
-from tests.statistics.tasks import BLOCKS, PLANNED, POINT, Tasks, analysed, noisy, run_tasks, trials_of
+from tests.verdict.studies import deployed, make_plan, make_trial, verdict_of
+from tests.verdict.tasks import BLOCKS, PLANNED, POINT, Tasks, analysed, noisy, run_tasks, trials_of
 
 
 def winners(result: StudyResult) -> dict[str, str]:

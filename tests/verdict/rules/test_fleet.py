@@ -7,9 +7,9 @@ import pytest
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.store.study_file import build_study
 from pgtrial.verdict.rules import audit
-from tests.statistics.studies import findings_over
+from tests.verdict.fleets import LOST, by_fleet, share
+from tests.verdict.studies import findings_over
 
-from ...statistics.fleets import LOST, by_fleet, share
 from .cases import facts, named, plan_of, trials_of
 
 HOUR_US = 3_600e6

@@ -7,9 +7,9 @@ import pytest
 from pgtrial.model.records.facts import Audit, Finding
 from pgtrial.model.records.trial import ClientUse
 from pgtrial.model.units import setting_bytes
-from tests.statistics.studies import findings_over, verdict_of
+from tests.verdict.fleets import share
+from tests.verdict.studies import findings_over, verdict_of
 
-from ...statistics.fleets import share
 from .cases import facts, named, plan_of, trials_of
 
 MB = 2.0**20

@@ -8,7 +8,7 @@ import pytest
 
 from pgtrial.statistics.precision import half_width
 from pgtrial.verdict.pace import Reached, reached
-from tests.statistics.studies import verdict_of
+from tests.verdict.studies import verdict_of
 
 from .slices import LOAD_S, OWN_SLICES, SLICE_S, alternate, interleaved_plan
 from .studies import POINT, deployed, make_plan, noisy, peculiar, run

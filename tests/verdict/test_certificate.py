@@ -11,7 +11,7 @@ from pgtrial.statistics import p8
 from pgtrial.statistics.precision import precision
 from pgtrial.verdict.certificate import SAME_BLOCKS, Series, consecutive, found, reach, relabelled, series
 from pgtrial.verdict.grid import Grid
-from tests.statistics.studies import make_plan, noisy, run
+from tests.verdict.studies import make_plan, noisy, run
 
 AS_IT_IS, SAME, SLOWER = "as it is", "same", "slower"
 PLANTED = Planted(arm=SLOWER, slower_by=0.05, work=40)

@@ -10,8 +10,8 @@ from pgtrial.model.records.machine import Conditions, Noise
 from pgtrial.statistics.lengths import Proposal, proposal
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.pace import mean_block_s, measured_spread, within_spread
-from tests.statistics.slices import LOAD_S, OWN_SLICES, SLICE_S, TPS, alternate, interleaved_plan, noisy_slices
-from tests.statistics.studies import POINT
+from tests.verdict.slices import LOAD_S, OWN_SLICES, SLICE_S, TPS, alternate, interleaved_plan, noisy_slices
+from tests.verdict.studies import POINT
 
 
 @pytest.mark.parametrize(("started", "in_slices"), [(0.03, 0.05), (0.005, 0.2), (0.02, 0.0)])

@@ -7,7 +7,7 @@ import pytest
 from pgtrial.model.records.plan import LoadPoint, Plan
 from pgtrial.model.records.trial import ClientWarning, Phase, Trial
 from pgtrial.statistics import p8
-from tests.statistics.studies import verdict_of
+from tests.verdict.studies import verdict_of
 
 from .studies import make_plan, noisy, run
 

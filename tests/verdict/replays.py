@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pgtrial.model.records.plan import LoadPoint, Plan, PlannedTrial
 from pgtrial.model.records.replay import ReplayLoad, ReplaySummary, StatementTimes, TemplateResult
 from pgtrial.model.records.trial import Trial
-from tests.statistics.studies import make_plan, make_trial
+from tests.verdict.studies import make_plan, make_trial
 
 POINT = LoadPoint(
     workload="replay:monday",

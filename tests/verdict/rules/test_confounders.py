@@ -14,9 +14,8 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.verdict.rules import audit
 from tests.conftest import require_engine, require_server
-from tests.statistics.studies import verdict_of
+from tests.verdict.studies import noisy, run, verdict_of
 
-from ...statistics.studies import noisy, run
 from .cases import plan_of, trials_of
 
 pytestmark = [pytest.mark.server, pytest.mark.machine]

@@ -15,7 +15,7 @@ from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
 from pgtrial.verdict import levels
-from tests.statistics.studies import verdict_of
+from tests.verdict.studies import verdict_of
 
 from .studies import POINT, is_decided, make_plan, make_trial, noisy, run
 

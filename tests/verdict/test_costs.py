@@ -8,7 +8,7 @@ import pytest
 from pgtrial.model.records.plan import LoadPoint, Plan
 from pgtrial.model.records.results import Cost, StudyResult
 from pgtrial.model.records.trial import Trial
-from tests.statistics.studies import verdict_of
+from tests.verdict.studies import verdict_of
 
 from .studies import make_plan, noisy, run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.statistics.studies import findings_over
+from tests.verdict.studies import findings_over
 
 from .cases import facts, named, plan_of, trials_of
 

@@ -16,7 +16,7 @@ from pgtrial.statistics import p8
 from pgtrial.verdict.changes import regimes_of
 from pgtrial.verdict.claims import comparisons
 from pgtrial.verdict.grid import Grid
-from tests.statistics.studies import verdict_of
+from tests.verdict.studies import verdict_of
 
 from .studies import POINT, exchanged, is_decided, make_plan, noisy, run, ways
 

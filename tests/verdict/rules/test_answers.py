@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pgtrial.model.records.facts import Finding
-from tests.statistics.replays import Template, Templates, run_replays
-from tests.statistics.studies import decision_of, findings_over
+from tests.verdict.replays import Template, Templates, run_replays
+from tests.verdict.studies import decision_of, findings_over
 
 
 def findings(templates: Templates, blocks: int = 8) -> list[Finding]:

@@ -8,7 +8,7 @@ from pgtrial.model.records.results import StudyResult
 from pgtrial.verdict.changes import regimes_of
 from pgtrial.verdict.claims import comparisons
 from pgtrial.verdict.grid import Grid
-from tests.statistics.studies import decision_of
+from tests.verdict.studies import decision_of
 
 from .studies import deployed, make_plan, noisy, peculiar, run
 from .test_changes import both, recorded

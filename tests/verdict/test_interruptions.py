@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pgtrial.model.records.disturbances import InterruptedTrial, Interruption
 from pgtrial.report.verdict import interruption_notes
-from tests.statistics.studies import verdict_of
+from tests.verdict.studies import verdict_of
 
 from .studies import make_plan, run
 

@@ -11,7 +11,7 @@ from pgtrial.model.records.facts import Audit
 from pgtrial.model.records.plan import LoadPoint, Plan, PlannedTrial, TaskLoad
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import TaskSummary, TaskTimes, Trial
-from tests.statistics.studies import make_plan, make_trial, verdict_of
+from tests.verdict.studies import make_plan, make_trial, verdict_of
 
 PLANNED = 900
 POINT = LoadPoint(

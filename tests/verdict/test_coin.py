@@ -22,7 +22,7 @@ from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySection, StudySpec, VerdictSection
 from tests.slice_order import Slices
-from tests.statistics.studies import verdict_of
+from tests.verdict.studies import verdict_of
 
 from .slices import OWN_SLICES, SLICE_S, Study, Turn, alternate
 

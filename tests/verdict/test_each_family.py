@@ -1,0 +1,88 @@
+"""Whatever a study compares, the coin makes it fair: all ways in which it can fall, through the whole decision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from pgtrial.model.records.plan import Plan, PlannedTrial
+from pgtrial.model.records.results import StudyResult
+from pgtrial.model.records.trial import Trial
+from pgtrial.verdict.metrics import FAMILIES
+from tests.verdict.replays import Template, run_replays
+from tests.verdict.studies import decision_of, exchanged, make_plan, noisy, run, ways
+from tests.verdict.tasks import Tasks, run_tasks
+
+BLOCKS = 11
+"""At the second look, of 11 blocks, one of nine claims can be decided: 2 / 2^11 is below 0.0085 / 8."""
+
+Study = Callable[[], tuple[Plan, list[Trial]]]
+Different = Callable[[StudyResult], int]
+"""How many claims of a family say that alike arms differ."""
+
+
+def _costly() -> tuple[Plan, list[Trial]]:
+    """Trials whose WAL has heavy tails and follows the order of the trials."""
+    plan = make_plan(("a", "b"), blocks=BLOCKS)
+    rng = np.random.default_rng(8)
+
+    def with_wal(trial: Trial) -> Trial:
+        transactions = trial.measured.transactions if trial.measured else 0
+        wal = 500.0 * transactions * math.exp(0.05 * rng.standard_t(2) + 0.01 * trial.index)
+        return trial.model_copy(update={"server_deltas": {"wal": {"wal_bytes": wal}}})
+
+    return plan, [with_wal(trial) for trial in run(plan, noisy({}))]
+
+
+def _tasks() -> tuple[Plan, list[Trial]]:
+    def draw(rng: np.random.Generator) -> Tasks:
+        return Tasks(math.exp(0.05 * rng.standard_t(2)), failed=int(rng.poisson(4)), slow=int(rng.poisson(40)))
+
+    return run_tasks(BLOCKS, a=draw, b=draw)
+
+
+def _replays() -> tuple[Plan, list[Trial]]:
+    rng = np.random.default_rng(4)
+
+    def templates(_: PlannedTrial) -> list[Template]:
+        return [Template(math.exp(0.2 * rng.standard_normal())) for _ in range(3)]
+
+    return run_replays(BLOCKS, templates)
+
+
+def _differing_costs(result: StudyResult) -> int:
+    found = [cost.difference for cost in result.costs if cost.what == "WAL" and cost.difference is not None]
+    return sum(each.low is not None and each.high is not None and not each.low <= 0 <= each.high for each in found)
+
+
+def _called(rows: str) -> Different:
+    return lambda result: sum(row.verdict in ("better", "worse") for row in getattr(result, rows))
+
+
+def _secondary(result: StudyResult) -> int:
+    """The mean is the study's primary claim, which has an error of its own."""
+    return sum(row.verdict in ("better", "worse") for row in result.criteria if not row.primary)
+
+
+EACH: dict[str, tuple[Study, Different]] = {
+    "primary": (_costly, _called("primary")),
+    "costs": (_costly, _differing_costs),
+    "criteria": (_tasks, _secondary),
+    "statements": (_replays, _called("statements")),
+}
+
+
+def test_each_family_of_claims_is_tried():
+    assert set(FAMILIES) <= set(EACH)
+
+
+@pytest.mark.parametrize("family", EACH)
+def test_of_all_ways_in_which_the_coin_can_fall_no_more_than_the_looks_allow_give_a_difference(family):
+    study, different = EACH[family]
+    plan, trials = study()
+    assert plan.looks == [8, BLOCKS]
+    false = [different(decision_of(plan, exchanged(trials, blocks))) > 0 for blocks in ways(BLOCKS)]
+    assert 0 < sum(false) / len(false) <= 0.00782 + 0.0085
