@@ -307,11 +307,15 @@ def _roomy(least: int) -> Path:
     return memory if room > least else disk
 
 
+_LITTLE_WAL = {"max_wal_size": "128MB", "min_wal_size": "32MB"}
+"""The clusters of a run lie in memory, forty at a time: each with the gigabyte of PostgreSQL's default has no room."""
+
+
 def _new_cluster(workspace: Workspace, major: int, settings: dict[str, str]) -> Cluster:
     server = workspace.reachable(require_server(major))
     data = workspace.directory(f"test-{major}")
     copy_directory(workspace, _initialised(workspace, server), data, flush=False)
-    return Cluster(workspace, server, data, workspace.socket_directory(), settings)
+    return Cluster(workspace, server, data, workspace.socket_directory(), {**_LITTLE_WAL, **settings})
 
 
 def _initialised(workspace: Workspace, server: ServerBinaries) -> Path:

@@ -180,7 +180,7 @@ class Changes:
         """A sign test over blocks: do more than half of them rise, or fall, by more than 1%? 5% error, two-sided."""
         trends = []
         for block in self._grid.counted:
-            unchanged = [t for t in self._grid.of(arm) if t.block == block and not self.changes(t)]
+            unchanged = [trial for trial in self._grid.in_block(arm, block) if not self.changes(trial)]
             slopes = [trend(trial, (self.seconds or {}).get(trial.index, ())) for trial in unchanged]
             known = [slope for slope in slopes if slope is not None]
             if known:

@@ -26,6 +26,7 @@ class Grid:
         """The load points, by index."""
         self.trials = sorted(trials, key=lambda trial: trial.index)
         self._points = {trial.index: _place(plan, trial) for trial in self.trials}
+        self._goodput = {trial.index: goodput(plan, trial) for trial in self.trials}
         self._cells = {
             (trial.block, point, trial.arm): trial
             for trial in self.trials
@@ -67,6 +68,10 @@ class Grid:
         """The stored trial, if there is one."""
         return self._cells.get((block, point, arm))
 
+    def in_block(self, arm: str, block: int) -> list[Trial]:
+        """An arm's stored trials of a block, in the order of the load points."""
+        return [trial for point in self.points if (trial := self.trial(block, point, arm)) is not None]
+
     def pair(self, block: int, point: int, arm: str) -> tuple[Trial | None, Trial | None]:
         """The stored trials of an arm and of the baseline."""
         return self.trial(block, point, arm), self.trial(block, point, self.plan.baseline)
@@ -86,7 +91,7 @@ class Grid:
 
     def goodput(self, trial: Trial) -> float:
         """Committed transactions per second of the measured part; 0 for a failed trial."""
-        return goodput(self.plan, trial)
+        return self._goodput[trial.index]
 
     def ratios(self, arm: str, points: Sequence[int], metric: Metric | None = None) -> list[BlockRatio]:
         """Every stored block's gain of `arm` over the baseline, the mean over these load points; by speed unless said.

@@ -104,7 +104,7 @@ def _differ(grid: Grid, arm: str) -> bool:
 
 
 def _failed(grid: Grid, arm: str, block: int) -> int:
-    return sum(sum(_new_failures(trial).values()) for trial in grid.of(arm) if trial.block == block)
+    return sum(sum(_new_failures(trial).values()) for trial in grid.in_block(arm, block))
 
 
 def failed_trials(grid: Grid) -> list[FailedTrial]:

@@ -59,10 +59,11 @@ def test_data_checksums_off_in_one_arm_are_named(start_cluster, workspace):
     server = workspace.reachable(require_server(18))
     data = workspace.directory("no-checksums")
     create_cluster(workspace, server, data, ["--no-data-checksums"])
-    bare = Cluster(workspace, server, data, workspace.socket_directory(), {})
+    usual = start_cluster()
+    bare = Cluster(workspace, server, data, workspace.socket_directory(), usual.settings)
     try:
         with bare.running(Path(f"{data}.log"), immediate=True):
-            found = _above_the_verdict(start_cluster(), bare)
+            found = _above_the_verdict(usual, bare)
     finally:
         shutil.rmtree(data, ignore_errors=True)
         Path(f"{data}.log").unlink(missing_ok=True)

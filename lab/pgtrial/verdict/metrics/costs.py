@@ -39,23 +39,57 @@ def costs(grid: Grid, primary: Sequence[Claim]) -> list[Cost]:
     """Every known cost by arm and load point; with several load points also the mean of the ratios."""
     found = []
     for kind in KINDS:
-        known = [point for point in grid.points if _is_notable(grid, kind, point)]
+        own = _Costs(grid, kind)
+        known = [point for point in grid.points if own.is_notable(point)]
         means = [None] if known and len(grid.points) > 1 else []
         for point, arm in product([*known, *means], grid.plan.arms):
             over, family = (known, len(primary)) if point is None else ([point], sharing(grid.plan))
-            found.append(_cost(grid, kind, arm, point, over, family=family))
+            found.append(own.cost(arm, point, over, family=family))
     return [cost for cost in found if cost is not None]
 
 
-def _is_notable(grid: Grid, kind: Kind, point: int) -> bool:
-    """Whether any arm has more of a cost than the negligible value at a load point."""
-    of_arms = (_values(grid, kind, arm, point) for arm in grid.plan.arms)
-    return any(values and float(np.median(values)) > kind.negligible for values in of_arms)
+class _Costs:
+    """One kind of cost in all trials that did not fail; each trial is looked at once."""
 
+    def __init__(self, grid: Grid, kind: Kind) -> None:
+        self._grid, self._kind = grid, kind
+        found = {trial.index: kind.of(trial) for trial in grid.trials if grid.goodput(trial)}
+        self._known = {index: value for index, value in found.items() if value is not None}
+        self._metric = Metric(kind.name, kind.unit, self._value, "neither", at_every_point=False)
 
-def _values(grid: Grid, kind: Kind, arm: str, point: int | None) -> list[float]:
-    """The cost in all trials that did not fail, ascending."""
-    return sorted(v for v in (kind.of(t) for t in grid.of(arm, point) if grid.goodput(t)) if v is not None)
+    def _value(self, trial: Trial) -> float | None:
+        return self._known.get(trial.index)
+
+    def _values(self, arm: str, point: int | None) -> list[float]:
+        """Ascending."""
+        return sorted(self._known[trial.index] for trial in self._grid.of(arm, point) if trial.index in self._known)
+
+    def is_notable(self, point: int) -> bool:
+        """Whether any arm has more of the cost than the negligible value at a load point."""
+        of_arms = (self._values(arm, point) for arm in self._grid.plan.arms)
+        return any(values and float(np.median(values)) > self._kind.negligible for values in of_arms)
+
+    def cost(self, arm: str, point: int | None, over: list[int], *, family: int) -> Cost | None:
+        """The cost of an arm, and beside the baseline's; None where it is not known."""
+        values = self._values(arm, point)
+        if not values or (point is None and arm == self._grid.plan.baseline):
+            return None
+        low, high = median_interval(values) if point is not None else (None, None)
+        blocks, difference = 0, None
+        if arm != self._grid.plan.baseline:
+            blocks, difference = described(self._grid, self._grid.gains(arm, over, self._metric), family)
+        return Cost(
+            what=self._kind.name,
+            unit=self._kind.unit,
+            arm=arm,
+            load_point=point,
+            trials=len(values),
+            median=float(np.median(values)) if point is not None else None,
+            low=low,
+            high=high,
+            blocks=blocks,
+            difference=difference,
+        )
 
 
 def clearly(cost: Cost, margin: float) -> bool:
@@ -64,33 +98,6 @@ def clearly(cost: Cost, margin: float) -> bool:
     if found is None or found.low is None or found.high is None:
         return False
     return found.low > margin or found.high < -margin
-
-
-def _cost(grid: Grid, kind: Kind, arm: str, point: int | None, over: list[int], *, family: int) -> Cost | None:
-    values = _values(grid, kind, arm, point)
-    if not values or (point is None and arm == grid.plan.baseline):
-        return None
-    low, high = median_interval(values) if point is not None else (None, None)
-
-    def of_delivered(trial: Trial) -> float | None:
-        return kind.of(trial) if grid.goodput(trial) else None
-
-    blocks, difference = 0, None
-    if arm != grid.plan.baseline:
-        metric = Metric(kind.name, kind.unit, of_delivered, "neither", at_every_point=False)
-        blocks, difference = described(grid, grid.gains(arm, over, metric), family)
-    return Cost(
-        what=kind.name,
-        unit=kind.unit,
-        arm=arm,
-        load_point=point,
-        trials=len(values),
-        median=float(np.median(values)) if point is not None else None,
-        low=low,
-        high=high,
-        blocks=blocks,
-        difference=difference,
-    )
 
 
 def _by_engine(trial: Trial) -> float:

@@ -151,12 +151,10 @@ class Case:
         return [arm for arm in self.plan.arms if arm != self.baseline]
 
     def completed(self, arm: str | None = None, point: LoadPoint | None = None) -> list[Trial]:
-        """The completed trials, of one arm and at one load point or of all."""
-        return [
-            trial
-            for trial in self.trials
-            if arm in (None, trial.arm) and trial.status == "completed" and point in (None, trial.load_point)
-        ]
+        """The completed trials in their order, of one arm and at one load point or of all."""
+        place = None if point is None else self.plan.load_points.index(point)
+        found = [trial for name in self.plan.arms if arm in (None, name) for trial in self.grid.of(name, place)]
+        return sorted((trial for trial in found if trial.status == "completed"), key=lambda trial: trial.index)
 
     def pairs(self, arm: str, point: LoadPoint) -> list[tuple[Trial, Trial]]:
         """The completed trials of an arm, each behind the baseline's of the same block."""
