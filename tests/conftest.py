@@ -17,6 +17,8 @@ from typing import NoReturn
 import psutil
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from pgtrial.loads.process import engine_path
@@ -55,7 +57,7 @@ VERSIONS = (15, 16, 17, 18)
 OLD_VERSIONS = (10, 13)
 """The first one that is supported, and the last one without WAL statistics."""
 
-_OF_A_RUN = 8 << 30
+_OF_A_RUN = 16 << 30
 """Bytes; the tests of one process hold about one GB at once."""
 _OF_A_TEST = 2 << 30
 
@@ -68,7 +70,7 @@ _NEEDS = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of the machine first and into one process; the tests of another file stay together in any process.
+    """Put the tests of the machine first.
 
     Raises UsageError for a test without the marker of what its fixtures need: `make quick` would run it.
     """
@@ -77,10 +79,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, fixtures in _NEEDS.items():
             if fixtures & set(getattr(item, "fixturenames", ())) and item.get_closest_marker(marker) is None:
                 raise pytest.UsageError(f"{item.nodeid} needs a {marker}: mark it with pytest.mark.{marker}")
-        if item.get_closest_marker("xdist_group") is None:
-            file = item.path.relative_to(Path(__file__).parent).with_suffix("").as_posix()
-            group = "machine" if item.get_closest_marker("machine") else file
-            item.add_marker(pytest.mark.xdist_group(group))
+
+
+class _ByFile(LoadScopeScheduling):
+    """For several processes: a file stays together, with what its module sets up, and so do all tests of the machine
+    and those of order entry."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _group(nodeid.partition("::")[0])
+
+
+@functools.cache
+def _group(path: str) -> str:
+    if path.startswith("tests/engine/order_entry/"):
+        return "order entry"
+    return "the machine" if "pytest.mark.machine" in Path(__file__).parents[1].joinpath(path).read_text() else path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _ByFile:
+    return _ByFile(config, log)
 
 
 def pytest_collection_finish() -> None:

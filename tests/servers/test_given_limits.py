@@ -81,7 +81,7 @@ def test_data_that_would_not_fit_the_storage_is_refused_before_it_is_loaded(give
         spec = StudySpec.model_validate({"load": load, "server": server, "arms": {"A": {}, "B": {}}})
         return checked(spec, workspace)
 
-    words = r"scale 1000 does not fit .* 15,000 MB for tables and 1,074 MB for WAL.*free of storage_limit = 10 GB"
+    words = r"scale 1000 does not fit .* 15,000 MB for tables and 134 MB for WAL.*free of storage_limit = 10 GB"
     with pytest.raises(StudyError, match=words):
         with_limit("10GB", scale=[10, 1000])
     with pytest.raises(StudyError, match="250 x 450,000 rows does not fit"):

@@ -82,7 +82,7 @@ def test_lines_are_moved_back_with_as_few_writes_as_possible():
         ("checkpoint_timeout", "300"),
         ("checkpoint_timeout", "0.0834h"),
         ("checkpoint_completion_target", ".9"),
-        ("max_wal_size", "1024"),
+        ("max_wal_size", "128"),
         ("temp_file_limit", "-1"),
         ("client_min_messages", "warning"),
     ],

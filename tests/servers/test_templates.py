@@ -47,9 +47,9 @@ def _kept(store):
     return [template.name for template in store.kept()]
 
 
-def _another(store):
-    """The same store as another lab sees it."""
-    return Templates(store.root)
+def _another(store, study=""):
+    """The same store as another lab sees it, for a study."""
+    return Templates(store.root, study)
 
 
 def test_a_template_is_made_once(store, tmp_path):
@@ -238,11 +238,9 @@ def test_a_directory_without_its_record_is_no_template(store):
 
 def test_what_is_listed_says_what_a_template_holds_and_which_studies_used_it(store, tmp_path):
     key = TemplateKey("PostgreSQL 18.6 1234 initdb --wal-segsize=1", "18.6", 20, fillfactor=90, foreign_keys=True)
-    store.study = "/results/first"
-    store.ensure(_order(key=key), tmp_path / "staging", _unheard, [])
+    _another(store, "/results/first").ensure(_order(key=key), tmp_path / "staging", _unheard, [])
     for number in range(30):
-        later = _another(store)
-        later.study = f"/results/{number}"
+        later = _another(store, f"/results/{number}")
         later.ensure(_order(_never, key), tmp_path / "staging", _unheard, [])
         later.close()
     (listed,) = store.kept()

@@ -6,7 +6,7 @@ import pytest
 
 from tests.engine.order_entry.looks import violated
 
-pytestmark = [pytest.mark.server, pytest.mark.xdist_group("order_entry")]
+pytestmark = pytest.mark.server
 
 
 BROKEN = {

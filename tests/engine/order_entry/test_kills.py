@@ -10,7 +10,7 @@ from tests.engine.order_entry.kills import AttackedLoad
 from tests.engine.order_entry.looks import number, violated
 from tests.engine.sessions import wait_until_left
 
-pytestmark = [pytest.mark.server, pytest.mark.xdist_group("order_entry")]
+pytestmark = pytest.mark.server
 
 
 def test_the_conditions_survive_killed_backends_and_a_killed_engine(order_entry, start_cluster, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from tests.engine.events import done_of, run_with_events
 from tests.engine.order_entry.looks import DISTRICTS, WAITING, number, violated
 
-pytestmark = [pytest.mark.server, pytest.mark.xdist_group("order_entry")]
+pytestmark = pytest.mark.server
 
 
 CONTENTS = {

@@ -11,7 +11,7 @@ import pytest
 from tests.engine.events import assert_consistent, check_latencies, done_of, events_of, run_with_events
 from tests.engine.order_entry.looks import DISTRICTS, KINDS, WAITING, number, violated
 
-pytestmark = [pytest.mark.server, pytest.mark.xdist_group("order_entry")]
+pytestmark = pytest.mark.server
 
 
 def test_a_run_counts_each_transaction_and_leaves_the_conditions_true(order_entry, copy, tmp_path):

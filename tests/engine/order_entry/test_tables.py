@@ -9,7 +9,7 @@ import pytest
 from tests.engine.order_entry import independent
 from tests.engine.order_entry.looks import DISTRICTS, WAREHOUSES, number, violated
 
-pytestmark = [pytest.mark.server, pytest.mark.xdist_group("order_entry")]
+pytestmark = pytest.mark.server
 
 
 COUNTS = {
