@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
 ENGINE_SOURCES := $(shell find engine -name target -prune -o -type f \( -path '*/src/*' -o -name 'Cargo.*' \) -print)
-# $(call processes,1) is one more than there are processors, and no more than five.
+# $(call processes,3) is three more than there are processors, and no more than five.
 processes = --numprocesses $(shell $(PYTHON) -c 'import os; print(min(5, (os.cpu_count() or 1) + $(1)))') --no-loadscope-reorder
 LAB_SOURCES := $(shell find lab -type f -not -path '*/__pycache__/*' -not -path '*.egg-info/*') pyproject.toml
 
@@ -66,9 +66,9 @@ test: $(VENV)/.dev
 test-engine:
 	cd engine && cargo test --locked --quiet
 
-# Nearly half of the tests' time is waiting.
+# More than half of the tests' time is waiting.
 test-lab: $(VENV)/.dev old-servers
-	$(BIN)/python -m pytest $(call processes,1)
+	$(BIN)/python -m pytest $(call processes,3)
 
 test-install: $(VENV)/.dev
 	$(BIN)/python -m pytest -m install tests/distribution
