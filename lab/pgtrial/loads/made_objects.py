@@ -198,24 +198,26 @@ def drop_marked(session: Session, marks: tuple[str, ...], *, everywhere: bool = 
         left = [each for each in ours if each not in extensions]
         if not everywhere:
             left = [each for each in left if each.visible or each.schema in schemas]
-        while left:
-            tried = left
-            left, error = _dropped_once(session, tried)
-            if error is not None and len(left) == len(tried):
-                raise _depended(session, error) from None
+        _, error = _drop_all(session, left)
+        if error is not None:
+            raise _depended(session, error) from None
         if not everywhere:
             return []
-        kept, _ = _dropped_until_it_stops(session, extensions)
+        kept, _ = _drop_all(session, extensions)
         mark_objects(session, kept, "")
     return [each.identity for each in kept]
 
 
-def _dropped_until_it_stops(session: Session, left: list[MadeObject]) -> tuple[list[MadeObject], None]:
-    while True:
+def _drop_all(
+    session: Session, left: list[MadeObject]
+) -> tuple[list[MadeObject], psycopg.errors.DependentObjectsStillExist | None]:
+    """Drop these objects, those that others of them need later; what others need is left, and why."""
+    while left:
         tried = left
-        left, _ = _dropped_once(session, tried)
+        left, error = _dropped_once(session, tried)
         if len(left) == len(tried):
-            return left, None
+            return left, error
+    return [], None
 
 
 def _dropped_once(

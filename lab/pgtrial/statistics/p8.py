@@ -13,7 +13,7 @@ Log-ratios are natural logarithms of goodput(arm) / goodput(baseline); positive 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -216,19 +216,12 @@ def interval(log_ratios: Values, alpha: float) -> Interval:
 
 def decide(log_ratios: Values, margin: float, *, claims: int = 1, planned: Planned = None) -> Decision:
     """Reads the claim at every planned look reached; `claims` is the number of claims that share each look's error."""
-    looks_ahead = open_ended_looks() if planned is None else schedule(planned)
-    return read(looks_ahead, np.asarray(log_ratios, dtype=np.float64), ratio_limits(margin), claims, interval)
-
-
-def read(
-    ahead: Iterable[Look], values: Values, limits: Limits, claims: int, by: Callable[[Values, float], Interval]
-) -> Decision:
-    """Reads a claim's values at every look reached; `by` gives the interval of some of them at level 1 - alpha."""
+    limits, values = ratio_limits(margin), np.asarray(log_ratios, dtype=np.float64)
     readings = []
-    for look in ahead:
+    for look in open_ended_looks() if planned is None else schedule(planned):
         if look.blocks > len(values):
             break
-        found = by(values[: look.blocks], look.alpha / claims)
+        found = interval(values[: look.blocks], look.alpha / claims)
         readings.append(Reading(look, look.alpha / claims, found, found.word(limits)))
     return conclude(readings, limits)
 

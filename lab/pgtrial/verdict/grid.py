@@ -11,6 +11,7 @@ from statistics import fmean
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import BlockRatio
 from pgtrial.model.records.trial import Trial
+from pgtrial.model.units import grouped
 from pgtrial.verdict.metric import Metric
 from pgtrial.verdict.speed import goodput, speed_of
 from pgtrial.verdict.units import Units
@@ -51,7 +52,8 @@ class Grid:
     @cached_property
     def by_block(self) -> dict[int, list[Trial]]:
         """The trials of each complete block, in order."""
-        return {block: [trial for trial in self.trials if trial.block == block] for block in self.counted}
+        found = grouped((trial.block, trial) for trial in self.trials)
+        return {block: found[block] for block in self.counted}
 
     def point_of(self, trial: Trial) -> int:
         """Index of the trial's load point in the plan. Raises ValueError if it has none."""

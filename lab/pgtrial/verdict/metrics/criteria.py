@@ -97,7 +97,8 @@ def _primary(grid: Grid, kind: Kind, claim: Claim) -> Criterion:
 
 def _secondary(grid: Grid, kind: Kind, claim: Claim) -> Criterion:
     margin = NOTABLE_SHARE if kind.name == FAILURES else grid.plan.margin
-    series = read(grid, grid.gains(claim.arm, [0], kind.metric), SECONDARY, margin, kind.metric.scale)
+    metric = kind.metric
+    series = read(grid, grid.gains(claim.arm, [0], metric), SECONDARY, margin, metric.scale)
     return Criterion(
         arm=claim.arm,
         baseline=claim.baseline,
