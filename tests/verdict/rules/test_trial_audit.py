@@ -153,6 +153,13 @@ def test_data_that_fit_both_caches_or_neither_are_no_finding(mb):
     assert _findings(plan_of(), _data(mb), A=_machine("128MB", 8000), B=_machine("1GB", 8000)) == []
 
 
+@pytest.mark.parametrize(("of_b", "rules"), [(129, set()), (140, {"data_larger_than_cache"})])
+def test_data_a_few_pages_below_and_above_equal_caches_are_no_finding(of_b, rules):
+    known = {arm: _machine("128MB", 8000) for arm in "AB"}
+    findings = _findings(plan_of(), lambda trial: _data(127 if trial.arm == "A" else of_b)(trial), **known)
+    assert {finding.rule for finding in findings} == rules
+
+
 def test_an_unknown_cache_is_no_finding():
     assert _findings(plan_of(), _data(700), A=_machine("128MB", 8000), B={}) == []
 

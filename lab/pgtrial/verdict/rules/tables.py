@@ -97,16 +97,21 @@ def data_larger_than_cache(case: Case) -> Iterator[Concern]:
 
 
 def _against(case: Case, arm: str, point: LoadPoint, cache: str) -> str | None:
-    """Data and cache of both arms in words, where the data fits in one of them only."""
-    words, fits = [], set()
-    for each in (case.baseline, arm):
-        data = max(_sizes(trial.relations for trial in case.completed(each, point)), default=None)
-        size = _cache(case, each, cache)
+    """Data and cache of both arms in words, where the data fits in one of them only.
+
+    Data a few pages below and above caches of one size fill both alike.
+    """
+    words: list[str] = []
+    filled: list[float] = []
+    for name in (case.baseline, arm):
+        data = max(_sizes(trial.relations for trial in case.completed(name, point)), default=None)
+        size = _cache(case, name, cache)
         if data is None or size is None:
             return None
-        fits.add(data <= size)
-        words.append(f"{data / 2**20:,.0f} MB of data and {size / 2**20:,.0f} MB of cache in {each}")
-    return f"{' against '.join(words)} ({point.label})" if len(fits) > 1 else None
+        filled.append(data / size)
+        words.append(f"{data / 2**20:,.0f} MB of data and {size / 2**20:,.0f} MB of cache in {name}")
+    only_one = min(filled) <= 1 < max(filled) and unlike(min(filled), max(filled), _LARGER)
+    return f"{' against '.join(words)} ({point.label})" if only_one else None
 
 
 def _cache(case: Case, arm: str, cache: str) -> float | None:
