@@ -24,7 +24,7 @@ from pgtrial.model.records.results import StudyResult
 from pgtrial.model.resources import resource
 from pgtrial.report.brief import brief
 from pgtrial.report.build import build_report
-from pgtrial.report.data import StudyData, read_data
+from pgtrial.report.data import StudyData, read_measured, with_tables
 from pgtrial.report.frames import second_frame, trial_frame
 from pgtrial.report.sections import draw
 from pgtrial.store.bundle import open_study
@@ -224,13 +224,17 @@ class Study:
         return [point.label for point in self.plan.load_points]
 
     @cached_property
+    def _measured(self) -> StudyData:
+        return read_measured(self._directory)
+
+    @cached_property
     def _data(self) -> StudyData:
-        return read_data(self._directory)
+        return with_tables(self._measured, self._directory)
 
     @property
     def verdict(self) -> StudyResult:
         """Everything that verdict.json holds, computed from the stored trials. Raises StoreError for a damaged file."""
-        return self._data.result
+        return self._measured.result
 
     @cached_property
     def trials(self) -> pl.DataFrame:
@@ -259,7 +263,7 @@ class Study:
             raise StudyError(f"{self.path} has {len(labels)} load points; name one of {labels}")
         if load_point is not None and load_point not in labels:
             raise StudyError(f"{self.path} has no load point {load_point!r}; name one of {labels}")
-        own = [t for t in self._data.trials if t.arm == arm and load_point in (None, t.load_point.label)]
+        own = [t for t in self._measured.trials if t.arm == arm and load_point in (None, t.load_point.label)]
         found = [each for trial in own if (each := self._directory.latencies(trial)) is not None]
         if not found:
             raise StudyError(f"no trial of {arm} in {self.path} has a histogram of its latencies")

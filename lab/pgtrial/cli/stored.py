@@ -22,7 +22,7 @@ from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.report.brief import brief
 from pgtrial.report.build import build_report, differences, render
-from pgtrial.report.data import read_data
+from pgtrial.report.data import read_measured
 from pgtrial.store.bundle import SUFFIX, Manifest, check_parts, files_of, manifest_of, open_study, write_bundle
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import new_file
@@ -38,7 +38,7 @@ def verdict_command(
     A loss that is established to be smaller than the margin is no regression. Writes nothing.
     """
     with open_study(study) as opened:
-        data = read_data(opened)
+        data = read_measured(opened)
     result = data.result
     if json:
         json_text(result.model_dump_json(indent=1))

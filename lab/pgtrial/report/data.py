@@ -20,10 +20,9 @@ from pgtrial.model.records.results import Claim, StudyResult
 from pgtrial.model.records.trial import Phase, SliceRow, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of
-from pgtrial.store.directory import StudyDirectory, slices_of
+from pgtrial.store.directory import StudyDirectory, committed_seconds, slices_of
 from pgtrial.store.interruptions import read_interruptions
 from pgtrial.store.state import study_certificate
-from pgtrial.store.tables import committed_per_second
 from pgtrial.verdict.pace import Reached, reached
 from pgtrial.verdict.rules.case import Case
 
@@ -38,10 +37,10 @@ class StudyData:
     spec: StudySpec
     plan: Plan
     trials: list[Trial]
-    timelines: dict[int, pl.DataFrame]
-    """By index of the trial; columns as records.TimelineRow."""
     facts: dict[str, Facts]
     result: StudyResult
+    timelines: dict[int, pl.DataFrame] = field(default_factory=dict)
+    """By index of the trial; columns as records.TimelineRow. What the result follows from is read without them."""
     canaries: list[Canary] = field(default_factory=list)
     """In the order in which they were taken; none in a study without."""
     waits: dict[int, pl.DataFrame] = field(default_factory=dict)
@@ -120,10 +119,15 @@ _OBSERVED = ("cpu", "device", "memory", "pressure", "pg_stat_statements")
 
 
 def read_data(directory: StudyDirectory) -> StudyData:
-    """Reads a study and computes its result. Raises StoreError for a damaged file."""
-    data = read_measured(directory)
+    """Reads a study with all that its report shows, and computes its result. Raises StoreError for a damaged file."""
+    return with_tables(read_measured(directory), directory)
+
+
+def with_tables(data: StudyData, directory: StudyDirectory) -> StudyData:
+    """With the tables of each trial and what else the report shows beside the result. Raises StoreError."""
     return replace(
         data,
+        timelines={trial.index: directory.timeline(trial) for trial in data.trials},
         waits=_by_trial(data.trials, directory.waits),
         observed=_by_trial(
             data.trials, lambda trial: directory.observed(trial).filter(pl.col("source").is_in(_OBSERVED))
@@ -142,14 +146,13 @@ def read_data(directory: StudyDirectory) -> StudyData:
 def read_measured(directory: StudyDirectory) -> StudyData:
     """Reads what the result follows from, and computes it. Raises StoreError for a damaged file."""
     trials = directory.trials()
-    timelines = {trial.index: directory.timeline(trial) for trial in trials}
     slices = slices_of(directory, trials)
     case = Case(
         directory.plan,
         directory.facts(),
         trials=trials,
         audit=directory.audit(),
-        seconds={index: committed_per_second(frame) for index, frame in timelines.items()},
+        seconds=committed_seconds(directory, trials),
         slices=slices,
         interruptions=read_interruptions(directory.path),
         voided=directory.voided_blocks(),
@@ -158,7 +161,6 @@ def read_measured(directory: StudyDirectory) -> StudyData:
         spec=directory.spec,
         plan=directory.plan,
         trials=trials,
-        timelines=timelines,
         facts=dict(case.facts),
         result=verdict_of(case),
         canaries=directory.canaries(),

@@ -46,7 +46,7 @@ from pgtrial.store.files import (
     writing,
 )
 from pgtrial.store.running import locked
-from pgtrial.store.tables import SCHEMAS, again, committed_per_second, read_frame
+from pgtrial.store.tables import SCHEMAS, again, committed_of_each, read_frame
 from pgtrial.store.workloads import FOLDER, digest
 
 PLAN, STUDY = "plan.json", "study.toml"
@@ -137,6 +137,10 @@ class StudyDirectory:
         point = trial.load_point if isinstance(trial, Trial) else self.plan.load_points[trial.load_point]
         name = f"{trial.index:04d}-b{trial.block:02d}-{slug(trial.arm)}-{point.slug}"
         return self.path / "trials" / name
+
+    def timeline_path(self, trial: Trial) -> Path:
+        """Where the trial's seconds are stored."""
+        return self.trial_path(trial) / "timeline.parquet"
 
     def timeline(self, trial: Trial) -> pl.DataFrame:
         """The trial's seconds (columns of TIMELINE_SCHEMA); empty for a failed trial without any. Raises StoreError."""
@@ -382,4 +386,7 @@ def slices_of(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[
 
 def committed_seconds(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[int]]:
     """Committed transactions in each second of the measured part, by index of the trial. Raises StoreError."""
-    return {trial.index: committed_per_second(study.timeline(trial)) for trial in trials}
+    timelines = {trial.index: study.timeline_path(trial) for trial in trials}
+    lacking = {trial.index for trial in trials if trial.status == "failed" and not timelines[trial.index].exists()}
+    stored = committed_of_each({index: path for index, path in timelines.items() if index not in lacking})
+    return {trial.index: stored.get(trial.index, []) for trial in trials}

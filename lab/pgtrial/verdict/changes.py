@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import bdtrc
 
 from pgtrial.model.records.results import BlockRatio, CellRegimes, Steadiness, When
@@ -219,8 +221,15 @@ def trend(trial: Trial, committed: Sequence[int]) -> float | None:
     if len(whole) < _FEWEST_SECONDS or not whole.any():
         return None
     logs = np.log(np.maximum(whole, 0.5))
-    first, second = np.triu_indices(len(logs), 1)
-    return float(np.median((logs[second] - logs[first]) / (second - first))) * len(logs)
+    first, second, apart = _pairs(len(logs))
+    return float(np.median((logs[second] - logs[first]) / apart)) * len(logs)
+
+
+@lru_cache(maxsize=8)
+def _pairs(seconds: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """All pairs of so many seconds: the first, the second, and how far they are apart."""
+    first, second = np.triu_indices(seconds, 1)
+    return first, second, second - first
 
 
 def _majority(hits: int, of: int) -> bool:

@@ -107,35 +107,42 @@ class Grid:
 
     def gains(self, arm: str, points: Sequence[int], metric: Metric) -> dict[int, float]:
         """By complete block, of those that say something, how much better the arm is by a metric."""
-        return {
-            ratio.block: ratio.log_ratio
-            for ratio in self.ratios(arm, points, metric)
-            if ratio.counted and ratio.log_ratio is not None
-        }
+        gains = ((block, _gain(self._pairs(block, arm, points), metric)) for block in self.counted)
+        return {block: gain for block, gain in gains if gain is not None}
 
     def _ratios_of(self, arm: str, points: Sequence[int], metric: Metric) -> list[BlockRatio]:
         counted = set(self.counted)
         found = []
         for block in self.blocks:
-            pairs = [self.pair(block, point, arm) for point in points]
-            present = [(ours, theirs) for ours, theirs in pairs if ours is not None and theirs is not None]
-            if len(present) < len(pairs):
+            pairs = self._pairs(block, arm, points)
+            if not pairs:
                 continue
-            values = [(metric.value(ours), metric.value(theirs)) for ours, theirs in present]
-            known = [pair for pair in values if metric.is_known(*pair)]
-            counts = known if len(known) == len(pairs) or not metric.at_every_point else []
-            gains = [gain for pair in counts if (gain := metric.gain(*pair)) is not None]
-            failed = {trial.arm for pair in present for trial in pair if not self.goodput(trial)}
+            failed = {trial.arm for pair in pairs for trial in pair if not self.goodput(trial)}
             found.append(
                 BlockRatio(
                     block=block,
-                    log_ratio=fmean(gains) if gains else None,
+                    log_ratio=_gain(pairs, metric),
                     counted=block in counted,
                     failed=[name for name in self.plan.arms if name in failed],
                     order=self._orders[block, points[0]] if len(points) == 1 else [],
                 )
             )
         return found
+
+    def _pairs(self, block: int, arm: str, points: Sequence[int]) -> list[tuple[Trial, Trial]]:
+        """The trials of an arm and of the baseline at each load point; none if one of them is not stored."""
+        pairs = [self.pair(block, point, arm) for point in points]
+        stored = [(own, base) for own, base in pairs if own is not None and base is not None]
+        return stored if len(stored) == len(pairs) else []
+
+
+def _gain(pairs: Sequence[tuple[Trial, Trial]], metric: Metric) -> float | None:
+    """The mean over a block's pairs of how much better the first is; None: they say nothing."""
+    values = [(metric.value(own), metric.value(base)) for own, base in pairs]
+    known = [pair for pair in values if metric.is_known(*pair)]
+    counts = known if len(known) == len(pairs) or not metric.at_every_point else []
+    gains = [gain for pair in counts if (gain := metric.gain(*pair)) is not None]
+    return fmean(gains) if gains else None
 
 
 def _place(plan: Plan, trial: Trial) -> int | None:
