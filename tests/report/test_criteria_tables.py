@@ -27,7 +27,7 @@ def data_of(blocks: int = BLOCKS, *, published: str | None = None, **arms: Draw)
     study = {"published": published} if published else {}
     spec = build_study({"study": study, "load": {"workload": "app-tasks"}, "arms": {arm: {} for arm in arms}}, "test")
     histograms = {trial.index: _histogram(trial.tasks.completed) for trial in trials if trial.tasks is not None}
-    return StudyData(spec, plan, trials, {}, {}, verdict_of(plan, trials), histograms=histograms)
+    return StudyData(spec, plan, trials, {}, verdict_of(plan, trials), histograms=histograms)
 
 
 def _histogram(completed: int) -> Latencies:

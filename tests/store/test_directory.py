@@ -11,9 +11,9 @@ import pytest
 from pgtrial.conduct.plan import make_plan
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.facts import Audit, Facts, Finding
-from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.directory import StudyDirectory, committed_seconds
 from pgtrial.store.study_file import build_study
-from pgtrial.store.tables import OBSERVED_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA
+from pgtrial.store.tables import OBSERVED_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA, committed_per_second
 from tests.store.samples import completed_trial, encoded
 
 SPEC = build_study({"arms": {"old one/2": {}, "new": {"settings": {"jit": "off"}}}, "verdict": {"blocks": 8}}, "test")
@@ -190,6 +190,38 @@ def test_a_timeline_in_which_the_library_panics_is_named(study):
             named.append(str(error))
     assert len(named) > 10
     assert all("timeline.parquet is damaged or missing" in message for message in named)
+
+
+def test_all_timelines_at_once_say_what_each_says_by_itself(study):
+    stored = [store(study, index) for index in range(4)]
+    trials = [trial for _, trial in stored]
+    rows = [["warmup", 0, 9, 0, *[1.0] * 5], ["measure", 3, 7, 0, *[1.0] * 5], ["measure", 1, 5, 0, *[1.0] * 5]]
+    timelines = [rows, [], [["warmup", 0, 9, 0, *[1.0] * 5]]]
+    for (path, _), own in zip(stored, timelines, strict=False):
+        pl.DataFrame(own, schema=TIMELINE_SCHEMA, orient="row").write_parquet(path / "timeline.parquet")
+    found = committed_seconds(study, trials)
+    assert found == {0: [0, 5, 0, 7], 1: [], 2: [], 3: [100, 100, 100]}
+    assert found == {trial.index: committed_per_second(study.timeline(trial)) for trial in trials}
+    assert committed_seconds(study, []) == {}
+
+
+_BEYOND = pl.DataFrame([["measure", 3_000_000, 1, 0, *[1.0] * 5]], schema=TIMELINE_SCHEMA, orient="row")
+
+
+@pytest.mark.parametrize("spoilt", [b"PAR1 no parquet", _BEYOND, _BEYOND.drop("max_us"), None])
+def test_the_damaged_one_of_many_timelines_is_named(study, spoilt):
+    trials = []
+    for index in range(3):
+        path, trial = store(study, index)
+        trials.append(trial)
+    timeline = path / "timeline.parquet"
+    timeline.unlink()
+    if isinstance(spoilt, bytes):
+        timeline.write_bytes(spoilt)
+    elif spoilt is not None:
+        spoilt.write_parquet(timeline)
+    with pytest.raises(StoreError, match=rf"{path.name}/timeline\.parquet is damaged or missing"):
+        committed_seconds(study, trials)
 
 
 def test_a_failed_trial_may_have_no_timeline(study):

@@ -19,14 +19,18 @@ class Readings:
         self.trials = study.trials()
         self._regimes: dict[int, Regime] = {}
         self._without_regime: set[int] = set()
+        self._grid = Grid(study.plan, self.trials)
 
     def add(self, trials: Sequence[Trial]) -> None:
         """Trials that have just been stored."""
         self.trials += trials
+        self._grid.add(trials)
 
     def grid(self) -> Grid:
         """All trials by block, load point and arm of the present plan."""
-        return Grid(self._study.plan, self.trials)
+        if self._grid.plan is not self._study.plan:
+            self._grid = Grid(self._study.plan, self.trials)
+        return self._grid
 
     def regimes(self) -> Regimes:
         """The levels of all trials that are long enough. Reads the seconds of those that are new. Raises StoreError."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import takewhile
+from operator import attrgetter
 from statistics import fmean
 
 from pgtrial.model.records.plan import Plan
@@ -25,29 +27,40 @@ class Grid:
         self.units = Units(plan)
         self.points = range(len(plan.load_points))
         """The load points, by index."""
-        self.trials = sorted(trials, key=lambda trial: trial.index)
-        self._points = {trial.index: _place(plan, trial) for trial in self.trials}
-        self._goodput = {trial.index: goodput(plan, trial) for trial in self.trials}
-        self._cells = {
-            (trial.block, point, trial.arm): trial
-            for trial in self.trials
-            if (point := self._points[trial.index]) is not None
-        }
         self.speed = speed_of(plan)
         """What the primary claims compare."""
-        self._ratios: dict[tuple[str, tuple[int, ...], Metric], list[BlockRatio]] = {}
+        self.trials: list[Trial] = []
+        """In the order of execution."""
+        self.blocks: list[int] = []
+        """Those with a stored trial."""
+        self.counted: list[int] = []
+        """The complete blocks before the first that is not: a look reads the first n, and filling a gap later would
+        change looks already read."""
+        self._points: dict[int, int | None] = {}
+        self._goodput: dict[int, float] = {}
+        self._cells: dict[tuple[int, int, str], Trial] = {}
         self._of: defaultdict[tuple[str, int | None], list[Trial]] = defaultdict(list)
-        for trial in self.trials:
-            for place in {None, self._points[trial.index]}:
-                self._of[trial.arm, place].append(trial)
-        planned = Counter(each.block for each in plan.wanted)
-        stored = Counter(block for block, _, _ in self._cells)
-        self.blocks = sorted(stored)
-        # A look reads the first n blocks, so a gap ends the count: filling it later would change looks already read.
-        self.counted = list(takewhile(lambda block: stored[block] == planned[block], sorted(planned)))
+        self._stored: Counter[int] = Counter()
+        self._planned = Counter(planned.block for planned in plan.wanted)
         self._orders: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
-        for each in sorted(plan.wanted, key=lambda each: each.index):
-            self._orders[each.block, each.load_point].append(each.arm)
+        for planned in sorted(plan.wanted, key=attrgetter("index")):
+            self._orders[planned.block, planned.load_point].append(planned.arm)
+        self._ratios: defaultdict[tuple[str, tuple[int, ...], Metric], dict[int, BlockRatio]] = defaultdict(dict)
+        self.add(trials)
+
+    def add(self, trials: Iterable[Trial]) -> None:
+        """Trials that were stored since. What is known of complete blocks is kept."""
+        for trial in trials:
+            point = self._points[trial.index] = _place(self.plan, trial)
+            self._goodput[trial.index] = goodput(self.plan, trial)
+            for in_order in (self.trials, *(self._of[trial.arm, place] for place in {None, point})):
+                insort(in_order, trial, key=attrgetter("index"))
+            if point is not None:
+                self._stored[trial.block] += (trial.block, point, trial.arm) not in self._cells
+                self._cells[trial.block, point, trial.arm] = trial
+        self.blocks = sorted(self._stored)
+        self.counted = list(takewhile(lambda block: self._stored[block] == self._planned[block], sorted(self._planned)))
+        vars(self).pop("by_block", None)
 
     @cached_property
     def by_block(self) -> dict[int, list[Trial]]:
@@ -98,36 +111,37 @@ class Grid:
     def ratios(self, arm: str, points: Sequence[int], metric: Metric | None = None) -> list[BlockRatio]:
         """Every stored block's gain of `arm` over the baseline, the mean over these load points; by speed unless said.
 
-        A block of which the metric is not known has no log-ratio. Computed once for each metric.
+        A block of which the metric is not known has no log-ratio. A complete one is computed once for each metric.
         """
         key = arm, tuple(points), metric or self.speed
-        if key not in self._ratios:
-            self._ratios[key] = self._ratios_of(*key)
-        return self._ratios[key]
+        known, counted = self._ratios[key], set(self.counted)
+        found = []
+        for block in self.blocks:
+            ratio = known.get(block) or self._ratio(block, *key)
+            if ratio is not None:
+                found.append(ratio)
+                if block in counted:
+                    known[block] = ratio
+        return found
 
     def gains(self, arm: str, points: Sequence[int], metric: Metric) -> dict[int, float]:
         """By complete block, of those that say something, how much better the arm is by a metric."""
         gains = ((block, _gain(self._pairs(block, arm, points), metric)) for block in self.counted)
         return {block: gain for block, gain in gains if gain is not None}
 
-    def _ratios_of(self, arm: str, points: Sequence[int], metric: Metric) -> list[BlockRatio]:
-        counted = set(self.counted)
-        found = []
-        for block in self.blocks:
-            pairs = self._pairs(block, arm, points)
-            if not pairs:
-                continue
-            failed = {trial.arm for pair in pairs for trial in pair if not self.goodput(trial)}
-            found.append(
-                BlockRatio(
-                    block=block,
-                    log_ratio=_gain(pairs, metric),
-                    counted=block in counted,
-                    failed=[name for name in self.plan.arms if name in failed],
-                    order=self._orders[block, points[0]] if len(points) == 1 else [],
-                )
-            )
-        return found
+    def _ratio(self, block: int, arm: str, points: Sequence[int], metric: Metric) -> BlockRatio | None:
+        """None if a trial of one of these load points is not stored."""
+        pairs = self._pairs(block, arm, points)
+        if not pairs:
+            return None
+        failed = {trial.arm for pair in pairs for trial in pair if not self.goodput(trial)}
+        return BlockRatio(
+            block=block,
+            log_ratio=_gain(pairs, metric),
+            counted=block in self.counted,
+            failed=[name for name in self.plan.arms if name in failed],
+            order=self._orders[block, points[0]] if len(points) == 1 else [],
+        )
 
     def _pairs(self, block: int, arm: str, points: Sequence[int]) -> list[tuple[Trial, Trial]]:
         """The trials of an arm and of the baseline at each load point; none if one of them is not stored."""

@@ -261,12 +261,14 @@ class Plan(Record):
     @property
     def wanted(self) -> list[PlannedTrial]:
         """The planned trials without those of arms that have left before."""
-        return [each for each in self.trials if each.block < self.left.get(each.arm, self.max_blocks)]
+        until = dict.fromkeys(self.arms, self.max_blocks) | self.left
+        return [planned for planned in self.trials if planned.block < until[planned.arm]]
 
     @property
     def due(self) -> list[PlannedTrial]:
         """The wanted trials up to the end."""
-        return [planned for planned in self.wanted if planned.block < self.end]
+        end = self.end
+        return [planned for planned in self.wanted if planned.block < end]
 
     @property
     def measure(self) -> Measure:
