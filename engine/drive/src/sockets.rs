@@ -9,7 +9,7 @@ use mio::Token;
 use ground::readiness::Readiness;
 use wire::statement::ResultFormat;
 use wire::target::Target;
-use wire::{BUFFER_SIZE, Connection, OpenError, Scratch};
+use wire::{Connection, OpenError, ReceiveBuffer, Scratch};
 
 /// How many connections of one thread are made at a time: enough to overlap, few enough for a listener's queue.
 const AT_ONCE: usize = 16;
@@ -18,7 +18,7 @@ const AT_ONCE: usize = 16;
 pub struct Sockets {
     pub readiness: Readiness,
     /// For reading.
-    pub buffer: Vec<u8>,
+    pub buffer: ReceiveBuffer,
     /// For encoding.
     pub scratch: Scratch,
     /// Indexes of clients that wait for their turn to connect.
@@ -35,7 +35,7 @@ impl Sockets {
     pub fn new(describes: bool, format: ResultFormat) -> io::Result<Self> {
         let readiness = Readiness::new()
             .map_err(|error| io::Error::new(error.kind(), format!("could not create an event loop: {error}")))?;
-        let (buffer, scratch) = (vec![0; BUFFER_SIZE], Scratch::new(describes, format));
+        let (buffer, scratch) = (ReceiveBuffer::default(), Scratch::new(describes, format));
         Ok(Self { readiness, buffer, scratch, queue: VecDeque::new(), opening: 0, await_room: false })
     }
 
@@ -70,7 +70,7 @@ impl Sockets {
 
     /// Goes on with a session's start; true when the session is ready.
     pub fn advance(&mut self, connection: &mut Connection, index: usize) -> Result<bool, OpenError> {
-        let advanced = connection.advance(&mut self.buffer, self.readiness.registry(), Token(index));
+        let advanced = connection.advance(&mut self.buffer.bytes, self.readiness.registry(), Token(index));
         self.opening -= usize::from(!matches!(advanced, Ok(None)));
         self.await_room |= connection.awaits_room();
         advanced.map(|ready| ready.is_some())

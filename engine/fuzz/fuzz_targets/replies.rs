@@ -7,15 +7,18 @@ use wire::Rows;
 use wire::frame::{Flow, Reader};
 use wire::order::Order;
 use wire::reply::Exchange;
+use wire::usual::{Receiving, UsualReplies};
 
 /// How many replies are complete in bytes that come in pieces of this size; `None` if they are no replies.
 fn replies(bytes: &[u8], size: usize) -> Option<usize> {
-    let (mut reader, mut exchange, mut complete) = (Reader::default(), Exchange::default(), 0);
+    let (mut reader, mut exchange, mut usual) = (Reader::default(), Exchange::default(), UsualReplies::default());
+    let mut receiving = Receiving { exchange: &mut exchange, usual: &mut usual };
+    let mut complete = 0;
+    receiving.exchange.expect_of(0, Rows::Skipped, Order::of_text());
     for mut piece in bytes.chunks(size.max(1)) {
-        exchange.expect(Rows::Skipped, Order::of_text());
-        while reader.take(std::mem::take(&mut piece), &mut exchange).ok()? == Flow::Stop {
-            exchange.take_reply();
-            exchange.expect(Rows::Skipped, Order::of_text());
+        while reader.take(std::mem::take(&mut piece), &mut receiving).ok()? == Flow::Stop {
+            receiving.exchange.take_reply();
+            receiving.exchange.expect_of(0, Rows::Skipped, Order::of_text());
             complete += 1;
         }
     }

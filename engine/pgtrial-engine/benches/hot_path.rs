@@ -11,6 +11,7 @@ use wire::frame::{Flow, Reader};
 use wire::order::Order;
 use wire::reply::Exchange;
 use wire::statement::{End, Hole, QueryMode, ResultFormat, Statement};
+use wire::usual::{Receiving, UsualReplies};
 use wire::value::Value;
 use workload::pgbench::{Environment, Scripts, parse};
 use workload::{Program, Workload};
@@ -41,17 +42,18 @@ fn encode(c: &mut Criterion) {
 }
 
 /// The status at the end of a reply that comes in pieces of this size.
-fn status(reader: &mut Reader, exchange: &mut Exchange, size: usize) -> Option<u8> {
-    exchange.expect(Rows::Skipped, Order::of_execution(false));
-    let last = black_box(REPLY).chunks(size).map(|piece| reader.take(piece, exchange)).last();
-    matches!(last, Some(Ok(Flow::Stop))).then(|| exchange.take_reply().status)
+fn status(reader: &mut Reader, receiving: &mut Receiving<'_>, size: usize) -> Option<u8> {
+    receiving.exchange.expect_of(0, Rows::Skipped, Order::of_execution(true));
+    let last = black_box(REPLY).chunks(size).map(|piece| reader.take(piece, receiving)).last();
+    matches!(last, Some(Ok(Flow::Stop))).then(|| receiving.exchange.take_reply().status)
 }
 
 fn read_reply(c: &mut Criterion) {
-    let (mut reader, mut exchange) = (Reader::default(), Exchange::default());
+    let (mut reader, mut exchange, mut usual) = (Reader::default(), Exchange::default(), UsualReplies::default());
+    let mut receiving = Receiving { exchange: &mut exchange, usual: &mut usual };
     for (name, size) in [("parse reply", REPLY.len()), ("parse reply in two pieces", 20)] {
-        assert_eq!(status(&mut reader, &mut exchange, size), Some(b'I'));
-        c.bench_function(name, |b| b.iter(|| status(&mut reader, &mut exchange, size)));
+        assert_eq!(status(&mut reader, &mut receiving, size), Some(b'I'));
+        c.bench_function(name, |b| b.iter(|| status(&mut reader, &mut receiving, size)));
     }
 }
 

@@ -10,24 +10,41 @@ const CANCEL_REQUEST: u32 = 80_877_102;
 
 /// What a server process is known by: its number and the secret that only its session knows.
 #[derive(Clone, PartialEq, Eq)]
-pub struct BackendKey(Vec<u8>);
+pub enum BackendKey {
+    /// That of protocol 3.0, which each of many sessions keeps.
+    Short([u8; BackendKey::SHORT]),
+    Long(Box<[u8]>),
+}
 
 impl BackendKey {
+    /// Bytes of the number and of a secret of protocol 3.0.
+    const SHORT: usize = 8;
+
     /// From the body of a BackendKeyData message; `None` if it is too short.
     pub fn read(body: &[u8]) -> Option<Self> {
-        (body.len() >= 8).then(|| Self(body.to_vec()))
+        match <[u8; Self::SHORT]>::try_from(body) {
+            Ok(short) => Some(Self::Short(short)),
+            Err(_) => (body.len() > Self::SHORT).then(|| Self::Long(body.into())),
+        }
     }
 
     /// The number of the server process, as the server said.
     fn process(&self) -> Option<u32> {
-        self.0.first_chunk().map(|number| u32::from_be_bytes(*number))
+        self.bytes().first_chunk().map(|number| u32::from_be_bytes(*number))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Short(key) => key,
+            Self::Long(key) => key,
+        }
     }
 
     /// Appends the request to cancel what the process is doing.
     pub fn write_request(&self, out: &mut Vec<u8>) {
         frame::write_untyped(out, |out| {
             out.extend_from_slice(&CANCEL_REQUEST.to_be_bytes());
-            out.extend_from_slice(&self.0);
+            out.extend_from_slice(self.bytes());
         });
     }
 }
@@ -36,7 +53,9 @@ impl BackendKey {
 pub struct Backend {
     pub(crate) target: Arc<Target>,
     /// How the session was reached.
-    pub(crate) attempt: Attempt,
+    pub(crate) attempt: Arc<Attempt>,
+    /// Whether the session is encrypted.
+    pub(crate) has_tls: bool,
     pub(crate) key: BackendKey,
 }
 

@@ -24,8 +24,7 @@ pub const RETRY: Duration = Duration::from_millis(1);
 fn begin(backend: &Backend) -> Result<Request, ConnectionError> {
     let address = backend.attempt.place.as_ref().map_err(|reason| ConnectionError::Unresolved(reason.clone()))?;
     let socket = Socket::connect(address, &backend.target.params)?;
-    let startup = Startup::cancelling(Arc::clone(&backend.target), backend.attempt.clone(), backend.key.clone());
-    Ok(Request { stream: Stream::new(socket), startup })
+    Ok(Request { stream: Stream::new(socket), startup: Startup::cancelling(backend) })
 }
 
 fn failure(backend: &Backend, error: &ConnectionError) -> OpenError {

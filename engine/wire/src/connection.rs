@@ -18,6 +18,7 @@ use crate::startup::ServerInfo;
 use crate::statement::{End, QueryMode, ResultFormat, SHORT_ROOM, Statement, Tail};
 use crate::stream::{Sent, Stream};
 use crate::target::Target;
+use crate::usual::{Receiving, UsualReplies};
 use crate::value::Value;
 
 /// Size of the buffer that connections of one thread share for reading, bytes.
@@ -40,6 +41,18 @@ impl Scratch {
     /// For requests whose results are described by the server, if it `describes`, and come in this format.
     pub fn new(describes: bool, format: ResultFormat) -> Self {
         Self { short: [0; SHORT_ROOM], long: Vec::new(), describes, format, tail: Tail::new(describes, format) }
+    }
+}
+
+/// What the connections of a thread share for receiving replies.
+pub struct ReceiveBuffer {
+    pub bytes: Vec<u8>,
+    usual: UsualReplies,
+}
+
+impl Default for ReceiveBuffer {
+    fn default() -> Self {
+        Self { bytes: vec![0; BUFFER_SIZE], usual: UsualReplies::default() }
     }
 }
 
@@ -153,7 +166,7 @@ impl Connection {
         let parsed = mode == QueryMode::Prepared && self.exchange.request.has_parsed(statement.id);
         if parsed && !self.in_pipeline && rows != Rows::Kept {
             if let Some(messages) = statement.encode_short(values, &scratch.tail, &mut scratch.short) {
-                self.exchange.expect(rows, Order::of_execution(scratch.describes));
+                self.exchange.expect_of(statement.id, rows, Order::of_execution(scratch.describes));
                 self.exchange.request.forget_text();
                 return Ok(self.stream.send(messages)?);
             }
@@ -187,7 +200,12 @@ impl Connection {
             QueryMode::Simple => Order::of_text(),
             QueryMode::Extended | QueryMode::Prepared => Order::of_execution(describes),
         };
-        self.exchange.expect(rows, order);
+        if mode == QueryMode::Prepared && !parsed {
+            // ParseComplete has an effect.
+            self.exchange.expect(rows, order);
+        } else {
+            self.exchange.expect_of(statement.id, rows, order);
+        }
         if parsed {
             self.exchange.request.forget_text();
         } else {
@@ -285,7 +303,7 @@ impl Connection {
     #[inline(always)]
     pub fn receive(
         &mut self,
-        buffer: &mut [u8],
+        buffer: &mut ReceiveBuffer,
         registry: &Registry,
         token: Token,
     ) -> Result<Option<Reply>, ConnectionError> {
@@ -299,7 +317,7 @@ impl Connection {
     #[cold]
     fn flush_and_receive(
         &mut self,
-        buffer: &mut [u8],
+        buffer: &mut ReceiveBuffer,
         registry: &Registry,
         token: Token,
     ) -> Result<Option<Reply>, ConnectionError> {
@@ -314,11 +332,12 @@ impl Connection {
     #[inline(always)]
     fn receive_reply(
         &mut self,
-        buffer: &mut [u8],
+        buffer: &mut ReceiveBuffer,
         registry: &Registry,
         token: Token,
     ) -> Result<Option<Reply>, ConnectionError> {
-        match self.stream.receive(buffer, &mut self.exchange) {
+        let mut visitor = Receiving { exchange: &mut self.exchange, usual: &mut buffer.usual };
+        match self.stream.receive(&mut buffer.bytes, &mut visitor) {
             Ok(Flow::Stop) => Ok(Some(self.exchange.take_reply())),
             Ok(Flow::Continue) => {
                 if self.exchange.begins_to_end_copy() {

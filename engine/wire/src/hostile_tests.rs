@@ -132,7 +132,8 @@ fn serve_until_cancelled() -> (u16, Receiver<()>, Receiver<Vec<u8>>) {
         heard.send(said).unwrap();
         session.write_all(&[message(b'E', b"SERROR\0C57014\0Mcancelled\0\0"), message(b'Z', b"I")].concat()).unwrap();
         // The next attempt to connect is given up before it is answered.
-        let _held = listener.accept();
+        let (mut attempt, _) = listener.accept().unwrap();
+        let _ = attempt.read_to_end(&mut Vec::new());
         let _ = session.read_to_end(&mut Vec::new());
     });
     (port, begun, hears)

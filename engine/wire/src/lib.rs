@@ -25,10 +25,11 @@ pub mod statement;
 mod stream;
 pub mod target;
 mod tls;
+pub mod usual;
 pub mod value;
 
 pub use backend::Backend;
-pub use connection::{BUFFER_SIZE, Connection, Scratch};
+pub use connection::{BUFFER_SIZE, Connection, ReceiveBuffer, Scratch};
 pub use opening::OpenError;
 pub use reply::{Reply, StatementError};
 pub use results::{Answered, QueryKind, ResultSet, Rows};

@@ -73,7 +73,7 @@ impl Opening {
 /// What all attempts for one connection share.
 struct Search {
     target: Arc<Target>,
-    route: Arc<[Attempt]>,
+    route: Arc<[Arc<Attempt>]>,
     wanted: TargetSessionAttrs,
     failures: Vec<String>,
 }
@@ -93,7 +93,7 @@ impl Search {
                     return Err(OpenError { message: self.failures.join("\n"), sqlstate });
                 }
             };
-            let attempt = self.route[at].clone();
+            let attempt = Arc::clone(&self.route[at]);
             let socket = match &attempt.place {
                 Ok(address) => Socket::connect(address, &self.target.params),
                 Err(reason) => Err(ConnectionError::Unresolved(reason.clone())),
@@ -125,7 +125,7 @@ enum Next {
 
 /// What libpq does after each kind of failure: it goes on to another server only where the first does not answer or is
 /// of the wrong kind, not where it refuses. `is_open` says whether the encryption is still open: nobody is authenticated.
-fn next_attempt(route: &[Attempt], at: usize, error: &ConnectionError, is_open: bool) -> Next {
+fn next_attempt(route: &[Arc<Attempt>], at: usize, error: &ConnectionError, is_open: bool) -> Next {
     let failed = &route[at];
     let is_same_host = |next: &Attempt| next.endpoint == failed.endpoint;
     let is_same_address = |next: &Attempt| is_same_host(next) && next.place == failed.place;
@@ -143,7 +143,7 @@ fn next_attempt(route: &[Attempt], at: usize, error: &ConnectionError, is_open: 
         }
         // The same address with the other choice of encryption.
         ConnectionError::Server(_) | ConnectionError::Tls(TlsFailure::AsLibpq(_))
-            if is_open && route.get(at + 1).is_some_and(is_same_address) =>
+            if is_open && route.get(at + 1).is_some_and(|next| is_same_address(next)) =>
         {
             Next::At(at + 1)
         }
@@ -158,12 +158,12 @@ mod tests {
     use crate::socket::SocketAddress;
 
     /// Two hosts, the first with two addresses, each to be tried with TLS and without.
-    fn route() -> Vec<Attempt> {
+    fn route() -> Vec<Arc<Attempt>> {
         [(0, "127.0.0.1:1"), (0, "127.0.0.2:1"), (1, "127.0.0.1:1")]
             .into_iter()
             .flat_map(|(endpoint, address)| {
                 let place = Ok(SocketAddress::Tcp(address.parse().unwrap()));
-                [true, false].map(|tls| Attempt { endpoint, place: place.clone(), tls })
+                [true, false].map(|tls| Arc::new(Attempt { endpoint, place: place.clone(), tls }))
             })
             .collect()
     }

@@ -19,7 +19,7 @@ enum Columns {
 }
 
 /// The place within a reply.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
     columns: Columns,
     /// What `columns` is between results.
@@ -148,27 +148,10 @@ impl Order {
         self.results < self.least
     }
 
-    /// Takes a message of a usual reply (BindComplete, RowDescription or NoData, DataRow, CommandComplete), as
-    /// [`Order::take`] does; false if it is another one, or breaks the protocol.
+    /// Whether [`Order::take`] takes a row with this body. A row does not change the place within the reply.
     #[inline(always)]
-    pub fn take_usual(&mut self, kind: u8, body: &[u8]) -> bool {
-        match kind {
-            b'D' => self.columns != Columns::None && self.results < self.most && self.columns.judge(body) == Row::Whole,
-            b'2' | b'n' => body.is_empty(),
-            b'T' if matches!(self.columns, Columns::Exactly(_)) || self.results >= self.most => false,
-            b'T' => match described(body) {
-                Some(columns) => {
-                    self.columns = Columns::Exactly(columns);
-                    true
-                }
-                None => false,
-            },
-            b'C' if body.len() <= MAX_SHORT - 4 => {
-                self.complete();
-                ends_text(body)
-            }
-            _ => false,
-        }
+    pub fn takes_row(&self, body: &[u8]) -> bool {
+        self.columns != Columns::None && self.results < self.most && self.columns.judge(body) == Row::Whole
     }
 
     fn violation(&self, message: String) -> ConnectionError {
@@ -281,16 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual_is_allowed_and_has_the_same_effect() {
-        for kind in 0..=u8::MAX {
-            for (place, order) in places() {
-                for body in [body(kind), b"", b"\0", b"\0\x02\0\0\0\x017", b"x"] {
-                    let (mut usually, mut slowly) = (order, order);
-                    if usually.take_usual(kind, body) {
-                        assert!(slowly.take(kind, Some(body)).is_ok(), "{place} {}", kind.escape_ascii());
-                        assert_eq!((usually.columns, usually.results), (slowly.columns, slowly.results), "{place}");
-                    }
-                }
+    fn a_row_is_taken_alike_both_ways_and_changes_nothing() {
+        for (place, order) in places() {
+            for body in
+                [ROW, b"", b"\0", b"\0\0", b"\0\x02\0\0\0\x017", b"\0\x01\0\0\0\x0177", b"\0\x01\xff\xff\xff\xff"]
+            {
+                let mut after = order;
+                assert_eq!(order.takes_row(body), after.take(b'D', Some(body)).is_ok(), "{place} {body:?}");
+                assert_eq!(after, order, "{place}");
             }
         }
     }

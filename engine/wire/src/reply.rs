@@ -1,10 +1,11 @@
 //! One request's reply: read up to its last ReadyForQuery. Only errors and wanted rows are kept.
 
 use crate::error::{ConnectionError, ServerError};
-use crate::frame::{Flow, HEADER, Header, Visitor};
+use crate::frame::{Flow, Visitor};
 use crate::order::Order;
 use crate::request::Request;
 use crate::results::{Answered, Answering, ResultSet, Rows};
+use crate::usual::UsualReplies;
 
 /// The server's complete reply to one request.
 #[derive(Debug)]
@@ -28,27 +29,6 @@ fn is_answer(rows: Rows) -> bool {
     matches!(rows, Rows::Counted | Rows::Hashed | Rows::Handed)
 }
 
-/// The beginning of ReadyForQuery, up to the status.
-const READY: [u8; HEADER] = [b'Z', 0, 0, 0, 5];
-
-/// The status at the end of a reply that consists of BindComplete, RowDescription or NoData, DataRow, CommandComplete and one
-/// ReadyForQuery only, and keeps this order.
-#[inline(always)]
-fn status_of_usual(bytes: &[u8], mut order: Order) -> Option<u8> {
-    let (mut rest, [ready @ .., status]) = bytes.split_last_chunk::<{ HEADER + 1 }>()?;
-    if *ready != READY {
-        return None;
-    }
-    while let Some(header) = Header::read(rest) {
-        let (body, after) = header.split_body(rest)?;
-        if !order.take_usual(header.kind, body) {
-            return None;
-        }
-        rest = after;
-    }
-    (rest.is_empty() && !order.lacks_results()).then_some(*status)
-}
-
 /// How far a statement has come that copies data, for which a client has no means. The session ends with its reply.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum CopyState {
@@ -66,6 +46,8 @@ pub struct Exchange {
     pub(crate) request: Request,
     rows: Rows,
     order: Order,
+    /// The statement whose usual reply may come: nobody wants its rows, and no message of the reply was taken.
+    usual: Option<u32>,
     status: u8,
     is_pipeline: bool,
     /// ReadyForQuery messages that are still to come.
@@ -85,6 +67,7 @@ impl Exchange {
     pub fn expect(&mut self, rows: Rows, order: Order) {
         self.rows = rows;
         self.order = order;
+        self.usual = None;
         self.is_pipeline = false;
         self.awaited = 1;
         self.complete = 0;
@@ -94,6 +77,15 @@ impl Exchange {
         }
         if is_answer(rows) {
             self.answering.expect(order.is_described());
+        }
+    }
+
+    /// The same for a statement that may have a usual reply.
+    #[inline(always)]
+    pub fn expect_of(&mut self, statement: usize, rows: Rows, order: Order) {
+        self.expect(rows, order);
+        if rows == Rows::Skipped {
+            self.usual = u32::try_from(statement).ok();
         }
     }
 
@@ -241,22 +233,24 @@ impl Visitor for Exchange {
         }
         self.apply(kind, &[])
     }
+}
 
+impl Exchange {
+    /// Takes a whole reply if it is one of the `usual` ones or becomes one of them. It has the effect of its messages, one by
+    /// one; without any effect for other bytes.
     #[inline(always)]
-    fn take_usual(&mut self, bytes: &[u8]) -> bool {
-        if self.rows != Rows::Skipped || self.awaited != 1 {
-            return false;
-        }
-        let Some(status) = status_of_usual(bytes, self.order) else { return false };
+    pub(crate) fn take_usual(&mut self, bytes: &[u8], usual: &mut UsualReplies) -> bool {
+        let Some(statement) = self.usual else { return false };
+        let Some(status) = usual.status(statement, self.order, bytes) else { return false };
+        self.usual = None;
         self.status = status;
         self.awaited = 0;
         true
     }
-}
 
-impl Exchange {
     /// Does what a message asks for.
     fn apply(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
+        self.usual = None;
         match kind {
             // BindComplete, NoData
             b'2' | b'n' => {}
@@ -450,20 +444,6 @@ mod tests {
         Some(format!("{reply:?} {results:?} {:?}", exchange.answered()))
     }
 
-    /// What an exchange has after these bytes: visited message by message, and as the reader does it.
-    fn taken_both_ways(bytes: &[u8], rows: Rows) -> [Option<(Flow, u8, bool)>; 2] {
-        let (mut slowly, mut usually) = (expecting(rows), expecting(rows));
-        let by_message = frame::messages(bytes).try_fold(Flow::Continue, |flow, (kind, body)| match flow {
-            Flow::Continue => slowly.message(kind, body),
-            Flow::Stop => Ok(flow),
-        });
-        let by_reader = Reader::default().take(bytes, &mut usually);
-        let state = |flow: Result<Flow, ConnectionError>, exchange: &Exchange| {
-            flow.ok().map(|flow| (flow, exchange.status, exchange.has_error()))
-        };
-        [state(by_message, &slowly), state(by_reader, &usually)]
-    }
-
     /// Reads a reply of which the caller takes the error only; false if the connection is closed.
     fn read_after_error(exchange: &mut Exchange, rows: Rows, messages: &[(u8, Vec<u8>)]) -> bool {
         exchange.expect(rows, Order::of_anything());
@@ -489,18 +469,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn the_usual_reply_is_taken_as_its_messages_are(
-            messages in prop::collection::vec(
-                (prop::sample::select(b"2TnDCZNE1".to_vec()), prop::collection::vec(any::<u8>(), 0..9)), 0..6),
-            rows in prop::sample::select(vec![Rows::Skipped, Rows::Counted]),
-        ) {
-            let ready = [(b'Z', b"I".to_vec())];
-            let bytes: Vec<_> = messages.iter().chain(&ready).flat_map(|(kind, body)| message(*kind, body)).collect();
-            let [by_message, by_reader] = taken_both_ways(&bytes, rows);
-            prop_assert_eq!(by_message, by_reader);
-        }
-
         #[test]
         fn a_reply_after_any_error_is_read_as_on_a_fresh_connection(
             before in prop::collection::vec(any_message(), 0..6),

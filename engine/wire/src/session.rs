@@ -8,7 +8,7 @@ use mio::{Events, Poll, Token};
 
 use crate::backend::Backend;
 use crate::cancel;
-use crate::connection::{BUFFER_SIZE, Connection};
+use crate::connection::{BUFFER_SIZE, Connection, ReceiveBuffer};
 use crate::error::{ConnectionError, INVALID_PASSWORD, ServerError};
 use crate::frame::{self, Flow, Visitor};
 use crate::opening::OpenError;
@@ -57,7 +57,7 @@ pub struct Session {
     connection: Connection,
     poll: Poll,
     events: Events,
-    buffer: Vec<u8>,
+    buffer: ReceiveBuffer,
     target: Arc<Target>,
     /// Whether notices are not printed.
     is_silent: bool,
@@ -78,14 +78,14 @@ impl Session {
     /// The same, and nobody is asked for a password.
     pub fn connect(target: &Arc<Target>) -> Result<Self, OpenError> {
         let mut poll = Poll::new()?;
-        let mut buffer = vec![0; BUFFER_SIZE];
+        let mut buffer = ReceiveBuffer::default();
         let mut connection = Connection::open(target, poll.registry(), TOKEN)?;
         let mut events = Events::with_capacity(4);
         loop {
             if target.is_interrupted() == Some(true) {
                 return Err(io::Error::other("interrupted").into());
             }
-            if let Some(server) = connection.advance(&mut buffer, poll.registry(), TOKEN)? {
+            if let Some(server) = connection.advance(&mut buffer.bytes, poll.registry(), TOKEN)? {
                 return Ok(Self {
                     connection,
                     poll,
@@ -230,7 +230,7 @@ impl Session {
 
     /// Takes what the server has sent, without waiting.
     fn receive(&mut self, rows: &mut RowCollector) -> Result<Flow, ConnectionError> {
-        let received = self.connection.visit(&mut self.buffer, rows);
+        let received = self.connection.visit(&mut self.buffer.bytes, rows);
         received.map_err(|error| match (error, rows.error.take()) {
             (ConnectionError::Closed, Some(last)) => ConnectionError::Dismissed(last),
             (error, _) => error,
@@ -283,7 +283,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.connection.terminate();
         let end = Instant::now() + FAREWELL;
-        while let Ok(flow) = self.connection.visit(&mut self.buffer, &mut Unheard) {
+        while let Ok(flow) = self.connection.visit(&mut self.buffer.bytes, &mut Unheard) {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() || (flow == Flow::Continue && wait(&mut self.poll, &mut self.events, Some(left)).is_err())
             {

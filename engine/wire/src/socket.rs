@@ -32,7 +32,7 @@ pub enum SocketAddress {
 pub struct Socket {
     socket: socket2::Socket,
     /// The address of a Unix listener whose queue was full when the socket was to be connected.
-    queued_for: Option<SockAddr>,
+    queued_for: Option<Box<SockAddr>>,
 }
 
 impl Socket {
@@ -147,12 +147,12 @@ fn connect_unix(path: &Path) -> io::Result<Socket> {
     };
     let socket = socket2::Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
-    let queued_for = enter_queue(&socket, address)?;
+    let queued_for = enter_queue(&socket, Box::new(address))?;
     Ok(Socket { socket, queued_for })
 }
 
 /// Connects to a Unix listener, which never takes time; returns the address if the listener's queue is full.
-fn enter_queue(socket: &socket2::Socket, address: SockAddr) -> io::Result<Option<SockAddr>> {
+fn enter_queue(socket: &socket2::Socket, address: Box<SockAddr>) -> io::Result<Option<Box<SockAddr>>> {
     match socket.connect(&address) {
         Ok(()) => Ok(None),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Some(address)),

@@ -38,7 +38,9 @@ impl ServerInfo {
 /// The state of one session's start, or of a connection that brings a cancel request.
 pub struct Startup {
     target: Arc<Target>,
-    attempt: Attempt,
+    attempt: Arc<Attempt>,
+    /// Whether TLS is asked for.
+    asks_tls: bool,
     /// The session whose statement is to be cancelled; `None`: a session is wanted.
     cancels: Option<BackendKey>,
     /// What the server said about how to cancel the new session's statements.
@@ -67,9 +69,10 @@ enum State {
 
 impl Startup {
     /// The start of a session over a socket that is being connected as `attempt` says; the server must be as `wanted`.
-    pub fn new(target: Arc<Target>, attempt: Attempt, wanted: TargetSessionAttrs) -> Self {
+    pub fn new(target: Arc<Target>, attempt: Arc<Attempt>, wanted: TargetSessionAttrs) -> Self {
         Self {
             target,
+            asks_tls: attempt.tls,
             attempt,
             cancels: None,
             key: None,
@@ -83,16 +86,18 @@ impl Startup {
         }
     }
 
-    /// A connection that brings the cancel request for the session with this key.
-    pub fn cancelling(target: Arc<Target>, attempt: Attempt, key: BackendKey) -> Self {
-        Self { cancels: Some(key), ..Self::new(target, attempt, TargetSessionAttrs::Any) }
+    /// A connection that brings the cancel request for a session.
+    pub fn cancelling(backend: &Backend) -> Self {
+        let (target, attempt) = (Arc::clone(&backend.target), Arc::clone(&backend.attempt));
+        let (asks_tls, cancels) = (backend.has_tls, Some(backend.key.clone()));
+        Self { asks_tls, cancels, ..Self::new(target, attempt, TargetSessionAttrs::Any) }
     }
 
     /// How the statements of the session that is ready can be cancelled, if the server said so.
     pub fn take_backend(&mut self) -> Option<Arc<Backend>> {
-        let attempt = Attempt { tls: self.attempt.tls && !self.went_on_without_tls, ..self.attempt.clone() };
         let key = self.key.take()?;
-        Some(Arc::new(Backend { target: Arc::clone(&self.target), attempt, key }))
+        let (target, attempt) = (Arc::clone(&self.target), Arc::clone(&self.attempt));
+        Some(Arc::new(Backend { target, attempt, has_tls: self.asks_tls && !self.went_on_without_tls, key }))
     }
 
     /// Goes on as far as the socket allows; `Some` when the session is ready, or the cancel request was taken.
@@ -157,7 +162,7 @@ impl Startup {
     }
 
     fn begin(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
-        if !self.attempt.tls {
+        if !self.asks_tls {
             self.send_startup();
             Ok(())
         } else if self.target.params.tls.direct {

@@ -22,7 +22,7 @@ pub struct Target {
     /// For each endpoint where it is, or why that is unknown.
     places: Vec<Result<Vec<SocketAddress>, String>>,
     /// The attempts in the order given.
-    route: Arc<[Attempt]>,
+    route: Arc<[Arc<Attempt>]>,
     /// The configuration for attempts with TLS, or why there is none.
     pub tls_config: Result<Arc<ClientConfig>, TlsFailure>,
     /// What the user typed in.
@@ -70,7 +70,7 @@ impl Target {
     }
 
     /// The attempts for one connection, in the order given or, to balance the load, in a fresh random one.
-    pub fn route(&self) -> Arc<[Attempt]> {
+    pub fn route(&self) -> Arc<[Arc<Attempt>]> {
         if !self.params.load_balance_random {
             return Arc::clone(&self.route);
         }
@@ -188,10 +188,10 @@ fn addresses(endpoint: &Endpoint) -> Result<Vec<SocketAddress>, String> {
 fn route<'a>(
     mode: SslMode,
     places: impl Iterator<Item = (usize, &'a Result<Vec<SocketAddress>, String>)>,
-) -> Arc<[Attempt]> {
+) -> Arc<[Arc<Attempt>]> {
     let mut attempts = Vec::new();
     for (endpoint, addresses) in places {
-        let attempt = |place, tls| Attempt { endpoint, place, tls };
+        let attempt = |place, tls| Arc::new(Attempt { endpoint, place, tls });
         match addresses {
             Err(reason) => attempts.push(attempt(Err(reason.clone()), false)),
             Ok(addresses) => {
