@@ -304,6 +304,38 @@ mod tests {
         }
     }
 
+    /// A status is no result, however its bytes arrive.
+    #[test]
+    fn a_status_alone_is_judged() {
+        for (order, messages) in replies() {
+            let mut usual = known(order, &messages.concat());
+            for at in 0..READY.len() {
+                assert_alike(&[&READY[..at], &READY[at..]], order, &mut usual);
+                let outcome = outcome(&[&READY[..at], &READY[at..]], order, Some(&mut usual));
+                assert!(outcome.starts_with("Err"), "{outcome}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_statement_with_a_usual_reply_that_copies_fails() {
+        for (order, messages) in replies() {
+            let mut usual = known(order, &messages.concat());
+            for kind in *b"GHW" {
+                let mut copying = Vec::new();
+                frame::write(&mut copying, kind, |out| out.extend_from_slice(b"\0\0\0"));
+                let (mut reader, mut exchange) = (Reader::default(), Exchange::default());
+                exchange.expect_of(0, Rows::Skipped, order);
+                let mut receiving = Receiving { exchange: &mut exchange, usual: &mut usual };
+                assert_eq!(reader.take(&copying, &mut receiving).unwrap(), Flow::Continue);
+                // The end of the reply is all of a usual one.
+                let end = [b"C\0\0\0\x0bCOPY 0\0", READY].concat();
+                let error = reader.take(&end, &mut receiving).unwrap_err();
+                assert!(matches!(error, ConnectionError::Copy), "{error}");
+            }
+        }
+    }
+
     #[test]
     fn a_reply_that_nobody_waits_for_is_not_taken() {
         let (order, messages) = &replies()[0];
