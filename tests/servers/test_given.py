@@ -12,9 +12,10 @@ import pytest
 from pgtrial.evidence.observe.views import deltas, read_counters
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.servers.settings_record import reload
 from pgtrial.servers.workspace import clean, leftovers
 from pgtrial.store.study_file import build_study
-from tests.servers.given import checked, dsn_of, served, spec_of
+from tests.servers.given import checked, dsn_of, served, show, spec_of
 
 pytestmark = pytest.mark.server
 
@@ -83,11 +84,45 @@ with arm.serve(NO_TABLES, workspace.root / "log", {}):
         ({"shared_buffers": "1GB"}, "takes effect at a restart only"),
         ({"work_memory": "1GB"}, "the server knows no setting work_memory"),
         ({"block_size": "4096"}, "takes effect at a restart only"),
+        (
+            {"checkpoint_timeout": "1s"},
+            r"checkpoint_timeout cannot be '1s': the server takes from 30 to 86400 \(in s\)",
+        ),
+        ({"checkpoint_timeout": "seldom"}, "checkpoint_timeout cannot be 'seldom'"),
+        ({"max_wal_size": "1 parsec"}, "max_wal_size cannot be '1 parsec'"),
+        ({"log_error_verbosity": "loud"}, "cannot be 'loud': the server takes terse, default, verbose; correct it"),
+        ({"autovacuum": "maybe"}, "cannot be 'maybe': the server takes on, off; correct it"),
+        ({"log_line_prefix": "%m\n"}, r"log_line_prefix = '%m\\n' has a line break, which ALTER SYSTEM refuses"),
     ],
 )
 def test_settings_that_cannot_be_made_are_refused_before_the_first_trial(given, workspace, settings, words):
     with pytest.raises(StudyError, match=words):
         checked(spec_of(dsn_of(given), settings), workspace)
+
+
+def test_values_of_all_spellings_are_taken(given, workspace, tmp_path):
+    settings = {
+        "checkpoint_timeout": "0.5h",
+        "autovacuum_naptime": "90",
+        "max_wal_size": "0.5GB",
+        "checkpoint_completion_target": ".8",
+        "log_min_messages": "debug",
+        "autovacuum": "of",
+        "bgwriter_delay": "0x14",
+        "wal_writer_flush_after": "010MB",
+    }
+    names = ["checkpoint_timeout", "autovacuum_naptime", "max_wal_size", "checkpoint_completion_target"]
+    arm = checked(spec_of(dsn_of(given), settings), workspace)
+    assert served(arm, tmp_path, show(*names)) == ["30min", "90s", "512MB", "0.8"]
+
+
+def test_a_setting_of_no_library_is_named(given, workspace):
+    with (given.data_directory / "postgresql.conf").open("a") as file:
+        file.write("shop.tenant = 'old'\n")
+    with given.target.connect() as session:
+        reload(session)
+    with pytest.raises(StudyError, match=r"no library that the server has loaded defines shop\.tenant, so the server"):
+        checked(spec_of(dsn_of(given), {"shop.tenant": "new"}), workspace)
 
 
 def test_a_role_that_may_not_set_is_told_so(given, workspace):
@@ -110,11 +145,11 @@ def test_before_15_settings_take_a_superuser(start_cluster, workspace):
 def test_a_value_that_the_server_refuses_is_told_and_nothing_stays(given, workspace, tmp_path):
     automatic = given.data_directory / "postgresql.auto.conf"
     before = automatic.read_bytes()
-    settings = {"maintenance_work_mem": "20MB", "work_mem": "plenty"}
-    with pytest.raises(StudyError, match=r'no session can have these settings: invalid value for parameter "work_mem"'):
+    settings = {"maintenance_work_mem": "20MB", "TimeZone": "Europe/Atlantis"}
+    with pytest.raises(StudyError, match=r'no session can have these settings: invalid value for parameter "TimeZone"'):
         checked(spec_of(dsn_of(given), settings), workspace)
     # of a value that no session can have for itself ALTER SYSTEM says so
-    arm = checked(spec_of(dsn_of(given), {"work_mem": "20MB", "checkpoint_timeout": "seldom"}), workspace)
+    arm = checked(spec_of(dsn_of(given), {"work_mem": "20MB", "log_timezone": "Europe/Atlantis"}), workspace)
     with pytest.raises(ArmError, match="the settings are refused: invalid value for parameter"):
         served(arm, tmp_path)
     assert automatic.read_bytes() == before

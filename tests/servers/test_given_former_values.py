@@ -201,6 +201,8 @@ def test_an_included_file_whose_name_ends_alike_is_another_file(given, workspace
         ("work_mem = '3MB'\n", "lacks the comment with which ALTER SYSTEM begins it"),
         (f"{HEAD}include_if_exists 'more.conf'\n", "has a line 3 of another form"),
         (f"{HEAD}work_mem = '3MB'", "has a line 3 of another form"),
+        (f"{HEAD}include_if_exists = 'more.conf'\n", "has the directive include_if_exists"),
+        (f"{HEAD}work_mem = '3MB'\ninclude_dir = 'more'\n", "has the directive include_dir"),
     ],
 )
 def test_a_file_that_alter_system_cannot_write_is_not_touched(given, workspace, content, words):
@@ -208,6 +210,17 @@ def test_a_file_that_alter_system_cannot_write_is_not_touched(given, workspace, 
     with pytest.raises(StudyError, match=f"postgresql.auto.conf of the server {words}, and ALTER SYSTEM"):
         checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace)
     assert automatic(given).read_text() == content
+
+
+@pytest.mark.parametrize("database", ["UTF8", "SQL_ASCII"])
+def test_bytes_that_are_no_text_are_not_touched(given, workspace, database):
+    execute(given, f"CREATE DATABASE odd ENCODING '{database}' LOCALE 'C' TEMPLATE template0")
+    content = HEAD.encode() + b"log_line_prefix = '\xe9'\n"
+    automatic(given).write_bytes(content)
+    execute(given, "SELECT pg_reload_conf()")
+    with pytest.raises(StudyError, match="has bytes that are no text of this database's encoding"):
+        checked(spec_of(dsn_of(given, "odd"), {"work_mem": "8MB"}), workspace)
+    assert automatic(given).read_bytes() == content
 
 
 def test_a_list_that_alter_system_cannot_write_is_not_touched(given, workspace):

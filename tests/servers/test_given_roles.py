@@ -27,6 +27,25 @@ def test_a_comment_shows_in_the_rows_of_the_file(given, workspace):
         checked(spec_of(dsn_of(given, user="bob"), {"work_mem": "8MB"}), workspace)
 
 
+def test_what_the_file_includes_shows_in_the_rows_of_the_files(given, workspace):
+    execute(given, *GRANTS, *LOOK)
+    (given.data_directory / "more.conf").write_text("jit = off\n")
+    content = f"{HEAD}work_mem = '3MB'\ninclude = 'more.conf'\n"
+    automatic(given).write_text(content)
+    with pytest.raises(StudyError, match="includes other files"):
+        checked(spec_of(dsn_of(given, user="bob"), {"work_mem": "8MB"}), workspace)
+    assert automatic(given).read_text() == content
+
+
+def test_bytes_that_are_no_text_show_in_the_rows_of_the_files(given, workspace):
+    execute(given, *GRANTS, *LOOK)
+    content = HEAD.encode() + b"log_line_prefix = '\xe9'\n"
+    automatic(given).write_bytes(content)
+    with pytest.raises(StudyError, match="has bytes that are no text of this database's encoding"):
+        checked(spec_of(dsn_of(given, user="bob"), {"work_mem": "8MB"}), workspace)
+    assert automatic(given).read_bytes() == content
+
+
 def test_a_role_that_cannot_see_the_file_changes_only_what_was_provably_not_in_it(given, workspace, tmp_path):
     execute(given, *GRANTS)
     before = automatic(given).read_bytes()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg.adapt import Buffer, Loader
 from psycopg.types.string import TextLoader
 
 from pgtrial.model.study.frozen import SECRETS
@@ -53,6 +54,8 @@ _UNANSWERED_MS = 40_000
 _MOMENTS = ("timestamptz", "timestamp", "date", "time", "timetz", "interval")
 """Kept as text: how the server writes them depends on its settings, and the lab calculates with none of them."""
 
+_TEXTS = ("text", "varchar", "bpchar", "name", '"char"')
+
 TIME_LIMITS = (
     "statement_timeout",
     "lock_timeout",
@@ -74,6 +77,15 @@ _environment = threading.Lock()
 
 # a session's errors are raised; the driver's own warnings would stand between the lines of progress
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
+
+
+class _AnyText(Loader):
+    """Reads text of any bytes, U+FFFD for what is no UTF-8: a database in SQL_ASCII and a value of a setting may have
+    others.
+    """
+
+    def load(self, data: Buffer) -> str:
+        return bytes(data).decode(errors="replace")
 
 
 Session = psycopg.Connection[tuple[Any, ...]]
@@ -140,10 +152,10 @@ class Target:
         everything = {
             "application_name": "pgtrial lab",
             "connect_timeout": CONNECT_TIMEOUT_S,
-            "client_encoding": "UTF8",
             **KEEPALIVES,
             "tcp_user_timeout": _UNANSWERED_MS,
             **self.extra,
+            "client_encoding": "UTF8",
             **({"host": self.host} if self.name is None else {"host": self.name, "hostaddr": self.host}),
             "port": self.port,
             "user": self.user,
@@ -157,6 +169,8 @@ class Target:
         lift_time_limits(connection)
         for kind in _MOMENTS:
             connection.adapters.register_loader(kind, TextLoader)
+        for kind in _TEXTS:
+            connection.adapters.register_loader(kind, _AnyText)
         return connection
 
 

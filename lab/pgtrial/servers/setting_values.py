@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 _IDENTIFIERS = frozenset(("search_path", "temp_tablespaces"))
 LIBRARIES = frozenset(("session_preload_libraries", "local_preload_libraries", "shared_preload_libraries"))
@@ -29,6 +31,9 @@ _UNITS = {
 """Each unit's kind, and its size in the smallest one of its kind (guc.c)."""
 
 _NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\.))\s*([A-Za-z]*)\s*")
+_HIDDEN_CHOICES = frozenset(("true", "false", "yes", "no", "on", "off", "1", "0", "debug"))
+"""Words that some enumerations take and do not show."""
+
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -102,6 +107,45 @@ def same_value(name: str, kind: str, unit: str | None, shown: str, wanted: str) 
         except ValueError:
             return False
     return shown.lower() == wanted.lower()
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The values that a setting has, as pg_settings shows them: vartype, unit, min_val, max_val and enumvals."""
+
+    kind: str
+    unit: str | None
+    lowest: str | None = None
+    highest: str | None = None
+    choices: Sequence[str] | None = None
+
+    def may_have(self, wanted: str) -> bool:
+        """Whether the server may take the text. Texts are for the server to judge, and words of an enumeration that it
+        does not show.
+        """
+        match self.kind:
+            case "bool":
+                return _truth(wanted) is not None
+            case "integer" | "real":
+                return self._has_number(wanted)
+            case "enum":
+                word = wanted.strip().lower()
+                return word in map(str.lower, self.choices or ()) or word in _HIDDEN_CHOICES
+        return True
+
+    def _has_number(self, wanted: str) -> bool:
+        match = _NUMBER.fullmatch(wanted)
+        if match is None or self.lowest is None or self.highest is None:
+            return False
+        number = _number(match[1])
+        if match[2]:
+            converted = _converted(number, match[2], self.unit)
+            if converted is None:
+                return False
+            number = converted
+        if self.kind == "integer" and math.isfinite(number):
+            number = round(number)
+        return float(self.lowest) <= number <= float(self.highest)
 
 
 def _truth(text: str) -> bool | None:

@@ -7,7 +7,7 @@ of a role, of a database, or one that was never loaded from the files.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -26,7 +26,7 @@ from pgtrial.servers.auto_conf import (
     values_of,
 )
 from pgtrial.servers.session_values import SessionValue, differences, is_superuser, may_have, session_values
-from pgtrial.servers.setting_values import LIBRARIES, elements, is_list
+from pgtrial.servers.setting_values import LIBRARIES, Domain, elements, is_list
 from pgtrial.servers.settings_record import SettingsRecord, maker
 
 _COULD_NOT = "setting could not be applied"
@@ -34,6 +34,8 @@ _COULD_NOT = "setting could not be applied"
 
 _OF_FILES = """SELECT name FROM pg_settings WHERE source = 'configuration file' AND sourcefile IS NOT NULL
     AND context NOT IN ('postmaster', 'internal')"""
+
+_DOMAIN = "SELECT min_val, max_val, enumvals FROM pg_settings WHERE name = %s"
 
 _WINNERS = {
     "command line": ("the server's command line", "remove it there"),
@@ -63,15 +65,21 @@ class SettingsCheck:
         rows = session_values(session, list(self.settings))
         for name in self.settings:
             if name.lower() not in rows:
-                hidden = (
-                    "" if is_superuser(session) else f", or hides it from {session.info.user} (pg_read_all_settings)"
-                )
-                self._refuse(f"the server knows no setting {name}{hidden}; correct it, or install what defines it")
+                self._refuse_unknown(session, name)
             self._check_kind(session, rows[name.lower()])
         self._check_may_reload(session)
         if value(session, "SELECT current_setting('allow_alter_system', true)") == "off":
             self._refuse("allow_alter_system is off on the server; set it on, or remove the settings from the study")
         return [rows[name.lower()] for name in self.settings]
+
+    def _refuse_unknown(self, session: Session, name: str) -> NoReturn:
+        if value(session, "SELECT current_setting(%s, true)", name) is not None:
+            self._refuse(
+                f"no library that the server has loaded defines {name}, so the server does not show where its value "
+                "comes from; load that library by shared_preload_libraries, or remove the setting from the study"
+            )
+        hidden = "" if is_superuser(session) else f", or hides it from {session.info.user} (pg_read_all_settings)"
+        self._refuse(f"the server knows no setting {name}{hidden}; correct it, or install what defines it")
 
     def _check_kind(self, session: Session, row: SessionValue) -> None:
         name = row.name
@@ -89,6 +97,21 @@ class SettingsCheck:
                 f"the role {session.info.user} may not set {name} by ALTER SYSTEM; "
                 f"{grants if can_be_granted else 'name a superuser in the dsn'}, or remove the setting from the study"
             )
+        self._check_value(session, row)
+
+    def _check_value(self, session: Session, row: SessionValue) -> None:
+        name = row.name
+        if "\n" in self._wanted(row):
+            self._refuse(f"{name} = {self._wanted(row)!r} has a line break, which ALTER SYSTEM refuses; remove it")
+        domain = Domain(row.kind, row.unit, *(session.execute(_DOMAIN, (name,)).fetchone() or ()))
+        if not domain.may_have(self._wanted(row)):
+            unit = f" (in {row.unit})" if row.unit else ""
+            takes = (
+                f"from {domain.lowest} to {domain.highest}{unit}"
+                if domain.lowest
+                else ", ".join(domain.choices or ("on", "off"))
+            )
+            self._refuse(f"{name} cannot be {self._wanted(row)!r}: the server takes {takes}; correct it")
         if is_list(name, session.info.server_version):
             try:
                 elements(name, self._wanted(row))
@@ -105,7 +128,14 @@ class SettingsCheck:
 
     def record(self, session: Session, target: Target, rows: Sequence[SessionValue]) -> SettingsRecord:
         """What will be written and what was there. Raises StudyError where that is unknown or could not come back."""
-        file, listed = read_auto_conf(session), read_listed(session) or []
+        file = read_auto_conf(session)
+        if file is not None and file.trouble:
+            self._refuse(
+                f"postgresql.auto.conf of the server {file.trouble}, and ALTER SYSTEM, which writes the whole file "
+                "anew, could not put that back; any ALTER SYSTEM of your own gives the file its form, or remove the "
+                "settings from the study"
+            )
+        listed = read_listed(session) or []
         for line in listed:
             if line.error and line.error != _COULD_NOT:
                 where = f"{line.file}, line {line.number}" if line.number else line.file
@@ -113,12 +143,6 @@ class SettingsCheck:
         if file is None:
             for row in rows:
                 self._check_absent(session, row)
-        elif file.trouble:
-            self._refuse(
-                f"postgresql.auto.conf of the server {file.trouble}, and ALTER SYSTEM, which writes the whole file "
-                "anew, could not put that back; any ALTER SYSTEM of your own gives the file its form, or remove the "
-                "settings from the study"
-            )
         else:
             invalid = {(line.name or "").lower() for line in listed if line.own and line.error}
             self._check_comes_back(session, file, [row.name for row in rows], invalid)
@@ -176,7 +200,7 @@ class SettingsCheck:
         return next(text for name, text in self.settings.items() if name.lower() == row.name.lower())
 
     def try_in_session(self, session: Session, target: Target, rows: Sequence[SessionValue]) -> None:
-        """Have another session start with the values that it may have for itself: it shows those that are wrong.
+        """Have another session start with the values that it may have for itself, and read them there.
 
         Raises StudyError in the server's words. A pooler may take no options; then the first trial shows them.
         """
@@ -184,7 +208,8 @@ class SettingsCheck:
         if not own:
             return
         try:
-            target.with_settings(own).connect().close()
+            with closing(target.with_settings(own).connect()) as fresh:
+                differences(fresh, own)
         except psycopg.OperationalError as error:
             with suppress(psycopg.OperationalError):
                 target.with_settings({"search_path": "pg_catalog"}).connect().close()
