@@ -34,12 +34,20 @@ ONE = {
     ),
     "a rule with two commands": "CREATE RULE r AS ON INSERT TO t DO ALSO (INSERT INTO u VALUES (1); DELETE FROM v)",
     "a name with dollars": "SELECT a$$b, c$d$ FROM t",
+    "a number before dollars": "SELECT 1$$;$$, $1$$;$$",
+    "a number with letters": "SELECT 1b$$, 0x1f$a$",
 }
 
 
 @pytest.mark.parametrize("text", ONE.values(), ids=ONE.keys())
 def test_what_belongs_to_one_statement_stays_as_it_is(text):
     assert texts(f"{text};" if not text.endswith("'a;:scale") else text) == [text]
+
+
+def test_backslashes_in_plain_quotes_escape_where_the_text_says_so():
+    off, on = "SET standard_conforming_strings = off", "set standard_conforming_strings TO on"
+    found = [r"SELECT 'a\'", off, r"SELECT 'a\';b'", 'SELECT "c\\"', on, r"SELECT 'd\'", "SELECT 1"]
+    assert texts("; ".join(found)) == found
 
 
 def test_begin_and_end_count_in_bodies_of_functions_only():

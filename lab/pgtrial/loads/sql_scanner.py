@@ -24,10 +24,13 @@ _TOKEN = re.compile(
       | (?P<dollar>\$(?:{_LETTER}[\w\x80-\U0010ffff]*)?\$)
       | (?P<cast>::)
       | :'(?P<literal>[A-Za-z_]\w*)' | :(?P<name>[A-Za-z_]\w*)
-      | (?P<word>{_WORD}|[0-9][\w$\x80-\U0010ffff]*)
+      | (?P<number>\$?[0-9]+(?:{_WORD})?)
+      | (?P<word>{_WORD})
       | (?P<open>\() | (?P<close>\)) | (?P<end>;)""",
     re.VERBOSE,
 )
+_SETS_ESCAPES = ["set", "standard_conforming_strings"]
+_OFF = frozenset(("off", "false", "no"))
 _ENDS = {
     "comment": re.compile(r"/\*|\*/"),
     "escapes": re.compile(r"\\.|''|'", re.DOTALL),
@@ -60,6 +63,8 @@ class Scanner:
         self._comments = 0
         """Block comments that are open; they nest."""
         self._dollar = ""
+        self._escapes = False
+        """Whether a backslash in plain quotes escapes: SET standard_conforming_strings = off, as old dumps have it."""
         self._begin()
 
     def _begin(self) -> None:
@@ -107,12 +112,15 @@ class Scanner:
         self.under_way = True
         match group:
             case "escapes" | "quote" | "dollar":
-                self._inside = found[0] if group == "quote" else group
+                escapes = self._escapes and found[0] == "'"
+                self._inside = "escapes" if escapes else found[0] if group == "quote" else group
                 self._dollar = found[0]
                 return Token("quoted", start, end)
             case "literal" | "name":
                 return Token("literal" if group == "literal" else "name", start, end, found[group])
             case "end" if not self._parentheses and not self._bodies:
+                if self._words[:2] == _SETS_ESCAPES:
+                    self._escapes = not _OFF.isdisjoint(self._words)
                 self._begin()
                 return Token("end", start, end)
             case "word":

@@ -74,6 +74,8 @@ class SettingsCheck:
 
     def _refuse_unknown(self, session: Session, name: str) -> NoReturn:
         if value(session, "SELECT current_setting(%s, true)", name) is not None:
+            if "." not in name:
+                self._refuse(f"{name} is a session's own, and no server can have a value for it; remove it")
             self._refuse(
                 f"no library that the server has loaded defines {name}, so the server does not show where its value "
                 "comes from; load that library by shared_preload_libraries, or remove the setting from the study"
