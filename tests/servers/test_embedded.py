@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import psutil
@@ -305,12 +306,32 @@ def test_the_host_is_as_the_arm_asks_for_during_a_trial_and_as_before_after_it(a
 
 
 @pytest.mark.server
+def test_a_server_takes_its_memory_from_the_nodes_that_its_arm_names(arms_of, tmp_path):
+    require_engine()
+    require(Path("/proc/self/numa_maps").exists(), "a kernel that tells where memory is")
+    require(shutil.which("numactl") is not None, "numactl")
+    cpu = min(os.sched_getaffinity(0))
+    spec = _spec(a={"numa": "0", "cpus": str(cpu)})
+    arm = arms_of(spec)["A"]
+    arm.check(Needs.of(spec))
+    arm.prepare(PgbenchTables(1), _silent)
+    with arm.serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect() as connection:
+        (backend,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (0,)
+        kinds = {line.split()[1] for line in Path(f"/proc/{backend}/numa_maps").read_text().splitlines()}
+        assert "bind:0" in kinds
+        assert "default" not in kinds
+        assert psutil.Process(backend).cpu_affinity() == [cpu]
+
+
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
         ({"sysctl": {"vm.nonsense": 1}}, "this kernel has no vm.nonsense"),
         ({"cpus": "0-99999"}, "are not usable here"),
         ({"cpus": "first"}, "is no list of CPUs"),
+        ({"numa": "0-99"}, "of the NUMA nodes 0-99 these are not usable here: "),
+        ({"numa": "all"}, "'all' is no list of NUMA nodes"),
         ({"huge_pages": "2MB", "settings": {"shared_buffers": "7000GB"}}, "and .* GB of memory are free"),
         ({"huge_pages": "2MB", "settings": {"huge_pages": "try"}}, "huge_pages follows from huge_pages = '2MB'"),
         ({"governor": "performance"}, "governor|not the system's to govern"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import psutil
@@ -77,7 +76,8 @@ def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]]:
     """
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     base = servers[spec.baseline]
-    alike = all(replace(server, settings={}) == replace(base, settings={}) for server in servers.values())
+    apart_from_settings = [server.model_copy(update={"settings": {}}) for server in servers.values()]
+    alike = all(server == apart_from_settings[0] for server in apart_from_settings)
     several = isinstance(base, Given) and len(base.dsn) > 1
     if not spec.load.share_server or not alike or several or base.setup_sql:
         return {}

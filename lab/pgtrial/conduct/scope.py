@@ -4,15 +4,13 @@ differences of the arms, as keys of facts; the audit reports all others."""
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
-from typing import Any
 
 from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.interleaving import interleaving_of
-from pgtrial.machines.kernel import COUNTERPARTS
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.places import shared_places
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, Server, parts_of
-from pgtrial.model.study.setup import ENVIRONMENT
+from pgtrial.model.study.setup import ENVIRONMENT, KEYS
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.storage import Volume
 from pgtrial.verdict.rules.case import listed
@@ -81,14 +79,21 @@ def _fixed(spec: StudySpec, ours: dict[str, Made], given: int) -> list[str]:
     """What differs between the arms and is never swapped: its peculiarities look like the arm's effect."""
     swapped = {arm for group in shared_places(spec) for arm in group.arms}
     fixed = {
-        "host": len({_login(server) for server in ours.values()}) > 1,
+        "host": _differ(ours.values(), "host"),
         "server": given > 0 and given + bool(ours) > 1 and not are_units(spec),
-        "server build": len({server.postgres for server in ours.values()}) > 1,
-        "loaded data": len({(server.postgres, *server.initdb) for server in ours.values()}) > 1,
+        "server build": _differ(ours.values(), "server build"),
+        "loaded data": _differ(ours.values(), "loaded data"),
         "place of the data": len({_place(server) for server in ours.values()}) > 1 or _folders_differ(ours.values()),
         "kept copy of the data": any(arm not in swapped and server.reset != "copy" for arm, server in ours.items()),
     }
     return [name for name, differs in fixed.items() if differs]
+
+
+def _differ(ours: Collection[Made], what: str) -> bool:
+    """Whether servers differ in a key by which each has this as its own."""
+    names = [name for name, key in KEYS.items() if what in key.apart]
+    own = [[getattr(server, name, None) for name in names] for server in ours]
+    return any(values != own[0] for values in own)
 
 
 def _folders_differ(ours: Collection[Made]) -> bool:
@@ -144,73 +149,9 @@ def _given_host(server: Given) -> ServerHost:
     return ServerHost(label=label, by="dsn", address=address or host, looked_at=server.ssh)
 
 
-_KEYS = {
-    "postgres": ("server.version",),
-    "dsn": ("server.dsn",),
-    "ssh": ("server.host",),
-    "data": ("storage.source", "storage.device", "storage.filesystem", "storage.mount_options"),
-    "address": ("network.path", "network.interface", "network.mtu"),
-    "initdb": ("server.initdb",),
-    "setup_sql": ("server.setup_sql",),
-    "reset": ("server.reset",),
-    "huge_pages": ("memory.huge_pages", "settings.huge_pages", "settings.huge_page_size"),
-    "thp": ("memory.thp",),
-    "governor": ("cpu.governor",),
-    "io_scheduler": ("storage.scheduler",),
-    "cpus": ("cpu.cpus",),
-    "connect": ("network.path", "network.interface", "network.mtu"),
-    "environment": ("server.environment",),
-}
-
-_ABSENT = {"connect": "socket", "environment": {}, "sysctl": {}}
-"""What a key stands for in servers of a kind that does not have it."""
-
-_SYSCTL_FACTS = {
-    "vm.swappiness": "memory.swappiness",
-    "vm.overcommit_memory": "memory.overcommit",
-    "vm.dirty_ratio": "memory.dirty_ratio",
-    "vm.dirty_bytes": "memory.dirty_bytes",
-    "vm.dirty_background_ratio": "memory.dirty_background_ratio",
-    "vm.dirty_background_bytes": "memory.dirty_background_bytes",
-    "vm.dirty_expire_centisecs": "memory.dirty_expire_cs",
-    "vm.dirty_writeback_centisecs": "memory.dirty_writeback_cs",
-    "vm.zone_reclaim_mode": "memory.zone_reclaim",
-    "vm.nr_hugepages": "memory.huge_pages",
-    "kernel.numa_balancing": "memory.numa_balancing",
-    "kernel.randomize_va_space": "os.address_randomisation",
-}
-"""The facts that show a kernel parameter; the others differ under their own names."""
-
-
 def differing_keys(own: Server, base: Server) -> list[str]:
-    """The keys in which one resolved set-up differs from another, e.g. `settings.synchronous_commit`."""
-    names = sorted(own.settings.keys() | base.settings.keys())
-    keys = [f"settings.{name}" for name in names if own.settings.get(name) != base.settings.get(name)]
-    for field, facts in _KEYS.items():
-        if _value(own, field) != _value(base, field):
-            keys.extend(facts)
-    mine, theirs = _value(own, "sysctl"), _value(base, "sysctl")
-    for name in sorted(mine.keys() | theirs.keys()):
-        if mine.get(name) != theirs.get(name):
-            both = [name, *([COUNTERPARTS[name]] if name in COUNTERPARTS else [])]
-            keys.extend(_SYSCTL_FACTS.get(each, f"os.{each}") for each in both)
-    storage, other = _value(own, "storage"), _value(base, "storage")
-    keys += [*_volume("", storage, other), *_volume("wal_", storage and storage.wal, other and other.wal)]
-    return list(dict.fromkeys(keys))
-
-
-def _value(server: Server, key: str) -> Any:
-    return getattr(server, key, _ABSENT.get(key))
-
-
-def _volume(prefix: str, own: Volume | None, base: Volume | None) -> list[str]:
-    """With another filesystem its options differ too; otherwise only those that are not the same."""
-    if own == base:
-        return []
-    if own is None or base is None or (own.fs, own.on) != (base.fs, base.on):
-        facts = ["filesystem", "filesystem_parameters", "mount_options", "source", "device"]
-    else:
-        facts = ["mount_options"] if own.mount != base.mount else []
-        facts += ["filesystem_parameters"] if own.mkfs != base.mkfs or own.fs == "zfs" else []
-        facts += ["size"] if own.size != base.size else []
-    return [f"storage.{prefix}{name}" for name in facts]
+    """The facts in which one resolved set-up differs from another by its keys, e.g. `settings.work_mem`."""
+    values = ((key, getattr(own, name, key.absent), getattr(base, name, key.absent)) for name, key in KEYS.items())
+    return list(
+        dict.fromkeys(fact for key, mine, theirs in values if mine != theirs for fact in key.shown(mine, theirs))
+    )

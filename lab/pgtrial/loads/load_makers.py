@@ -13,7 +13,7 @@ from pathlib import Path
 from pgtrial.loads.engine import AT_A_WORD, EngineRun, FrontEnd, Inbox, load_command
 from pgtrial.loads.process import TAIL_LINES, begun, last_words, lines_of, lua_environment
 from pgtrial.loads.target import KEEPALIVES, Target
-from pgtrial.machines.cpus import parse_cpus, running_on, usable_cpus
+from pgtrial.machines.cpus import parse_numbers, running_on, usable_cpus
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, StudyError
@@ -90,7 +90,7 @@ class LoadMaker:
     def check_cpus(self, cpus: str) -> None:
         """Find out whether engines can have these CPUs. Raises StudyError."""
         try:
-            parse_cpus(cpus, usable_cpus(LOCAL))
+            parse_numbers(cpus, usable_cpus(LOCAL))
         except ValueError as error:
             raise StudyError(f"[load] cpus: {error}") from None
 

@@ -1,4 +1,4 @@
-"""Which CPUs a process may run on. An affinity ends with its process: nothing is left to be undone."""
+"""Which CPUs and NUMA nodes a process may use. An affinity ends with its process: nothing is left to be undone."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pgtrial.machines.machine import LOCAL, Machine
+from pgtrial.machines.machine import LOCAL, HostError, Machine
 
 _PART = re.compile(r"(\d+)(?:-(\d+))?")
 _STATUS = Path("/proc/self/status")
+_MEMORY = re.compile(r"^Mems_allowed_list:\s*(\S+)$", re.MULTILINE)
 _ONLINE = Path("/sys/devices/system/cpu/online")
 _ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)$", re.MULTILINE)
 
 
-def parse_cpus(text: str, usable: frozenset[int]) -> frozenset[int]:
-    """CPU numbers of a list such as `0-3,6`. Raises ValueError for what is none, or names a CPU that is not usable."""
-    chosen = cpu_numbers(text)
+def parse_numbers(text: str, usable: frozenset[int], what: str = "CPUs") -> frozenset[int]:
+    """The numbers of a list such as `0-3,6`. Raises ValueError for what is none, or names one that is not usable."""
+    chosen = cpu_numbers(text, what)
     if missing := sorted(chosen - usable):
-        raise ValueError(f"of the CPUs {text} these are not usable here: {', '.join(map(str, missing))}")
+        raise ValueError(f"of the {what} {text} these are not usable here: {', '.join(map(str, missing))}")
     return chosen
 
 
@@ -33,6 +34,14 @@ def usable_cpus(machine: Machine) -> frozenset[int]:
     return frozenset(range(int(machine.tool(["sysctl", "-n", "hw.ncpu"]))))
 
 
+def usable_nodes(machine: Machine) -> frozenset[int]:
+    """The NUMA nodes with memory that a process of ours may use. Raises HostError where the system does not tell."""
+    told = _MEMORY.search(machine.read_many([_STATUS]).get(_STATUS, ""))
+    if told is None:
+        raise HostError("this system does not tell its NUMA nodes")
+    return cpu_numbers(told[1])
+
+
 @contextmanager
 def running_on(cpus: str | None) -> Iterator[None]:
     """What is started inside, on this machine, may run on these CPUs only; None: on those of the lab. ValueError."""
@@ -42,20 +51,20 @@ def running_on(cpus: str | None) -> Iterator[None]:
     if not hasattr(os, "sched_setaffinity"):
         raise ValueError("this system does not let a process choose its CPUs; leave cpus out")
     former = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, parse_cpus(cpus, usable_cpus(LOCAL)))
+    os.sched_setaffinity(0, parse_numbers(cpus, usable_cpus(LOCAL)))
     try:
         yield
     finally:
         os.sched_setaffinity(0, former)
 
 
-def cpu_numbers(text: str) -> frozenset[int]:
-    """CPU numbers of a list such as `0-3,6`, of whatever machine. Raises ValueError for what is none."""
+def cpu_numbers(text: str, what: str = "CPUs") -> frozenset[int]:
+    """The numbers in a list such as `0-3,6`, of whatever machine. Raises ValueError for what is none."""
     numbers: set[int] = set()
     for part in text.split(","):
         found = _PART.fullmatch(part.strip())
         if found is None:
-            raise ValueError(f"{text!r} is no list of CPUs; write for example 0-3,6")
+            raise ValueError(f"{text!r} is no list of {what}; write for example 0-3,6")
         first = int(found[1])
         numbers.update(range(first, int(found[2] or first) + 1))
     return frozenset(numbers)

@@ -19,31 +19,25 @@ from pgtrial.machines.locks import take
 from pgtrial.machines.machine import LOCAL, Change, HostError, Machine, lies_in, refused
 from pgtrial.model.errors import ArmError
 from pgtrial.model.resources import resource
+from pgtrial.model.study.keys import KernelFile, keys_of
+from pgtrial.model.study.machine_keys import COUNTERPARTS, MachineKeys
 
 _SYSCTL = Path("/proc/sys")
+_DEVICES = Path("/sys/devices")
 _CHOSEN = re.compile(r"\[([^]]+)]")
 
-_COUNTERPARTS = {
-    "vm.dirty_bytes": "vm.dirty_ratio",
-    "vm.dirty_background_bytes": "vm.dirty_background_ratio",
-    "vm.overcommit_kbytes": "vm.overcommit_ratio",
-}
-"""Of each pair one is in force and the other is 0, which cannot always be written (Linux: sysctl/vm.rst)."""
-COUNTERPARTS = {**_COUNTERPARTS, **{other: name for name, other in _COUNTERPARTS.items()}}
-
-
-_SWITCHES = re.compile(
-    r"/sys/kernel/mm/transparent_hugepage/enabled"
-    r"|/sys/devices/system/cpu/cpu\d+/cpufreq/scaling_governor"
-    r"|/sys/devices/.+/queue/scheduler"
-)
-"""The files below /sys that an arm may set."""
+_SWITCHES = [key.effect for key in keys_of(MachineKeys).values() if isinstance(key.effect, KernelFile)]
+"""The files outside of /proc/sys that an arm may set."""
 _PARAMETER = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_.%-]*")
 """A name that sysctl(8) takes for no option."""
 
 
 def _is_switch(path: Path) -> bool:
-    return ".." not in path.parts and (lies_in(path, _SYSCTL) or _SWITCHES.fullmatch(str(path)) is not None)
+    if ".." in path.parts:
+        return False
+    return lies_in(path, _SYSCTL) or any(
+        path.match(switch.path) and (lies_in(path, _DEVICES) or not switch.of_disk) for switch in _SWITCHES
+    )
 
 
 class Counterpart(BaseModel):

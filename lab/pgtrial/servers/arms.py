@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +181,8 @@ def make_arms(
     if sessions:
         own = servers[spec.baseline]
         kept = {name: value for name, value in own.settings.items() if name not in sessions[spec.baseline]}
-        server = SharedServer(_KINDS[type(own)](spec.baseline, replace(own, settings=kept), needs, workspace, maker))
+        server = SharedServer(
+            _KINDS[type(own)](spec.baseline, own.model_copy(update={"settings": kept}), needs, workspace, maker)
+        )
         return {name: SessionArm(name, servers[name], sessions[name], server) for name in spec.arms}
     return {name: _KINDS[type(server)](name, server, needs, workspace, maker) for name, server in servers.items()}

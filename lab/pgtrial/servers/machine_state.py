@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pgtrial.machines.journal import HostJournal
 from pgtrial.machines.kernel import (
-    COUNTERPARTS,
     KB,
     HugePages,
     KernelValue,
@@ -20,10 +19,11 @@ from pgtrial.machines.kernel import (
 from pgtrial.machines.machine import Change, HostError, Machine
 from pgtrial.machines.volumes import mount_of, mountinfo
 from pgtrial.model.errors import ArmError, StudyError, TrialError
+from pgtrial.model.study.keys import KernelFile
+from pgtrial.model.study.machine_keys import COUNTERPARTS
 from pgtrial.model.study.servers import Made
+from pgtrial.model.study.setup import KEYS
 
-_THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-_CPUS = Path("/sys/devices/system/cpu")
 _PARAMETERS = Path("/proc/sys")
 _TAKEN = "huge pages"
 """PostgreSQL's hint where there is no memory of the kind that it asks for speaks of them."""
@@ -102,24 +102,39 @@ class MachineState:
     @property
     def _kernel_keys(self) -> list[str]:
         """The keys of the arm that change values of the kernel."""
-        keys = ("thp", "sysctl", "governor", "io_scheduler")
-        return [key for key in keys if getattr(self._setup, key) not in (None, {})]
+        return [*(["sysctl"] if self._setup.sysctl else []), *self._in_files]
+
+    @property
+    def _in_files(self) -> dict[str, KernelFile]:
+        """The arm's keys whose values stand in files of the kernel."""
+        asked = ((name, key.effect) for name, key in KEYS.items() if getattr(self._setup, name, None) is not None)
+        return {name: effect for name, effect in asked if isinstance(effect, KernelFile)}
 
     def _changes(self, data: Path) -> list[Change]:
-        """The changes of kernel values; of a scheduler only if there is data to look for."""
-        setup, machine = self._setup, self._machine
-        wanted: list[tuple[str, Path, str]] = []
-        if setup.thp is not None:
-            wanted.append(("transparent huge pages", _THP, setup.thp))
-        if setup.governor is not None:
-            governors = machine.glob(f"{_CPUS}/cpu[0-9]*/cpufreq/scaling_governor")
-            if not governors:
-                raise HostError(f"on {machine.label} CPU frequency is not the system's to govern; leave governor out")
-            wanted.extend((f"governor of {path.parts[-3]}", path, setup.governor) for path in governors)
-        if setup.io_scheduler is not None and data != Path("/"):
-            wanted.append(("I/O scheduler", _scheduler(machine, data), setup.io_scheduler))
-        values = (KernelValue.planned(machine, name, path, value) for name, path, value in wanted)
-        return [*self._parameters(), *values]
+        """The changes of kernel values; of a disk only if there is data to look for."""
+        planned: list[Change] = [*self._parameters()]
+        for name, effect in self._in_files.items():
+            if effect.of_disk and data == Path("/"):
+                continue
+            value = getattr(self._setup, name)
+            for path, what in self._files(name, effect, data):
+                planned.append(KernelValue.planned(self._machine, what, path, value))
+        return planned
+
+    def _files(self, name: str, effect: KernelFile, data: Path) -> list[tuple[Path, str]]:
+        """The files of a key, and what their value is called. Raises HostError if there are none."""
+        machine = self._machine
+        if effect.of_disk:
+            disk = _disk(machine, data, effect.path)
+            if disk is None:
+                raise HostError(f"{data} is on no block device with an {effect.what} of its own; leave {name} out")
+            return [(disk / effect.path, effect.what)]
+        if "[" not in effect.path:
+            return [(Path(effect.path), effect.what)]
+        of_each = machine.glob(effect.path)
+        if not of_each:
+            raise HostError(f"on {machine.label} {effect.absent}")
+        return [(path, f"{effect.what} of {path.parts[-3]}") for path in of_each]
 
     def _parameters(self) -> Iterator[Change]:
         """Through the kernel's files, or, where it has none, by sysctl."""
@@ -135,14 +150,17 @@ class MachineState:
                 yield Parameter.planned(machine, name, value)
 
 
-def _scheduler(machine: Machine, data: Path) -> Path:
-    """The scheduler's file of the block device under a directory; a partition has its disk's."""
+def _disk(machine: Machine, data: Path, file: str) -> Path | None:
+    """What the kernel has of the block device under a directory, if it has this file there; a partition has its disk's.
+
+    None: there is no such device.
+    """
     mount = mount_of(machine.resolve(data), mountinfo(machine))
     if mount is not None and mount.device:
         # btrfs and others have a number of their own in place of their device's
         named = Path("/sys/class/block") / machine.resolve(Path(mount.source)).name
         for home in map(machine.resolve, (Path("/sys/dev/block") / mount.device, named)):
             for candidate in (home, home.parent):
-                if machine.exists(candidate / "queue/scheduler"):
-                    return candidate / "queue/scheduler"
-    raise HostError(f"{data} is on no block device with a scheduler of its own; leave io_scheduler out")
+                if machine.exists(candidate / file):
+                    return candidate
+    return None

@@ -18,12 +18,14 @@ from pgtrial.loads.data.data import SEGMENT_MB, Data, check_free, prefilled_wal_
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
 from pgtrial.loads.target import Target, value
-from pgtrial.machines.cpus import parse_cpus, usable_cpus
+from pgtrial.machines.cpus import parse_numbers, usable_cpus, usable_nodes
 from pgtrial.machines.kernel import KB, huge_page_counters
 from pgtrial.machines.machine import LOCAL, HostError, HostLost, HostTrouble, Machine
 from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.model.errors import ArmError, PgtrialError, StudyError, TrialError, one_line
+from pgtrial.model.study.keys import Launcher
 from pgtrial.model.study.servers import Made, MadeBySsh, MadeHere
+from pgtrial.model.study.setup import KEYS
 from pgtrial.servers.access import LOOPBACK_ACCESS, Access, access_to
 from pgtrial.servers.arm import Needs, check_clients, check_data, check_sessions, timed
 from pgtrial.servers.cluster import Cluster, check_settings, create_cluster, loading_settings
@@ -299,19 +301,30 @@ class MadeArm:
         return self._templates(tables).ensure(order, staging, on_progress, self.notes)
 
 
+_USABLE = {"CPUs": usable_cpus, "NUMA nodes": usable_nodes}
+
+
 def _launcher(machine: Machine, setup: Made) -> tuple[str, ...]:
-    """What starts a server with its environment on its CPUs. Raises StudyError."""
-    environment = ("env", *(f"{name}={value}" for name, value in setup.environment.items()))
-    if setup.cpus is None:
-        return environment
+    """What starts a server with its environment, through the programs that its keys ask for. Raises StudyError."""
+    command = ["env", *(f"{name}={value}" for name, value in setup.environment.items())]
+    for name, key in KEYS.items():
+        value = getattr(setup, name, None)
+        if isinstance(key.effect, Launcher) and value is not None:
+            command += _through(machine, f"{name} = {value!r}", value, key.effect)
+    return tuple(command)
+
+
+def _through(machine: Machine, asked: str, value: str, effect: Launcher) -> list[str]:
     try:
-        parse_cpus(setup.cpus, usable_cpus(machine))
+        parse_numbers(value, _USABLE[effect.numbers](machine), effect.numbers)
     except (HostError, ValueError) as error:
-        raise StudyError(f"cpus = {setup.cpus!r} on {machine.label}: {error}") from None
-    for tool in (("taskset", "-c"), ("cpuset", "-l")):
-        if machine.looked(["sh", "-c", f"command -v {tool[0]}"]).status == 0:
-            return (*environment, *tool, setup.cpus)
-    raise StudyError(f"cpus = {setup.cpus!r}: {machine.label} has neither taskset nor cpuset; leave cpus out")
+        raise StudyError(f"{asked} on {machine.label}: {error}") from None
+    for program, *options in effect.tools:
+        if machine.looked(["sh", "-c", f"command -v {program}"]).status == 0:
+            return [program, *(option.format(value) for option in options)]
+    programs = [tool[0] for tool in effect.tools]
+    none = f"no {programs[0]}" if len(programs) == 1 else f"neither {' nor '.join(programs)}"
+    raise StudyError(f"{asked}: {machine.label} has {none}; leave {asked.partition(' ')[0]} out")
 
 
 @contextmanager

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
+from pgtrial.model.records import Record
+from pgtrial.model.study.machine_keys import MachineKeys
 from pgtrial.model.study.setup import ENVIRONMENT, ProviderMetrics, SetUp
 from pgtrial.model.study.storage import Storage
 from pgtrial.model.study.variants import EVERY
@@ -18,8 +19,7 @@ PORT = 54321
 firewall."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Server:
+class Server(Record):
     """What servers of all kinds have."""
 
     settings: dict[str, str]
@@ -27,7 +27,6 @@ class Server:
     reset: Literal["copy", "vacuum", "none"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Given(Server):
     """A server that somebody else runs, or several of one product."""
 
@@ -46,33 +45,23 @@ class Given(Server):
     @property
     def deployments(self) -> list[Given]:
         """Each of several as a server of its own."""
-        return [replace(self, dsn=[dsn]) for dsn in self.dsn]
+        return [self.model_copy(update={"dsn": [dsn]}) for dsn in self.dsn]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Made(Server):
+class Made(MachineKeys, Server):
     """A server that pgtrial makes."""
 
     postgres: str
     initdb: list[str]
     storage: Storage | None
-    huge_pages: Literal["off", "2MB", "1GB"] | None
-    thp: str | None
-    sysctl: dict[str, str]
-    governor: str | None
-    io_scheduler: str | None
-    cpus: str | None
-    environment: dict[str, str]
 
 
-@dataclass(frozen=True, kw_only=True)
 class MadeHere(Made):
     """On the machine that the lab runs on."""
 
     connect: Literal["socket", "tcp"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class MadeBySsh(Made):
     """On another host, in a folder there."""
 
@@ -107,7 +96,7 @@ def server_of(shared: SetUp, own: SetUp) -> Server:
     given = own.dsn is not None or (shared.dsn is not None and own.postgres is None and own.ssh is None)
     made = MadeHere if value("ssh") is None else MadeBySsh
     kind = Given if given else made
-    values = {field.name: value(field.name) for field in fields(kind)}
+    values = {name: value(name) for name in kind.model_fields}
     values["reset"] = values["reset"] or ("vacuum" if given else "copy")
     if given:
         # a host stands beside the dsn of its server, in the same table
@@ -116,8 +105,8 @@ def server_of(shared: SetUp, own: SetUp) -> Server:
 
 
 def _keys(kind: type[Server], *others: type[Server]) -> list[str]:
-    known = {field.name for other in others for field in fields(other)}
-    return [field.name for field in fields(kind) if field.name not in known]
+    known = {name for other in others for name in other.model_fields}
+    return [name for name in kind.model_fields if name not in known]
 
 
 _OF_GIVEN = _keys(Given, MadeBySsh)

@@ -9,8 +9,10 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from pgtrial.model.records import Record
 from pgtrial.model.resources import table
-from pgtrial.model.study.storage import Storage
-from pgtrial.model.units import Bytes, Setting, as_list, variables
+from pgtrial.model.study.keys import Facts, Key, keys_of
+from pgtrial.model.study.machine_keys import MachineKeys, differing
+from pgtrial.model.study.storage import Storage, facts_of_storage
+from pgtrial.model.units import Bytes, Setting, as_list
 
 ENVIRONMENT = "env"
 """The dsn of the server that libpq finds by its environment variables alone."""
@@ -53,14 +55,6 @@ def _servers(dsn: list[str] | None) -> list[str] | None:
     return dsn
 
 
-def _parameters(values: dict[str, str]) -> dict[str, str]:
-    for name in values:
-        # a name becomes a path below /proc/sys, and a word of sysctl's command line
-        if not _PARAMETER.fullmatch(name):
-            raise ValueError(f"{name!r} is not the name of a kernel parameter; write it as sysctl does, vm.swappiness")
-    return values
-
-
 def _folder(text: str) -> str:
     if not text.startswith("/") or text.strip("/") == "" or not text.isprintable():
         raise ValueError(f"{text!r} is no folder; write it from / on, such as /var/db/pgtrial")
@@ -69,39 +63,62 @@ def _folder(text: str) -> str:
 
 _LOGIN = re.compile(r"(?!-)([^\s/]+@)?[^\s/@]+")
 
-_PARAMETER = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_%:@-]*([./][A-Za-z0-9_%:@-]+)+")
+
+_PATH = ("network.path", "network.interface", "network.mtu")
+_OF_INITDB = tuple(
+    f"*.{name}"
+    for name in (
+        *("data_checksums", "wal_segment_size", "collation_version"),
+        *("encoding", "locale_provider", "collate", "ctype", "provider_locale"),
+    )
+)
 
 
-class SetUp(Record):
-    """How a server comes to be. `[server]` says what all arms share; an arm overrides it key by key, and its settings
-    are added to the server's. Two arms that come out the same make an A/A study, a check of the method: the program
-    says so and runs it.
-    """
+def _facts_of_settings(own: dict[str, str], base: dict[str, str]) -> Facts:
+    return [f"settings.{name}" for name in differing(own, base)]
 
-    postgres: Setting | None = Field(
+
+class ServerKeys(Record):
+    """Where a server comes from, what it is, and what its data are."""
+
+    postgres: Annotated[
+        Setting | None,
+        Key(shows=("server.version",), follows=("settings.*", "server.*"), apart=("server build", "loaded data")),
+    ] = Field(
         None,
         description='A [major version](versions.md) ("10" to "18") or a bin directory; default: "18". In '
         'an arm also "every": one arm for each server build that this machine has, named after it, the oldest first.',
     )
-    dsn: Annotated[list[str] | None, BeforeValidator(as_list), AfterValidator(_servers)] = Field(
+    dsn: Annotated[
+        list[str] | None,
+        BeforeValidator(as_list),
+        AfterValidator(_servers),
+        Key(shows=("server.dsn",), follows=("*",)),
+    ] = Field(
         None,
         min_length=1,
         description="A given server: connection string or URI without password, `service=NAME` of a service file, or "
         "`env` for what PGHOST, PGSERVICE and the like say; excludes postgres and initdb. A list names several "
         "[deployments](given-servers.md) of one product, as many in each arm.",
     )
-    ssh: Annotated[str, AfterValidator(_login)] | None = Field(
+    ssh: Annotated[
+        Annotated[str, AfterValidator(_login)] | None,
+        Key(shows=("server.host",), follows=("*",), apart=("host",)),
+    ] = Field(
         None,
         description="Another host that the server runs on, `user@host` or a name of ssh's configuration: pgtrial "
         "makes, starts and removes it there, with your keys, agent and known_hosts ([hosts](ssh-hosts.md)). "
         "`postgres` is then a bin directory there, or a major version looked for in the usual places. In the same "
         "table as `dsn`: the host of that given server, which is [only looked at](given-servers.md#its-host).",
     )
-    data: Annotated[str, AfterValidator(_folder)] | None = Field(
+    data: Annotated[
+        Annotated[str, AfterValidator(_folder)] | None,
+        Key(shows=("storage.source", "storage.device", "storage.filesystem", "storage.mount_options")),
+    ] = Field(
         None,
         description="With ssh: the folder there, `/var/db/pgtrial`, in which everything is made, in a room of its own.",
     )
-    address: str | None = Field(
+    address: Annotated[str | None, Key(shows=_PATH)] = Field(
         None,
         min_length=1,
         description="With ssh: where clients reach the server, if that is not where ssh goes: the address in the "
@@ -125,48 +142,44 @@ class SetUp(Record):
         description="Of a given server: what its provider's monitoring is asked for, "
         '`{ cloudwatch = "my-db", region = "eu-west-1" }`; [imported](observation.md) beside each trial.',
     )
-    settings: dict[str, Setting] = Field(
+    settings: Annotated[dict[str, Setting], Key(shows=_facts_of_settings)] = Field(
         {}, description="postgresql.conf settings; an arm's are added to the server's."
     )
-    initdb: Annotated[list[str] | None, BeforeValidator(as_list)] = Field(
-        None, description="Extra initdb options; an arm's replace the server's."
-    )
-    setup_sql: Annotated[list[str], BeforeValidator(as_list)] = Field(
+    initdb: Annotated[
+        list[str] | None,
+        BeforeValidator(as_list),
+        Key(shows=("server.initdb",), follows=_OF_INITDB, apart=("loaded data",)),
+    ] = Field(None, description="Extra initdb options; an arm's replace the server's.")
+    setup_sql: Annotated[
+        list[str], BeforeValidator(as_list), Key(shows=("server.setup_sql",), follows=("*.extensions",))
+    ] = Field(
         [],
         description="SQL run on a fresh copy before each trial's load, e.g. an index or a trigger; an arm's follows "
         "the server's. Not for given servers.",
     )
-    storage: Storage | None = Field(
+    storage: Annotated[Storage | None, Key(shows=facts_of_storage)] = Field(
         None,
         description="Where the data is: a filesystem made for it. An arm's replaces the server's. Needs root, "
         "unless it is a directory. Not for given servers.",
     )
-    huge_pages: Literal["off", "2MB", "1GB"] | None = Field(
-        None,
-        description="Pages of shared memory: huge ones are reserved for each trial, as many as the settings need; "
-        "a trial that does not get them fails. Sets huge_pages and huge_page_size. Needs root, unless off.",
-    )
-    thp: Literal["never", "madvise", "always"] | None = Field(
-        None, description="Transparent huge pages of the host during a trial. Needs root."
-    )
-    sysctl: Annotated[dict[str, Setting], AfterValidator(_parameters)] = Field(
-        {}, description="Kernel parameters during a trial; an arm's are added to the server's. Needs root."
-    )
-    governor: str | None = Field(None, description="CPU frequency governor of all CPUs during a trial. Needs root.")
-    io_scheduler: str | None = Field(
-        None, description="I/O scheduler of the block device that holds the data, during a trial. Needs root."
-    )
-    cpus: str | None = Field(None, description="CPUs that the server may run on: `0-3,6`.")
-    connect: Literal["socket", "tcp"] | None = Field(
+    connect: Annotated[Literal["socket", "tcp"] | None, Key(shows=_PATH, absent="socket")] = Field(
         None,
         description="How an embedded server, one on this machine, is reached: by its private socket (default), or "
         "`tcp`: the loopback address, with a random password for each trial and SCRAM, as a server elsewhere would be.",
     )
-    environment: Annotated[dict[str, str], AfterValidator(variables)] = Field(
-        {}, description="Environment variables of the server; an arm's are added to the server's."
-    )
-    reset: Literal["copy", "vacuum", "none"] | None = Field(
+    reset: Annotated[Literal["copy", "vacuum", "none"] | None, Key(shows=("server.reset",))] = Field(
         None,
         description="State before each trial: a fresh copy of the template (default), "
         "VACUUM of the tables after emptying the history (given servers' default), or none.",
     )
+
+
+class SetUp(MachineKeys, ServerKeys):
+    """How a server comes to be. `[server]` says what all arms share; an arm overrides it key by key, and its settings
+    are added to the server's. Two arms that come out the same make an A/A study, a check of the method: the program
+    says so and runs it.
+    """
+
+
+KEYS = keys_of(SetUp)
+"""What each key of an arm says of itself."""

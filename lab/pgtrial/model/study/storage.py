@@ -94,3 +94,21 @@ class Storage(Volume):
                 "on; list as many, or give the WAL one place for all"
             )
         return self
+
+
+def facts_of_storage(own: Storage | None, base: Storage | None) -> list[str]:
+    """The facts in which two places of data differ as the study file says them."""
+    return [*_facts("", own, base), *_facts("wal_", own and own.wal, base and base.wal)]
+
+
+def _facts(prefix: str, own: Volume | None, base: Volume | None) -> list[str]:
+    """With another filesystem its options differ too; otherwise only those that are not the same."""
+    if own == base:
+        return []
+    if own is None or base is None or (own.fs, own.on) != (base.fs, base.on):
+        facts = ["filesystem", "filesystem_parameters", "mount_options", "source", "device"]
+    else:
+        facts = ["mount_options"] if own.mount != base.mount else []
+        facts += ["filesystem_parameters"] if own.mkfs != base.mkfs or own.fs == "zfs" else []
+        facts += ["size"] if own.size != base.size else []
+    return [f"storage.{prefix}{name}" for name in facts]

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 
 from pgtrial.model.known_settings import KNOWN
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.study.places import listed_places
+from pgtrial.model.study.setup import KEYS
 from pgtrial.model.units import grouped
 from pgtrial.verdict.rules import network
 from pgtrial.verdict.rules.case import Case, Concern, Difference, as_shown, compared, listed, rule
 from pgtrial.verdict.rules.hygiene import is_debugging
 
 _LOCALE = ("encoding", "locale_provider", "collate", "ctype", "provider_locale")
-_PAGES = ("huge_pages", "huge_page_size", "huge_pages_status", "shared_memory_size_in_huge_pages")
-_FOLLOWING = {
-    "extensions": "server.setup_sql",
-    **dict.fromkeys(_PAGES, "memory.huge_pages"),
-    **dict.fromkeys(("data_checksums", "wal_segment_size", "collation_version", *_LOCALE), "server.initdb"),
-}
-"""Settings and facts of a server, each with the key that it follows from, besides those that all follow from."""
+_FOLLOWS = {shows[0]: key.follows for key in KEYS.values() if key.follows and (shows := key.shown(None, None))}
+"""By the fact that a key shows in, patterns of the facts that may follow from it."""
 _OTHER_RULES = frozenset({"data_checksums", "debug_assertions", "pending_restart", *_LOCALE})
-_WHOLE_SERVERS = ("server.dsn", "server.host")
-"""Declared by arms whose servers are given, or on hosts of their own: then everything may differ."""
 _DURABILITY = frozenset({"settings.fsync", "settings.full_page_writes", "settings.synchronous_commit"})
-_SHOWN_BY = {
-    "memory.huge_pages": ("memory.huge_page",),
-    "storage.scheduler": ("storage.scheduler", "storage.queue_"),
-}
-"""Prefixes of the facts that follow from these keys of a host; of its memory no other key has followers."""
 _NETWORK_PATH = frozenset({"client.connection", *(f"network.{name}" for name in network.COMPARED)})
 
 
@@ -125,23 +115,23 @@ def _parents(case: Case, difference: Difference) -> list[str]:
 
 
 def _possible_origins(case: Case, difference: Difference) -> list[str]:
-    name = difference.name
-    if difference.group in ("settings", "server"):
-        # what the study sets is not the version's doing
-        if any(name in case.spec.resolved(arm).settings for arm in (case.baseline, difference.arm)):
-            return []
-        return [*([_FOLLOWING[name]] if name in _FOLLOWING else []), "server.version", *_WHOLE_SERVERS]
-    of_the_host = [key for key in case.plan.declared.get(difference.arm, []) if _shows_in(key, difference)]
-    return [*of_the_host, *_WHOLE_SERVERS]
+    """Declared keys that it may follow from: that with the most special pattern first."""
+    set_by_study = any(difference.name in case.spec.resolved(arm).settings for arm in (case.baseline, difference.arm))
+    # what the study sets is not the version's doing
+    if difference.group in ("settings", "server") and set_by_study:
+        return []
+    matching = [
+        (pattern, fact) for fact, own in _FOLLOWS.items() for pattern in own if fnmatchcase(difference.key, pattern)
+    ]
+    by_key = [fact for _, fact in sorted(matching, key=lambda entry: -len(entry[0]))]
+    return [*(key for key in case.plan.declared.get(difference.arm, []) if _of_volume(key, difference)), *by_key]
 
 
-def _shows_in(key: str, difference: Difference) -> bool:
-    """Whether what a declared key changes of the host may show in this fact: all of a volume, or what is known."""
-    if key in _SHOWN_BY:
-        return difference.key.replace("storage.wal_", "storage.").startswith(_SHOWN_BY[key])
-    if key.startswith("storage.wal_"):
-        return difference.group == "storage" and difference.name.startswith("wal_")
-    return difference.group == "storage" and key.startswith("storage.")
+def _of_volume(key: str, difference: Difference) -> bool:
+    """Whether a key is of a volume, of which everything may follow, and the difference lies in the same volume."""
+    if key in _FOLLOWS or not key.startswith("storage.") or difference.group != "storage":
+        return False
+    return difference.name.startswith("wal_") or not key.startswith("storage.wal_")
 
 
 def _of_the_place(case: Case, difference: Difference) -> bool:

@@ -1,0 +1,122 @@
+"""The keys of an arm that are about the machine around a server that pgtrial makes, each declared once."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from pgtrial.model.records import Record
+from pgtrial.model.study.keys import Facts, KernelFile, Key, Launcher
+from pgtrial.model.units import Setting, variables
+
+_PARAMETER = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_%:@-]*([./][A-Za-z0-9_%:@-]+)+")
+
+_COUNTERPARTS = {
+    "vm.dirty_bytes": "vm.dirty_ratio",
+    "vm.dirty_background_bytes": "vm.dirty_background_ratio",
+    "vm.overcommit_kbytes": "vm.overcommit_ratio",
+}
+"""Of each pair one is in force and the other is 0, which cannot always be written (Linux: sysctl/vm.rst)."""
+COUNTERPARTS = {**_COUNTERPARTS, **{other: name for name, other in _COUNTERPARTS.items()}}
+
+_FACTS = {
+    "vm.swappiness": "memory.swappiness",
+    "vm.overcommit_memory": "memory.overcommit",
+    "vm.dirty_ratio": "memory.dirty_ratio",
+    "vm.dirty_bytes": "memory.dirty_bytes",
+    "vm.dirty_background_ratio": "memory.dirty_background_ratio",
+    "vm.dirty_background_bytes": "memory.dirty_background_bytes",
+    "vm.dirty_expire_centisecs": "memory.dirty_expire_cs",
+    "vm.dirty_writeback_centisecs": "memory.dirty_writeback_cs",
+    "vm.zone_reclaim_mode": "memory.zone_reclaim",
+    "vm.nr_hugepages": "memory.huge_pages",
+    "kernel.numa_balancing": "memory.numa_balancing",
+    "kernel.randomize_va_space": "os.address_randomisation",
+}
+"""The facts that show a kernel parameter; the others differ under their own names."""
+
+
+def differing(own: dict[str, str], base: dict[str, str]) -> list[str]:
+    """The names that have another value in one of two tables, or are in one only; sorted."""
+    return [name for name in sorted(own.keys() | base.keys()) if own.get(name) != base.get(name)]
+
+
+def _parameters(values: dict[str, str]) -> dict[str, str]:
+    for name in values:
+        # a name becomes a path below /proc/sys, and a word of sysctl's command line
+        if not _PARAMETER.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a kernel parameter; write it as sysctl does, vm.swappiness")
+    return values
+
+
+def _facts_of_parameters(own: dict[str, str], base: dict[str, str]) -> Facts:
+    names = [each for name in differing(own, base) for each in (name, COUNTERPARTS.get(name)) if each]
+    return [_FACTS.get(name, f"os.{name}") for name in names]
+
+
+class MachineKeys(Record):
+    """Each is in force during the arm's trials, and put back after each of them."""
+
+    huge_pages: Annotated[
+        Literal["off", "2MB", "1GB"] | None,
+        Key(
+            shows=("memory.huge_pages", "settings.huge_pages", "settings.huge_page_size"),
+            follows=(
+                *("memory.huge_page*", "*.huge_pages", "*.huge_page_size", "*.huge_pages_status"),
+                "*.shared_memory_size_in_huge_pages",
+            ),
+        ),
+    ] = Field(
+        None,
+        description="Pages of shared memory: huge ones are reserved for each trial, as many as the settings need; "
+        "a trial that does not get them fails. Sets huge_pages and huge_page_size. Needs root, unless off.",
+    )
+    thp: Annotated[
+        Literal["never", "madvise", "always"] | None,
+        Key(
+            shows=("memory.thp",),
+            effect=KernelFile("transparent huge pages", "/sys/kernel/mm/transparent_hugepage/enabled"),
+        ),
+    ] = Field(None, description="Transparent huge pages of the host during a trial. Needs root.")
+    sysctl: Annotated[dict[str, Setting], AfterValidator(_parameters), Key(shows=_facts_of_parameters, absent={})] = (
+        Field({}, description="Kernel parameters during a trial; an arm's are added to the server's. Needs root.")
+    )
+    governor: Annotated[
+        str | None,
+        Key(
+            shows=("cpu.governor",),
+            effect=KernelFile(
+                "governor",
+                "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
+                absent="CPU frequency is not the system's to govern; leave governor out",
+            ),
+        ),
+    ] = Field(None, description="CPU frequency governor of all CPUs during a trial. Needs root.")
+    io_scheduler: Annotated[
+        str | None,
+        Key(
+            shows=("storage.scheduler",),
+            follows=("storage.queue_*", "storage.wal_queue_*", "storage.wal_scheduler"),
+            effect=KernelFile("I/O scheduler", "queue/scheduler", of_disk=True),
+        ),
+    ] = Field(None, description="I/O scheduler of the block device that holds the data, during a trial. Needs root.")
+    numa: Annotated[
+        str | None,
+        Key(
+            shows=("server.numa",),
+            effect=Launcher("NUMA nodes", (("numactl", "--cpunodebind={}", "--membind={}"),)),
+        ),
+    ] = Field(
+        None,
+        description="NUMA nodes whose CPUs and memory the server may use, and no others: `0`, `0-1`. By "
+        "`numactl`, which its host needs.",
+    )
+    cpus: Annotated[
+        str | None,
+        Key(shows=("cpu.cpus",), effect=Launcher("CPUs", (("taskset", "-c", "{}"), ("cpuset", "-l", "{}")))),
+    ] = Field(None, description="CPUs that the server may run on: `0-3,6`.")
+    environment: Annotated[dict[str, str], AfterValidator(variables), Key(shows=("server.environment",), absent={})] = (
+        Field({}, description="Environment variables of the server; an arm's are added to the server's.")
+    )
