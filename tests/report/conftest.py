@@ -165,6 +165,12 @@ def grid(path: Path) -> StudyDirectory:
     return write_study(path, plan, trials, Audit(findings=[THP]), "Has PostgreSQL become faster from 15 to 18?")
 
 
+def long(path: Path) -> StudyDirectory:
+    """Of so many trials that the page holds their rows and its charts packed."""
+    plan = make_plan(("a", "b", "c"), points=POINTS[:2], blocks=150)
+    return write_study(path, plan, run(plan, noisy({"b": 1.02})), Audit(findings=[]), "Is b faster?")
+
+
 def sizes(path: Path) -> StudyDirectory:
     """Two scales, one of which outgrows shared_buffers, beside published figures of both arms."""
     points = [
@@ -352,6 +358,7 @@ def provided(values: dict[str, list[float]], *, since: int = -90, span: int = 60
 _MAKERS = {
     "demo": demo,
     "grid": grid,
+    "long": long,
     "sizes": sizes,
     "rated": rated,
     "collapsing": collapsing,

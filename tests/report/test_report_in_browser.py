@@ -10,6 +10,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.ui import WebDriverWait
 
+from pgtrial.report.data import read_data
+from pgtrial.report.tables.trials import trial_table
+
 from .browser import PATIENCE_S
 
 pytestmark = pytest.mark.browser
@@ -47,6 +50,7 @@ def _open(browser: WebDriver, path: Path, *, width: int = 1400, scheme: str = "l
         ("demo", 6),
         ("grid", 23),
         ("sizes", 18),
+        ("long", 11),
         ("withheld", 6),
         ("failing", 6),
         ("hostile", 6),
@@ -114,6 +118,26 @@ def test_every_chart_and_table_has_its_words(browser, reports):
     assert browser.execute_script("return [...document.querySelectorAll('[data-chart]')].every((c) => c.ariaLabel)")
     assert browser.execute_script("return [...document.querySelectorAll('table')].every((t) => t.caption?.textContent)")
     assert browser.execute_script("return document.querySelectorAll('h1').length") == 1
+
+
+@pytest.mark.parametrize("event", ["toggle", "beforeprint"])
+def test_the_rows_of_a_long_table_come_when_they_are_looked_at(browser, reports, event):
+    _open(browser, reports("long").path)
+    assert (reports("long").path / "report.html").stat().st_size < 1_600_000
+    cells = (
+        "return [...document.querySelectorAll('#trials tbody tr')].map((row) => [...row.cells].map((c) => c.innerText))"
+    )
+    assert browser.execute_script(cells) == []
+    if event == "toggle":
+        browser.execute_script("document.querySelector('#trials details').open = true")
+    else:
+        WebDriverWait(browser, PATIENCE_S).until(
+            lambda page: page.execute_script(f"window.dispatchEvent(new Event('beforeprint')); {cells}")
+        )
+    rows = WebDriverWait(browser, PATIENCE_S).until(lambda page: page.execute_script(cells))
+    written = trial_table(read_data(reports("long"))).rows
+    assert len(rows) == 900
+    assert rows == [[cell.strip() for cell in row] for row in written]
 
 
 @pytest.mark.parametrize("name", ["began", "empty"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 from collections.abc import Sequence
 from functools import cache, partial
@@ -22,6 +24,12 @@ from pgtrial.report.sections import Section
 from pgtrial.store.state import kept
 from pgtrial.verdict.rules import title
 
+_MOST_ROWS = 500
+"""Rows of a folded table that stand in the page as they are; those of a longer one are packed."""
+
+_LONG = 2**18
+"""Bytes of charts above which they are packed."""
+
 _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", "withheld": "!"}
 
 
@@ -40,6 +48,7 @@ def render(data: StudyData, parts: Sequence[Section]) -> str:
         scripts=_inline("report.js"),
         vega=vega(),
         specs=specs(parts),
+        most_rows=_MOST_ROWS,
     )
 
 
@@ -50,13 +59,15 @@ def _page() -> Template:
 
 def templates(*folders: str) -> Environment:
     """The templates in these folders of the report."""
-    return Environment(
+    made = Environment(
         loader=ChoiceLoader([PackageLoader("pgtrial.report", folder) for folder in folders]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["packed"] = _packed
+    return made
 
 
 def cards(data: StudyData, short: Brief) -> list[dict[str, Any]]:
@@ -134,7 +145,15 @@ def vega() -> Markup:
 
 
 def specs(parts: Sequence[Section]) -> Markup:
-    """The charts as JSON that cannot end the script element it stands in."""
+    """The script element with the charts: JSON that cannot end it, packed where that is long."""
     by_key = {f"{part.topic.key}-{i}": figure.spec for part in parts for i, figure in enumerate(part.figures)}
     text = json.dumps(by_key, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+    kind, content = "json", text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    if len(content) > _LONG:
+        kind, content = "gzip", _packed(content)
+    return Markup(f'<script type="application/{kind}" id="charts">{content}</script>')
+
+
+def _packed(text: str) -> str:
+    """The same text gives the same page at any time."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()

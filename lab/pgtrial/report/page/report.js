@@ -1,7 +1,8 @@
 "use strict";
 // Draws the charts in the page's own colours, and again when the reader changes between light and dark.
 (() => {
-  const source = document.getElementById("charts").textContent;
+  const specs = document.getElementById("charts");
+  const source = specs.type === "application/json" ? Promise.resolve(specs.textContent) : unpacked(specs.textContent);
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
   function looks() {
@@ -28,17 +29,23 @@
     };
   }
 
+  // What is long lies in the page as gzip in base64.
+  function unpacked(text) {
+    const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  }
+
   // A chart names the page's colours as "--ink".
-  function charts() {
+  async function charts() {
     const style = getComputedStyle(document.documentElement);
     const resolve = (key, value) =>
       typeof value === "string" && /^--[a-z0-9-]+$/.test(value) ? style.getPropertyValue(value).trim() || value : value;
-    return JSON.parse(source, resolve);
+    return JSON.parse(await source, resolve);
   }
 
-  function draw() {
+  async function draw() {
     const config = looks();
-    const specs = charts();
+    const specs = await charts();
     return Promise.all(
       [...document.querySelectorAll("[data-chart]")].map((place) =>
         window.vegaEmbed(place, specs[place.dataset.chart], { actions: false, renderer: "svg", config }),
@@ -46,8 +53,24 @@
     );
   }
 
+  // The rows of a long table come when it is unfolded: a page that has them all from the beginning is slow to open.
+  const fillings = [...document.querySelectorAll("tbody[data-packed]")].map(async (body) => {
+    const rows = await unpacked(body.dataset.packed);
+    const fill = () => {
+      if (body.dataset.packed) body.innerHTML = rows;
+      delete body.dataset.packed;
+    };
+    const folded = body.closest("details");
+    if (folded.open) fill();
+    folded.addEventListener("toggle", fill, { once: true });
+    return fill;
+  });
+
   // Folded tables are part of a printed report.
+  let fills = [];
+  Promise.all(fillings).then((ready) => (fills = ready));
   window.addEventListener("beforeprint", () => {
+    for (const fill of fills) fill();
     for (const folded of document.querySelectorAll("details")) folded.open = true;
   });
   dark.addEventListener("change", draw);
