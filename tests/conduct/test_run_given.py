@@ -7,6 +7,7 @@ import re
 import pytest
 
 from pgtrial.conduct.run_study import run_study
+from pgtrial.loads.process import engine_path, finished
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import FAST, each_once, measuring, once, small_study
@@ -43,6 +44,21 @@ def test_a_role_without_rights_has_its_trials_and_is_told_what_they_did_without(
     assert facts["server"]["provider"] is None
     assert facts["settings"]["statement_timeout"] == "45min"
     assert facts["server"]["version"] == cluster.server.version
+
+
+def test_a_study_on_tables_of_somebody_else_says_so_in_its_facts_and_its_verdict(start_cluster, tmp_path):
+    require_engine()
+    cluster = start_cluster(settings=FAST)
+    command = [engine_path(), "pgbench", "-i", "-q"]
+    assert finished(command, cluster.target.environment()).returncode == 0
+    dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user=postgres"
+    arms = {name: {"dsn": dsn, "settings": {"work_mem": size}} for name, size in [("a", "5MB"), ("b", "6MB")]}
+    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}})
+    run_study(study, lambda event: None)
+    for arm in ("a", "b"):
+        assert study.facts()[arm].facts["server"]["tables_of_others"] == ["pgbench's tables of scale 1"]
+    [found] = [each for each in study.audit().findings if each.rule == "tables_of_others"]
+    assert (found.severity, found.arms) == ("info", ["a", "b"])
 
 
 def test_a_server_with_settings_of_the_study_that_goes_in_mid_trial_fails_it_once_and_gets_them_back(

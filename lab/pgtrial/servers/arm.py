@@ -72,6 +72,10 @@ class Arm(Protocol):
         """Counters of the host around the last trial, where the arm asks for something of it."""
 
     @property
+    def tables_of_others(self) -> Sequence[str]:
+        """The tables that the load runs on as they are, since pgtrial has not made them, for people."""
+
+    @property
     def setup(self) -> Server:
         """What the study says of its server."""
 

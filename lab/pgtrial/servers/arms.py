@@ -41,6 +41,11 @@ class GivenArm:
         return self._servers[0].machine
 
     @property
+    def tables_of_others(self) -> list[str]:
+        """Those of any of them."""
+        return sorted({tables for server in self._servers for tables in server.tables_of_others})
+
+    @property
     def targets(self) -> list[Target]:
         """All of them."""
         return [server.target for server in self._servers]
@@ -100,6 +105,11 @@ class SessionArm:
     def host_seen(self) -> dict[str, dict[str, int]]:
         """The server's."""
         return self._server.arm.host_seen
+
+    @property
+    def tables_of_others(self) -> Sequence[str]:
+        """The server's."""
+        return self._server.arm.tables_of_others
 
     @property
     def machine(self) -> AnyMachine | None:

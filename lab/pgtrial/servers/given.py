@@ -56,6 +56,8 @@ class GivenServer:
         self.machine: RemoteMachine | RemoteWindows | None = None
         """The host, where the study names one and it was reached; it is only looked at."""
         self._notes = notes
+        self.tables_of_others: list[str] = []
+        """Those that the load runs on as they are, once the server has been checked."""
 
     def check(self, needs: Needs) -> None:
         """Connect, and look at connections, tables, settings, rights, room, and the host. Raises StudyError."""
@@ -69,6 +71,7 @@ class GivenServer:
             missing = [data for data in needs.data if not self._is_there(connection, data)]
             there = [data for data in needs.data if data not in missing]
             found = [tables for data in there if (tables := data.used_as_found(connection)) is not None]
+            self.tables_of_others = found
             resets = self.setup.reset != "none" and len(found) < len([data for data in there if data != NO_TABLES])
             if missing or resets:
                 check_writable(self.name, connection)

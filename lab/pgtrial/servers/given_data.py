@@ -42,6 +42,8 @@ class Begun:
     """Regular expression."""
     before: tuple[int, ...]
     """Object identifiers of tables with such names."""
+    empty: bool
+    """Whether they have no rows until they are marked: those with rows are somebody else's."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def note_made(workspace: Workspace, session: Session, target: Target, data: Data
     begun = None
     if data.unmarked:
         before = tuple(oid for oid, _ in _unmarked(session, data.unmarked, ()))
-        begun = Begun(workspace.root, data.unmarked, before)
+        begun = Begun(workspace.root, data.unmarked, before, data.marked_while_empty)
     _write(replace(record, made={**record.made, data.relations_made: data.marks}, begun=begun))
 
 
@@ -84,11 +86,14 @@ def note_marked(state: Path, target: Target) -> None:
 def settle(state: Path, session: Session, target: Target) -> None:
     """Drop tables that a lab has made and not marked, since it was killed. Raises psycopg.Error, and ArmError.
 
-    They bear the names of the record, belong to the session's role and were not there when the record was written.
+    They bear the names of the record, belong to the session's role, were not there when the record was written and
+    have no more than such tables have before they are marked.
     """
     path = _path(state, target)
     if path.exists() and (begun := (record := _read(path)).begun) is not None and not is_held(begun.run):
         found = [name for _, name in _unmarked(session, begun.names, begun.before)]
+        if begun.empty:
+            found = [name for name in found if not value(session, f"SELECT EXISTS (SELECT FROM {name})")]
         if found:
             session.execute(f"DROP TABLE {', '.join(found)}".encode())
         _write(replace(record, begun=None))
@@ -107,7 +112,8 @@ def _write(record: DataRecord) -> None:
     content: dict[str, Any] = {"target": record.target.without_secrets()}
     content["made"] = {what: list(marks) for what, marks in record.made.items()}
     if record.begun is not None:
-        content["begun"] = {"run": str(record.begun.run), "names": record.begun.names, "before": record.begun.before}
+        begun = record.begun
+        content["begun"] = {"run": str(begun.run), "names": begun.names, "before": begun.before, "empty": begun.empty}
     LOCAL.write_text(record.path, json.dumps(content), mode=0o600, durable=True)
 
 
@@ -212,7 +218,8 @@ def _read(path: Path) -> DataRecord:
         made = {str(what): tuple(map(str, marks)) for what, marks in content["made"].items()}
         begun = content.get("begun")
         if begun is not None:
-            begun = Begun(Path(begun["run"]), str(begun["names"]), tuple(map(int, begun["before"])))
+            before = tuple(map(int, begun["before"]))
+            begun = Begun(Path(begun["run"]), str(begun["names"]), before, bool(begun.get("empty")))
         return DataRecord(path, Target.from_record(content["target"]), made, begun)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise ArmError(f"{path} is no record of data that this pgtrial knows") from None

@@ -70,6 +70,7 @@ class MadeArm:
         self.data_directory: Path | None = None
         self.host_seen: dict[str, dict[str, int]] = {}
         self.notes: list[str] = []
+        self.tables_of_others: Sequence[str] = ()
         self.targets: Sequence[Target] | None = () if isinstance(setup, MadeBySsh) else None
         self._needs = needs
         self._workspace = workspace

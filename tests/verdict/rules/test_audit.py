@@ -296,3 +296,11 @@ def test_real_servers_of_two_versions_differ_only_by_the_declared_version(cluste
 def test_a_layout_of_memory_that_is_the_same_in_every_trial_is_told(randomised, rules):
     own = {"os": {"address_randomisation": randomised}}
     assert _rules(_findings(_spec(), own, own)) == rules
+
+
+def test_tables_that_pgtrial_has_not_made_are_named():
+    own = {"server": {"tables_of_others": ["pgbench's tables of scale 1"]}}
+    [found] = [each for each in _findings(_spec(), own, own) if each.rule == "tables_of_others"]
+    assert found.severity == "info"
+    assert len(found.arms) == 2
+    assert "runs on pgbench's tables of scale 1 that pgtrial has not made: they are used as they are" in found.message

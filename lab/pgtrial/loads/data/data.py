@@ -80,6 +80,9 @@ class Data(abc.ABC):
         """Regular expression of the names of tables that an engine makes and that get their mark a moment later."""
         return ""
 
+    marked_while_empty: ClassVar[bool] = False
+    """Whether these tables get their mark before their first row."""
+
     @property
     def key(self) -> dict[str, Any]:
         """Its part of a template's key."""

@@ -38,6 +38,8 @@ class PgbenchTables(Data):
 
     marks: ClassVar[tuple[str, ...]] = (_MARK, _UNFINISHED)
 
+    marked_while_empty: ClassVar[bool] = True
+
     scale: int
     fillfactor: int = 100
     foreign_keys: bool = False

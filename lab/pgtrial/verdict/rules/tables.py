@@ -25,6 +25,21 @@ _CACHES = {
 """What each cache is called, and the keys that, declared, make it what is compared."""
 
 
+@rule("tables_of_others", "tables that pgtrial has not made")
+def tables_of_others(case: Case) -> Iterator[Concern]:
+    """Nothing brings such tables back to a first state: each trial starts from what the last one left."""
+    found = {arm: names for arm, names in case.known("server", "tables_of_others").items() if names}
+    if found:
+        names = sorted({name for own in found.values() for name in own})
+        yield Concern(
+            list(found),
+            f"The load of {listed(found)} runs on {listed(names)} that pgtrial has not made: they are used as they "
+            "are, never emptied or vacuumed.",
+            "Name another database in the dsn, where pgtrial makes tables of its own, if trials are to start alike.",
+            "info",
+        )
+
+
 @rule("unequal_tables", "bloat differs", over_trials=True)
 def unequal_tables(case: Case) -> Iterator[Concern]:
     """Bloat, or another way of storing: more pages to read and to keep in the cache."""
