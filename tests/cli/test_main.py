@@ -43,7 +43,7 @@ def test_help_names_every_command_without_importing_them():
     code = (
         "import sys, contextlib\nfrom pgtrial.cli import main\n"
         "with contextlib.suppress(SystemExit): main(['--help'])\n"
-        "heavy = {'altair', 'asyncssh', 'duckdb', 'jinja2', 'numpy', 'polars', 'psycopg', 'pydantic', 'ray', 'scipy'}\n"
+        "heavy = {'asyncssh', 'duckdb', 'jinja2', 'numpy', 'polars', 'psycopg', 'pydantic', 'ray', 'scipy'}\n"
         "heavy |= {name for name in sys.modules if name.startswith('pgtrial.') and name.count('.') > 1}\n"
         "heavy -= {'pgtrial.cli.output', 'pgtrial.model.errors', 'pgtrial.model.printable'}\n"
         "assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()"
@@ -67,7 +67,7 @@ def test_no_command_explains_itself_with_libraries_that_take_as_long_as_all_the_
         "import sys, contextlib\nfrom pgtrial.cli import main\n"
         "for command in sys.argv[1:]:\n"
         "    with contextlib.suppress(SystemExit): main([command, '--help'])\n"
-        "    assert not {'altair', 'jinja2', 'scipy.stats'} & sys.modules.keys(), command"
+        "    assert not {'jinja2', 'scipy.stats'} & sys.modules.keys(), command"
     )
     command = [sys.executable, "-c", code, *OF_THE_LAB]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from altair.utils.schemapi import debug_mode
-
 from pgtrial.report.charts.canaries import canary_chart
 from pgtrial.report.charts.differences import block_charts, cost_charts, forest
 from pgtrial.report.charts.levels import latency_charts, size_charts, tps_charts
@@ -205,9 +203,7 @@ _TOPICS = (
 
 def draw(key: str, data: StudyData) -> list[Figure]:
     """All charts of a section."""
-    # altair checks each part of a chart against its schema as it is made; the tests draw every chart in a browser
-    with debug_mode(False):
-        return [figure for topic in _TOPICS if topic.key == key for charts in topic.charts for figure in charts(data)]
+    return [figure for topic in _TOPICS if topic.key == key for charts in topic.charts for figure in charts(data)]
 
 
 def sections(data: StudyData) -> list[Section]:

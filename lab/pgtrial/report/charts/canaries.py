@@ -5,9 +5,8 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-import altair as alt
-
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure, arm_colour, arm_dash, arm_shape, numbered
+from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
 
 PROBES = {
@@ -26,15 +25,15 @@ def canary_chart(data: StudyData) -> list[Figure]:
         return []
     names = [NAMES[probe] for probe in PROBES if any(row["probe"] == NAMES[probe] for row in rows)]
     numbers = sorted({row["canary"] for row in rows})
-    y = alt.Y("change:Q", title=None, axis=alt.Axis(format="+.0%", labelExpr=ZERO_LABEL), scale=alt.Scale(zero=True))
-    tooltip = ["canary:Q", "probe:N", "value:N", alt.Tooltip("change:Q", format="+.1%", title="against the median"),
+    y = channel("change:Q", title=None, axis={"format": "+.0%", "labelExpr": ZERO_LABEL}, scale={"zero": True})
+    tooltip = ["canary:Q", "probe:N", "value:N", channel("change:Q", format="+.1%", title="against the median"),
                "taken:N"]  # fmt: skip
     canvas = Canvas()
     base = canvas.chart(rows).encode(x=numbered("canary:Q", "canary", numbers), y=y, color=arm_colour(names, "probe:N"))
     layers: list[Any] = [
-        canvas.chart([{"zero": 0}]).mark_rule(color="--soft").encode(y="zero:Q"),
-        base.mark_line(strokeWidth=1.5, opacity=0.6).encode(strokeDash=arm_dash(names, "probe:N")),
-        base.mark_point(filled=True, size=60, opacity=1).encode(shape=arm_shape(names, "probe:N"), tooltip=tooltip),
+        canvas.chart([{"zero": 0}]).mark("rule", color="--soft").encode(y="zero:Q"),
+        base.mark("line", strokeWidth=1.5, opacity=0.6).encode(strokeDash=arm_dash(names, "probe:N")),
+        base.mark("point", filled=True, size=60, opacity=1).encode(shape=arm_shape(names, "probe:N"), tooltip=tooltip),
     ]
     widest = max(rows, key=lambda row: abs(row["change"]))
     alt_text = (

@@ -6,11 +6,10 @@ import math
 from functools import partial
 from typing import Any
 
-import altair as alt
-
 from pgtrial.model.records.results import BlockRatio, Claim, Cost
 from pgtrial.model.units import as_written, percent
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure, log_ticks, numbered, row_axis
+from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
 from pgtrial.report.words import cost_text, in_regime, is_wide
 from pgtrial.verdict.metrics.costs import clearly
@@ -61,21 +60,21 @@ def _forest(data: StudyData, primary: Claim) -> Figure | None:
     title = f"{primary.arm} against {primary.baseline}"
     speed = "goodput" if data.plan.measure == "goodput" else "speed by mean response time"
     x = partial(
-        alt.X,
+        channel,
         title=f"{speed} of {title}",
-        scale=alt.Scale(domain=[low - pad, high + pad], nice=False),
-        axis=alt.Axis(format="+.1~%" if reach < 0.05 else "+.0%", tickCount=6, labelExpr=ZERO_LABEL),
+        scale={"domain": [low - pad, high + pad], "nice": False},
+        axis={"format": "+.1~%" if reach < 0.05 else "+.0%", "tickCount": 6, "labelExpr": ZERO_LABEL},
     )
     y = row_axis("label:N", rows, labelExpr="split(datum.label, '|')", labelLimit=190, labelPadding=10)
-    shape = alt.Shape("verdict:N", scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values())), legend=None)
-    tooltip = ["claim:N", alt.Tooltip("text:N", title="difference"), "verdict:N", "blocks:Q"]
+    shape = channel("verdict:N", scale={"domain": list(_SHAPES), "range": list(_SHAPES.values())}, legend=None)
+    tooltip = ["claim:N", channel("text:N", title="difference"), "verdict:N", "blocks:Q"]
     canvas = Canvas()
-    band = canvas.chart([{"from": -margin, "to": margin}]).mark_rect(color="--band", opacity=1)
-    point = canvas.chart(rows).mark_point(filled=True, size=130, opacity=1, color="--accent")
-    words = canvas.chart(rows).mark_text(dy=-13, fontSize=11, color="--soft")
+    band = canvas.chart([{"from": -margin, "to": margin}]).mark("rect", color="--band", opacity=1)
+    point = canvas.chart(rows).mark("point", filled=True, size=130, opacity=1, color="--accent")
+    words = canvas.chart(rows).mark("text", dy=-13, fontSize=11, color="--soft")
     layers: list[Any] = [
         band.encode(x=x("from:Q"), x2="to:Q"),
-        canvas.chart([{"zero": 0}]).mark_rule(color="--soft").encode(x="zero:Q"),
+        canvas.chart([{"zero": 0}]).mark("rule", color="--soft").encode(x="zero:Q"),
         *canvas.whiskers(rows, x, y),
         point.encode(x=x("value:Q"), y=y, shape=shape, tooltip=tooltip),
         words.encode(x=x("value:Q"), y=y, text="verdict:N"),
@@ -121,27 +120,27 @@ def _blocks(data: StudyData, primary: Claim) -> Figure | None:
     if not rows:
         return None
     names = list(dict.fromkeys(row["claim"] for row in rows))
-    select = alt.binding_select(options=names, name="Show ")
-    chosen = alt.param(name="claim", value=names[0], bind=select if len(claims) > 1 else alt.Undefined)
+    select = {"input": "select", "options": names, "name": "Show "}
+    chosen = {"name": "claim", "value": names[0], **({"bind": select} if len(claims) > 1 else {})}
     of_chosen = "datum.claim === claim"
-    y = alt.Y("value:Q", title=None, axis=alt.Axis(format="+.1~%", labelExpr=ZERO_LABEL), scale=alt.Scale(zero=True))
+    y = channel("value:Q", title=None, axis={"format": "+.1~%", "labelExpr": ZERO_LABEL}, scale={"zero": True})
     orders = list(dict.fromkeys(row["order"] for row in rows))
-    legend = alt.Legend(symbolFillColor="transparent", labelLimit=320)
+    legend = {"symbolFillColor": "transparent", "labelLimit": 320}
     canvas = Canvas()
     dot = (
         canvas.chart(rows)
-        .transform_filter(of_chosen)
-        .mark_point(size=90, opacity=1, color="--accent", fill="--accent")
+        .transform({"filter": of_chosen})
+        .mark("point", size=90, opacity=1, color="--accent", fill="--accent")
         .encode(
             x=numbered("block:Q", primary.unit, sorted({row["block"] for row in rows})),
             y=y,
-            shape=alt.Shape("order:N", title=None, sort=orders, legend=legend),
-            fillOpacity=alt.FillOpacity("fill:Q", scale=None, legend=None),
-            tooltip=["block:Q", alt.Tooltip("text:N", title="difference"), "order:N", "counted:N"],
+            shape=channel("order:N", title=None, sort=orders, legend=legend),
+            fillOpacity=channel("fill:Q", scale=None, legend=None),
+            tooltip=["block:Q", channel("text:N", title="difference"), "order:N", "counted:N"],
         )
-        .add_params(chosen)
+        .choice(chosen)
     )
-    zero = canvas.chart([{"zero": 0}]).mark_rule(color="--soft").encode(y="zero:Q")
+    zero = canvas.chart([{"zero": 0}]).mark("rule", color="--soft").encode(y="zero:Q")
     intervals = [
         {"claim": _name(data, claim), **dict(claim.difference)}
         for claim in claims
@@ -149,9 +148,9 @@ def _blocks(data: StudyData, primary: Claim) -> Figure | None:
     ]
     layers: list[Any] = [zero]
     if intervals:
-        base = canvas.chart(intervals).transform_filter(of_chosen)
-        band = base.mark_rect(color="--band", opacity=1).encode(y=alt.Y("low:Q", title=None), y2="high:Q")
-        estimate = base.mark_rule(color="--accent", opacity=0.55, strokeWidth=1.5).encode(y="value:Q")
+        base = canvas.chart(intervals).transform({"filter": of_chosen})
+        band = base.mark("rect", color="--band", opacity=1).encode(y=channel("low:Q", title=None), y2="high:Q")
+        estimate = base.mark("rule", color="--accent", opacity=0.55, strokeWidth=1.5).encode(y="value:Q")
         layers = [band, zero, estimate]
     shown = ", ".join(row["text"] for row in rows if row["claim"] == names[0])
     title = f"{primary.arm} against {primary.baseline}"
@@ -194,18 +193,18 @@ def _costs(data: StudyData, arm: str) -> Figure | None:
     low, high = min(low, 0.9) / 1.05, max(high, 1.1) * 1.05
     ticks = [tick for tick in log_ticks(low, high) if low <= tick <= high]
     x = partial(
-        alt.X,
+        channel,
         title=f"cost of a transaction, {arm} / {data.plan.baseline}",
-        scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=alt.Axis(values=ticks, labelExpr="datum.value === 1 ? 'same' : 'x ' + datum.value"),
+        scale={"type": "log", "domain": [low, high], "nice": False},
+        axis={"values": ticks, "labelExpr": "datum.value === 1 ? 'same' : 'x ' + datum.value"},
     )
     y = row_axis("what:N", rows, labelLimit=190)
-    colour = alt.Color("colour:N", scale=None)
-    tooltip = [alt.Tooltip("what:N", title="cost"), alt.Tooltip("text:N", title="difference"), "blocks:Q"]
+    colour = channel("colour:N", scale=None)
+    tooltip = [channel("what:N", title="cost"), channel("text:N", title="difference"), "blocks:Q"]
     canvas = Canvas()
-    estimate = canvas.chart(rows).mark_point(filled=True, size=90, opacity=1)
+    estimate = canvas.chart(rows).mark("point", filled=True, size=90, opacity=1)
     layers: list[Any] = [
-        canvas.chart([{"same": 1}]).mark_rule(color="--soft").encode(x=x("same:Q")),
+        canvas.chart([{"same": 1}]).mark("rule", color="--soft").encode(x=x("same:Q")),
         *canvas.whiskers(rows, x, y, color=colour),
         estimate.encode(x=x("value:Q"), y=y, color=colour, tooltip=tooltip),
     ]

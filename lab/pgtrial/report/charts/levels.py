@@ -6,13 +6,12 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import altair as alt
-
 from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE, PgbenchTables
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.records.results import Spread
 from pgtrial.model.units import grouped, setting_bytes
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash, arm_shape, log_ticks
+from pgtrial.report.charts.vega import Channel, Layer, channel
 from pgtrial.report.data import StudyData
 
 Key = TypeVar("Key", bound=Hashable)
@@ -96,38 +95,38 @@ def _where(point: LoadPoint, over: Over) -> dict[str, Any]:
     return {"place": place, "where": over.words(place)}
 
 
-_TRIAL = ["arm:N", alt.Tooltip("where:N", title="at"), "block:Q", "trial:Q", alt.Tooltip("tps:Q", format=",.0f")]
+_TRIAL = ["arm:N", channel("where:N", title="at"), "block:Q", "trial:Q", channel("tps:Q", format=",.0f")]
 _MEDIAN = [
     "arm:N",
-    alt.Tooltip("where:N", title="at"),
+    channel("where:N", title="at"),
     "regime:N",
-    alt.Tooltip("tps:Q", format=",.0f", title="median tps"),
-    alt.Tooltip("low:Q", format=",.0f", title="from"),
-    alt.Tooltip("high:Q", format=",.0f", title="to"),
+    channel("tps:Q", format=",.0f", title="median tps"),
+    channel("low:Q", format=",.0f", title="from"),
+    channel("high:Q", format=",.0f", title="to"),
 ]
 
 
-def lines(canvas: Canvas, found: Readings, places: list[int]) -> list[alt.Chart]:
+def lines(canvas: Canvas, found: Readings, places: list[int]) -> list[Layer]:
     """A line for each arm, the horizontal axis logarithmic with a tick at each of `places`."""
     x, colour = horizontal(found.over, places), arm_colour(found.arms)
-    y = alt.Y("tps:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s"))
+    y = channel("tps:Q", title=None, scale={"zero": True}, axis={"format": "~s"})
     base = canvas.chart(found.levels).encode(x=x, color=colour)
-    dots = canvas.chart(found.trials).mark_circle(size=18, opacity=0.35)
+    dots = canvas.chart(found.trials).mark("circle", size=18, opacity=0.35)
     return [
-        base.mark_line(strokeWidth=1.5).encode(y=y, strokeDash=arm_dash(found.arms), detail="regime:N"),
+        base.mark("line", strokeWidth=1.5).encode(y=y, strokeDash=arm_dash(found.arms), detail="regime:N"),
         dots.encode(x=x, y=y, color=colour, tooltip=_TRIAL),
-        base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", title=None), y2="high:Q"),
-        base.mark_point(filled=True, size=90, opacity=1).encode(y=y, shape=arm_shape(found.arms), tooltip=_MEDIAN),
+        base.mark("rule", strokeWidth=2).encode(y=channel("low:Q", title=None), y2="high:Q"),
+        base.mark("point", filled=True, size=90, opacity=1).encode(y=y, shape=arm_shape(found.arms), tooltip=_MEDIAN),
     ]
 
 
-def horizontal(over: Over, places: list[int]) -> alt.X:
+def horizontal(over: Over, places: list[int]) -> Channel:
     """The horizontal axis of `lines`."""
-    return alt.X(
+    return channel(
         "place:Q",
         title=over.title,
-        scale=alt.Scale(type="log", base=2, nice=False, padding=24),
-        axis=alt.Axis(values=places, labelExpr=over.label, grid=False, labelOverlap=True),
+        scale={"type": "log", "base": 2, "nice": False, "padding": 24},
+        axis={"values": places, "labelExpr": over.label, "grid": False, "labelOverlap": True},
     )
 
 
@@ -152,18 +151,18 @@ def _at_rate(rate: float | None) -> str:
     return f", {rate:,.10g}/s" if rate is not None else ""
 
 
-def _side_by_side(canvas: Canvas, found: Readings) -> list[alt.Chart]:
+def _side_by_side(canvas: Canvas, found: Readings) -> list[Layer]:
     """A row per arm; not from zero, so that the spread of the trials can be seen."""
-    y = alt.Y("arm:N", title=None, sort=found.arms)
-    x = alt.X("tps:Q", title="tps", scale=alt.Scale(zero=False, padding=16), axis=alt.Axis(format=",~r"))
+    y = channel("arm:N", title=None, sort=found.arms)
+    x = channel("tps:Q", title="tps", scale={"zero": False, "padding": 16}, axis={"format": ",~r"})
     colour, shape = arm_colour(found.arms, legend=None), arm_shape(found.arms, legend=None)
     base = canvas.chart(found.levels).encode(y=y, color=colour)
-    dots = canvas.chart(found.trials).mark_circle(size=36, opacity=0.4, yOffset=12)
-    whisker = base.mark_rule(strokeWidth=4, strokeCap="round", opacity=0.6)
+    dots = canvas.chart(found.trials).mark("circle", size=36, opacity=0.4, yOffset=12)
+    whisker = base.mark("rule", strokeWidth=4, strokeCap="round", opacity=0.6)
     return [
         dots.encode(x=x, y=y, color=colour, tooltip=_TRIAL),
-        whisker.encode(x=alt.X("low:Q", title="tps"), x2="high:Q"),
-        base.mark_point(filled=True, size=130, opacity=1).encode(x=x, shape=shape, tooltip=_MEDIAN),
+        whisker.encode(x=channel("low:Q", title="tps"), x2="high:Q"),
+        base.mark("point", filled=True, size=130, opacity=1).encode(x=x, shape=shape, tooltip=_MEDIAN),
     ]
 
 
@@ -205,9 +204,9 @@ def _over_size(data: StudyData, title: str, found: Readings) -> Figure:
         left = cache["place"] ** 2 < found.places[0] * found.places[-1]
         aside: dict[str, Any] = {"align": "left", "dx": 5} if left else {"align": "right", "dx": -5}
         mark = canvas.chart([cache]).encode(x=horizontal(found.over, found.places))
-        words = mark.mark_text(color="--soft", baseline="top", dy=2, fontSize=11, **aside)
+        words = mark.mark("text", color="--soft", baseline="top", dy=2, fontSize=11, **aside)
         layers = [
-            mark.mark_rule(color="--soft", strokeDash=[4, 4]),
+            mark.mark("rule", color="--soft", strokeDash=[4, 4]),
             words.encode(text="text:N", y={"value": 0}),
             *layers,
         ]
@@ -249,23 +248,23 @@ def _latency(data: StudyData, point: int) -> Figure | None:
     label = data.labels[point]
     canvas = Canvas()
     base = canvas.chart(rows).encode(
-        x=alt.X(
+        x=channel(
             "percentile:N",
             sort=["p50", "p90", "p95", "p99", "p99.9"],
             title=None,
-            scale=alt.Scale(paddingInner=0.4),
-            axis=alt.Axis(labelAngle=0, grid=False),
+            scale={"paddingInner": 0.4},
+            axis={"labelAngle": 0, "grid": False},
         ),
-        xOffset=alt.XOffset("arm:N", sort=arms, scale=alt.Scale(paddingInner=0.5, paddingOuter=1)),
+        xOffset=channel("arm:N", sort=arms, scale={"paddingInner": 0.5, "paddingOuter": 1}),
         color=arm_colour(arms),
     )
     ticks = log_ticks(min(row["lowest"] for row in rows), max(row["highest"] for row in rows))
-    y = alt.Y("median:Q", title=None, scale=alt.Scale(type="log"), axis=alt.Axis(format="~g", values=ticks))
+    y = channel("median:Q", title=None, scale={"type": "log"}, axis={"format": "~g", "values": ticks})
     tooltip: list[Any] = ["arm:N", "percentile:N"]
-    tooltip += [alt.Tooltip(f"{which}:Q", format=".3~g", title=f"{which} trial, ms") for which in Spread.model_fields]
-    whisker = base.mark_rule(strokeWidth=2).encode(y=alt.Y("lowest:Q", title=None), y2="highest:Q")
-    line = base.mark_line(strokeWidth=1, opacity=0.5).encode(y=y, strokeDash=arm_dash(arms))
-    dot = base.mark_point(filled=True, size=80, opacity=1).encode(y=y, shape=arm_shape(arms), tooltip=tooltip)
+    tooltip += [channel(f"{which}:Q", format=".3~g", title=f"{which} trial, ms") for which in Spread.model_fields]
+    whisker = base.mark("rule", strokeWidth=2).encode(y=channel("lowest:Q", title=None), y2="highest:Q")
+    line = base.mark("line", strokeWidth=1, opacity=0.5).encode(y=y, strokeDash=arm_dash(arms))
+    dot = base.mark("point", filled=True, size=80, opacity=1).encode(y=y, shape=arm_shape(arms), tooltip=tooltip)
     summary = "; ".join(f"{row['arm']} {row['percentile']} {row['median']:.3g} ms" for row in rows)
     alt_text = f"Latency percentiles, {label}: {summary}."
     return canvas.figure(label, [line, whisker, dot], 240, alt_text, "ms")

@@ -8,11 +8,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import altair as alt
-
 from pgtrial.model.published import Figure as PublishedFigure
 from pgtrial.report.charts.levels import CLIENTS, Readings, cells, horizontal, lines, readings
 from pgtrial.report.charts.parts import Canvas, Figure, log_ticks, row_axis
+from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
 from pgtrial.report.published import Contrast, beside, published_text, ratio_text
 
@@ -44,29 +43,31 @@ def _ratios(contrasts: list[Contrast]) -> Figure:
     rows = _rows(contrasts)
     reach = [value for row in rows for value in (row["low"], row["value"], row["high"]) if value] + [1.0]
     low, high = min(reach), max(reach)
-    narrow = high / low < _NARROW
+    is_wide = high / low >= _NARROW
     pad = (high / low) ** 0.08
     low, high = low / pad, high * pad
-    ticks = alt.Undefined if narrow else [tick for tick in log_ticks(low, high) if low <= tick <= high]
+    ticks = {"values": [tick for tick in log_ticks(low, high) if low <= tick <= high]} if is_wide else {}
     x = partial(
-        alt.X,
+        channel,
         title="times as fast as the baseline",
-        scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=alt.Axis(format=".3~f", labelExpr="datum.label && datum.label + 'x'", values=ticks, tickCount=5),
+        scale={"type": "log", "domain": [low, high], "nice": False},
+        axis={"format": ".3~f", "labelExpr": "datum.label && datum.label + 'x'", **ticks, "tickCount": 5},
     )
     y = row_axis("row:N", rows, labelExpr=_LABEL, labelLimit=210, labelPadding=10)
-    shapes = alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values()))
-    shape = alt.Shape("who:N", title=None, scale=shapes, legend=alt.Legend(symbolFillColor="transparent"))
-    tooltip = ["who:N", alt.Tooltip("text:N", title="ratio"), alt.Tooltip("what:N", title="arms")]
+    shapes = {"domain": list(_SHAPES), "range": list(_SHAPES.values())}
+    shape = channel("who:N", title=None, scale=shapes, legend={"symbolFillColor": "transparent"})
+    tooltip = ["who:N", channel("text:N", title="ratio"), channel("what:N", title="arms")]
     encoded = {"x": x("value:Q"), "y": y, "shape": shape, "tooltip": tooltip}
     canvas = Canvas()
     theirs, ours = (canvas.chart([row for row in rows if row["who"] == who]) for who in (_THEIRS, _OURS))
     layers: list[Any] = [
-        canvas.chart([{"one": 1}]).mark_rule(color="--soft").encode(x=x("one:Q")),
+        canvas.chart([{"one": 1}]).mark("rule", color="--soft").encode(x=x("one:Q")),
         *canvas.whiskers(rows, x, y),
-        theirs.mark_point(size=120, opacity=1, strokeWidth=2, color="--soft").encode(**encoded),
-        ours.mark_point(size=120, opacity=1, filled=True, color="--accent").encode(**encoded),
-        canvas.chart(rows).mark_text(dy=-13, fontSize=11, color="--soft").encode(x=x("value:Q"), y=y, text="label:N"),
+        theirs.mark("point", size=120, opacity=1, strokeWidth=2, color="--soft").encode(**encoded),
+        ours.mark("point", size=120, opacity=1, filled=True, color="--accent").encode(**encoded),
+        canvas.chart(rows)
+        .mark("text", dy=-13, fontSize=11, color="--soft")
+        .encode(x=x("value:Q"), y=y, text="label:N"),
     ]
     summary = "; ".join(f"{row['what']}: {row['who']} {row['text']}" for row in rows)
     alt_text = f"How many times as fast one arm is as another, published and in this study. {summary}."
@@ -127,17 +128,17 @@ def _levels(title: str, theirs: list[dict[str, Any]], found: Readings) -> Figure
     places = sorted({*found.places, *(row["place"] for row in somewhere)})
     canvas = Canvas()
     layers: list[Any] = lines(canvas, found, places)
-    y = alt.Y("tps:Q", title=None)
-    tooltip: list[Any] = ["series:N", alt.Tooltip("tps:Q", format=",.0f", title="published tps"), "exact:N"]
+    y = channel("tps:Q", title=None)
+    tooltip: list[Any] = ["series:N", channel("tps:Q", format=",.0f", title="published tps"), "exact:N"]
     if everywhere:
         level = canvas.chart(everywhere).encode(y=y, tooltip=tooltip)
-        words = level.mark_text(color="--soft", align="left", dy=-7, fontSize=11)
-        layers.append(level.mark_rule(color="--soft", strokeDash=[5, 4], strokeWidth=1.5))
+        words = level.mark("text", color="--soft", align="left", dy=-7, fontSize=11)
+        layers.append(level.mark("rule", color="--soft", strokeDash=[5, 4], strokeWidth=1.5))
         layers.append(words.encode(x={"value": 4}, text="series:N"))
     if somewhere:
         point = canvas.chart(somewhere).encode(x=horizontal(CLIENTS, places), y=y, tooltip=tooltip)
-        layers.append(point.mark_point(shape="diamond", size=110, strokeWidth=2, color="--soft", opacity=1))
-        layers.append(point.mark_text(color="--soft", align="right", dx=-11, fontSize=11).encode(text="series:N"))
+        layers.append(point.mark("point", shape="diamond", size=110, strokeWidth=2, color="--soft", opacity=1))
+        layers.append(point.mark("text", color="--soft", align="right", dx=-11, fontSize=11).encode(text="series:N"))
     summary = "; ".join(f"{row['series']} {row['tps']:,.0f}" for row in theirs)
     alt_text = f"{title}, transactions per second. Published: {summary}. This study: {found.in_words()}."
     return canvas.figure(title, layers, 280, alt_text, "tps, two machines")
@@ -151,14 +152,14 @@ def _over_minutes(published: PublishedFigure) -> Figure:
     ]
     canvas = Canvas()
     base = canvas.chart(rows).encode(
-        x=alt.X("minute:Q", title="minute", axis=alt.Axis(grid=False, tickMinStep=1)),
-        y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s")),
+        x=channel("minute:Q", title="minute", axis={"grid": False, "tickMinStep": 1}),
+        y=channel("value:Q", title=None, scale={"zero": True}, axis={"format": "~s"}),
         detail="series:N",
     )
-    value = alt.Tooltip("value:Q", format=",.1f", title=f"published {published.unit}")
-    point = base.mark_point(shape="diamond", size=80, strokeWidth=2, color="--soft", opacity=1)
+    value = channel("value:Q", format=",.1f", title=f"published {published.unit}")
+    point = base.mark("point", shape="diamond", size=80, strokeWidth=2, color="--soft", opacity=1)
     layers = [
-        base.mark_line(color="--soft", strokeWidth=1.5, strokeDash=[5, 4]),
+        base.mark("line", color="--soft", strokeWidth=1.5, strokeDash=[5, 4]),
         point.encode(tooltip=["series:N", "minute:Q", value]),
     ]
     summary = ", ".join(f"{row['value']:,.10g}" for row in rows)

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import altair as alt
 import polars as pl
 
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash, seconds_axis, start_of_measuring
+from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
 from pgtrial.report.series import (
     CPU,
@@ -84,7 +84,7 @@ class _Stack:
     of_part: str
     """The unit of one part."""
     height: int
-    legend: alt.Legend
+    legend: dict[str, Any]
     places: int
     """Decimals of the values; means in the alternative text have one less."""
     told: int | None = None
@@ -92,10 +92,8 @@ class _Stack:
 
 
 # the names of wait events are long, and two charts stand side by side
-_WAITS = _Stack(
-    "", "Active sessions by wait event", "active sessions", "active sessions", 180, alt.Legend(columns=3), 2, 3
-)
-_CPU = _Stack("CPU, ", "CPUs of the host by what they did", "CPUs at work", "CPUs", 130, alt.Legend(), 3)
+_WAITS = _Stack("", "Active sessions by wait event", "active sessions", "active sessions", 180, {"columns": 3}, 2, 3)
+_CPU = _Stack("CPU, ", "CPUs of the host by what they did", "CPUs at work", "CPUs", 130, {}, 3)
 
 
 def _stacks(
@@ -120,18 +118,18 @@ def _stack(look: _Stack, title: str, frame: pl.DataFrame, colours: Mapping[str, 
         for place, part in enumerate(colours)
         if any(parts.get(part, []))
     ]
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    scale = {"domain": list(colours), "range": list(colours.values())}
     canvas = Canvas()
     area = (
         canvas.chart(rows)
-        .transform_flatten(["s", "n"])
-        .mark_area(opacity=0.85, line=False)
+        .transform({"flatten": ["s", "n"]})
+        .mark("area", opacity=0.85, line=False)
         .encode(
             x=seconds_axis(seconds[0], seconds[-1]),
-            y=alt.Y("n:Q", title=None, stack="zero", scale=alt.Scale(domain=[0, most])),
-            color=alt.Color("part:N", title=None, sort=None, scale=scale, legend=look.legend),
-            order=alt.Order("place:Q"),
-            tooltip=["part:N", "s:Q", alt.Tooltip("n:Q", format=".2f", title=look.of_part)],
+            y=channel("n:Q", title=None, stack="zero", scale={"domain": [0, most]}),
+            color=channel("part:N", title=None, sort=None, scale=scale, legend=look.legend),
+            order=channel("place:Q"),
+            tooltip=["part:N", "s:Q", channel("n:Q", format=".2f", title=look.of_part)],
         )
     )
     means = [(row["part"], sum(row["n"]) / len(seconds)) for row in rows]
@@ -219,14 +217,14 @@ def _lines(
     canvas = Canvas()
     drawn = (
         canvas.chart(rows)
-        .transform_flatten(["s", "v"])
-        .mark_line(strokeWidth=2, interpolate=interpolate)
+        .transform({"flatten": ["s", "v"]})
+        .mark("line", strokeWidth=2, interpolate=interpolate)
         .encode(
             x=seconds_axis(first, last),
-            y=alt.Y("v:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s", tickCount=4)),
+            y=channel("v:Q", title=None, scale={"zero": True}, axis={"format": "~s", "tickCount": 4}),
             color=arm_colour(list(lines)),
             strokeDash=arm_dash(list(lines)),
-            tooltip=["arm:N", "s:Q", alt.Tooltip("v:Q", format=",.4~g", title=unit)],
+            tooltip=["arm:N", "s:Q", channel("v:Q", format=",.4~g", title=unit)],
         )
     )
     summary = ", ".join(f"{arm} {sum(v for _, v in line) / len(line):.4g}" for arm, line in known.items())

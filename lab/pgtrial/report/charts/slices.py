@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import altair as alt
-
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.units import format_duration, percent
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash, arm_shape
+from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
 from pgtrial.report.tables.slices import comparison, middle_block, slice_tps
 from pgtrial.statistics.precision import half_width
@@ -52,19 +51,19 @@ def _slices(data: StudyData, point: LoadPoint) -> Figure | None:
         return None
     shown = [row for _, row in all_of_block[:_MOST_SLICES]]
     borders = sorted({round(at, 4) for row in shown for at in (row.planned_begin_s, row.planned_end_s)})
-    x_scale = alt.Scale(domain=[borders[0], max(borders[-1], *(row["end"] for row in rows))], nice=False, zero=False)
-    x = partial(alt.X, title="seconds since the start of the load", scale=x_scale, axis=alt.Axis(grid=False))
-    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s"))
-    tooltip = ["arm:N", "round:Q", "planned:N", alt.Tooltip("begin:Q", format=".3f", title="really from"),
-               alt.Tooltip("end:Q", format=".3f", title="to"),
-               alt.Tooltip("value:Q", format=digits, title=what)]  # fmt: skip
+    x_scale = {"domain": [borders[0], max(borders[-1], *(row["end"] for row in rows))], "nice": False, "zero": False}
+    x = partial(channel, title="seconds since the start of the load", scale=x_scale, axis={"grid": False})
+    y = channel("value:Q", title=None, scale={"zero": True}, axis={"format": "~s"})
+    tooltip = ["arm:N", "round:Q", "planned:N", channel("begin:Q", format=".3f", title="really from"),
+               channel("end:Q", format=".3f", title="to"),
+               channel("value:Q", format=digits, title=what)]  # fmt: skip
     canvas = Canvas()
     base = canvas.chart(rows)
     planned = canvas.chart([{"at": at} for at in borders])
     layers: list[Any] = [
-        planned.mark_rule(color="--soft", strokeDash=[1, 3], opacity=0.7).encode(x=x("at:Q")),
-        base.mark_bar(opacity=0.6).encode(x=x("begin:Q"), x2="end:Q", y=y, color=arm_colour(arms), tooltip=tooltip),
-        base.mark_point(filled=True, size=36, opacity=1).encode(
+        planned.mark("rule", color="--soft", strokeDash=[1, 3], opacity=0.7).encode(x=x("at:Q")),
+        base.mark("bar", opacity=0.6).encode(x=x("begin:Q"), x2="end:Q", y=y, color=arm_colour(arms), tooltip=tooltip),
+        base.mark("point", filled=True, size=36, opacity=1).encode(
             x=x("middle:Q"), y=y, color=arm_colour(arms), shape=arm_shape(arms), tooltip=tooltip
         ),
     ]
@@ -107,23 +106,23 @@ def _precision(data: StudyData) -> Figure | None:
         for claim, step in steps
     ]
     unit = data.result.primary[0].unit
-    tooltip = ["arms:N", alt.Tooltip("units:Q", title=f"{unit}s"), alt.Tooltip("width:Q", format=".2%", title="95%"),
-               alt.Tooltip("look:Q", format=".2%", title="sequential"), "measured:N"]  # fmt: skip
-    x = alt.X(
+    tooltip = ["arms:N", channel("units:Q", title=f"{unit}s"), channel("width:Q", format=".2%", title="95%"),
+               channel("look:Q", format=".2%", title="sequential"), "measured:N"]  # fmt: skip
+    x = channel(
         "time:Q",
         title=f"{'minutes' if in_minutes else 'seconds'} of trials, with their preparation",
-        scale=alt.Scale(zero=True, nice=True),
-        axis=alt.Axis(grid=False),
+        scale={"zero": True, "nice": True},
+        axis={"grid": False},
     )
-    width = alt.Y("width:Q", title=None, scale=alt.Scale(type="log"), axis=alt.Axis(format=".1~%", tickCount=5))
+    width = channel("width:Q", title=None, scale={"type": "log"}, axis={"format": ".1~%", "tickCount": 5})
     canvas = Canvas()
     base = canvas.chart(rows).encode(x=x, color=arm_colour(names, "arms:N"), tooltip=tooltip)
-    looks = base.transform_filter("datum.look !== null").encode(y=alt.Y("look:Q", title=None))
+    looks = base.transform({"filter": "datum.look !== null"}).encode(y=channel("look:Q", title=None))
     margin = canvas.chart([{"margin": data.plan.margin}])
     layers: list[Any] = [
-        margin.mark_rule(color="--soft", strokeDash=[3, 3]).encode(y=alt.Y("margin:Q", title=None)),
-        base.mark_line(strokeWidth=2, point=True).encode(y=width, strokeDash=arm_dash(names, "arms:N")),
-        looks.mark_point(filled=True, size=90, opacity=1).encode(shape=arm_shape(names, "arms:N")),
+        margin.mark("rule", color="--soft", strokeDash=[3, 3]).encode(y=channel("margin:Q", title=None)),
+        base.mark("line", strokeWidth=2, point=True).encode(y=width, strokeDash=arm_dash(names, "arms:N")),
+        looks.mark("point", filled=True, size=90, opacity=1).encode(shape=arm_shape(names, "arms:N")),
     ]
     last = steps[-1][1]
     alt_text = (

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import altair as alt
-
 from pgtrial.model.latencies import Latencies
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash
+from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
 
 _STEP = 0.005
@@ -34,16 +33,16 @@ def _distribution(data: StudyData) -> Figure | None:
     if not rows:
         return None
     canvas = Canvas()
-    x = alt.X(
-        "s:Q", title="response time, s", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~g", grid=False)
+    x = channel(
+        "s:Q", title="response time, s", scale={"type": "log", "nice": False}, axis={"format": "~g", "grid": False}
     )
-    y = alt.Y("share:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
+    y = channel("share:Q", title=None, scale={"domain": [0, 1]}, axis={"format": "%"})
     limits = canvas.chart([{"s": limit} for limit in _LIMITS_S if min(times) < limit < max(times)])
-    tooltip = ["arm:N", alt.Tooltip("s:Q", format=".3~g"), alt.Tooltip("share:Q", format=".1%", title="done by then")]
+    tooltip = ["arm:N", channel("s:Q", format=".3~g"), channel("share:Q", format=".1%", title="done by then")]
     layers: list[Any] = [
-        limits.mark_rule(color="--soft", strokeDash=[3, 3]).encode(x=x),
+        limits.mark("rule", color="--soft", strokeDash=[3, 3]).encode(x=x),
         canvas.chart(rows)
-        .mark_line(interpolate="step-after", strokeWidth=2)
+        .mark("line", interpolate="step-after", strokeWidth=2)
         .encode(x=x, y=y, color=arm_colour(data.plan.arms), strokeDash=arm_dash(data.plan.arms), tooltip=tooltip),
     ]
     summary = "; ".join(f"{arm} {_half(curve)}" for arm, curve in curves.items() if curve)
@@ -87,16 +86,16 @@ def _parts(data: StudyData) -> Figure | None:
     if not rows:
         return None
     canvas = Canvas()
-    scale = alt.Scale(domain=list(_PARTS), range=["--wait-other", "--wait-cpu"])
+    scale = {"domain": list(_PARTS), "range": ["--wait-other", "--wait-cpu"]}
     bars = (
         canvas.chart(rows)
-        .mark_bar(height=22)
+        .mark("bar", height=22)
         .encode(
-            x=alt.X("s:Q", title="mean time of completed tasks, s", stack="zero", axis=alt.Axis(format="~g")),
-            y=alt.Y("arm:N", title=None, sort=data.plan.arms),
-            color=alt.Color("part:N", title=None, sort=None, scale=scale),
-            order=alt.Order("place:Q"),
-            tooltip=["arm:N", "part:N", alt.Tooltip("s:Q", format=".3~g")],
+            x=channel("s:Q", title="mean time of completed tasks, s", stack="zero", axis={"format": "~g"}),
+            y=channel("arm:N", title=None, sort=data.plan.arms),
+            color=channel("part:N", title=None, sort=None, scale=scale),
+            order=channel("place:Q"),
+            tooltip=["arm:N", "part:N", channel("s:Q", format=".3~g")],
         )
     )
     summary = "; ".join(f"{row['arm']} {row['s']:.3g} s {row['part']}" for row in rows)

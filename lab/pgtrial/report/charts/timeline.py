@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import altair as alt
-
 from pgtrial.report.charts.parts import SECONDS, Canvas, Figure, arm_colour, arm_dash, seconds_axis
+from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData, whole_seconds
 
 _MOST_POINTS = 150
@@ -32,33 +31,33 @@ def _figure(data: StudyData, point: int) -> Figure | None:
         return None
     blocks = sorted({row["block"] for row in rows})
     labels = ["all blocks", *(f"block {b}" for b in blocks)]
-    select = alt.binding_select(options=[None, *blocks], labels=labels, name="Show ")
-    block = alt.param(name="block", value=None, bind=select)
+    select = {"input": "select", "options": [None, *blocks], "labels": labels, "name": "Show "}
+    block = {"name": "block", "value": None, "bind": select}
     first, last = min(row["s"][0] for row in rows), max(row["s"][-1] for row in rows)
     x = seconds_axis(first, last)
-    y = alt.Y("tps:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s"))
+    y = channel("tps:Q", title=None, scale={"zero": True}, axis={"format": "~s"})
     canvas = Canvas()
-    warmup = canvas.chart([{"from": first, "to": 0}] if first < 0 else []).mark_rect(color="--band", opacity=0.7)
-    base = canvas.chart(rows).transform_flatten(["s", "tps"])
-    base = base.transform_filter("block === null || datum.block === block")
+    warmup = canvas.chart([{"from": first, "to": 0}] if first < 0 else []).mark("rect", color="--band", opacity=0.7)
+    base = canvas.chart(rows).transform({"flatten": ["s", "tps"]})
+    base = base.transform({"filter": "block === null || datum.block === block"})
     colour = arm_colour(arms)
-    tooltip = ["arm:N", "block:Q", "trial:Q", "s:Q", alt.Tooltip("tps:Q", format=",.0f")]
+    tooltip = ["arm:N", "block:Q", "trial:Q", "s:Q", channel("tps:Q", format=",.0f")]
     layers: list[Any] = [
-        warmup.encode(x=alt.X("from:Q", title=SECONDS), x2="to:Q"),
-        base.mark_line(strokeWidth=1, opacity=0.35)
+        warmup.encode(x=channel("from:Q", title=SECONDS), x2="to:Q"),
+        base.mark("line", strokeWidth=1, opacity=0.35)
         .encode(x=x, y=y, color=colour, detail="trial:N", tooltip=tooltip)
-        .add_params(block),
-        base.transform_aggregate(tps="median(tps)", groupby=["arm", "s"])
-        .mark_line(strokeWidth=2.5)
+        .choice(block),
+        base.transform({"aggregate": [{"op": "median", "field": "tps", "as": "tps"}], "groupby": ["arm", "s"]})
+        .mark("line", strokeWidth=2.5)
         .encode(x=x, y=y, color=colour, strokeDash=arm_dash(arms)),
     ]
     levels = _levels(data, point)
     if levels:
-        shown = canvas.chart(levels).transform_filter("block === datum.block").encode(color=colour, tooltip=_LEVEL)
-        level = shown.mark_rule(strokeWidth=3, opacity=0.9, clip=True)
-        change = shown.transform_filter("datum.changed").mark_rule(strokeWidth=1.5, strokeDash=[2, 3])
-        layers.append(level.encode(x=alt.X("from:Q", title=SECONDS), x2="to:Q", y="tps:Q"))
-        layers.append(change.encode(x=alt.X("to:Q", title=SECONDS)))
+        shown = canvas.chart(levels).transform({"filter": "block === datum.block"}).encode(color=colour, tooltip=_LEVEL)
+        level = shown.mark("rule", strokeWidth=3, opacity=0.9, clip=True)
+        change = shown.transform({"filter": "datum.changed"}).mark("rule", strokeWidth=1.5, strokeDash=[2, 3])
+        layers.append(level.encode(x=channel("from:Q", title=SECONDS), x2="to:Q", y="tps:Q"))
+        layers.append(change.encode(x=channel("to:Q", title=SECONDS)))
     alt_text = (
         f"tps by second of {len(rows)} trials, {load_point.label}, from second {first} (warm-up) to {last}; "
         "the same numbers are in each trial's timeline.parquet."
@@ -73,9 +72,9 @@ def _figure(data: StudyData, point: int) -> Figure | None:
 
 _LEVEL = [
     "arm:N",
-    alt.Tooltip("tps:Q", format=",.0f", title="level, tps"),
-    alt.Tooltip("from:Q", format=".0f", title="from second"),
-    alt.Tooltip("to:Q", format=".0f", title="to second"),
+    channel("tps:Q", format=",.0f", title="level, tps"),
+    channel("from:Q", format=".0f", title="from second"),
+    channel("to:Q", format=".0f", title="to second"),
 ]
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from pgtrial.model.records.trial import Trial
 from pgtrial.report.charts.parts import Canvas, Figure, seconds_axis, start_of_measuring
 from pgtrial.report.charts.server import provider_charts, wait_charts, work_charts
+from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData, seconds_of, whole_seconds
 
 LATENCIES = {"mean_us": "mean", "p50_us": "median", "p95_us": "95%", "p99_us": "99%"}
@@ -41,13 +41,13 @@ def _throughput(data: StudyData, trial: Trial) -> list[Figure]:
     failed = seconds_of(trial, timeline).filter(pl.col("failures") > 0).select("s", "failures").to_dicts()
     canvas = Canvas()
     x = seconds_axis(first, last)
-    line = canvas.chart([{"s": second, "tps": committed} for second, committed in rows]).mark_line(
-        strokeWidth=2, color="--accent", point=len(rows) == 1
+    line = canvas.chart([{"s": second, "tps": committed} for second, committed in rows]).mark(
+        "line", strokeWidth=2, color="--accent", point=len(rows) == 1
     )
-    y = alt.Y("tps:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s"))
-    marks = canvas.chart(failed).mark_rule(color="--bad", strokeWidth=2, opacity=0.5)
+    y = channel("tps:Q", title=None, scale={"zero": True}, axis={"format": "~s"})
+    marks = canvas.chart(failed).mark("rule", color="--bad", strokeWidth=2, opacity=0.5)
     layers: list[Any] = [
-        line.encode(x=x, y=y, tooltip=["s:Q", alt.Tooltip("tps:Q", format=",.0f")]),
+        line.encode(x=x, y=y, tooltip=["s:Q", channel("tps:Q", format=",.0f")]),
         *start_of_measuring(canvas, first, last),
         marks.encode(x=x, tooltip=["s:Q", "failures:Q"]),
     ]
@@ -71,12 +71,12 @@ def _latency(data: StudyData, trial: Trial) -> list[Figure]:
     names = [LATENCIES[name] for name in known]
     line = (
         canvas.chart(rows)
-        .mark_line(strokeWidth=1.5, point=first == last)
+        .mark("line", strokeWidth=1.5, point=first == last)
         .encode(
             x=seconds_axis(first, last),
-            y=alt.Y("ms:Q", title=None, scale=alt.Scale(type="log"), axis=alt.Axis(format="~s", tickCount=4)),
-            color=alt.Color("what:N", title=None, sort=None, scale=alt.Scale(domain=names)),
-            tooltip=["what:N", "s:Q", alt.Tooltip("ms:Q", format=",.3~f")],
+            y=channel("ms:Q", title=None, scale={"type": "log"}, axis={"format": "~s", "tickCount": 4}),
+            color=channel("what:N", title=None, sort=None, scale={"domain": names}),
+            tooltip=["what:N", "s:Q", channel("ms:Q", format=",.3~f")],
         )
     )
     means = {name: fmean(row["ms"] for row in rows if row["what"] == name) for name in names}

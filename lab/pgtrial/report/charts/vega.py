@@ -1,0 +1,64 @@
+"""Vega-Lite as plain dictionaries: channels by their short notation, and one layer of a chart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
+"""The version that the page's drawing code speaks."""
+
+_TYPES = {"Q": "quantitative", "N": "nominal"}
+
+_SECONDARY = ("x2", "y2")
+"""Channels that have the type of another one."""
+
+Channel = dict[str, Any]
+
+
+def channel(notation: str, **options: Any) -> Channel:
+    """A field with its type, `tps:Q` or `arm:N`, and what Vega-Lite may say of its channel."""
+    name, _, kind = notation.rpartition(":")
+    return {"field": name, "type": _TYPES[kind], **options}
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Named rows, how they are transformed, and the mark that draws them. Each step gives a new one."""
+
+    rows: str
+    mark_of: dict[str, Any] = field(default_factory=dict)
+    transforms: tuple[dict[str, Any], ...] = ()
+    encoding: dict[str, Any] = field(default_factory=dict)
+    params: tuple[dict[str, Any], ...] = ()
+    """What the reader can choose."""
+
+    def mark(self, kind: str, **options: Any) -> Layer:
+        """Drawn by this kind of mark."""
+        return replace(self, mark_of={"type": kind, **options})
+
+    def transform(self, *steps: dict[str, Any]) -> Layer:
+        """After these steps, as Vega-Lite has them: `{"filter": ...}`."""
+        return replace(self, transforms=(*self.transforms, *steps))
+
+    def encode(self, **channels: Any) -> Layer:
+        """With these channels too: each a notation, what `channel` makes of one, or a list of them."""
+        made = {name: _channels(given) for name, given in channels.items()}
+        for name in made.keys() & _SECONDARY:
+            made[name] = {key: value for key, value in made[name].items() if key != "type"}
+        return replace(self, encoding={**self.encoding, **made})
+
+    def choice(self, param: dict[str, Any]) -> Layer:
+        """With something that the reader can choose."""
+        return replace(self, params=(*self.params, param))
+
+    def spec(self) -> dict[str, Any]:
+        """As Vega-Lite has it. The rows and what the reader chooses belong to the whole chart."""
+        transforms = {"transform": list(self.transforms)} if self.transforms else {}
+        return {"data": {"name": self.rows}, "mark": self.mark_of, "encoding": self.encoding, **transforms}
+
+
+def _channels(given: Any) -> Any:
+    if isinstance(given, list):
+        return [_channels(part) for part in given]
+    return channel(given) if isinstance(given, str) else given
