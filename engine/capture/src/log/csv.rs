@@ -1,86 +1,14 @@
 //! The format `csvlog`: 23 columns up to version 12, 24 in 13, 26 from 14 on.
 
-use super::prefix::sqlstate;
-use super::record::{Found, Record, Sink, Unreadable};
+use super::fields::sqlstate;
+use super::mixed::messages_of_another_form;
+use super::record::{Found, Record, Sink, Unreadable, report};
+use super::row::{COLUMNS, begins_row, column, rows_within, split, time};
 use super::source::{Line, Lines};
 use super::words::{Part, part};
-use crate::time::Timestamp;
-
-/// How many columns a version may have.
-const COLUMNS: [usize; 3] = [23, 24, 26];
-
-/// Columns that captures need, from 0.
-mod column {
-    pub const TIME: usize = 0;
-    pub const USER: usize = 1;
-    pub const DATABASE: usize = 2;
-    pub const PID: usize = 3;
-    pub const SESSION_ID: usize = 5;
-    pub const SESSION_START: usize = 8;
-    pub const SEVERITY: usize = 11;
-    pub const SQLSTATE: usize = 12;
-    pub const MESSAGE: usize = 13;
-    pub const DETAIL: usize = 14;
-    pub const CONTEXT: usize = 18;
-    pub const STATEMENT: usize = 19;
-    pub const APPLICATION: usize = 22;
-    /// From 13 on.
-    pub const BACKEND_TYPE: usize = 23;
-}
 
 /// A row that has not ended after so many bytes has lost a quote.
 const LONGEST_ROW: usize = 64 << 20;
-
-/// The columns by which the begin of a row is known stand within so many bytes.
-const LONGEST_HEAD: usize = 2048;
-
-/// Whether a row begins here: its first columns up to the SQLSTATE have the form that the server gives them. Within a quoted
-/// text quotes are doubled, so a row that is quoted in a statement is not taken for one.
-pub fn begins_row(line: &[u8]) -> bool {
-    let head = String::from_utf8_lossy(&line[..line.len().min(LONGEST_HEAD)]);
-    let mut columns = [""; column::SQLSTATE + 1];
-    let mut rest: &str = &head;
-    for column in &mut columns {
-        let Some((text, next)) = head_column(rest) else { return false };
-        (*column, rest) = (text, next);
-    }
-    let is_time = |text: &str| Timestamp::take(text).is_some_and(|(_, rest, _)| rest.is_empty());
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
-    let is_session = |text: &str| {
-        text.split_once('.').is_some_and(|(start, pid)| {
-            !start.is_empty() && !pid.is_empty() && (start.bytes().chain(pid.bytes())).all(|c| c.is_ascii_hexdigit())
-        })
-    };
-    is_time(columns[column::TIME])
-        && is_number(columns[column::PID])
-        && is_session(columns[column::SESSION_ID])
-        && is_time(columns[column::SESSION_START])
-        && matches!(part(columns[column::SEVERITY]), Some(Part::Message(_) | Part::Foreign(_)))
-        && sqlstate(columns[column::SQLSTATE]).is_some()
-}
-
-/// Takes a column and the comma behind it from the front of a row.
-fn head_column(row: &str) -> Option<(&str, &str)> {
-    let Some(quoted) = row.strip_prefix('"') else { return row.split_once(',') };
-    let mut end = 0;
-    loop {
-        end += quoted[end..].find('"')?;
-        match quoted.as_bytes().get(end + 1)? {
-            b'"' => end += 2,
-            b',' => return Some((&quoted[..end], &quoted[end + 2..])),
-            _ => return None,
-        }
-    }
-}
-
-/// The place of a row that begins within a line, behind what is left of one that was torn off there.
-fn row_within(line: &[u8]) -> Option<usize> {
-    memchr::memmem::find_iter(line, b"-").filter_map(|dash| dash.checked_sub(4)).find(|at| {
-        let rest = &line[*at..];
-        let is_date = rest.len() > 10 && rest[7] == b'-' && rest[..4].iter().all(u8::is_ascii_digit);
-        *at > 0 && is_date && begins_row(rest)
-    })
-}
 
 /// Reads a log to its end.
 pub fn read(lines: &mut Lines, sink: &mut Sink<'_>) -> Result<(), String> {
@@ -107,7 +35,7 @@ struct Rows {
 impl Rows {
     fn push(&mut self, line: Line<'_>, sink: &mut Sink<'_>) -> Result<(), String> {
         if !self.row.is_empty() && (begins_row(line.bytes) || self.row.len() >= LONGEST_ROW) {
-            self.give_up(Unreadable::Format, sink)?;
+            self.close(Unreadable::Format, sink)?;
         }
         if self.row.is_empty() {
             self.line = line.number;
@@ -127,25 +55,47 @@ impl Rows {
             }
             Err(why) => why,
         };
-        if line.is_whole { self.give_up(why, sink) } else { self.give_up(Unreadable::CutShort, sink) }
+        self.take_last(if line.is_whole { why } else { Unreadable::CutShort }, sink)
     }
 
     /// What is left at the end of the log is cut short.
     fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), String> {
-        if self.row.is_empty() { Ok(()) } else { self.give_up(Unreadable::CutShort, sink) }
+        if self.row.is_empty() { Ok(()) } else { self.close(Unreadable::CutShort, sink) }
+    }
+
+    /// Takes the row that has no further line.
+    fn close(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), String> {
+        self.take_last(why, sink)?;
+        if self.row.is_empty() { Ok(()) } else { self.give_up(why, sink) }
     }
 
     /// Reports the row as one that cannot be read, but for a row that begins within its last line and is whole.
-    fn give_up(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), String> {
-        sink(Found::Unreadable { line: self.line, why })?;
-        let last_line = memchr::memrchr(b'\n', &self.row).map_or(0, |at| at + 1);
-        if let Some(at) = row_within(&self.row[last_line..]) {
-            self.line += memchr::memchr_iter(b'\n', &self.row).count() as u64;
-            self.row.drain(..last_line + at);
-            if self.parse().is_ok() {
-                sink(Found::Record(&self.record))?;
-            }
+    /// Gives up the row and what it seems to have: rows that begin within it and messages in another form are counted. The last
+    /// of these rows stays: it may be whole, or go on in the next line.
+    fn take_last(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), String> {
+        let begins: Vec<usize> = [0].into_iter().chain(rows_within(&self.row)).collect();
+        let Some((last, torn)) = begins.split_last().filter(|(last, _)| **last > 0) else {
+            return self.give_up(why, sink);
+        };
+        let lost = torn.iter().zip(&begins[1..]).map(|(begin, end)| messages_in(&self.row[*begin..*end])).sum();
+        report(self.line, why, lost, sink)?;
+        self.line += memchr::memchr_iter(b'\n', &self.row[..*last]).count() as u64;
+        self.row.drain(..last);
+        self.quotes = memchr::memchr_iter(b'"', &self.row).count();
+        if self.quotes % 2 == 1 {
+            return Ok(());
         }
+        if let Err(why) = self.parse() {
+            return self.give_up(why, sink);
+        }
+        sink(Found::Record(&self.record))?;
+        self.clear();
+        Ok(())
+    }
+
+    /// Gives up the row, in which no other one begins.
+    fn give_up(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), String> {
+        report(self.line, why, messages_in(&self.row), sink)?;
         self.clear();
         Ok(())
     }
@@ -156,8 +106,11 @@ impl Rows {
         self.quotes = 0;
     }
 
-    /// Reads the row into the record.
+    /// Reads the row into the record. A row with zeros in it has lost a part.
     fn parse(&mut self) -> Result<(), Unreadable> {
+        if memchr::memchr(0, &self.row).is_some() {
+            return Err(Unreadable::Format);
+        }
         let count = split(&self.row, &mut self.fields);
         let fields = self.fields.get(..count).filter(|_| COLUMNS.contains(&count)).ok_or(Unreadable::Format)?;
         let mut texts = [""; 26];
@@ -168,12 +121,18 @@ impl Rows {
     }
 }
 
+/// How many messages may be in a row that was torn off, and in the lines that it seems to have.
+fn messages_in(row: &[u8]) -> u64 {
+    let counts = row.split(|c| *c == b'\n').map(|line| messages_of_another_form(&String::from_utf8_lossy(line)));
+    counts.enumerate().map(|(line, count)| if line == 0 { count.max(1) } else { count }).sum()
+}
+
 fn fill(record: &mut Record, texts: &[&str; 26], line: u64) -> Option<()> {
     record.clear();
     record.line = line;
-    record.time = Timestamp::take(texts[column::TIME])?.0;
+    record.time = time(texts[column::TIME])?;
     record.pid = texts[column::PID].parse().ok()?;
-    record.session_start = Timestamp::take(texts[column::SESSION_START]).map(|(time, ..)| time);
+    record.session_start = Some(time(texts[column::SESSION_START])?);
     match part(texts[column::SEVERITY])? {
         Part::Message(severity) => record.severity = severity,
         Part::Foreign(language) => record.language = Some(language),
@@ -195,42 +154,6 @@ fn fill(record: &mut Record, texts: &[&str; 26], line: u64) -> Option<()> {
     }
     record.has_no_user = record.user.is_empty();
     Some(())
-}
-
-/// Splits a row at its commas into fields, of which memory is kept for the next row. Returns how many there are; 0 if a quote
-/// stands where none may.
-pub fn split(row: &[u8], fields: &mut Vec<Vec<u8>>) -> usize {
-    let (mut count, mut rest) = (0, row);
-    loop {
-        if fields.len() == count {
-            fields.push(Vec::new());
-        }
-        let field = &mut fields[count];
-        field.clear();
-        count += 1;
-        if let Some(quoted) = rest.strip_prefix(b"\"") {
-            rest = quoted;
-            loop {
-                let Some(at) = memchr::memchr(b'"', rest) else { return 0 };
-                field.extend_from_slice(&rest[..at]);
-                rest = &rest[at + 1..];
-                if rest.first() != Some(&b'"') {
-                    break;
-                }
-                field.push(b'"');
-                rest = &rest[1..];
-            }
-        } else {
-            let end = memchr::memchr(b',', rest).unwrap_or(rest.len());
-            field.extend_from_slice(&rest[..end]);
-            rest = &rest[end..];
-        }
-        match rest.split_first() {
-            None => return count,
-            Some((b',', next)) => rest = next,
-            Some(_) => return 0,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -331,5 +254,53 @@ mod tests {
     fn a_row_that_the_log_does_not_end_is_cut_short() {
         let log = format!("{V12}\n{}", &V12[..V12.len() - 60]);
         assert_eq!(found(&log), [format!("1 {WHOLE}"), "3 CutShort".to_owned()]);
+    }
+
+    /// How many rows are counted as lost, and the messages of the others.
+    fn counted(log: &str) -> (usize, Vec<String>) {
+        let is_lost = |found: &String| found.ends_with("Format") || found.ends_with("CutShort");
+        let (lost, kept): (Vec<_>, Vec<_>) = found(log).into_iter().partition(is_lost);
+        (lost.len(), kept)
+    }
+
+    #[test]
+    fn a_row_that_was_torn_off_in_its_time_is_no_part_of_the_next_one() {
+        let whole = row(2, "statement: SELECT 2");
+        for torn in
+            ["2026-11-23 08:00:00", "2026-11-23 08:00:00.000 UTC", "2026-11-23 08:00:00.000 UTC,\"app\",\"sh", "2026-1"]
+        {
+            let log = format!("{}\n{torn}{whole}\n", row(1, "a"));
+            assert_eq!(counted(&log), (1, vec!["1 a|".to_owned(), "2 statement: SELECT 2|".to_owned()]), "{torn}");
+        }
+    }
+
+    #[test]
+    fn each_of_several_rows_in_a_line_is_counted() {
+        let torn = |number| row(number, "statement: SELECT '")[..150].to_owned();
+        let in_head = &row(3, "x")[..90];
+        for (line, lost, kept) in [
+            (format!("{}{}{}", torn(2), torn(3), row(4, "b")), 2, 1),
+            (format!("{}{}", torn(2), torn(3)), 2, 0),
+            (format!("{in_head}{}", torn(4)), 2, 0),
+            (format!("{}{}", torn(2), row(3, "b\nc")), 1, 1),
+        ] {
+            let log = format!("{}\n{line}\n{}\n", row(1, "a"), row(6, "z"));
+            let (counted, others) = counted(&log);
+            assert_eq!((counted, others.len()), (lost, kept + 2), "{line}: {others:?}");
+        }
+    }
+
+    #[test]
+    fn objects_of_jsonlog_among_rows_are_each_counted() {
+        let object = |text: &str| {
+            format!(
+                "{{\"timestamp\":\"2026-11-23 08:00:00.000 UTC\",\"error_severity\":\"LOG\",\"message\":\"{text}\"}}"
+            )
+        };
+        let quoted = row(7, "x").replace('"', "\\\"");
+        let lines = [object("a"), object("'\\\"'"), object(&quoted), format!("{}{}", &object("a")[..30], object("b"))];
+        let log = format!("{}\n{}\n{}\n", row(1, "a"), lines.join("\n"), row(9, "z"));
+        let (counted, others) = counted(&log);
+        assert_eq!((counted, others), (5, vec!["1 a|".to_owned(), "6 z|".to_owned()]));
     }
 }

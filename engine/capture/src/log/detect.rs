@@ -8,6 +8,7 @@ use super::csv;
 use super::json;
 use super::prefix::Prefix;
 use super::record::Sink;
+use super::row::begins_row;
 use super::source::Lines;
 use super::stderr;
 
@@ -40,7 +41,7 @@ impl Format {
                 ))
             };
         }
-        if head.split(|c| *c == b'\n').take(LINES).any(csv::begins_row) {
+        if head.split(|c| *c == b'\n').take(LINES).any(begins_row) {
             return Ok(Self::Csv);
         }
         prefix_of(name, &text, prefix).map(Self::Stderr)

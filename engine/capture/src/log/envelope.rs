@@ -29,6 +29,25 @@ impl Envelope {
         [Self::Docker, Self::Cri].into_iter().find(|envelope| envelope.unwrap(first).is_some())
     }
 
+    /// What is left of a line of another form, and of those that begin within it because it was torn off: a line each, of which
+    /// the last one may be whole. In Docker's texts quotes are escaped, so none of them begins a line.
+    fn unwrap_torn(self, line: &[u8]) -> Vec<u8> {
+        let begins = match self {
+            Self::Docker => memchr::memmem::find_iter(line, b"{\"log\":\"").filter(|at| *at > 0).collect(),
+            Self::Cri => Vec::new(),
+        };
+        let mut texts = Vec::new();
+        let mut from = 0;
+        for at in begins.into_iter().chain([line.len()]) {
+            match self.unwrap(&line[from..at]) {
+                Some(text) => texts.extend_from_slice(&text),
+                None => texts.extend_from_slice(&[b"\0", &line[from..at], b"\n"].concat()),
+            }
+            from = at;
+        }
+        texts
+    }
+
     /// The text of a line, with its end if it is whole; `None` if the line has another form.
     fn unwrap(self, line: &[u8]) -> Option<Vec<u8>> {
         match self {
@@ -47,7 +66,8 @@ impl Envelope {
     }
 }
 
-/// A log without the envelopes of its lines. A line of another form stays as it is, and counts as one that cannot be read.
+/// A log without the envelopes of its lines. A line of another form, or one that was torn off, gets a zero in front, by which it
+/// counts as one that cannot be read and is the end of no statement.
 pub struct Unwrapped<R> {
     input: R,
     envelope: Envelope,
@@ -71,7 +91,7 @@ impl<R: BufRead> Read for Unwrapped<R> {
             }
             let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
             self.taken = 0;
-            self.text = self.envelope.unwrap(line).unwrap_or_else(|| self.line.clone());
+            self.text = self.envelope.unwrap(line).unwrap_or_else(|| self.envelope.unwrap_torn(line));
         }
         let count = into.len().min(self.text.len() - self.taken);
         into[..count].copy_from_slice(&self.text[self.taken..self.taken + count]);
@@ -152,7 +172,15 @@ mod tests {
         let log = "{\"log\":\"a \\\"b\\\"\\n\",\"stream\":\"stderr\",\"time\":\"2026-11-23T08:00:00.1Z\"}\n\
                    {\"log\":\"\\tlong, \",\"stream\":\"stderr\",\"time\":\"2026-11-23T08:00:00.1Z\"}\n\
                    {\"log\":\"cut\\n\",\"stream\":\"stderr\",\"time\":\"2026-11-23T08:00:00.1Z\"}\nhello\n";
-        assert_eq!(unwrapped(log), "a \"b\"\n\tlong, cut\nhello\n");
+        assert_eq!(unwrapped(log), "a \"b\"\n\tlong, cut\n\0hello\n");
+    }
+
+    #[test]
+    fn lines_of_docker_that_were_torn_off_are_each_marked() {
+        let line =
+            |text: &str| format!("{{\"log\":\"{text}\\n\",\"stream\":\"stderr\",\"time\":\"2026-11-23T08:00:00.1Z\"}}");
+        let log = format!("{}\n{{\"log\":\"b{{\"log\":\"c{}\n", line("a"), line("d"));
+        assert_eq!(unwrapped(&log), "a\n\0{\"log\":\"b\n\0{\"log\":\"c\nd\n");
     }
 
     #[test]

@@ -3,8 +3,9 @@
 
 use serde::Deserialize;
 
-use super::prefix::sqlstate;
-use super::record::{Found, Record, Sink, Unreadable};
+use super::fields::sqlstate;
+use super::mixed::{messages_of_another_form, objects};
+use super::record::{Found, Record, Sink, Unreadable, report};
 use super::source::Lines;
 use super::words::{Part, part};
 use crate::time::Timestamp;
@@ -83,27 +84,36 @@ pub fn read(lines: &mut Lines, sink: &mut Sink<'_>) -> Result<(), String> {
         if line.bytes.is_empty() {
             continue;
         }
-        let parsed = match line.text().map(read_line) {
-            Some(Read::Message(message)) => fill(&mut record, *message),
-            Some(Read::NotOfTheServer) => continue,
-            Some(Read::Unreadable) | None => None,
+        let Some(text) = line.text() else {
+            sink(Found::Unreadable { line: line.number, why: Unreadable::Encoding })?;
+            continue;
         };
-        match parsed {
-            Some(()) => {
-                record.line = line.number;
-                sink(Found::Record(&record))?;
-            }
-            None => {
-                let why = match line.text() {
-                    _ if !line.is_whole => Unreadable::CutShort,
-                    Some(_) => Unreadable::Format,
-                    None => Unreadable::Encoding,
-                };
-                sink(Found::Unreadable { line: line.number, why })?;
-            }
+        let why = if line.is_whole { Unreadable::Format } else { Unreadable::CutShort };
+        let mut rest = text;
+        // Where a line was torn off, the next one begins within it. Quotes within texts are escaped, so none of them begins one.
+        while !take(&mut record, rest, line.number, sink)? {
+            let next = objects(rest).filter(|at| *at > 0).min();
+            let torn = &rest[..next.unwrap_or(rest.len())];
+            report(line.number, why, messages_of_another_form(torn).max(1), sink)?;
+            let Some(next) = next else { break };
+            rest = &rest[next..];
         }
     }
     Ok(())
+}
+
+/// Takes a line; false if it cannot be read.
+fn take(record: &mut Record, text: &str, line: u64, sink: &mut Sink<'_>) -> Result<bool, String> {
+    let message = match read_line(text) {
+        Read::NotOfTheServer => return Ok(true),
+        Read::Message(message) => *message,
+        Read::Unreadable => return Ok(false),
+    };
+    if fill(record, message).is_none() {
+        return Ok(false);
+    }
+    record.line = line;
+    sink(Found::Record(record)).map(|()| true)
 }
 
 fn fill(record: &mut Record, message: Message) -> Option<()> {
@@ -190,5 +200,22 @@ mod tests {
         let log = format!("{{}}\nhello\n{}", &line[..line.len() - 9]);
         let all: Vec<_> = found(&log).into_iter().map(Result::unwrap_err).collect();
         assert_eq!(all, [(1, Unreadable::Format), (2, Unreadable::Format), (3, Unreadable::CutShort)]);
+    }
+
+    #[test]
+    fn torn_objects_and_rows_are_each_counted() {
+        let line = LINE.replace('\n', "");
+        let row = "2026-11-23 08:00:00.123 UTC,\"me\",\"db\",77,\"[local]\",6560a1b2.4d,3,\"SELECT\",2026-11-23 07:59:00 UTC,3/9,0,LOG,\
+                   00000,\"a";
+        for (torn, lost) in [
+            (line[..90].to_owned(), 1),
+            (format!("{}{}", &line[..30], &line[..90]), 2),
+            (format!("{row}{row}"), 2),
+            (format!("{row}{row}{row}\n"), 3),
+        ] {
+            let found = found(&format!("{torn}{line}\n"));
+            let (kept, unread): (Vec<_>, Vec<_>) = found.into_iter().partition(Result::is_ok);
+            assert_eq!((kept.len(), unread.len()), (1, lost), "{torn}");
+        }
     }
 }

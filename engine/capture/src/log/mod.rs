@@ -1,25 +1,32 @@
 //! PostgreSQL's logs as records, whatever their format.
 //!
-//! - `prefix`: `log_line_prefix`
+//! - `prefix`, `fields`, `guess`: `log_line_prefix`, its escapes, and which one a log has
 //! - `record`: a message of the server, and what else readers find
 //! - `source`: lines of a file or of standard input
 //! - `envelope`: what other programs put around each line
-//! - `stderr`, `csv`, `json`, `cloud`: one format each
+//! - `torn`, `mixed`: messages that begin within a line, and those in another form
+//! - `stderr`, `csv` with `row`, `json`, `cloud`: one format each
 //! - `words`: the words of severities, in other languages too
 
 mod cloud;
 mod csv;
 mod detect;
 mod envelope;
+mod fields;
+mod guess;
 mod json;
+mod mixed;
 mod prefix;
 mod record;
+mod row;
 mod source;
 mod stderr;
+mod torn;
 mod words;
 
-pub(crate) use csv::split as split_row;
 pub use detect::{Format, Log};
-pub use prefix::{COMMON, Prefix};
+pub use guess::COMMON;
+pub use prefix::Prefix;
 pub use record::{Found, Record, Sink, Unreadable};
+pub(crate) use row::split as split_row;
 pub use words::{Language, Severity, language_of};

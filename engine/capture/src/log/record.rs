@@ -99,3 +99,8 @@ pub enum Unreadable {
 
 /// Receives what a reader finds. An error, a sentence, ends the reading.
 pub type Sink<'a> = dyn FnMut(Found<'_>) -> Result<(), String> + 'a;
+
+/// Reports so many messages that cannot be read, which begin in this line.
+pub fn report(line: u64, why: Unreadable, count: u64, sink: &mut Sink<'_>) -> Result<(), String> {
+    (0..count).try_for_each(|_| sink(Found::Unreadable { line, why }))
+}

@@ -38,6 +38,11 @@ impl<'a> Line<'a> {
     pub fn text(&self) -> Option<&'a str> {
         std::str::from_utf8(self.bytes).ok()
     }
+
+    /// Whether a file system has put zeros in the place of what it lost: texts of PostgreSQL have none.
+    pub fn has_hole(&self) -> bool {
+        memchr::memchr(0, self.bytes).is_some()
+    }
 }
 
 impl Lines {

@@ -1,9 +1,13 @@
 //! The format `stderr`: a prefix, a word and a text on each line; further lines of a text begin with a tab.
 
-use super::prefix::{Prefix, sqlstate};
-use super::record::{Found, Record, Sink, Unreadable};
+use super::fields::sqlstate;
+use super::mixed::messages_of_another_form;
+use super::prefix::Prefix;
+use super::record::{Found, Record, Sink, Unreadable, report};
+use super::row::begins_row;
 use super::source::{Line, Lines};
-use super::words::{Part, Severity};
+use super::torn::{begins_in_hole, messages_within, messages_within_text, messages_within_texts};
+use super::words::{Part, Severity, has_part};
 use crate::message;
 
 /// Reads a log to its end.
@@ -22,6 +26,12 @@ pub struct Assembler<'a> {
     state: State,
     /// Whether the last message of the severity LOG had a SQLSTATE before its text, as all have or none; unknown before it.
     is_verbose: Option<bool>,
+    /// Hints and other parts that records do not have.
+    further: String,
+    /// How many messages begin within the lines of one that cannot be read.
+    swallowed: u64,
+    /// Whether a row of csvlog has begun that goes on in the next line.
+    is_in_row: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +50,20 @@ enum Text {
     Detail,
     Context,
     Statement,
-    Skipped,
+    Further,
 }
 
 impl<'a> Assembler<'a> {
     pub fn new(prefix: &'a Prefix) -> Self {
-        Self { prefix, record: Record::default(), state: State::Idle, is_verbose: None }
+        Self {
+            prefix,
+            record: Record::default(),
+            state: State::Idle,
+            is_verbose: None,
+            further: String::new(),
+            swallowed: 0,
+            is_in_row: false,
+        }
     }
 
     /// Takes the next line. A record is found when the line behind it shows that it is complete.
@@ -56,13 +74,26 @@ impl<'a> Assembler<'a> {
         if !line.is_whole {
             return self.spoil(line, Unreadable::CutShort, sink);
         }
+        if line.has_hole() {
+            return self.spoil(line, Unreadable::Format, sink);
+        }
         let prefix = self.prefix;
+        let has_odd_quotes = memchr::memchr_iter(b'"', line.bytes).count() % 2 == 1;
+        if self.is_in_row {
+            // What looks like a message may be a part of the row's text: neither is captured.
+            self.is_in_row = !has_odd_quotes;
+            self.finish(sink)?;
+            return report(line.number, Unreadable::Format, u64::from(has_part(text)), sink);
+        }
+        self.is_in_row = has_odd_quotes && begins_row(line.bytes);
         if let Some(continued) = prefix.continued(text) {
             self.append(continued);
             return Ok(());
         }
         let read = prefix.read(text);
-        if let Some(why) = prefix.refuted_by(text, read.as_ref().map(|(matched, ..)| matched)) {
+        let within = if read.is_none() { messages_within(prefix, text) } else { 0 };
+        let refuted = prefix.refuted_by(text, read.as_ref().map(|(matched, ..)| matched));
+        if let Some(why) = refuted.filter(|_| within == 0) {
             return Err(format!(
                 "line {} of the log {why}: {}. Give the server's with --prefix (SHOW log_line_prefix)",
                 line.number,
@@ -82,30 +113,44 @@ impl<'a> Assembler<'a> {
                 Ok(())
             }
             // A part of a message that has begun before the log did.
-            Some(_) => self.finish(sink),
+            Some((.., text)) => {
+                self.finish(sink)?;
+                report(line.number, Unreadable::Format, messages_within_text(prefix, text), sink)
+            }
             // It may be the rest of a statement whose tabs are lost: without it the statement would be another one.
             None if self.has_statement() => {
-                self.state = State::Spoiled(Unreadable::Format);
+                self.give_up(Unreadable::Format);
+                // What is left of a message that was torn off may stand in it, too.
+                let may_begin = u64::from(within > 0 || prefix.may_begin(text));
+                self.swallowed += within + may_begin.max(messages_of_another_form(text));
                 Ok(())
             }
-            None if matches!(self.state, State::Spoiled(_)) => Ok(()),
+            None if matches!(self.state, State::Spoiled(_)) => {
+                self.swallowed += within + messages_of_another_form(text);
+                Ok(())
+            }
             None => {
                 self.finish(sink)?;
-                sink(Found::Unreadable { line: line.number, why: Unreadable::Format })
+                report(line.number, Unreadable::Format, within + messages_of_another_form(text).max(1), sink)
             }
         }
     }
 
     /// Reports the last record.
     pub fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), String> {
+        let swallowed = std::mem::take(&mut self.swallowed);
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => Ok(()),
-            State::In(_) => sink(Found::Record(&self.record)),
-            State::Spoiled(why) => sink(Found::Unreadable { line: self.record.line, why }),
+            State::In(_) => match messages_within_texts(self.prefix, &self.record, &self.further) {
+                0 => sink(Found::Record(&self.record)),
+                within => report(self.record.line, Unreadable::Format, within + 1, sink),
+            },
+            State::Spoiled(why) => report(self.record.line, why, swallowed + 1, sink),
         }
     }
 
     fn begin(&mut self, part: Part, text: &str) {
+        self.further.clear();
         self.state = State::In(Text::Message);
         let mut message = text;
         match part {
@@ -132,58 +177,75 @@ impl<'a> Assembler<'a> {
         match self.state {
             State::In(Text::Message) => message::has_statement(&self.record.message),
             State::In(Text::Statement | Text::Detail | Text::Context) => true,
-            State::In(Text::Skipped) | State::Idle | State::Spoiled(_) => false,
+            State::In(Text::Further) | State::Idle | State::Spoiled(_) => false,
         }
     }
 
     fn go_on(&mut self, part: Part, text: &str) {
         if matches!(self.state, State::Spoiled(_)) {
+            self.swallowed += messages_within_text(self.prefix, text);
             return;
         }
         let target = match part {
             Part::Detail => Text::Detail,
             Part::Context => Text::Context,
             Part::Statement => Text::Statement,
-            _ => Text::Skipped,
+            _ => Text::Further,
         };
         self.state = State::In(target);
-        if let Some(record) = self.text(target) {
-            record.push_str(text);
-        }
+        self.text(target).push_str(text);
     }
 
     fn append(&mut self, continued: &str) {
-        let State::In(target) = self.state else { return };
-        if let Some(text) = self.text(target) {
-            text.push('\n');
-            text.push_str(continued);
+        let State::In(target) = self.state else {
+            self.swallowed += messages_within_text(self.prefix, continued);
+            return;
+        };
+        let text = self.text(target);
+        text.push('\n');
+        text.push_str(continued);
+    }
+
+    fn text(&mut self, target: Text) -> &mut String {
+        match target {
+            Text::Message => &mut self.record.message,
+            Text::Detail => &mut self.record.detail,
+            Text::Context => &mut self.record.context,
+            Text::Statement => &mut self.record.statement,
+            Text::Further => &mut self.further,
         }
     }
 
-    fn text(&mut self, target: Text) -> Option<&mut String> {
-        match target {
-            Text::Message => Some(&mut self.record.message),
-            Text::Detail => Some(&mut self.record.detail),
-            Text::Context => Some(&mut self.record.context),
-            Text::Statement => Some(&mut self.record.statement),
-            Text::Skipped => None,
+    /// Gives up the message that is being read.
+    fn give_up(&mut self, why: Unreadable) {
+        if matches!(self.state, State::In(_)) {
+            self.swallowed += messages_within_texts(self.prefix, &self.record, &self.further);
         }
+        self.state = State::Spoiled(why);
     }
 
     /// Gives up the message that a line belongs to, or the line if it belongs to none.
     fn spoil(&mut self, line: Line<'_>, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), String> {
-        if !line.bytes.starts_with(b"\t") {
-            let text = String::from_utf8_lossy(line.bytes);
-            let part = self.prefix.read(&text).map(|(matched, part, _)| (matched.pid, part));
-            let is_part = part.is_some_and(|(pid, part)| {
-                pid == self.record.pid && !matches!(part, Part::Message(_) | Part::Foreign(_))
-            });
-            if !is_part || self.state == State::Idle {
-                self.finish(sink)?;
-                self.record.line = line.number;
-            }
+        let text = String::from_utf8_lossy(line.bytes);
+        let read = self.prefix.read(&text).map(|(matched, part, _)| (matched.pid, part));
+        let is_its = match read {
+            _ if self.state == State::Idle => false,
+            _ if line.bytes.starts_with(b"\t") => true,
+            Some((pid, part)) => pid == self.record.pid && !matches!(part, Part::Message(_) | Part::Foreign(_)),
+            None => false,
+        };
+        // As in a line of no known form, the rest of a statement may be in it. The last line of a log that begins as messages do
+        // is one that the server was about to write.
+        let is_next = !line.is_whole && self.prefix.may_begin(&text);
+        let may_be_its = read.is_none() && !is_next && self.has_statement();
+        if !is_its && !may_be_its {
+            self.finish(sink)?;
+            self.record.line = line.number;
         }
-        self.state = State::Spoiled(why);
+        self.give_up(why);
+        let is_message = matches!(read, Some((_, Part::Message(_) | Part::Foreign(_))));
+        let within = messages_within(self.prefix, &text) - u64::from(is_message);
+        self.swallowed += within + u64::from(may_be_its) + u64::from(begins_in_hole(self.prefix, &text));
         Ok(())
     }
 }
@@ -321,5 +383,46 @@ mod tests {
             assert_eq!(found(&whole[..whole.len() - cut]), expected, "{cut}");
         }
         assert_eq!(found(&whole[..45]), ["1 a||", "2 CutShort"]);
+    }
+
+    const LONG: &str = "2026-11-23 08:00:00.123 UTC [7] LOG:  statement: ";
+
+    #[test]
+    fn a_message_whose_begin_is_lost_behind_a_torn_one_is_counted() {
+        let torn = format!("{LONG}DELE\0\0\0\0\0-23 08:00:00.123 UTC [7] LOG:  statement: b");
+        assert_eq!(found(&log(&[&torn, ">LOG:  c"])), ["1 Format", "1 Format", "2 c||"]);
+        let own = "2026-\0\0\0\0\0 08:00:00.123 UTC [7] LOG:  statement: b";
+        assert_eq!(found(&log(&[own, ">LOG:  c"])), ["1 Format", "2 c||"]);
+    }
+
+    #[test]
+    fn a_statement_before_a_line_whose_begin_is_lost_is_left_out() {
+        let lines =
+            log(&[">LOG:  statement: DELETE FROM t", "2026-11-23T08:\0\0\0\0\0 started", "\tWHERE a = 1", ">LOG:  c"]);
+        assert_eq!(found(&lines), ["1 Format", "1 Format", "4 c||"]);
+    }
+
+    #[test]
+    fn a_message_within_a_part_that_cannot_be_used_is_counted() {
+        let torn = format!(">DETAIL:  para{LONG}b");
+        assert_eq!(found(&log(&[&torn, ">LOG:  c"])), ["1 Format", "2 c||"]);
+        assert_eq!(found(&log(&[">LOG:  a\0", &torn, ">LOG:  c"])), ["1 Format", "2 Format", "3 c||"]);
+        let quoted = format!(">STATEMENT:  INSERT INTO t VALUES ('{LONG}b')");
+        assert_eq!(found(&log(&[&quoted, ">LOG:  c"])), ["2 c||"]);
+    }
+
+    #[test]
+    fn messages_in_another_form_are_each_counted() {
+        let object = "{\"timestamp\":\"2026-11-23 08:00:00.123 UTC\",\"error_severity\":\"LOG\",\"message\":\"a\"}";
+        let torn = format!("{}{object}", &object[..50]);
+        assert_eq!(found(&log(&[">LOG:  a", &torn, ">LOG:  c"])), ["1 a||", "2 Format", "2 Format", "3 c||"]);
+    }
+
+    #[test]
+    fn a_row_of_another_form_is_open_up_to_its_last_quote() {
+        let row = "2026-11-23 08:00:00.123 UTC,\"me\",\"db\",77,\"[local]\",6560a1b2.4d,3,\"SELECT\",2026-11-23 07:59:00 UTC,3/9,0,LOG,\
+                   00000,\"statement: INSERT INTO t VALUES ('";
+        let lines = log(&[">LOG:  a", row, &format!("{LONG}DROP TABLE t')\",,,,,,,,,\"psql\""), ">LOG:  c"]);
+        assert_eq!(found(&lines), ["1 a||", "2 Format", "3 Format", "4 c||"]);
     }
 }

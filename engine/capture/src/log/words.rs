@@ -43,18 +43,33 @@ const LONGEST_WORD: usize = 60;
 
 /// Whether a part begins somewhere in a line, behind whatever prefix.
 pub fn has_part(line: &str) -> bool {
-    memchr::memmem::find_iter(line.as_bytes(), b":  ").any(|colon| {
-        let before = line[..colon].trim_end();
-        let mut from = before.len().saturating_sub(LONGEST_WORD);
-        while !before.is_char_boundary(from) {
-            from += 1;
-        }
-        // A word begins the text, or stands behind what is no letter.
-        let starts = before[from..].char_indices().filter(|(at, c)| {
-            c.is_alphabetic() && { !before[..from + at].chars().next_back().is_some_and(char::is_alphanumeric) }
-        });
-        starts.map(|(at, _)| &before[from + at..]).any(|word| part(word).is_some())
-    })
+    part_ends(line, false).next().is_some()
+}
+
+/// Where the words of parts end in a text, behind whatever prefix: the places of their colons. Before a word stands what is no
+/// letter, unless `may_follow_letter`.
+pub fn part_ends(text: &str, may_follow_letter: bool) -> impl Iterator<Item = usize> + '_ {
+    let colons = memchr::memmem::find_iter(text.as_bytes(), b":  ");
+    colons.filter(move |colon| part_before(&text[..*colon], may_follow_letter).is_some())
+}
+
+/// Whether a text ends with the word of a message, before whose colon it was cut.
+pub fn is_message(text: &str) -> bool {
+    matches!(part_before(text, true), Some(Part::Message(_) | Part::Foreign(_)))
+}
+
+/// The part with whose word a text ends.
+fn part_before(text: &str, may_follow_letter: bool) -> Option<Part> {
+    let before = text.trim_end();
+    let mut from = before.len().saturating_sub(LONGEST_WORD);
+    while !before.is_char_boundary(from) {
+        from += 1;
+    }
+    let mut starts = before[from..].char_indices().filter(|(at, c)| {
+        let follows_letter = || before[..from + at].chars().next_back().is_some_and(char::is_alphanumeric);
+        c.is_alphabetic() && (may_follow_letter || !follows_letter())
+    });
+    starts.find_map(|(at, _)| part(&before[from + at..]))
 }
 
 /// The part that begins with this word.

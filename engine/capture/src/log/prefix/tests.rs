@@ -159,3 +159,23 @@ fn a_prefix_without_session_or_time_is_refused() {
         assert!(Prefix::parse(text).unwrap_err().starts_with(message), "{text}");
     }
 }
+
+#[test]
+fn a_field_has_no_other_one_in_it() {
+    // The message before was torn off within its prefix.
+    let whole = "2026-11-23 08:00:00.123 UTC";
+    for (prefix, begin) in [
+        ("%m %p %x/%v %d: ", "2026-11-23 08:00:00.123 UTC 77 0/3/17 db: "),
+        ("%c %b %m ", "6560a1b2.4d client backend 2026-11-23 08:00:00.123 UTC "),
+        ("%m [%p] [%Q] ", "2026-11-23 08:00:00.123 UTC [77] [-5] "),
+    ] {
+        let line = format!("{begin}LOG:  a");
+        assert!(record(prefix, &line).is_some(), "{line}");
+        for torn in 1..begin.len() {
+            let read = record(prefix, &format!("{}{line}", &begin[..torn]));
+            assert!(read.is_none(), "{prefix}, torn at {torn}: {read:?}");
+        }
+    }
+    let worker = format!("6560a1b2.4d pglogical apply 16384:2 {whole} LOG:  a");
+    assert_eq!(record("%c %b %m ", &worker).unwrap().0.backend_type, "pglogical apply 16384:2");
+}

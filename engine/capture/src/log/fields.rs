@@ -1,0 +1,248 @@
+//! The escapes of `log_line_prefix`: where a field may end, and what it says.
+
+use crate::time::{Micros, Timestamp};
+
+/// Types of processes that have a space in their name (`GetBackendTypeDesc` of PostgreSQL 10 to 18).
+const BACKEND_TYPES: [&str; 15] = [
+    CLIENT,
+    "not initialized",
+    "parallel worker",
+    "background worker",
+    "background writer",
+    "autovacuum launcher",
+    "autovacuum worker",
+    "logical replication launcher",
+    "logical replication apply worker",
+    "logical replication tablesync worker",
+    "logical replication parallel worker",
+    "logical replication worker",
+    "dead-end client backend",
+    "slotsync worker",
+    "standalone backend",
+];
+
+/// The longest text of a field such as the user's name, in bytes.
+const LONGEST_FIELD: usize = 300;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    Application,
+    User,
+    Database,
+    BackendType,
+    Pid,
+    Time,
+    Epoch,
+    SqlState,
+    SessionId,
+    SessionStart,
+    /// Digits or nothing.
+    Counter,
+    /// `3/17`, or nothing.
+    VirtualTransaction,
+    /// Digits, perhaps with a sign, or nothing.
+    QueryId,
+    /// Any other text.
+    Other,
+}
+
+/// Where the fields of a line are in it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fields<'a> {
+    pub time: Timestamp,
+    pub pid: Option<u32>,
+    pub session_id: &'a str,
+    pub session_start: Option<Timestamp>,
+    pub user: &'a str,
+    pub database: &'a str,
+    pub application: &'a str,
+    /// Whether the application's name ends at a space, which may be one of a name or what separates it from a further field.
+    pub is_application_last: bool,
+    pub backend_type: &'a str,
+    pub sqlstate: Option<[u8; 5]>,
+    /// Whether another field stands in the place of a name: that of a further message, behind one that was torn off in its
+    /// prefix.
+    pub has_field_in_name: bool,
+}
+
+/// The field of an escape of PostgreSQL 9.6 to 18, without `%q` and `%%`.
+pub fn field_of(letter: char) -> Option<Field> {
+    Some(match letter {
+        'a' => Field::Application,
+        'u' => Field::User,
+        'd' => Field::Database,
+        'b' => Field::BackendType,
+        'p' => Field::Pid,
+        't' | 'm' => Field::Time,
+        'n' => Field::Epoch,
+        'e' => Field::SqlState,
+        'c' => Field::SessionId,
+        's' => Field::SessionStart,
+        'l' | 'x' | 'P' => Field::Counter,
+        'v' => Field::VirtualTransaction,
+        'Q' => Field::QueryId,
+        'r' | 'h' | 'i' | 'L' => Field::Other,
+        _ => return None,
+    })
+}
+
+/// What stands behind a field in a prefix.
+#[derive(Debug, Clone, Copy)]
+pub enum Behind<'a> {
+    Literal(&'a str),
+    Other,
+    /// The word of a part.
+    Nothing,
+}
+
+/// Where a field at the front of a text may end.
+pub fn ends_of<'a>(
+    field: Field,
+    text: &'a str,
+    is_padded: bool,
+    behind: Behind<'a>,
+) -> Box<dyn Iterator<Item = usize> + 'a> {
+    let with_spaces = move |end: usize| {
+        let spaces = text[end..].bytes().take_while(|c| *c == b' ').count();
+        (end..=end + if is_padded { spaces } else { 0 }).rev()
+    };
+    let count = |is_its: fn(&u8) -> bool| text.bytes().take_while(is_its).count();
+    match field {
+        Field::Time | Field::SessionStart => {
+            let end = Timestamp::take(text).map(|(_, rest, _)| text.len() - rest.len());
+            // Without anything behind the time, the word of the part looks like more letters of the zone.
+            let letters = end.map_or(0, |end| text[..end].bytes().rev().take_while(u8::is_ascii_alphabetic).count());
+            let shorter = end.into_iter().flat_map(move |end| (end - letters..end).rev());
+            Box::new(
+                end.into_iter().flat_map(with_spaces).chain(shorter.filter(move |_| matches!(behind, Behind::Nothing))),
+            )
+        }
+        Field::Pid | Field::Counter => Box::new(with_spaces(count(u8::is_ascii_digit))),
+        Field::Epoch => Box::new(with_spaces(count(|c| c.is_ascii_digit() || *c == b'.'))),
+        Field::SqlState => Box::new(text.is_char_boundary(5).then_some(5).into_iter().flat_map(with_spaces)),
+        Field::SessionId => Box::new(with_spaces(count(|c| c.is_ascii_hexdigit() || *c == b'.'))),
+        Field::VirtualTransaction => {
+            let process = count(u8::is_ascii_digit);
+            let transaction =
+                text[process..].strip_prefix('/').map(|rest| 1 + rest.bytes().take_while(u8::is_ascii_digit).count());
+            Box::new(with_spaces(transaction.map_or(0, |length| process + length)))
+        }
+        Field::QueryId => {
+            let sign = usize::from(text.starts_with('-'));
+            Box::new(with_spaces(sign + text[sign..].bytes().take_while(u8::is_ascii_digit).count()))
+        }
+        Field::Application | Field::User | Field::Database | Field::BackendType | Field::Other => {
+            let known = BACKEND_TYPES.iter().find(|kind| field == Field::BackendType && text.starts_with(*kind));
+            let known = known.into_iter().flat_map(move |kind| with_spaces(kind.len()));
+            let window = &text[..floor_boundary(text, LONGEST_FIELD)];
+            match behind {
+                Behind::Literal("@") if field == Field::User => Box::new(ends_at_last(window)),
+                Behind::Literal(literal) => Box::new(known.chain(window.match_indices(literal).map(|(end, _)| end))),
+                _ => Box::new(known.chain(window.char_indices().map(|(end, _)| end))),
+            }
+        }
+    }
+}
+
+/// Where a user's name ends before an at sign: names of people have one more often than those of databases. So the last one of
+/// a text without spaces comes first, then the others from the front.
+fn ends_at_last(window: &str) -> impl Iterator<Item = usize> + '_ {
+    let word = window.find(' ').unwrap_or(window.len());
+    let last = window[..word].rfind('@');
+    last.into_iter().chain(window.match_indices('@').map(|(end, _)| end).filter(move |end| Some(*end) != last))
+}
+
+/// The last boundary of characters that is not behind `most`.
+fn floor_boundary(text: &str, most: usize) -> usize {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    end
+}
+
+impl<'a> Fields<'a> {
+    /// With the value of one more field; `None` if it cannot have that.
+    pub fn with(mut self, field: Field, value: &'a str) -> Option<Self> {
+        let is_name =
+            matches!(field, Field::Application | Field::User | Field::Database | Field::BackendType | Field::Other);
+        self.has_field_in_name |= is_name && has_time(value);
+        self.has_field_in_name |= field == Field::BackendType && is_no_type(value);
+        match field {
+            Field::Application => self.application = value,
+            Field::User => self.user = value,
+            Field::Database => self.database = value,
+            Field::BackendType => self.backend_type = value,
+            Field::Pid => self.pid = Some(value.parse().ok()?),
+            Field::Time => self.time = Timestamp::take(value)?.0,
+            Field::Epoch => self.time = Timestamp::at_utc(epoch(value)?),
+            Field::SqlState => self.sqlstate = Some(sqlstate(value)?),
+            Field::SessionId => self.session_id = Some(value).filter(|id| is_session_id(id))?,
+            Field::SessionStart => self.session_start = Some(Timestamp::take(value)?.0),
+            Field::Counter | Field::VirtualTransaction | Field::QueryId | Field::Other => {}
+        }
+        Some(self)
+    }
+
+    /// How many names of the session the line has.
+    pub fn names(&self) -> usize {
+        [self.user, self.database, self.application].iter().filter(|name| !name.is_empty()).count()
+    }
+}
+
+/// `1795420800.123`, in seconds since 1970.
+fn epoch(text: &str) -> Option<Micros> {
+    let (seconds, milliseconds) = text.split_once('.')?;
+    let is_epoch = (1..=10).contains(&seconds.len()) && milliseconds.len() == 3;
+    let number = |text: &str| text.parse::<Micros>().ok();
+    is_epoch.then(|| Some((number(seconds)? * 1000 + number(milliseconds)?) * 1000))?
+}
+
+/// Whether a text has more in it than the type of a process: types may have spaces, but no date and no session's identifier.
+fn is_no_type(text: &str) -> bool {
+    let is_hex = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_hexdigit);
+    let ends_in_session = |word: &str| {
+        word.rsplit_once('.').is_some_and(|(start, pid)| {
+            is_hex(pid.as_bytes()) && start.as_bytes().last_chunk::<8>().is_some_and(|start| is_hex(start))
+        })
+    };
+    let has_client = text != CLIENT && text.contains(CLIENT);
+    let is_date =
+        |word: &str| word.len() > 7 && word.bytes().all(|c| c.is_ascii_digit() || c == b'-') && word.contains('-');
+    has_client || text.split(' ').any(|word| ends_in_session(word) || is_date(word) || is_other_field(word))
+}
+
+/// The type of the processes that serve clients.
+const CLIENT: &str = "client backend";
+
+/// Whether a time of a log begins within a text.
+fn has_time(text: &str) -> bool {
+    let dashes = memchr::memchr_iter(b'-', text.as_bytes());
+    dashes.filter_map(|dash| text.get(dash.checked_sub(4)?..)).any(|rest| Timestamp::take(rest).is_some())
+}
+
+/// Five digits and capital letters.
+pub fn sqlstate(text: &str) -> Option<[u8; 5]> {
+    let code: [u8; 5] = text.as_bytes().try_into().ok()?;
+    code.iter().all(|c| c.is_ascii_digit() || c.is_ascii_uppercase()).then_some(code)
+}
+
+/// Whether a text has the form of `%c`: the start in seconds since 1970, and the process. Both have at most 32 bits until 2106.
+fn is_session_id(text: &str) -> bool {
+    let is_number = |text: &str| (1..=8).contains(&text.len()) && text.bytes().all(|c| c.is_ascii_hexdigit());
+    text.split_once('.').is_some_and(|(start, pid)| is_number(start) && is_number(pid))
+}
+
+/// The process in a session's identifier: `6560a1b2.1f3c`.
+pub fn pid_of(session_id: &str) -> Option<u32> {
+    u32::from_str_radix(session_id.split_once('.')?.1, 16).ok()
+}
+
+/// Whether a word looks like an address, a number or a session's identifier.
+pub fn is_other_field(word: &str) -> bool {
+    let has_only = |more: &str| word.chars().all(|c| c.is_ascii_hexdigit() || more.contains(c));
+    let is_address = has_only(".:()") && word.matches(['.', ':']).count() >= 2;
+    let is_number = !word.is_empty() && word.bytes().all(|c| c.is_ascii_digit());
+    let is_session = has_only(".") && word.matches('.').count() == 1 && word.len() > 9;
+    is_address || is_number || is_session
+}

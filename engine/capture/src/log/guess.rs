@@ -1,0 +1,78 @@
+//! Which `log_line_prefix` a log has, where nobody says it.
+
+use super::fields::{Fields, is_other_field};
+use super::prefix::{Matched, Prefix};
+use super::words::has_part;
+
+/// PostgreSQL's default, and what packages, providers and pgBadger's documentation set.
+pub const COMMON: [&str; 14] = [
+    "%m [%p] ",
+    "%m [%p] %q%u@%d ",
+    "%m [%p] %q%u@%d/%a ",
+    "%t:%r:%u@%d:[%p]:",
+    "%m:%r:%u@%d:[%p]:%l:%e:%s:%v:%x:%c:%q%a:",
+    "%t [%p]: ",
+    "%t [%p]: user=%u,db=%d,app=%a,client=%h ",
+    "%t [%p]: [%l-1] user=%u,db=%d,app=%a,client=%h ",
+    "%t [%p]: db=%d,user=%u,app=%a,client=%h ",
+    "%m [%p]: [%l-1] db=%d,user=%u ",
+    "%m [%p] %q[user=%u,db=%d,app=%a] ",
+    "%m [%p] [queryid=%Q] %q%u@%d ",
+    "%t [%p-%l] %q%u@%d ",
+    "%t-%c-",
+];
+
+/// Characters that a guess does not take for a part of a name.
+const UNLIKELY: [char; 14] = [' ', '[', ']', '(', ')', '{', '}', '<', '>', '|', '=', ',', ';', ':'];
+
+/// Those of them that a guess does not take for a part of an application's name, which may have spaces.
+const BRACKETS: [char; 9] = ['[', ']', '{', '}', '<', '>', '|', '=', ';'];
+
+/// How many lines decide which prefix a log has.
+const GUESSED_FROM: usize = 200;
+
+impl Prefix {
+    /// The prefix of [`COMMON`] that most of these lines have, with names that look like names; of several the one that finds
+    /// most names in them.
+    pub fn guess(head: &str) -> Option<Self> {
+        let lines: Vec<&str> = head.lines().filter(|line| !line.starts_with('\t')).take(GUESSED_FROM).collect();
+        // Of equal ones the last is taken, and the first is to be.
+        let counted = COMMON.iter().rev().map(|text| {
+            let mut prefix = Self::parse(text).expect("common prefixes are prefixes");
+            prefix.is_guessed = true;
+            let matched: Vec<_> = lines.iter().filter_map(|line| prefix.read(line)).collect();
+            let likely = matched.iter().filter(|(matched, ..)| matched.unlikely_name().is_none()).count();
+            let names: usize = matched.iter().map(|(matched, ..)| matched.fields.names()).sum();
+            ((likely, matched.len(), names), prefix)
+        });
+        let (most, prefix) = counted.max_by_key(|(count, _)| *count)?;
+        (most.1 > 0).then_some(prefix)
+    }
+
+    /// Why a guess is wrong, if a line shows it: a name that looks as if it had another field of the prefix in it, or a message
+    /// behind another prefix. A prefix that the user gave is believed. The answer is a sentence without its end.
+    pub fn refuted_by(&self, line: &str, matched: Option<&Matched<'_>>) -> Option<String> {
+        if !self.is_guessed {
+            return None;
+        }
+        match matched.map(Matched::unlikely_name) {
+            Some(None) => None,
+            Some(Some(name)) => Some(format!("has the name \"{name}\" in it if log_line_prefix is '{}'", self.text())),
+            None => has_part(line).then(|| format!("does not begin with '{}', as lines before it do", self.text())),
+        }
+    }
+}
+
+impl Matched<'_> {
+    /// A name that few databases, roles and programs have, and many prefixes that are read by another one.
+    fn unlikely_name(&self) -> Option<&str> {
+        let Fields { user, database, application, is_application_last, .. } = self.fields;
+        let is_known = |name: &&str| *name != "[unknown]";
+        let name = [user, database].into_iter().filter(is_known).find(|name| name.contains(UNLIKELY));
+        name.or_else(|| {
+            Some(application).filter(is_known).filter(|name| {
+                is_application_last && (name.contains(BRACKETS) || name.split(' ').skip(1).any(is_other_field))
+            })
+        })
+    }
+}

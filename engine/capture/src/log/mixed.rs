@@ -1,0 +1,20 @@
+//! Messages in another form than that of the log they are in.
+
+use super::row::{begins_row, rows_within};
+use super::words::part_ends;
+
+/// How many messages in another form may be in a line that is not of a log's form.
+pub fn messages_of_another_form(line: &str) -> u64 {
+    let objects = objects(line).count();
+    let rows = rows_within(line.as_bytes()).count() + usize::from(begins_row(line.as_bytes()));
+    let is_one = part_ends(line, true).next().is_some() || line.contains("\"error_severity\"");
+    objects.max(rows).max(usize::from(is_one)) as u64
+}
+
+/// How lines begin: those of `jsonlog`, and those of CloudNativePG.
+const BEGINS: [&str; 2] = ["{\"timestamp\":\"", "{\"level\":\""];
+
+/// Where objects begin in a line that may have been torn off.
+pub fn objects(line: &str) -> impl Iterator<Item = usize> + '_ {
+    BEGINS.iter().flat_map(|begin| line.match_indices(begin)).map(|(at, _)| at)
+}

@@ -1,0 +1,79 @@
+//! Messages that begin within a line: the one before them was torn off there, by a crash of the server or of its disk.
+
+use super::prefix::Prefix;
+use super::record::Record;
+use super::words::{has_part, is_message, part_ends};
+use crate::message;
+use crate::parameters;
+use crate::sql::tokens::{Kind, Token, Tokens};
+
+/// Where a message may begin before its word, in bytes.
+const LONGEST_PREFIX: usize = 600;
+
+/// No more words of a text are looked at: what is torn so often is not worth counting exactly.
+const MOST_WORDS: usize = 64;
+
+/// How many messages of the server begin within this line.
+pub fn messages_within(prefix: &Prefix, line: &str) -> u64 {
+    count(prefix, line, |_| false)
+}
+
+/// Whether a message may begin within the zeros that a file system has put in the place of what it lost: a word of a message
+/// stands behind them, and one of another part of a message before them.
+pub fn begins_in_hole(prefix: &Prefix, line: &str) -> bool {
+    let Some((hole, _)) = line.char_indices().rfind(|(_, c)| *c == '\0') else { return false };
+    let first = part_ends(&line[hole..], prefix.ends_in_field()).next();
+    has_part(&line[..hole]) && first.is_some_and(|end| is_message(&line[hole..hole + end]))
+}
+
+/// How many messages begin within the texts of a record and in its further parts. What a statement or a parameter quotes is
+/// none.
+pub fn messages_within_texts(prefix: &Prefix, record: &Record, further: &str) -> u64 {
+    let Record { message, detail, context, statement, .. } = record;
+    let is_list = |list: Option<&str>| list.is_some_and(|list| parameters::parse(list).is_some());
+    let of_detail = if is_list(message::detail_parameters(detail)) { "" } else { detail };
+    let of_context = if is_list(message::context_parameters(context)) { "" } else { context };
+    [message, of_detail, of_context, statement, further]
+        .into_iter()
+        .map(|text| messages_within_text(prefix, text))
+        .sum()
+}
+
+/// Messages that begin in a text of SQL. One that is quoted stands within a literal that ends, and its rest, by itself, has a
+/// quote too many. Where a literal was torn off, it does not end, or the text of the next message is whole by itself.
+pub fn messages_within_text(prefix: &Prefix, text: &str) -> u64 {
+    if part_ends(text, prefix.ends_in_field()).next().is_none() {
+        return 0;
+    }
+    let longer = closed(text);
+    let is_literal = |token: &Token<'_>| matches!(token.kind, Kind::Text | Kind::QuotedName);
+    let ended = Tokens::of(&longer).filter(|token| token.end() <= text.len() && is_literal(token));
+    let literals: Vec<_> = ended.map(|token| token.at..token.end()).collect();
+    count(prefix, text, |at| {
+        let is_in_literal = literals.iter().any(|literal| literal.contains(&at));
+        is_in_literal && !is_closed(&text[at..])
+    })
+}
+
+/// A text with a symbol behind it. Where a literal or a comment does not end, the symbol is a part of it.
+fn closed(text: &str) -> String {
+    format!("{text}\n;")
+}
+
+/// Whether the last literal or comment of a text ends in it.
+fn is_closed(text: &str) -> bool {
+    Tokens::of(&closed(text)).last().is_some_and(|token| token.is_symbol(";"))
+}
+
+fn count(prefix: &Prefix, text: &str, is_quoted: impl Fn(usize) -> bool) -> u64 {
+    let ends = part_ends(text, prefix.ends_in_field()).take(MOST_WORDS).filter(|end| !is_quoted(*end));
+    ends.filter(|end| begins_before(prefix, text, *end)).count() as u64
+}
+
+/// Whether a message begins in a text whose first part has a word that ends here.
+fn begins_before(prefix: &Prefix, text: &str, end: usize) -> bool {
+    let line = text[..end].rfind('\n').map_or(0, |at| at + 1);
+    let from = line.max(end.saturating_sub(LONGEST_PREFIX));
+    let begins = |at: &usize| text.is_char_boundary(*at) && prefix.may_begin(&text[*at..]);
+    (from..end).filter(begins).any(|at| prefix.begins(&text[at..], end - at))
+}

@@ -1,0 +1,29 @@
+//! Decisions that are drawn from bytes.
+
+/// The bytes that are left. Behind their end every number is 0.
+pub struct Choices<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Choices<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    /// A number below this limit, which is above 0.
+    pub fn below(&mut self, limit: usize) -> usize {
+        let width = if limit > 256 { 2 } else { 1 };
+        let (taken, rest) = self.bytes.split_at(width.min(self.bytes.len()));
+        self.bytes = rest;
+        taken.iter().fold(0, |number, byte| number << 8 | usize::from(*byte)) % limit
+    }
+
+    /// Whether something happens that happens once in `rarity` times.
+    pub fn happens(&mut self, rarity: usize) -> bool {
+        self.below(rarity) + 1 == rarity
+    }
+
+    pub fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())]
+    }
+}

@@ -1,0 +1,189 @@
+//! What happens to logs: rows that are torn off or lost, lines of other programs, other ends of lines, compression.
+
+use crate::choices::Choices;
+use crate::form::Form;
+use crate::load::Load;
+
+/// A log, and what damage allows its capture to lack.
+pub struct Log {
+    pub bytes: Vec<u8>,
+    /// By statement: whether the log still has something of a message that shows it.
+    pub is_shown: Vec<bool>,
+    pub is_damaged: bool,
+    /// Whether a capture must refuse it.
+    pub is_compressed: bool,
+    /// Whether all lines end as on Windows, so that a return at the end of a line is none of the statement.
+    pub has_returns: bool,
+}
+
+/// A message in the log.
+struct Piece {
+    /// None for what the server has not written.
+    message: Option<usize>,
+    form: Option<Form>,
+    is_torn: bool,
+    /// Whether a line of another program stands between its own: where that one was torn off or has a hole, nothing shows what it is.
+    is_mixed: bool,
+    bytes: Vec<u8>,
+}
+
+/// Lines of other programs. None begins with a tab, by which a message goes on.
+const FOREIGN: [&str; 10] = [
+    "gzip: stdin: unexpected end of file",
+    "",
+    "2026-11-23T08:00:00Z INFO started in 0.3 s",
+    "Nov 23 08:00:00 db1 sshd[77]: Accepted publickey",
+    "2026/11/23 09:00:00 [error] 7#7: upstream timed out",
+    "{\"level\":\"info\",\"msg\":\"ready\"}",
+    "2026-11-23 08:00:00.000 UTC [9] LOG C-0x5: shop/app@10.0.0.1:5 login attempt",
+    "he said \"x",
+    "WHERE a = 1",
+    "a,b,\"c\"",
+];
+
+/// How many bytes of zeros a file system leaves in the place of what it lost.
+const HOLE: usize = 5;
+
+/// Prefixes of messages are at most so long, in bytes.
+const LONGEST_PREFIX: usize = 200;
+
+const MAGICS: [&[u8]; 5] = [&[0x1f, 0x8b, 8, 0], &[0x28, 0xb5, 0x2f, 0xfd], b"\xfd7zXZ\0", b"BZh9", b"PK\x03\x04"];
+
+impl Log {
+    /// Writes the messages in a form, then damages the log, or not.
+    pub fn draw(choices: &mut Choices<'_>, load: &Load, form: Form) -> Self {
+        let render = |message| Piece {
+            message: Some(message),
+            form: Some(form),
+            is_torn: false,
+            is_mixed: false,
+            bytes: form.render(load, message),
+        };
+        let mut pieces: Vec<Piece> = (0..load.messages.len()).map(render).collect();
+        let mut log = Self {
+            bytes: Vec::new(),
+            is_shown: Vec::new(),
+            is_damaged: false,
+            is_compressed: false,
+            has_returns: false,
+        };
+        for _ in 0..choices.below(4) {
+            if pieces.is_empty() {
+                break;
+            }
+            log.is_damaged = true;
+            let at = choices.below(pieces.len());
+            match choices.below(8) {
+                0 | 1 => tear(choices, &mut pieces[at]),
+                2 => {
+                    tear(choices, &mut pieces[at]);
+                    pieces.truncate(at + 1);
+                }
+                3 | 4 => insert_line(choices, &mut pieces, at),
+                5 => drop(pieces.remove(at)),
+                6 => punch(choices, &mut pieces[at]),
+                _ => mix(choices, load, form, &mut pieces[at..]),
+            }
+        }
+        separate(&mut pieces);
+        log.is_shown = vec![false; load.statements.len()];
+        let shown = pieces.iter().filter(|piece| !piece.bytes.is_empty()).filter_map(|piece| piece.message);
+        for statement in shown.filter_map(|message| load.messages[message].shows) {
+            log.is_shown[statement] = true;
+        }
+        log.bytes = pieces.into_iter().flat_map(|piece| piece.bytes).collect();
+        if choices.happens(12) && !log.bytes.contains(&b'\r') {
+            log.has_returns = true;
+            log.bytes = log.bytes.split_inclusive(|c| *c == b'\n').flat_map(with_return).collect();
+        }
+        if choices.happens(32) {
+            log.is_compressed = true;
+            log.bytes = [choices.one_of(&MAGICS), &log.bytes].concat();
+        }
+        log
+    }
+}
+
+fn with_return(line: &[u8]) -> Vec<u8> {
+    match line.strip_suffix(b"\n") {
+        Some(line) => [line, b"\r\n"].concat(),
+        None => line.to_vec(),
+    }
+}
+
+/// Tears a message off. In plain lines it is torn within a line: whether a message had a further line nobody can know.
+fn tear(choices: &mut Choices<'_>, piece: &mut Piece) {
+    let Some(form) = piece.form.filter(|_| !piece.bytes.is_empty() && !piece.is_mixed) else { return };
+    let cut = choices.below(piece.bytes.len());
+    let is_whole_line = cut > 0 && piece.bytes[cut - 1] == b'\n' || piece.bytes.get(cut) == Some(&b'\n');
+    if form.has_plain_lines() && is_whole_line {
+        return;
+    }
+    piece.bytes.truncate(cut);
+    piece.is_torn = true;
+    if !form.has_plain_lines() && cut > 0 && choices.happens(2) {
+        piece.bytes.push(b'\n');
+    }
+}
+
+/// Takes out what was torn off where nothing shows that it was there: plain lines directly before something of another form, and
+/// a message that was torn off before its word, directly behind another one that was torn off or before one whose begin is lost.
+fn separate(pieces: &mut Vec<Piece>) {
+    pieces.retain(|piece| !piece.bytes.is_empty());
+    for at in 1..pieces.len() {
+        let (before, next) = (&pieces[at - 1], &pieces[at]);
+        if !before.is_torn || before.bytes.is_empty() {
+            continue;
+        }
+        let is_plain = before.form.is_some_and(Form::has_plain_lines) && !before.bytes.ends_with(b"\n");
+        let has_hole = next.bytes.iter().take(LONGEST_PREFIX).any(|c| *c == 0);
+        if next.is_torn && !has_word(next) {
+            pieces[at].bytes.clear();
+            pieces.swap(at - 1, at);
+        } else if is_plain && before.form != next.form || has_hole && !has_word(before) {
+            pieces[at - 1].bytes.clear();
+        }
+    }
+}
+
+/// Whether what is left of a message has the word of its severity.
+fn has_word(piece: &Piece) -> bool {
+    ["LOG", "ERROR", "WARNING"].iter().any(|word| memchr::memmem::find(&piece.bytes, word.as_bytes()).is_some())
+}
+
+/// Puts a line of another program before a message, or between its lines where these are plain.
+fn insert_line(choices: &mut Choices<'_>, pieces: &mut Vec<Piece>, at: usize) {
+    let line = format!("{}\n", choices.one_of(&FOREIGN)).into_bytes();
+    let is_plain = pieces[at].form.is_some_and(Form::has_plain_lines);
+    let bytes = &mut pieces[at].bytes;
+    let ends: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] == b'\n').map(|at| at + 1).collect();
+    if !is_plain || ends.is_empty() || choices.happens(2) {
+        pieces.insert(at, Piece { message: None, form: None, is_torn: false, is_mixed: false, bytes: line });
+        return;
+    }
+    let end = choices.one_of(&ends);
+    bytes.splice(end..end, line);
+    pieces[at].is_mixed = true;
+}
+
+/// Overwrites a part of a message by zeros.
+fn punch(choices: &mut Choices<'_>, piece: &mut Piece) {
+    if piece.bytes.len() > HOLE {
+        let at = choices.below(piece.bytes.len() - HOLE);
+        piece.bytes[at..at + HOLE].fill(0);
+    }
+}
+
+/// Writes the messages from here on in another form.
+fn mix(choices: &mut Choices<'_>, load: &Load, form: Form, pieces: &mut [Piece]) {
+    let other = Form::draw(choices);
+    if other == form || other.has_plain_lines() && form.has_plain_lines() {
+        return;
+    }
+    for piece in pieces {
+        if let Some(message) = piece.message {
+            piece.bytes = other.render(load, message);
+            piece.form = Some(other);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! An oracle for captures of logs: a generator writes logs and knows what it wrote.
+//!
+//! - `choices`: decisions, drawn from the bytes of a fuzzer or of a property test
+//! - `load`: sessions, their statements, and the messages that a server logs of them
+//! - `sql`: texts of statements
+//! - `form`: messages as `stderr`, `csvlog` or `jsonlog`
+//! - `damage`: what happens to logs
+//! - `verdict`: a capture beside what was written
+
+mod choices;
+mod damage;
+mod form;
+mod load;
+mod sql;
+mod verdict;
+
+pub use verdict::judge;

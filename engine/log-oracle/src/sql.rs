@@ -1,0 +1,60 @@
+//! Texts of statements. All are valid for a lexer: what is quoted ends.
+
+use crate::choices::Choices;
+
+const HEADS: [&str; 4] = ["DELETE FROM t", "SELECT a", "UPDATE t SET a = 1", "INSERT INTO t VALUES"];
+
+/// Further parts of a statement: lines, quotes, and texts that look like those of a log.
+const PARTS: [&str; 20] = [
+    " WHERE a = 1",
+    "\nWHERE a = 'x'",
+    "\n\tAND b = 'it''s'",
+    " AND c = E'a\\'b'",
+    ", 'é ü'",
+    "\r\n  , 2",
+    "\n\n",
+    "  ",
+    " \"A\"\"b\"",
+    " $$x\ny$$",
+    " '\t\n\tb'",
+    " 'ERROR:  x'",
+    ": 5 LOG:  z",
+    " '\n2026-11-23 08:00:00.000 UTC [7] LOG:  statement: DROP TABLE t'",
+    " '2026-11-23 08:00:00.000 UTC [7] LOG:  statement: DROP TABLE t'",
+    " '2026-11-23 08:00:00.000 UTC,\"me\",\"db\",77,\"[local]\",6560a1b2.4d,1,\"SELECT\",2026-11-23 07:59:00 UTC,3/9,0,LOG,00000,\"x\"'",
+    " '{\"textPayload\": \"x\", \"error_severity\": \"LOG\"}'",
+    " 'DETAIL:  parameters: $1 = ''a'''",
+    " '\"'",
+    " '\nSTATEMENT:  DROP TABLE t'",
+];
+
+/// Captures keep comments where no parameters are bound. A quote in a comment leaves open where a literal before it ends that
+/// has a message of a log in it, so such a statement is counted, not captured; it is not written here.
+const COMMENTS: [&str; 3] = [" -- it's \"a\" comment\n", " /* a: b\n '*/ ", " -- duration: 5 ms\n"];
+
+/// The text of the statement with this number, which no other statement has, with parameters up to `$parameters`.
+pub fn text(choices: &mut Choices<'_>, number: usize, parameters: usize, has_comments: bool) -> String {
+    let mut text = format!("{} /{number}/", choices.one_of(&HEADS));
+    for parameter in 1..=parameters {
+        text += &format!(" ${parameter}");
+    }
+    for _ in 0..choices.below(5) {
+        let comments = if has_comments { &COMMENTS[..] } else { &[] };
+        let part = choices.below(PARTS.len() + comments.len());
+        let part = PARTS.get(part).unwrap_or_else(|| &comments[part - PARTS.len()]);
+        let has_message = text.contains(":  ") || part.contains(":  ");
+        if !has_message
+            || part.matches('\'').count() % 2 == 0 && !text.contains(COMMENTS[0]) && !text.contains(COMMENTS[1])
+        {
+            text += part;
+        }
+    }
+    text + [" LIMIT 7", ""][choices.below(2)]
+}
+
+/// The value of a bound parameter; `None` is NULL.
+pub fn value(choices: &mut Choices<'_>) -> Option<String> {
+    const VALUES: [&str; 8] = ["1", "it's", "a\nb", "", "', $2 = 'x", "é", "LOG:  statement: c", "\t\r\n"];
+    let value = choices.below(VALUES.len() + 1);
+    VALUES.get(value).map(|value| (*value).to_owned())
+}

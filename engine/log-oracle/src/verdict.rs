@@ -1,0 +1,171 @@
+//! A capture beside what was written: each statement is there as it was sent, or was counted; nothing else is there.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use capture::format::{About, Capture, Error, Protocol};
+use capture::log::Prefix;
+use capture::make::{Order, make};
+
+use crate::choices::Choices;
+use crate::damage::Log;
+use crate::form::Form;
+use crate::load::{Load, Statement};
+
+/// Writes a log that these bytes decide, captures it, and compares. An error says what differs.
+pub fn judge(bytes: &[u8]) -> Result<(), String> {
+    let mut choices = Choices::new(bytes);
+    let form = Form::draw(&mut choices);
+    let load = Load::draw(&mut choices);
+    let log = Log::draw(&mut choices, &load, form);
+    let difference = |said: String| {
+        let log = String::from_utf8_lossy(&log.bytes);
+        format!("{said}; prefix {:?}, needed {:?}; the log:\n{log}", form.prefix(), form.needed_prefix())
+    };
+    compare(&load, &log, form).map_err(difference)
+}
+
+/// A statement of a capture.
+#[derive(Debug)]
+struct Captured {
+    protocol: Protocol,
+    text: String,
+    parameters: Vec<Option<String>>,
+    has_failed: bool,
+    duration_us: Option<u64>,
+}
+
+fn compare(load: &Load, log: &Log, form: Form) -> Result<(), String> {
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let (path, output) = (directory.path().join("log"), directory.path().join("capture"));
+    fs::write(&path, &log.bytes).map_err(|error| error.to_string())?;
+    let prefix = form.needed_prefix().map(Prefix::parse).transpose()?;
+    let logs = vec![path.to_string_lossy().into_owned()];
+    let about = match make(&Order { logs, prefix, ..Order::default() }, &output, &mut |_| {}) {
+        Ok(_) if log.is_compressed => return Err("a compressed log was captured".to_owned()),
+        Ok(about) => about,
+        Err(sentence) => return refused(&sentence, load, log),
+    };
+    let sessions = sessions_of(&output).map_err(|error| error.to_string())?;
+    let mut is_captured = vec![false; load.statements.len()];
+    for session in &sessions {
+        check_session(session, load, log, &mut is_captured)?;
+    }
+    let missing: Vec<_> =
+        (0..is_captured.len()).filter(|number| !is_captured[*number] && log.is_shown[*number]).collect();
+    let counted = counted(&about);
+    if missing.len() as u64 > counted {
+        return Err(format!("the statements {missing:?} are missing, and {counted} are counted"));
+    }
+    if !log.is_damaged && (counted > 0 || sessions.len() != clients_with_statements(load)) {
+        return Err(format!("{} sessions, {:?} left out of a whole log", sessions.len(), about.left_out));
+    }
+    Ok(())
+}
+
+/// How many messages were left out of a capture.
+fn counted(about: &About) -> u64 {
+    about.left_out.iter().filter(|left_out| left_out.reason != "values-cut").map(|left_out| left_out.count).sum()
+}
+
+fn clients_with_statements(load: &Load) -> usize {
+    let mut clients: Vec<_> = load.statements.iter().map(|statement| statement.client).collect();
+    clients.dedup();
+    clients.len()
+}
+
+/// A log may be refused, in one sentence, if it is damaged or has no statement.
+fn refused(sentence: &str, load: &Load, log: &Log) -> Result<(), String> {
+    let is_sentence = !sentence.is_empty() && !sentence.contains('\n');
+    let may_be = log.is_damaged || log.is_compressed || load.statements.is_empty();
+    if is_sentence && may_be { Ok(()) } else { Err(format!("refused: {sentence}")) }
+}
+
+/// The statements of a captured session are those of one client, in their order, as they were sent.
+fn check_session(session: &[Captured], load: &Load, log: &Log, is_captured: &mut [bool]) -> Result<(), String> {
+    let mut numbers = HashMap::new();
+    for (number, statement) in load.statements.iter().enumerate() {
+        numbers.insert(statement.text.as_str(), number);
+    }
+    let mut last = None;
+    for captured in session {
+        let number = *numbers.get(captured.text.as_str()).ok_or_else(|| format!("nobody sent {captured:?}"))?;
+        let written = &load.statements[number];
+        if is_captured[number] {
+            return Err(format!("captured twice: {captured:?}"));
+        }
+        if last.is_some_and(|last: usize| last > number || load.statements[last].client != written.client) {
+            return Err(format!("in another session, or in another order: {captured:?}"));
+        }
+        if let Some(what) = differs(captured, written, log.is_damaged) {
+            return Err(format!("another {what}: {captured:?}"));
+        }
+        is_captured[number] = true;
+        last = Some(number);
+    }
+    Ok(())
+}
+
+/// What of a statement is not as it was sent.
+fn differs(captured: &Captured, written: &Statement, is_damaged: bool) -> Option<&'static str> {
+    // Where a statement is shown by its error alone, nothing says whether it had a name.
+    let is_its_protocol = captured.protocol == written.protocol
+        || written.has_failed && captured.protocol != Protocol::Prepared && written.parameters.is_empty()
+        || written.has_failed && captured.protocol == Protocol::Extended;
+    if !is_its_protocol {
+        return Some("protocol");
+    }
+    if captured.parameters != written.parameters {
+        return Some("list of parameters");
+    }
+    // What is lost may have said how a statement ended.
+    if is_damaged {
+        return None;
+    }
+    if captured.has_failed != written.has_failed {
+        return Some("end");
+    }
+    (!written.has_failed && captured.duration_us != written.duration_us).then_some("duration")
+}
+
+fn sessions_of(directory: &Path) -> Result<Vec<Vec<Captured>>, Error> {
+    let capture = Capture::open(directory)?;
+    let mut sessions = Vec::new();
+    for session in capture.sessions()? {
+        let mut reader = capture.read(&session?);
+        let mut statements = Vec::new();
+        while reader.advance()? {
+            let statement = reader.statement();
+            let template = &capture.templates()[statement.template as usize];
+            let mut text = Vec::new();
+            template.write_text(reader.parameters(), &mut text);
+            let value = |value: Option<&[u8]>| value.map(|value| String::from_utf8_lossy(value).into_owned());
+            let is_bound = !template.has_literals();
+            statements.push(Captured {
+                protocol: template.protocol,
+                text: String::from_utf8_lossy(&text).into_owned(),
+                parameters: if is_bound { reader.parameters().map(value).collect() } else { Vec::new() },
+                has_failed: statement.failure.is_some(),
+                duration_us: statement.duration,
+            });
+        }
+        sessions.push(statements);
+    }
+    Ok(sessions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn a_capture_has_what_was_written_or_counts_it(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+            let verdict = judge(&bytes);
+            prop_assert!(verdict.is_ok(), "{}", verdict.unwrap_err());
+        }
+    }
+}
