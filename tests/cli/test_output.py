@@ -137,7 +137,10 @@ def test_the_report_in_markdown_and_the_page(study):
     assert obeyed(markdown) == []
     assert "\\[red\\]" in markdown
     assert "<script>alert" not in markdown
-    assert "<script>alert" not in (study.path / "report.html").read_text()
+    page = (study.path / "report.html").read_text()
+    assert "<script>alert" not in page
+    assert obeyed(page) == []
+    assert printable(EVIL[:-1].partition("<")[0]) in page
 
 
 @pytest.mark.parametrize("as_terminal", [False, True])

@@ -14,6 +14,7 @@ import vl_convert
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from pgtrial.model.printable import printable, printable_json
 from pgtrial.model.records.results import Claim
 from pgtrial.model.resources import resource
 from pgtrial.model.units import decimals_for, percent
@@ -62,12 +63,18 @@ def templates(*folders: str) -> Environment:
     made = Environment(
         loader=ChoiceLoader([PackageLoader("pgtrial.report", folder) for folder in folders]),
         autoescape=True,
+        finalize=_visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     made.filters["packed"] = _packed
     return made
+
+
+def _visible(content: object) -> object:
+    """What a template shows: texts of others with signs for control characters and for what reorders text."""
+    return printable(content) if isinstance(content, str) and not isinstance(content, Markup) else content
 
 
 def cards(data: StudyData, short: Brief) -> list[dict[str, Any]]:
@@ -148,7 +155,7 @@ def specs(parts: Sequence[Section]) -> Markup:
     """The script element with the charts: JSON that cannot end it, packed where that is long."""
     by_key = {f"{part.topic.key}-{i}": figure.spec for part in parts for i, figure in enumerate(part.figures)}
     text = json.dumps(by_key, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    kind, content = "json", text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    kind, content = "json", printable_json(text).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
     if len(content) > _LONG:
         kind, content = "gzip", _packed(content)
     return Markup(f'<script type="application/{kind}" id="charts">{content}</script>')
