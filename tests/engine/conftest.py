@@ -30,9 +30,12 @@ pytest.register_assert_rewrite("tests.engine.programs", "tests.engine.corpora", 
 
 from tests.engine.corpora import Database  # noqa: E402
 from tests.engine.programs import Program, original, original_path, ours  # noqa: E402
+from tests.engine.sessions import wait_until_left  # noqa: E402
 
 Act = Callable[[Program], object]
 Both = Callable[..., tuple[Any, Any]]
+
+_TROUBLE = ("ERROR:", "FATAL:", "LOG:  could not", "LOG:  unexpected")
 
 _SETTINGS = {
     "autovacuum": "off",
@@ -147,6 +150,23 @@ def fresh(pristine: Callable[[int], Target]) -> Iterator[Callable[..., Target]]:
     for made in copies:
         with replace(made, dbname="postgres").connect() as connection:
             connection.execute(f"DROP DATABASE {made.dbname} WITH (FORCE)")
+
+
+@pytest.fixture
+def logged(
+    clusters: Callable[[int], Cluster], fresh: Callable[..., Target]
+) -> Callable[[Callable[[Target], Any]], tuple[Any, list[str]]]:
+    """`done, trouble = logged(act)`: what `act(target)` returns, of a loaded database, and the server's bad news."""
+
+    def during(act: Callable[[Target], Any]) -> tuple[Any, list[str]]:
+        log, target = clusters(18).data_directory.with_suffix(".log"), fresh()
+        before = log.stat().st_size
+        done = act(target)
+        wait_until_left(target)
+        lines = log.read_bytes()[before:].decode().splitlines()
+        return done, [line for line in lines if any(word in line for word in _TROUBLE)]
+
+    return during
 
 
 def inputs_of(request: pytest.FixtureRequest, content: object) -> str:

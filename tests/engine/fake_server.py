@@ -38,10 +38,14 @@ USUAL = description("a") + row(b"1") + complete()
 
 
 class FakeServer:
-    """Listens on `port` of the loopback address; `reply` returns what follows an execution, up to ReadyForQuery."""
+    """Listens on `port` of the loopback address; `reply` returns what follows an execution, up to ReadyForQuery.
 
-    def __init__(self, reply: Callable[[], bytes]) -> None:
-        self._reply = reply
+    `parsed` returns what follows the text of a statement; after an error the client's messages are passed over up to
+    Sync.
+    """
+
+    def __init__(self, reply: Callable[[], bytes], parsed: Callable[[], bytes] = lambda: message(b"1")) -> None:
+        self._reply, self._parsed = reply, parsed
         self._listener = socket.create_server((ADDRESS, 0))
         self.port = self._listener.getsockname()[1]
 
@@ -70,9 +74,13 @@ class FakeServer:
                 )
                 client.sendall(message(b"R", bytes(4)) + parameters + message(b"K", bytes(8)) + READY)
                 answer = b""
+                passes = False
                 while kind := stream.read(1):
                     body = stream.read(struct.unpack("!I", stream.read(4))[0] - 4)
-                    answer += self._answer(kind, body)
+                    if passes and kind not in b"QSX":
+                        continue
+                    answer += (part := self._answer(kind, body))
+                    passes = part.startswith(b"E") and kind != b"Q"
                     if kind in b"QS":
                         client.sendall(answer)
                         answer = b""
@@ -82,7 +90,7 @@ class FakeServer:
     def _answer(self, kind: bytes, body: bytes) -> bytes:
         match kind:
             case b"P":
-                return message(b"1")
+                return self._parsed()
             case b"B":
                 return message(b"2")
             case b"Q" | b"E":

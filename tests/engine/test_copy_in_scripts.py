@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.programs import settled
-from tests.engine.sessions import wait_until_left
 from tests.engine.sysbench.sides import ours as sysbench
 
 pytestmark = pytest.mark.server
@@ -17,22 +16,6 @@ SCRIPTS = {
     "its result stored": "COPY pgbench_tellers FROM STDIN \\gset\n",
     "in a pipeline": "\\startpipeline\nSELECT 1;\nCOPY pgbench_tellers FROM STDIN;\n\\endpipeline\n",
 }
-TROUBLE = ("ERROR:", "FATAL:", "LOG:  could not", "LOG:  unexpected")
-
-
-@pytest.fixture
-def logged(clusters, fresh):
-    """A loaded database, and what the server says of trouble during an action with it."""
-
-    def during(act):
-        log, target = clusters(18).data_directory.with_suffix(".log"), fresh()
-        before = log.stat().st_size
-        done = act(target)
-        wait_until_left(target)
-        lines = log.read_bytes()[before:].decode().splitlines()
-        return done, [line for line in lines if any(word in line for word in TROUBLE)]
-
-    return during
 
 
 @pytest.mark.parametrize(

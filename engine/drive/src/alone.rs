@@ -137,8 +137,10 @@ impl<F: Fn() -> Result<Server, String>> Executor for Alone<F> {
                 }
                 Action::Sleep { time, .. } => self.sleep(time),
                 // The program knows its counts, and nobody waits for its turn.
-                Action::Manage(Management::Count { .. } | Management::Leave) | Action::Pause | Action::Local { .. } => {
-                }
+                Action::Manage(Management::Count { .. } | Management::Leave)
+                | Action::Pause
+                | Action::Announce { .. }
+                | Action::Local { .. } => {}
                 Action::StartPipeline { .. }
                 | Action::SyncPipeline { .. }
                 | Action::EndPipeline { .. }

@@ -41,6 +41,8 @@ pub struct Transaction {
     pub pause: Nanos,
     /// Set from the failure until the transaction is rolled back.
     pub failure: Option<Box<Failure>>,
+    /// The last error by which a statement of the client's could not be prepared.
+    pub unprepared: Option<Box<ServerError>>,
 }
 
 /// Why a transaction failed.

@@ -105,6 +105,8 @@ impl Mode for Closed {
         thread.next_after(client, now)
     }
 
+    const EXECUTES_UNPREPARED: bool = true;
+
     fn failed(thread: &mut Loop<'_>, client: &mut LoopClient, _failure: &Failure, _now: Nanos) {
         thread.end_connection(client);
     }

@@ -6,14 +6,41 @@ use crate::mode::{ClientOf, Mode};
 use crate::outcome::Cause;
 use crate::thread::Thread;
 use ground::clock::Nanos;
+use wire::error::ServerError;
 use wire::{Rows, StatementError};
 
+/// SQLSTATE of the execution of a statement that was not prepared.
+const NO_SUCH_STATEMENT: &str = "26000";
+
 impl<M: Mode> Thread<'_, M> {
+    /// Whether the client goes on though its statement could not be prepared: what follows is executed all the same.
+    pub fn passes_unprepared(&self, error: &ServerError) -> bool {
+        M::EXECUTES_UNPREPARED && error.is_unprepared && !self.options.continue_on_error
+    }
+
+    /// Goes on behind the statement of the last request that could not be prepared; false if nothing is to be awaited.
+    pub fn pass_unprepared(&mut self, client: &mut ClientOf<M>, awaited: Awaited, error: Box<ServerError>) -> bool {
+        self.write_error(&error);
+        client.transaction.unprepared = Some(error);
+        let rows = if matches!(awaited, Awaited::Rows { .. }) { Rows::Kept } else { Rows::Skipped };
+        match client.connection.as_mut().map(|connection| connection.pass_unprepared(rows)) {
+            Some(Ok(None)) => return false,
+            sent => self.sent(client, awaited, sent.and_then(Result::transpose)),
+        };
+        true
+    }
+
     /// Rolls back the transaction whose statement failed, unless the client cannot go on.
     pub fn statement_failed(&mut self, client: &mut ClientOf<M>, command: usize, failed: StatementError, now: Nanos) {
         let kind = FailureKind::of(&failed.error.sqlstate);
         if kind == FailureKind::Other && !self.options.continue_on_error {
-            return M::stuck(self, client, Some(command), Cause::from(failed));
+            let cause = match client.transaction.unprepared.take() {
+                Some(error) if failed.error.sqlstate == NO_SUCH_STATEMENT => {
+                    Cause::Unprepared { error, execution: failed }
+                }
+                _ => Cause::from(failed),
+            };
+            return M::stuck(self, client, Some(command), cause);
         }
         if self.options.notes.failures {
             self.note_failure(client, command, &failed.error);

@@ -23,6 +23,9 @@ pub trait Mode: Sized + Send {
     /// What a client has in this mode only.
     type Client: Default;
 
+    /// Whether a statement that cannot be prepared is executed all the same, as by pgbench.
+    const EXECUTES_UNPREPARED: bool = false;
+
     /// The mode of the thread that has this share of the clients, and the empty tally of what it counts.
     fn new(plan: &Plan, load: &Self::Plan, share: Share) -> (Self, Tally);
 

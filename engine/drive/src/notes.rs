@@ -1,9 +1,9 @@
 //! Notes of what a client does, in the words of pgbench's `--debug` and `--verbose-errors`.
 
 use crate::client::Client;
-use crate::report::Report;
 use crate::thread::Thread;
 use ground::clock::Nanos;
+use ground::output::print_stderr;
 use wire::Connection;
 use wire::error::ServerError;
 use wire::statement::{QueryMode, Statement};
@@ -38,16 +38,9 @@ impl<M> Thread<'_, M> {
         }
     }
 
-    /// A client executes a backslash command.
-    #[inline]
-    pub fn note_command<O>(&self, client: &Client<O>, command: usize) {
-        if self.options.notes.steps {
-            self.note_step(client, command);
-        }
-    }
-
+    /// A client executes a command; a backslash command is noted.
     #[cold]
-    fn note_step<O>(&self, client: &Client<O>, command: usize) {
+    pub fn note_command<O>(&self, client: &Client<O>, command: usize) {
         let script = &self.plan.workload.scripts()[client.transaction.script];
         if let Some(info) = script.commands.get(command).filter(|info| !info.is_sql) {
             self.note(client.number, format_args!("executing {}", without_expression(&info.line)));
@@ -71,18 +64,29 @@ impl<M> Thread<'_, M> {
         self.note(client.number, format_args!("{what} (try {}{most}{used})", client.transaction.tries));
     }
 
-    /// Reports a note on a client.
+    /// Writes a note on a client. A line feed at its end, such as that of a statement, is no second one.
     pub fn note(&self, client: usize, text: std::fmt::Arguments<'_>) {
-        self.books.report(Report::Note(format!("client {client} {text}")));
+        let text = text.to_string();
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        print_stderr(format_args!("{}: client {client} {text}\n", self.options.program));
+    }
+
+    /// Writes an error that does not end what its client does.
+    pub fn write_error(&self, error: &ServerError) {
+        print_stderr(format_args!("{}: error: {error}\n", self.options.program));
     }
 }
 
 /// A command as pgbench shows it: its words, but not an expression.
 fn without_expression(line: &str) -> String {
     let mut words: Vec<_> = line.split_whitespace().collect();
-    match words.first() {
-        Some(&"\\set") => words.truncate(2),
-        Some(&("\\if" | "\\elif")) => words.truncate(1),
+    match words.first().map(|word| word.to_ascii_lowercase()).as_deref() {
+        Some("\\set") => words.truncate(2),
+        Some("\\if" | "\\elif") => words.truncate(1),
+        // The unit is a word of its own there, and still the end of the number's.
+        Some("\\sleep") if words.len() == 2 && !words[1].starts_with(':') => {
+            words.extend(words[1].find(|c: char| c.is_ascii_alphabetic()).map(|unit| &words[1][unit..]));
+        }
         _ => {}
     }
     words.join(" ")
@@ -98,6 +102,9 @@ mod tests {
             ("\\set x 1 + 1", "\\set x"),
             ("\\if :x = 2", "\\if"),
             ("\\sleep  1 us", "\\sleep 1 us"),
+            ("\\sleep 1us", "\\sleep 1us us"),
+            ("\\Sleep :x", "\\Sleep :x"),
+            ("\\SET x 1 + 1", "\\SET x"),
             ("\\setshell y echo   4", "\\setshell y echo 4"),
         ] {
             assert_eq!(without_expression(line), shown);

@@ -21,6 +21,9 @@ pub enum Cause {
     /// `query` counts the statements of one request.
     #[error("{error}")]
     Statement { error: Box<ServerError>, query: u32 },
+    /// A statement could not be prepared; it was executed all the same, which failed, too.
+    #[error("{error}")]
+    Unprepared { error: Box<ServerError>, execution: StatementError },
     #[error("{0}")]
     Connection(ConnectionError),
     #[error("{0}")]
@@ -39,17 +42,25 @@ impl Cause {
     /// SQLSTATE, if there is one.
     pub fn sqlstate(&self) -> Option<&str> {
         match self {
-            Cause::Statement { error, .. } => Some(&error.sqlstate),
+            Cause::Statement { error, .. } | Cause::Unprepared { error, .. } => Some(&error.sqlstate),
             Cause::Connection(error) => Some(error.sqlstate()),
             Cause::Connect(error) => Some(&error.sqlstate),
             Cause::Program(_) => None,
         }
     }
 
+    /// SQLSTATE of what the transaction failed by, which it is counted under.
+    pub fn counted_sqlstate(&self) -> Option<&str> {
+        match self {
+            Cause::Unprepared { execution, .. } => Some(&execution.error.sqlstate),
+            cause => cause.sqlstate(),
+        }
+    }
+
     /// What kind of failure it is, one word.
     pub fn kind(&self) -> &'static str {
         match self {
-            Cause::Statement { .. } => "statement",
+            Cause::Statement { .. } | Cause::Unprepared { .. } => "statement",
             Cause::Connection(_) => "connection",
             Cause::Connect(_) => "connect",
             Cause::Program(_) => "script",

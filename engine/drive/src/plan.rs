@@ -133,6 +133,8 @@ pub struct ScriptOptions {
     pub continue_on_error: bool,
     pub log: Option<LogPlan>,
     pub notes: Notes,
+    /// The program's name, with which lines begin that threads write themselves.
+    pub program: &'static str,
 }
 
 /// One try, nothing timed, logged or noted.
@@ -143,6 +145,7 @@ static NO_OPTIONS: ScriptOptions = ScriptOptions {
     continue_on_error: false,
     log: None,
     notes: Notes { failures: false, steps: false },
+    program: "",
 };
 
 impl Default for ScriptOptions {
@@ -151,7 +154,8 @@ impl Default for ScriptOptions {
     }
 }
 
-/// What is reported of each client while the run goes on.
+/// What is written of each client while the run goes on, by its thread: so it keeps its place among what the server and
+/// scripts write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Notes {
     /// Errors that are retried or counted.

@@ -143,7 +143,7 @@ impl<'a, M> Thread<'a, M> {
 
     /// Ends a client that cannot go on. Its transaction has failed.
     pub fn abort<O>(&mut self, client: &mut Client<O>, command: Option<usize>, cause: Cause) {
-        if let Some(sqlstate) = cause.sqlstate() {
+        if let Some(sqlstate) = cause.counted_sqlstate() {
             self.books.tally.counts.fail(sqlstate);
         }
         self.books.totals.aborted += 1;

@@ -82,13 +82,16 @@ impl<M: Mode> Thread<'_, M> {
                 // Carried out above.
                 Action::Query { .. } => None,
                 Action::End => self.end(client, now),
+                Action::Announce { command } => {
+                    self.note_command(client, command);
+                    Some(now)
+                }
                 Action::Local { command } => Some(self.finish_command(client, command, now)),
                 Action::Pause => {
                     client.state = ClientState::Pausing;
                     return self.timers.yield_turn(client.index);
                 }
                 Action::Sleep { command, time } => {
-                    self.note_command(client, command);
                     client.state = ClientState::Sleeping { command };
                     let until = self.clock.now().saturating_add(time.as_nanos() as Nanos);
                     return self.timers.add(until, client.index);
@@ -106,7 +109,6 @@ impl<M: Mode> Thread<'_, M> {
                 }
                 Action::EndPipeline { command } => {
                     let sent = client.connection.as_mut().map(Connection::end_pipeline);
-                    self.note_command(client, command);
                     self.note_receiving(client.number);
                     self.sent(client, Awaited::Statement { command, last: false }, sent)
                 }
@@ -143,9 +145,6 @@ impl<M: Mode> Thread<'_, M> {
                     self.sent(client, Awaited::Count { last: true }, sent)
                 }
                 Action::Abort(reason) => {
-                    if let AbortReason::Command { command, .. } = reason {
-                        self.note_command(client, command);
-                    }
                     return M::stuck(self, client, None, Cause::Program(reason));
                 }
             };
@@ -209,7 +208,6 @@ impl<M: Mode> Thread<'_, M> {
 
     /// A command without an answer has ended. Returns the time, which is read anew only for timed commands.
     fn finish_command(&mut self, client: &mut ClientOf<M>, command: usize, now: Nanos) -> Nanos {
-        self.note_command(client, command);
         if !self.options.timed_commands {
             return now;
         }
@@ -285,6 +283,13 @@ impl<M: Mode> Thread<'_, M> {
     fn rejected(&mut self, client: &mut ClientOf<M>, awaited: Awaited, status: u8, error: StatementError) {
         let now = self.note_answer(client, status);
         match awaited {
+            Awaited::Statement { .. } | Awaited::Rows { .. } | Awaited::Prepared { .. }
+                if self.passes_unprepared(&error.error) =>
+            {
+                if !self.pass_unprepared(client, awaited, error.error) {
+                    self.answered_otherwise(client, awaited, now);
+                }
+            }
             Awaited::Statement { command, .. } | Awaited::Rows { command } => {
                 self.statement_failed(client, command, error, now);
             }

@@ -8,7 +8,7 @@ use mio::{Registry, Token};
 
 use crate::backend::Backend;
 use crate::error::ConnectionError;
-use crate::frame::{Flow, Visitor};
+use crate::frame::{self, Flow, Visitor};
 use crate::messages::{self, COPY_DONE, SYNC};
 use crate::opening::{OpenError, Opening};
 use crate::order::Order;
@@ -271,6 +271,24 @@ impl Connection {
         messages.extend_from_slice(&SYNC);
         self.exchange.expect(Rows::Skipped, Order::of_preparation());
         self.send_text(&messages).map(Some)
+    }
+
+    /// Goes on behind a statement that could not be prepared, as if it had been: sends what followed its text in the last
+    /// request, and wants the same rows. `None` if nothing followed.
+    pub fn pass_unprepared(&mut self, rows: Rows) -> Result<Option<Sent>, ConnectionError> {
+        let rest = self.exchange.request.pass_rejected();
+        let mut kinds = frame::messages(&rest).map(|(kind, _)| kind);
+        let order = match kinds.next() {
+            None => return Ok(None),
+            Some(b'P') => Order::of_preparation(),
+            Some(_) => Order::of_execution(kinds.any(|kind| kind == b'D')),
+        };
+        let has_text = rest.first() == Some(&b'P');
+        self.exchange.expect(rows, order);
+        if has_text {
+            self.exchange.request.keep_text(&rest);
+        }
+        Ok(Some(self.stream.send(&rest)?))
     }
 
     fn send_text(&mut self, messages: &[u8]) -> Result<Sent, ConnectionError> {

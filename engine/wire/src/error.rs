@@ -28,8 +28,8 @@ pub struct ServerError {
     /// The same for a statement of the server's own, e.g. of a function.
     pub internal_position: Option<usize>,
     pub internal_statement: Option<String>,
-    /// The name of the statement that the error kept the server from preparing.
-    pub unprepared: Option<String>,
+    /// Whether the error kept the server from preparing a statement.
+    pub is_unprepared: bool,
 }
 
 impl ServerError {

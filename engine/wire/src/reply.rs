@@ -195,8 +195,11 @@ impl Exchange {
                 if self.copy != CopyState::None {
                     return Ok(());
                 }
-                let unprepared = self.request.unprepared().map(str::to_owned);
-                let error = ServerError { unprepared, ..ServerError::parse(body).of(self.request.current_text()) };
+                let is_unprepared = self.request.is_parsing();
+                if is_unprepared && self.error.is_none() {
+                    self.request.note_rejection();
+                }
+                let error = ServerError { is_unprepared, ..ServerError::parse(body).of(self.request.current_text()) };
                 self.error.get_or_insert(StatementError { error: Box::new(error), query: self.complete });
             }
             // sysbench silences notices.

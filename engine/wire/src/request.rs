@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::frame;
+use crate::frame::{self, HEADER};
 
 /// What a session has asked the server to parse and to run.
 #[derive(Default)]
@@ -13,6 +13,8 @@ pub struct Request {
     parsed: Vec<u64>,
     /// Statements that were sent to be parsed and have no ParseComplete yet.
     pending: VecDeque<usize>,
+    /// After an error those among them; the server has rejected the first and not looked at the others.
+    rejected: VecDeque<usize>,
 }
 
 impl Request {
@@ -29,7 +31,12 @@ impl Request {
 
     /// Notes a ParseComplete.
     pub fn parse_complete(&mut self) {
-        let Some(statement) = self.pending.pop_front() else { return };
+        if let Some(statement) = self.pending.pop_front() {
+            self.count_as_parsed(statement);
+        }
+    }
+
+    fn count_as_parsed(&mut self, statement: usize) {
         if self.parsed.len() <= statement / 64 {
             self.parsed.resize(statement / 64 + 1, 0);
         }
@@ -42,6 +49,25 @@ impl Request {
         if !self.pending.is_empty() {
             self.pending.clear();
         }
+    }
+
+    /// Notes that the server has rejected the first statement that it has not parsed.
+    pub fn note_rejection(&mut self) {
+        self.rejected.clone_from(&self.pending);
+    }
+
+    /// Takes the rejected statement for parsed. Returns what followed its Parse message in the request, which is to be sent
+    /// anew; empty if nothing followed but the end.
+    pub fn pass_rejected(&mut self) -> Vec<u8> {
+        let passed = frame::messages(&self.messages).take_while(|(kind, _)| *kind == b'P').count();
+        let passed = (passed + 1).saturating_sub(self.rejected.len());
+        let rest: usize = frame::messages(&self.messages).take(passed).map(|(_, body)| HEADER + body.len()).sum();
+        let Some(statement) = self.rejected.pop_front() else { return Vec::new() };
+        self.count_as_parsed(statement);
+        self.pending = std::mem::take(&mut self.rejected);
+        let rest = self.messages.split_off(rest);
+        self.messages.clear();
+        if frame::messages(&rest).all(|(kind, _)| kind == b'S') { Vec::new() } else { rest }
     }
 
     /// Notes that the server has dropped all statements.
@@ -89,10 +115,9 @@ impl Request {
         self.current_parse().map_or_else(|| self.text(), text_of)
     }
 
-    /// The name of the statement that the server is to parse and has not parsed, if the last request holds its text.
-    pub fn unprepared(&self) -> Option<&str> {
-        let (_, body) = self.current_parse().filter(|_| !self.pending.is_empty())?;
-        std::str::from_utf8(body.split(|byte| *byte == 0).next()?).ok()
+    /// Whether the server is to parse a statement that it has not parsed, and the last request holds its text.
+    pub fn is_parsing(&self) -> bool {
+        !self.pending.is_empty() && self.current_parse().is_some()
     }
 
     /// Of the Parse messages that the last request begins with the first without ParseComplete, or else the last one.
@@ -148,21 +173,44 @@ mod tests {
         assert_eq!(shown(&[], 1), None);
     }
 
-    #[test]
-    fn a_statement_is_unprepared_until_the_server_has_parsed_it() {
+    fn parse_messages() -> Vec<u8> {
         let mut messages = Vec::new();
         for name in ["P_0", "P_1"] {
             frame::write(&mut messages, b'P', |out| {
                 out.extend_from_slice(&[name.as_bytes(), b"\0select 1\0\0\0"].concat())
             });
         }
-        let unprepared = |messages: &[u8], pending| {
+        messages
+    }
+
+    #[test]
+    fn a_statement_is_being_parsed_until_the_server_has_parsed_it() {
+        let is_parsing = |messages: &[u8], pending| {
             let mut request = Request { pending: (0..pending).collect(), ..Request::default() };
             request.keep_text(messages);
-            request.unprepared().map(str::to_owned)
+            request.is_parsing()
         };
-        let found = [2, 1, 0].map(|pending| unprepared(&messages, pending));
-        assert_eq!(found, [Some("P_0".to_owned()), Some("P_1".to_owned()), None]);
-        assert_eq!(unprepared(&[], 1), None);
+        assert_eq!([2, 1, 0].map(|pending| is_parsing(&parse_messages(), pending)), [true, true, false]);
+        assert!(!is_parsing(&[], 1));
+    }
+
+    #[test]
+    fn what_follows_a_rejected_statement_is_sent_anew() {
+        let parses = parse_messages();
+        let rest = |messages: &[u8], parsed: usize| {
+            let mut request = Request { pending: (parsed..2).collect(), ..Request::default() };
+            request.keep_text(messages);
+            request.note_rejection();
+            request.forget_pending();
+            let rest = request.pass_rejected();
+            let counted: Vec<_> = (0..2).filter(|statement| request.has_parsed(*statement)).collect();
+            (rest, counted, request.pending.into_iter().collect::<Vec<_>>())
+        };
+        let sync = [b'S', 0, 0, 0, 4];
+        let (first, second) = parses.split_at(parses.len() / 2);
+        assert_eq!(rest(&[&parses[..], &sync].concat(), 0), ([second, &sync].concat(), vec![0], vec![1]));
+        assert_eq!(rest(&[&parses[..], &sync].concat(), 1), (vec![], vec![1], vec![]));
+        let execution = [b"B\0\0\0\x04".as_slice(), &sync].concat();
+        assert_eq!(rest(&[first, &execution].concat(), 1), (execution, vec![1], vec![]));
     }
 }

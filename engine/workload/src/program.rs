@@ -94,6 +94,8 @@ pub enum Action<'a> {
     Pause,
     /// Wait for a time.
     Sleep { command: usize, time: Duration },
+    /// A command of a script begins. Only scripts whose commands are announced say so.
+    Announce { command: usize },
     /// A command without a request to the server has been executed. Only scripts whose commands are timed report it.
     Local { command: usize },
     /// The transaction is complete.

@@ -26,7 +26,8 @@ impl Workload for Arc<Scripts> {
 
     fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
         let (values, started) = (self.initial_values(client), random.clone());
-        let state = ClientState { values, random, started, script: 0, step: 0, in_pipeline: false };
+        let state =
+            ClientState { values, random, started, script: 0, step: 0, in_pipeline: false, is_announced: false };
         Box::new(ScriptClient { scripts: Arc::clone(self), state })
     }
 }
@@ -56,7 +57,7 @@ impl Program for ScriptClient {
         let (scripts, state) = (&*self.scripts, &mut self.state);
         let script = &scripts.scripts[state.script];
         match script.legs.leg(state.step) {
-            Some(leg) if !(scripts.timed | state.in_pipeline) => {
+            Some(leg) if !(scripts.goes_by_steps | state.in_pipeline) => {
                 if leg.has_draws() {
                     state.draw(script, leg);
                 }
@@ -114,6 +115,12 @@ impl ClientState {
     fn proceed<'a>(&'a mut self, scripts: &'a Scripts, script: &'a Script) -> Action<'a> {
         loop {
             let Some(step) = script.steps.get(self.step) else { return end(self.in_pipeline) };
+            if scripts.announced {
+                self.is_announced = !self.is_announced;
+                if self.is_announced {
+                    return Action::Announce { command: step.command };
+                }
+            }
             self.step += 1;
             match self.execute(&scripts.symbols, scripts.mode, step) {
                 Ok(StepResult::Done) if scripts.timed => return Action::Local { command: step.command },

@@ -22,6 +22,8 @@ pub struct Environment {
     pub mode: QueryMode,
     /// Whether clients report commands that need no server, so that they can be timed.
     pub timed: bool,
+    /// Whether clients announce each command, so that it can be noted before it does something.
+    pub announced: bool,
     /// What every client starts with. `client_id` is each client's number unless it is given.
     pub variables: Vec<(String, Value)>,
     /// The variable `default_seed` unless it is given: the seed of hash functions.
@@ -34,6 +36,9 @@ pub struct Scripts {
     pub scripts: Vec<Script>,
     pub symbols: Symbols,
     pub timed: bool,
+    pub announced: bool,
+    /// Whether no command may go the short way.
+    pub goes_by_steps: bool,
     pub mode: QueryMode,
     initial: Vec<Value>,
     /// The slot that takes each client's number.
@@ -68,8 +73,9 @@ impl Scripts {
         }
         scripts.iter_mut().for_each(|script| connect_stores(script, &symbols));
         let total_weight = scripts.iter().map(|script| script.info.weight).sum();
-        let Environment { timed, mode, .. } = *environment;
-        Ok(Self { scripts, symbols, timed, mode, initial, client_id, total_weight })
+        let Environment { timed, announced, mode, .. } = *environment;
+        let goes_by_steps = timed || announced;
+        Ok(Self { scripts, symbols, timed, announced, goes_by_steps, mode, initial, client_id, total_weight })
     }
 
     /// The variables that client `client` starts with.

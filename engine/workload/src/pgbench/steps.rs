@@ -121,6 +121,8 @@ pub struct ClientState {
     /// The next step.
     pub step: usize,
     pub in_pipeline: bool,
+    /// Whether the next step has been announced.
+    pub is_announced: bool,
 }
 
 /// What the client does after a step.

@@ -45,7 +45,7 @@ pub fn run(options: &OrderEntryOptions) -> Result<u8, Failure> {
     let seeds = seeds(load);
     let of_seeds = (seeds.hashes, made.seed);
     let workload = OrderEntry::new(made.warehouses, load.part.whole, options.mix, options.style(), of_seeds, load.mode);
-    let plan = plan_of(load, Arc::clone(&target), Arc::new(workload), seeds, origin);
+    let plan = plan_of(load, NAME, Arc::clone(&target), Arc::new(workload), seeds, origin);
     let hello = RunDescription {
         frontend: "order-entry",
         plan: &plan,

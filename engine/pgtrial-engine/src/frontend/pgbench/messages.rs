@@ -12,6 +12,9 @@ use ground::text;
 /// The version of pgbench whose behaviour this front end has.
 pub const VERSION: &str = "18";
 
+/// The program's name in its messages.
+pub const PROGRAM: &str = "pgbench";
+
 /// Why a command line is rejected or a command fails: one or more messages, each with the program's name, and details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::messages::Failure;
+use super::messages::{self, Failure};
 use super::options::fields::{LogOptions, Options};
 use drive::ledger::log::LogPlan;
 use drive::plan::{ClosedPlan, Limit, Load, Plan, ScriptOptions};
@@ -38,8 +38,8 @@ pub fn link(options: &Options, automatic: &[(&str, i64)], seed_of_hashes: u64) -
     }
     let environment = Environment {
         mode: options.mode,
-        // With --debug each step is reported, those without a server as well.
-        timed: options.script.timed_commands || options.script.notes.steps,
+        timed: options.script.timed_commands,
+        announced: options.script.notes.steps,
         variables,
         default_seed: seed_of_hashes as i64,
     };
@@ -56,12 +56,14 @@ pub fn plan(
 ) -> Result<Plan, Failure> {
     let seeds = seeds(options);
     let workload = link(options, automatic, seeds.hashes)?;
-    Ok(plan_of(options, target, workload, seeds, origin))
+    Ok(plan_of(options, messages::PROGRAM, target, workload, seeds, origin))
 }
 
-/// The plan of a benchmark of another workload, with pgbench's options.
+/// The plan of a benchmark of another workload, with pgbench's options; what threads write themselves begins with
+/// `program`.
 pub fn plan_of(
     options: &Options,
+    program: &'static str,
     target: Arc<Target>,
     workload: Arc<dyn Workload>,
     seeds: Seeds,
@@ -69,6 +71,7 @@ pub fn plan_of(
 ) -> Plan {
     let script_options = ScriptOptions {
         log: options.log.is_on.then(|| log_plan(options, &options.log, origin)),
+        program,
         ..options.script.clone()
     };
     let load = match options.pools {

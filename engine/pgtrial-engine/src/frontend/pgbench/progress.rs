@@ -131,12 +131,14 @@ fn progress_line(time: &str, since_s: f64, tally: &Tally, columns: Columns) -> S
 fn describe(abortion: &Abortion) -> String {
     const DIED: &str = "perhaps the backend died while processing";
     let Abortion { client, script, command, cause } = abortion;
-    let (last_word, query, unprepared): (Option<&dyn std::fmt::Display>, u32, Option<&str>) = match cause {
-        Cause::Statement { error, query } => (Some(error), *query, error.unprepared.as_deref()),
-        Cause::Connection(ConnectionError::Server(error)) => (Some(error), 0, None),
-        Cause::Connection(error @ ConnectionError::Violation { query, .. }) => (Some(error), *query, None),
-        Cause::Connection(error @ ConnectionError::LostSync { .. }) => (Some(error), 0, None),
-        Cause::Connection(_) | Cause::Connect(_) | Cause::Program(_) => (None, 0, None),
+    let (last_word, query): (Option<&dyn std::fmt::Display>, u32) = match cause {
+        Cause::Statement { error, query } => (Some(error), *query),
+        // The thread has written why it could not be prepared.
+        Cause::Unprepared { execution, .. } => (Some(&execution.error), execution.query),
+        Cause::Connection(ConnectionError::Server(error)) => (Some(error), 0),
+        Cause::Connection(error @ ConnectionError::Violation { query, .. }) => (Some(error), *query),
+        Cause::Connection(error @ ConnectionError::LostSync { .. }) => (Some(error), 0),
+        Cause::Connection(_) | Cause::Connect(_) | Cause::Program(_) => (None, 0),
     };
     match (cause, last_word, command) {
         (Cause::Connect(error), ..) => {
@@ -148,14 +150,7 @@ fn describe(abortion: &Abortion) -> String {
         }
         (Cause::Program(trouble), ..) => describe_trouble(*client, *script, trouble),
         (_, Some(error), Some(command)) => {
-            let place = format!("client {client} script {script} aborted in command {command} query {query}");
-            match unprepared {
-                // pgbench executes it all the same, and the server answers with a second error.
-                Some(name) => {
-                    format!("{error}\npgbench: error: {place}: ERROR:  prepared statement \"{name}\" does not exist")
-                }
-                None => format!("{place}: {error}"),
-            }
+            format!("client {client} script {script} aborted in command {command} query {query}: {error}")
         }
         (_, None, Some(command)) => {
             format!("client {client} aborted in command {command} (SQL) of script {script}; {DIED}")
@@ -184,6 +179,7 @@ fn describe_trouble(client: usize, script: usize, trouble: &AbortReason) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::StatementError;
     use wire::error::ServerError;
 
     #[test]
@@ -206,21 +202,22 @@ mod tests {
 
     #[test]
     fn a_statement_that_cannot_be_prepared_is_told_with_the_error_of_its_execution() {
-        let told = |unprepared: Option<&str>| {
-            let error = ServerError {
+        let error = |message: &str| {
+            Box::new(ServerError {
                 severity: "ERROR".to_owned(),
-                message: "no".to_owned(),
-                unprepared: unprepared.map(str::to_owned),
+                message: message.to_owned(),
                 ..ServerError::default()
-            };
-            let cause = Cause::Statement { error: Box::new(error), query: 0 };
-            describe(&Abortion { client: 3, script: 1, command: Some(4), cause })
+            })
         };
-        assert_eq!(told(None), "client 3 script 1 aborted in command 4 query 0: ERROR:  no");
+        let told = |cause| describe(&Abortion { client: 3, script: 1, command: Some(4), cause });
         assert_eq!(
-            told(Some("P_4")),
-            "ERROR:  no\npgbench: error: client 3 script 1 aborted in command 4 query 0: \
-             ERROR:  prepared statement \"P_4\" does not exist"
+            told(Cause::Statement { error: error("no"), query: 0 }),
+            "client 3 script 1 aborted in command 4 query 0: ERROR:  no"
+        );
+        let execution = StatementError { error: error("prepared statement \"P_4\" does not exist"), query: 0 };
+        assert_eq!(
+            told(Cause::Unprepared { error: error("no"), execution }),
+            "client 3 script 1 aborted in command 4 query 0: ERROR:  prepared statement \"P_4\" does not exist"
         );
     }
 

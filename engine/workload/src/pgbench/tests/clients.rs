@@ -35,6 +35,25 @@ fn built_in_scripts_are_scripts() {
 }
 
 #[test]
+fn commands_are_announced_before_they_do_something_but_not_those_that_conditions_skip() {
+    let announced = |script: &str| {
+        transcript(client(script, &Environment { announced: true, ..environment(QueryMode::Simple) }).as_mut())
+    };
+    assert_eq!(
+        announced("\\set x 1\n\\if :x = 2\n\\set x 3\n\\endif\nSELECT :x;\n\\set y 1 / 0"),
+        [
+            "announce 0",
+            "announce 1",
+            "announce 4",
+            "> SELECT 1;",
+            "announce 5",
+            "error: division by zero",
+            "error: client 0 aborted in command 5 (set) of script 0; evaluation of meta-command failed",
+        ]
+    );
+}
+
+#[test]
 fn local_commands_are_reported_when_timed_but_not_those_that_conditions_skip() {
     let script = "\\if :scale = 1\n\\set a 1\n\\elif true\n\\set a 2\n\\else\n\\set a 3\n\\endif\n\\set b 1\n";
     assert_eq!(timed(script), ["local 0", "local 1", "local 2", "local 7"]);

@@ -29,7 +29,7 @@ fn seeds() -> Seeds {
 
 fn environment(mode: QueryMode) -> Environment {
     let variables = vec![("scale".to_owned(), Value::Int(1)), ("random_seed".to_owned(), Value::Int(SEED as i64))];
-    Environment { mode, timed: false, variables, default_seed: seeds().hashes as i64 }
+    Environment { mode, timed: false, announced: false, variables, default_seed: seeds().hashes as i64 }
 }
 
 fn link(text: &str, environment: &Environment) -> Result<Arc<Scripts>, ScriptError> {
@@ -57,6 +57,7 @@ fn transcript(program: &mut dyn Program) -> Vec<String> {
             Action::SyncPipeline { .. } => lines.push("sync".to_owned()),
             Action::EndPipeline { .. } => lines.push("end".to_owned()),
             Action::Sleep { .. } => {}
+            Action::Announce { command } => lines.push(format!("announce {command}")),
             Action::Local { command } => lines.push(format!("local {command}")),
             Action::End => return lines,
             Action::Abort(AbortReason::Command { command, word, reason, detail }) => {
