@@ -107,7 +107,10 @@ def test_the_modes_that_verify_want_the_right_authority_and_the_last_the_right_n
         "a wrong authority of the right name": {"PGSSLMODE": "verify-full", **wrong, **named},
         "a wrong authority where none is asked for": {"PGSSLMODE": "require", **wrong},
         "a wrong name": {"PGSSLMODE": "verify-full", **right},
+        "no name": {"PGSSLMODE": "verify-full", **right, "PGHOST": "", "PGHOSTADDR": ADDRESS},
     }
+    assert attempt(sealed, "either", PGSSLMODE="verify-ca", **right, PGHOST="", PGHOSTADDR=ADDRESS) == ""
+    assert attempt(sealed, "either", PGSSLMODE="verify-ca", **right, PGHOST="127.1") == ""
     for case, env in refused.items():
         said = attempt(sealed, "either", **env)
         assert said == attempt(sealed, "either", peer(sealed), **env) != "", case

@@ -236,7 +236,8 @@ impl Startup {
     }
 
     fn start_tls(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
-        let name = tls::server_name(self.target.endpoint(&self.attempt)).map_err(ConnectionError::Tls)?;
+        let name = tls::server_name(self.target.endpoint(&self.attempt), self.target.params.tls.mode)
+            .map_err(ConnectionError::Tls)?;
         let config = self.target.tls_config.clone().map_err(ConnectionError::Tls)?;
         stream.start_tls(config, name).map_err(|error| ConnectionError::Tls(TlsFailure::of_handshake(&error)))?;
         self.state = State::TlsHandshake;

@@ -1,6 +1,6 @@
 //! Lists of hosts, addresses and ports: one endpoint for each.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use super::environment::Environment;
@@ -21,6 +21,8 @@ pub struct Host {
     place: Place,
     /// The name for messages and verification.
     name: String,
+    /// Whether the name was given.
+    is_named: bool,
     port: String,
 }
 
@@ -59,7 +61,7 @@ pub fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, Stri
             (None, Some(name)) => (Place::Name, name),
             (None, None) => default_place(&port, env),
         };
-        Host { place, name, port }
+        Host { place, name, is_named: item(&names, index).is_some(), port }
     };
     Ok((0..count).map(host).collect())
 }
@@ -91,7 +93,7 @@ impl Host {
             Place::Name => Ok(Address::Tcp(self.name.clone())),
             Place::Address(address) => Ok(Address::Tcp(numeric(address)?)),
         });
-        Endpoint { address, host_name: self.name, port: port.unwrap_or_default(), password }
+        Endpoint { address, host_name: self.name, is_named: self.is_named, port: port.unwrap_or_default(), password }
     }
 
     fn port_number(&self) -> Result<u16, String> {
@@ -121,7 +123,7 @@ fn socket_file(directory: &str, port: u16) -> Result<PathBuf, String> {
 /// (`fe80::1%eth0`) is left to the resolver; other zones are numbers.
 fn numeric(address: &str) -> Result<String, String> {
     let unknown = || format!("could not parse network address \"{address}\": Name or service not known");
-    if is_old_notation(address) {
+    if old_notation(address).is_some() {
         return Ok(address.to_owned());
     }
     let (ip, zone) = address.split_once('%').map_or((address, None), |(ip, zone)| (ip, Some(zone)));
@@ -133,17 +135,15 @@ fn numeric(address: &str) -> Result<String, String> {
     if zone.is_none_or(takes_zone) { Ok(address.to_owned()) } else { Err(unknown()) }
 }
 
-/// Whether this is an IPv4 address as `inet_aton` reads it: one to four numbers, decimal, octal (`0177`) or hexadecimal (`0x7f`), of which the
+/// An IPv4 address as `inet_aton` reads it: one to four numbers, decimal, octal (`0177`) or hexadecimal (`0x7f`), of which the
 /// last one fills the bytes that are left.
-fn is_old_notation(address: &str) -> bool {
-    let numbers: Option<Vec<u32>> = address.split('.').map(c_number).collect();
-    match numbers.as_deref() {
-        Some([bytes @ .., last]) if bytes.len() < 4 => {
-            let left = 32 - 8 * bytes.len() as u32;
-            bytes.iter().all(|byte| *byte <= 0xff) && u64::from(*last) < 1 << left
-        }
-        _ => false,
-    }
+pub fn old_notation(address: &str) -> Option<Ipv4Addr> {
+    let numbers: Vec<u32> = address.split('.').map(c_number).collect::<Option<_>>()?;
+    let (last, bytes) = numbers.split_last().filter(|(_, bytes)| bytes.len() < 4)?;
+    let left = 32 - 8 * bytes.len() as u32;
+    let fits = bytes.iter().all(|byte| *byte <= 0xff) && u64::from(*last) < 1 << left;
+    let shifted = |(place, byte): (usize, &u32)| byte << (24 - 8 * place);
+    fits.then(|| Ipv4Addr::from(bytes.iter().enumerate().map(shifted).fold(*last, |sum, part| sum | part)))
 }
 
 fn c_number(text: &str) -> Option<u32> {
@@ -163,6 +163,10 @@ mod tests {
     #[test]
     fn addresses_may_be_in_old_notations() {
         let old = ["127.0.0.1", "127.1", "0x7f.1", "0177.0.0.1", "2130706433", "0x7F000001", "10.1.258"];
+        for (written, meant) in [("127.1", [127, 0, 0, 1]), ("0x7f000002", [127, 0, 0, 2]), ("10.1.258", [10, 1, 1, 2])]
+        {
+            assert_eq!(old_notation(written), Some(Ipv4Addr::from(meant)));
+        }
         for written in old.into_iter().chain(["::1", "::1%1", "fe80::1%eth0"]) {
             assert_eq!(numeric(written).as_deref(), Ok(written));
         }

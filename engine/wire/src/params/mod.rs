@@ -16,6 +16,7 @@ mod types;
 
 pub use auth::{AuthMethod, RequireAuth};
 pub use environment::{Environment, ProcessEnvironment};
+pub use hosts::old_notation;
 pub use types::*;
 
 use std::time::Duration;

@@ -73,6 +73,8 @@ pub struct Endpoint {
     pub address: Result<Address, String>,
     /// The host as the user named it, for SNI and verification (`hostaddr` where no host was named).
     pub host_name: String,
+    /// Whether a host was named.
+    pub is_named: bool,
     /// TCP port, or the number in the name of the socket file.
     pub port: u16,
     /// The password for this endpoint, if one is known.

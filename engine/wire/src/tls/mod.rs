@@ -9,6 +9,7 @@ mod key;
 mod revocation;
 mod verifier;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rustls::client::Resumption;
@@ -18,7 +19,7 @@ use rustls::{ClientConfig, SupportedProtocolVersion};
 pub use certificate::server_end_point;
 pub use failure::TlsFailure;
 
-use crate::params::{Endpoint, TlsParams, TlsVersion};
+use crate::params::{Endpoint, SslMode, TlsParams, TlsVersion, old_notation};
 use verifier::Verifier;
 
 /// The name of PostgreSQL's protocol in the TLS handshake; a server must answer with it if TLS starts directly.
@@ -55,9 +56,16 @@ pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, TlsFailure> {
 /// The name to ask for in the handshake, and to verify under `verify-full`.
 ///
 /// # Errors
-/// A sentence if the host is neither an address nor a possible DNS name.
-pub fn server_name(endpoint: &Endpoint) -> Result<ServerName<'static>, TlsFailure> {
+/// A sentence if the host is neither an address nor a possible DNS name, or if it is to be verified and was not named.
+pub fn server_name(endpoint: &Endpoint, mode: SslMode) -> Result<ServerName<'static>, TlsFailure> {
     let name = &endpoint.host_name;
+    if mode == SslMode::VerifyFull && !endpoint.is_named {
+        let message = "host name must be specified for a verified SSL connection";
+        return Err(TlsFailure::AsLibpq(message.to_owned()));
+    }
+    if let Some(address) = old_notation(name) {
+        return Ok(ServerName::IpAddress(IpAddr::V4(address).into()));
+    }
     let unusable = |_| TlsFailure::Unsupported(format!("host name \"{name}\" cannot be used with SSL"));
     ServerName::try_from(name.clone()).map_err(unusable)
 }

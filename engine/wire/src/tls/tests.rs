@@ -152,7 +152,13 @@ fn provider_key(key: &PrivateKeyDer<'static>) -> Arc<dyn rustls::sign::SigningKe
 }
 
 fn endpoint(host: &str) -> Endpoint {
-    Endpoint { address: Ok(Address::Tcp(host.to_owned())), host_name: host.to_owned(), port: 5432, password: None }
+    Endpoint {
+        address: Ok(Address::Tcp(host.to_owned())),
+        host_name: host.to_owned(),
+        is_named: true,
+        port: 5432,
+        password: None,
+    }
 }
 
 /// Shakes hands and returns both ends, or why the client would not.
@@ -162,7 +168,7 @@ fn handshake(
     server: ServerConfig,
 ) -> Result<(ClientConnection, ServerConnection), String> {
     let config = client_config(tls).map_err(|error| error.to_string())?;
-    let name = server_name(&endpoint(host)).map_err(|error| error.to_string())?;
+    let name = server_name(&endpoint(host), SslMode::VerifyFull).map_err(|error| error.to_string())?;
     let mut client = ClientConnection::new(config, name).unwrap();
     let mut server = ServerConnection::new(Arc::new(server)).unwrap();
     while client.is_handshaking() || server.is_handshaking() {
@@ -395,7 +401,13 @@ fn versions_of_tls_stay_within_their_bounds() {
 
 #[test]
 fn hosts_that_tls_cannot_name_are_refused() {
-    assert!(server_name(&endpoint("::1")).is_ok());
-    assert!(server_name(&endpoint("under_score.example")).is_ok());
-    assert_eq!(server_name(&endpoint("a b")).unwrap_err().to_string(), "host name \"a b\" cannot be used with SSL");
+    assert!(server_name(&endpoint("::1"), SslMode::VerifyFull).is_ok());
+    assert!(server_name(&endpoint("under_score.example"), SslMode::VerifyFull).is_ok());
+    let refused = |endpoint: &Endpoint| server_name(endpoint, SslMode::VerifyFull).unwrap_err().to_string();
+    assert_eq!(refused(&endpoint("a b")), "host name \"a b\" cannot be used with SSL");
+    let unnamed = Endpoint { is_named: false, ..endpoint("127.0.0.1") };
+    assert_eq!(refused(&unnamed), "host name must be specified for a verified SSL connection");
+    assert!(server_name(&unnamed, SslMode::VerifyCa).is_ok());
+    let address = server_name(&endpoint("127.1"), SslMode::VerifyFull).unwrap();
+    assert_eq!(address.to_str(), "127.0.0.1");
 }
