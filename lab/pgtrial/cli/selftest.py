@@ -153,7 +153,7 @@ def _conduct(study: StudyDirectory, spec: StudySpec, selftest: Selftest, *, as_j
 
 
 def _shares(planted: str) -> list[float]:
-    shares = [parsed("--planted", parse_share, each) for each in planted.split(",")]
+    shares = [parsed("--planted", parse_share, share) for share in planted.split(",")]
     for share in shares:
         if not _LEAST <= share <= _MOST:
             raise StudyError(

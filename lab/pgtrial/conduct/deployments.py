@@ -99,5 +99,5 @@ def _draw(deployments: int, blocks: int, generator: np.random.Generator) -> Iter
         rounds = blocks // deployments
         ends = p8.looks(deployments) if deployments >= FEWEST_P8 else [deployments]
         groups = [order[start:end] for start, end in pairwise([0, *ends])]
-    drawn = (int(each) for group in groups for _ in range(rounds) for each in generator.permutation(group))
+    drawn = (int(number) for group in groups for _ in range(rounds) for number in generator.permutation(group))
     yield from islice(drawn, blocks)

@@ -113,7 +113,7 @@ def _of_servers(servers: dict[str, Server]) -> Iterator[str]:
     for arm, server in made.items():
         if any(getattr(server, name, None) for name in _STATES):
             yield f"the arm {arm} asks for a state of the whole machine"
-        if server.storage is not None and any(each and each.fs for each in (server.storage, server.storage.wal)):
+        if server.storage is not None and any(volume and volume.fs for volume in (server.storage, server.storage.wal)):
             yield f"the arm {arm} has volumes that arms use in turn"
     here = [server for server in made.values() if isinstance(server, MadeHere)]
     buffers = sum(setting_bytes(server.settings.get("shared_buffers")) or 0 for server in here)
@@ -197,9 +197,9 @@ def longer_slice(now_s: float, wanted_s: float, course: Course) -> float:
         now_s * factor
         for factor in _FACTORS
         if load.duration >= _FEWEST_ROUNDS * now_s * factor - _ROUNDING
-        and all(is_whole(each, now_s * factor) for each in lengths)
+        and all(is_whole(length, now_s * factor) for length in lengths)
     ]
-    return next((each for each in fitting if each >= wanted_s), max(fitting, default=now_s))
+    return next((slice_s for slice_s in fitting if slice_s >= wanted_s), max(fitting, default=now_s))
 
 
 def _median_s(course: Course) -> float:

@@ -47,9 +47,9 @@ def discard_unfinished(study: StudyDirectory) -> int:
     remove(unfinished)
     names = {path.name for path in unfinished}
     killed = [
-        InterruptedTrial.model_validate(each, from_attributes=True)
-        for each in study.plan.trials
-        if study.hidden_path(each).name in names
+        InterruptedTrial.model_validate(trial, from_attributes=True)
+        for trial in study.plan.trials
+        if study.hidden_path(trial).name in names
     ]
     if killed:
         note_interruption(study.path, KILLED, killed)

@@ -104,7 +104,7 @@ def _fresh_path(name: str) -> Path:
     names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
     with writing(RESULTS):
         RESULTS.mkdir(parents=True, exist_ok=True)
-        return next(RESULTS / each for each in names if _made(RESULTS / each))
+        return next(RESULTS / name for name in names if _made(RESULTS / name))
 
 
 def _made(path: Path) -> bool:

@@ -209,7 +209,7 @@ def _run_trials(
             study.add_canary(planned.block, canary())
         point = plan.load_points[planned.load_point]
         together = study.together(planned)
-        others = tuple(each.arm for each in together[1:])
+        others = tuple(beside.arm for beside in together[1:])
         seconds_left = time_left(plan, trials)
         listener(TrialBegins(planned, point, len(trials) + 1, len(plan.due), plan.end, seconds_left, others))
         locks.renew()
@@ -230,8 +230,8 @@ def _run_trials(
         readings.add(ended_now)
         for trial in ended_now:
             listener(TrialEnds(trial))
-        of_block = [each for each in plan.wanted if each.block == planned.block]
-        _check_start(trials, {each.arm for each in of_block})
+        of_block = [due for due in plan.wanted if due.block == planned.block]
+        _check_start(trials, {wanted.arm for wanted in of_block})
         facts.judge()
         if sum(stored.block == planned.block for stored in trials) == len(of_block):
             grid = readings.grid()
@@ -275,11 +275,11 @@ def _check_start(trials: list[Trial], arms: set[str]) -> None:
 
 def _block_ends(grid: Grid, regimes: Regimes, block: int) -> BlockEnds:
     compared = comparisons(grid, regimes)
-    known = {each.name: each.so_far for each in compared if each.so_far is not None}
+    known = {comparison.name: comparison.so_far for comparison in compared if comparison.so_far is not None}
     return BlockEnds(
         block,
         look=len(grid.counted) in grid.plan.looks,
-        decided=all(each.decided for each in compared),
+        decided=all(comparison.decided for comparison in compared),
         running={name: so_far.value for name, so_far in known.items()},
         intervals={
             name: (so_far.low, so_far.high)

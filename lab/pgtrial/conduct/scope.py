@@ -131,7 +131,7 @@ def hosts_of(spec: StudySpec) -> dict[str, list[ServerHost]]:
 def _hosts_of_arm(server: Server) -> list[ServerHost]:
     match server:
         case Given():
-            return [_given_host(each) for each in server.deployments]
+            return [_given_host(deployment) for deployment in server.deployments]
         case MadeBySsh(ssh=login):
             address = server.address or login.rpartition("@")[2]
             return [ServerHost(label=login, by="ssh", address=address, data=server.data)]

@@ -108,7 +108,7 @@ def next_work(work: int, slower_by: float, attempt: int) -> int | None:
 def slower_by(study: StudyDirectory) -> float:
     """Share of the throughput that the second arm lacks, the median block's."""
     ratios = Grid(study.plan, study.trials()).ratios(study.plan.arms[1], range(len(study.plan.load_points)))
-    known = [each.log_ratio for each in ratios if each.log_ratio is not None]
+    known = [ratio.log_ratio for ratio in ratios if ratio.log_ratio is not None]
     if not known:
         raise StudyError("the calibration has no block in which both arms committed transactions")
     return -math.expm1(median(known))
@@ -134,7 +134,7 @@ def selftest_of(wanted: Wanted, work: int, slower: float) -> Selftest:
 
 def study_of(wanted: Wanted, selftest: Selftest, left_s: float) -> StudySpec:
     """The study of the self-test, as long as the time that is left, seconds. Raises StudyError."""
-    work = {_BASELINE: _NO_WORK, selftest.same: _NO_WORK, **{each.arm: each.work for each in selftest.planted}}
+    work = {_BASELINE: _NO_WORK, selftest.same: _NO_WORK, **{effect.arm: effect.work for effect in selftest.planted}}
     return _spec(wanted, work, {"budget": max(left_s - _PREPARING_S / 2, _least_study_s(wanted)), "stop_early": False})
 
 
@@ -160,8 +160,8 @@ def certify(study: StudyDirectory, selftest: Selftest) -> Certificate:
             f"{study.path} has {blocks} complete blocks; a certificate takes at least {p8.first_look()}: "
             f"give the self-test more time"
         )
-    same, *slower = (figures.series(grid, arm) for arm in (selftest.same, *(each.arm for each in selftest.planted)))
-    spread = max(each.spread for each in (same, *slower))
+    same, *slower = (figures.series(grid, arm) for arm in (selftest.same, *(effect.arm for effect in selftest.planted)))
+    spread = max(figure.spread for figure in (same, *slower))
     orders, false = figures.relabelled(grid, selftest.same)
     interleaving = plan.interleaving
     facts = study.facts().get(plan.baseline)

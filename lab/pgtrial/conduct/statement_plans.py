@@ -36,9 +36,9 @@ def missing_plans(study: StudyDirectory) -> dict[str, list[int]]:
         Case(study.plan, study.facts(), trials=trials, audit=study.audit(), seconds=committed_seconds(study, trials))
     )
     stored = study.statement_plans()
-    known = {(each.arm, each.template) for each in stored.plans} if stored is not None else set()
+    known = {(plan.arm, plan.template) for plan in stored.plans} if stored is not None else set()
     wanted: dict[str, list[int]] = {}
-    for claim in (each for each in result.statements if each.is_slower):
+    for claim in (statement for statement in result.statements if statement.is_slower):
         for arm in (claim.baseline, claim.arm):
             if (arm, claim.template) not in known and claim.template not in wanted.get(arm, []):
                 wanted.setdefault(arm, []).append(claim.template)
@@ -57,14 +57,16 @@ def take_plans(study: StudyDirectory, blocks: int, arms: Mapping[str, Arm], list
         plans = list(stored.plans) if stored is not None else []
         for arm, templates in wanted.items():
             listener(Preparing(f"{arm}: the plans of the statements that got slower"))
-            plans += _of_arm(study, arms[arm], {each: examples[each] for each in templates if each in examples})
+            plans += _of_arm(
+                study, arms[arm], {template: examples[template] for template in templates if template in examples}
+            )
         study.write_statement_plans(StatementPlans(blocks=blocks, plans=plans))
     except (ArmError, StudyError, TrialError, psycopg.Error) as error:
         listener(Preparing(f"no plans of the statements that got slower: {one_line(error)}", stays=True))
 
 
 def _of_arm(study: StudyDirectory, arm: Arm, examples: Mapping[int, Example]) -> list[StatementPlan]:
-    planned = next(each for each in study.plan.trials if each.arm == arm.name)
+    planned = next(trial for trial in study.plan.trials if trial.arm == arm.name)
     data = data_of(study.spec, study.plan.load_points[planned.load_point])
     with (
         tempfile.TemporaryDirectory() as logs,
@@ -92,5 +94,5 @@ def _explained(session: Session, template: int, example: Example) -> list[tuple[
         return session.execute(f"EXPLAIN {example.text}".encode(), binary=True).fetchall()
     name = f"pgtrial_{template}"
     session.execute(f"PREPARE {name} AS {example.text}".encode(), binary=True)
-    values = ", ".join("NULL" if each is None else sql.Literal(each).as_string(session) for each in example.values)
+    values = ", ".join("NULL" if value is None else sql.Literal(value).as_string(session) for value in example.values)
     return session.execute(f"EXPLAIN EXECUTE {name}({values})".encode(), binary=True).fetchall()

@@ -205,7 +205,7 @@ def nearest(word: str, known: Iterable[str], otherwise: str) -> str:
 def numbered(name: str, taken: Collection[str]) -> str:
     """The name, with a number behind it where it is taken: `18.6 (2)`."""
     names = itertools.chain([name], (f"{name} ({number})" for number in itertools.count(2)))
-    return next(each for each in names if each not in taken)
+    return next(name for name in names if name not in taken)
 
 
 def shortened(text: str, most: int) -> str:

@@ -80,12 +80,12 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
     if claim.verdict == "withheld":
         reasons = [finding.message for finding in _withholding(result, claim)]
         return Headline(claim.verdict, headline(claim, plan), [Line("because", " ".join(reasons))])
-    own = next((each for each in result.failures if each.arm == claim.arm), None)
+    own = next((failure for failure in result.failures if failure.arm == claim.arm), None)
     if own is not None and own.trials and own.failed_trials == own.trials:
         return Headline(claim.verdict, f"{claim.arm} failed in all {plural(own.trials, 'trial')}", [])
     lines = [Line(part.regime or "interval", _difference(part, plan)) for part in claim.read]
     if len(plan.load_points) > 1:
-        counts = Counter(each.verdict for each in result.claims(claim.arm))
+        counts = Counter(claim.verdict for claim in result.claims(claim.arm))
         lines.append(Line("by load", ", ".join(f"{word} at {number}" for word, number in counts.most_common())))
     lines += [Line("slower", told)] if (told := _statements(result, claim)) else []
     return Headline(claim.verdict, headline(claim, plan), lines)
@@ -93,10 +93,14 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
 
 def _statements(result: StudyResult, claim: Claim) -> str:
     """`1 of 6 statements: SELECT id, item … (26 times as long)`; empty without a replay, or before a look."""
-    own = [each for each in result.statements if each.arm == claim.arm]
-    if all(each.difference is None for each in own):
+    own = [statement for statement in result.statements if statement.arm == claim.arm]
+    if all(statement.difference is None for statement in own):
         return ""
-    slower = [(each.difference, each.text) for each in own if each.is_slower and each.difference is not None]
+    slower = [
+        (statement.difference, statement.text)
+        for statement in own
+        if statement.is_slower and statement.difference is not None
+    ]
     slower.sort(key=lambda told: (told[0].value, told[1]))
     named = [f"{shortened(text, _LENGTH)} ({times_as_long(found)})" for found, text in slower[:_NAMED]]
     named += [f"{len(slower) - _NAMED} more"] if len(slower) > _NAMED else []
@@ -132,7 +136,9 @@ def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
 
 def _failures(result: StudyResult, plan: Plan) -> str:
     failed = [
-        each for each in result.failures if each.failed_trials or each.failed_transactions or each.aborted_clients
+        failure
+        for failure in result.failures
+        if failure.failed_trials or failure.failed_transactions or failure.aborted_clients
     ]
     if not failed:
         return "none"

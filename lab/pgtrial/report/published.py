@@ -149,8 +149,8 @@ def _ratios(data: StudyData, arms: list[str], baselines: list[str], load_points:
         return []
     turned = pair[0] == own
     other = pair[1] if turned else pair[0]
-    claims = [each for each in (*data.result.primary, *data.result.by_load_point) if each.arm == other]
-    ratios = [_ratio(data, each, turned=turned) for each in claims if each.load_point in load_points]
+    claims = [claim for claim in (*data.result.primary, *data.result.by_load_point) if claim.arm == other]
+    ratios = [_ratio(data, claim, turned=turned) for claim in claims if claim.load_point in load_points]
     known = sorted((ratio for ratio in ratios if ratio.value is not None), key=lambda ratio: ratio.value or 0.0)
     return [known[0], known[-1]] if len(known) > 2 else known or ratios[:1]
 

@@ -211,8 +211,8 @@ def sections(data: StudyData) -> list[Section]:
     made = []
     for topic in _TOPICS:
         figures = draw(topic.key, data)
-        found = [each(data) for each in topic.tables]
-        tables = [table for each in found for table in (each if isinstance(each, list) else [each]) if table.rows]
+        found = [table(data) for table in topic.tables]
+        tables = [table for part in found for table in (part if isinstance(part, list) else [part]) if table.rows]
         if figures or tables or topic.key == "method":
             made.append(Section(topic, figures, tables))
     if data.certificate is not None and data.certificate.created == data.plan.created:

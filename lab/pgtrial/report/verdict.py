@@ -74,7 +74,9 @@ def earlier_notes(plan: Plan) -> list[str]:
     """One sentence if studies of the same question were there when this one began."""
     if not plan.earlier:
         return []
-    told = ", ".join(f"{each.directory} ({each.blocks} of {plural(each.planned, 'block')})" for each in plan.earlier)
+    told = ", ".join(
+        f"{study.directory} ({study.blocks} of {plural(study.planned, 'block')})" for study in plan.earlier
+    )
     return [
         f"This is try {len(plan.earlier) + 1} of this question in its results directory; earlier: {told}. Every try "
         "has its own 5%: a verdict chosen from several errs more often."
@@ -83,7 +85,7 @@ def earlier_notes(plan: Plan) -> list[str]:
 
 def interruption_notes(plan: Plan, interruptions: Sequence[Interruption]) -> list[str]:
     """How many trials of each arm a person ended, and whether that is unevenly spread."""
-    by_arm = Counter(trial.arm for each in interruptions for trial in each.trials)
+    by_arm = Counter(trial.arm for interruption in interruptions for trial in interruption.trials)
     if not by_arm:
         return []
     counts = ", ".join(f"{arm} {by_arm[arm]}" for arm in plan.arms)
@@ -128,8 +130,8 @@ def _moved_with(result: StudyResult) -> Iterator[str]:
     """For each decided difference, one sentence on the costs that differ clearly, those that fit it first."""
     what = transaction(result.load_points)
     single = all(cost.load_point is not None for cost in result.costs)
-    clear = [each for each in result.costs if (each.load_point is None or single) and clearly(each, result.margin)]
-    costs = [(each, each.difference.value, text) for each in clear if each.difference and (text := cost_text(each))]
+    clear = [cost for cost in result.costs if (cost.load_point is None or single) and clearly(cost, result.margin)]
+    costs = [(cost, cost.difference.value, text) for cost in clear if cost.difference and (text := cost_text(cost))]
     costs.sort(key=lambda found: -abs(math.log1p(max(found[1], -0.9999))))
     for claim in result.primary:
         own = [(value < 0, f"{cost.what} {text}") for cost, value, text in costs if cost.arm == claim.arm]

@@ -84,8 +84,10 @@ def headline(claim: Claim, plan: Plan) -> str:
 def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[str]) -> str:
     """The whole verdict sentence of a primary claim; `withheld` are the reasons for which there is no verdict."""
     pair = (claim.arm, claim.baseline)
-    counts = sorted((each for each in result.failures if each.arm in pair), key=lambda each: pair.index(each.arm))
-    failed = ", ".join(failures_text(each, plan) for each in counts)
+    counts = sorted(
+        (failure for failure in result.failures if failure.arm in pair), key=lambda each: pair.index(each.arm)
+    )
+    failed = ", ".join(failures_text(count, plan) for count in counts)
     lead = f"Failures of {failed}. " if set(pair) & set(result.failures_lead) else ""
     tail = "" if lead else f"; failures {failed}"
     if claim.verdict == "withheld":

@@ -80,7 +80,7 @@ def shifts(grid: Grid, speeds: CellSpeeds) -> list[CarryOverShift]:
 
 
 def _shift(speeds: CellSpeeds, arm: str, baseline: str, block: int, point: int) -> float | None:
-    ours, its = (speeds.get((block, point, each)) for each in (arm, baseline))
+    ours, its = (speeds.get((block, point, name)) for name in (arm, baseline))
     return (ours.whole - ours.alone) - (its.whole - its.alone) if ours and its else None
 
 

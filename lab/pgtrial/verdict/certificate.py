@@ -111,7 +111,7 @@ def relabelled(grid: Grid, same: str) -> tuple[int, int]:
     pair = plan.model_copy(
         update={
             "arms": [plan.baseline, same],
-            "trials": [each for each in plan.trials if each.arm in alike],
+            "trials": [trial for trial in plan.trials if trial.arm in alike],
             "looks": p8.looks(plan.max_blocks),
             "margin": 0.0,
         }
@@ -124,8 +124,10 @@ def relabelled(grid: Grid, same: str) -> tuple[int, int]:
 
 def _differs(plan: Plan, trials: Sequence[Trial], alike: dict[str, str], swapped: set[int]) -> bool:
     planned = [
-        each.model_copy(update={"arm": alike[each.arm]}) if each.block in swapped else each for each in plan.trials
+        trial.model_copy(update={"arm": alike[trial.arm]}) if trial.block in swapped else trial for trial in plan.trials
     ]
-    renamed = [each.model_copy(update={"arm": alike[each.arm]}) if each.block in swapped else each for each in trials]
+    renamed = [
+        trial.model_copy(update={"arm": alike[trial.arm]}) if trial.block in swapped else trial for trial in trials
+    ]
     compared = comparisons(Grid(plan.model_copy(update={"trials": planned}), renamed))
     return any(each.decided for each in compared)

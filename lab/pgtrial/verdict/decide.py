@@ -35,7 +35,7 @@ def decide(case: Case) -> StudyResult:
     objections = _objections(case)
 
     def claims(of: Sequence[Subject]) -> list[Claim]:
-        return [make_claim(grid, changes, each, block_s, withheld=objections.forbid(each)) for each in of]
+        return [make_claim(grid, changes, subject, block_s, withheld=objections.forbid(subject)) for subject in of]
 
     primary = claims(overall)
     failures = [levels.failures(grid, arm) for arm in plan.arms]
@@ -98,7 +98,7 @@ class _Objections:
 
 def reasons(findings: Sequence[Finding], arm: str, baseline: str) -> list[str]:
     """Why there is no verdict on an arm: what was found, and what to do about it."""
-    return [f"{each.message} {each.cure}" for each in findings if withholds(each, arm, baseline)]
+    return [f"{finding.message} {finding.cure}" for finding in findings if withholds(finding, arm, baseline)]
 
 
 def _objections(case: Case) -> _Objections:

@@ -111,7 +111,7 @@ def block_seconds(grid: Grid) -> dict[int, float]:
 
 def under_way_s(trials: Sequence[Trial]) -> float:
     """How long at least one of the trials was under way, seconds."""
-    spans = sorted((datetime.fromisoformat(each.started), datetime.fromisoformat(each.ended)) for each in trials)
+    spans = sorted((datetime.fromisoformat(trial.started), datetime.fromisoformat(trial.ended)) for trial in trials)
     total, until = 0.0, None
     for started, ended in spans:
         begins = started if until is None else max(started, until)

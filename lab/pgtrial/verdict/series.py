@@ -92,7 +92,7 @@ def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
     latest: Mapping[Key, Question] | None = None
     reached = grid.units.reached(grid.counted)
     for look, units in reached:
-        decided = {key for key, own in readings.items() if any(each.verdict != "undecided" for each in own)}
+        decided = {key for key, own in readings.items() if any(reading.verdict != "undecided" for reading in own)}
         chosen = choice(grid.units.blocks(units), decided)
         if chosen is None:
             continue

@@ -64,7 +64,7 @@ class Units:
     def means(self, values: Mapping[int, float], counted: Collection[int]) -> dict[int, float]:
         """By complete unit the mean of the values of its blocks; one without any is left out."""
         of_units = {
-            unit: [values[each] for each in self._blocks[unit] if each in values] for unit in self.complete(counted)
+            unit: [values[block] for block in self._blocks[unit] if block in values] for unit in self.complete(counted)
         }
         return {unit: fmean(known) for unit, known in of_units.items() if known}
 

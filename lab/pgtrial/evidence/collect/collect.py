@@ -34,7 +34,7 @@ GROUPS = (
 
 _FILES = (storage, flush, bsd, hardware, operating_system, limits, network, server, windows)
 
-COLLECTORS = [each for file in _FILES for each in vars(file).values() if isinstance(each, Collector)]
+COLLECTORS = [value for file in _FILES for value in vars(file).values() if isinstance(value, Collector)]
 """Every collector of these files, in their order: it is that of the facts of a group."""
 
 

@@ -30,12 +30,14 @@ class Signs(Record):
     functions: frozenset[str] = frozenset()
 
 
-SIGNS = [Signs(**each) for each in NAMES["signs"]]
+SIGNS = [Signs(**signs) for signs in NAMES["signs"]]
 
 
 def provider_of(settings: Set[str], roles: Set[str], functions: Set[str]) -> str | None:
     """The provider whose signs are among the names of a server; None: none that is known."""
-    found = (each for each in SIGNS if settings & each.settings or roles & each.roles or functions & each.functions)
+    found = (
+        signs for signs in SIGNS if settings & signs.settings or roles & signs.roles or functions & signs.functions
+    )
     return next((signs.provider for signs in found), None)
 
 

@@ -200,7 +200,7 @@ def _below(files: Files, disk: Path, sys: Path, holder: Holder) -> list[Path]:
     else:
         device = holder(Path(backing))
         below = [] if device is None else [disk_of(files, sys, device, "")]
-    return [each for each in below if each is not None]
+    return [part for part in below if part is not None]
 
 
 def _named(files: Files, disk: Path) -> str:

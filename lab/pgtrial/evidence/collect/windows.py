@@ -69,7 +69,7 @@ def cpu_of(reply: Reply) -> Group:
 def memory_of(reply: Reply) -> Group:
     """Memory that Windows may use, page files, modules. Who may lock large pages is not asked: it is unknown."""
     size, modules = whole(_of(reply, "system", "TotalPhysicalMemory")), rows(reply, "memory")
-    speeds = {whole(each.get("ConfiguredClockSpeed") or each.get("Speed")) for each in modules}
+    speeds = {whole(module.get("ConfiguredClockSpeed") or module.get("Speed")) for module in modules}
     return {
         "total_mb": None if size is None else size // 2**20,
         "swap_mb": _sum(rows(reply, "pages"), "AllocatedBaseSize"),
@@ -146,7 +146,7 @@ def _text(value: Any) -> str | None:
 
 
 def _sum(found: list[Reply], key: str) -> int | None:
-    numbers = [whole(each.get(key)) for each in found]
+    numbers = [whole(row.get(key)) for row in found]
     return sum(one for one in numbers if one is not None) if numbers and None not in numbers else None
 
 

@@ -145,7 +145,7 @@ def _on_one_cpu() -> AbstractContextManager[None]:
 
 def _mean_mhz() -> float | None:
     with suppress(OSError, NotImplementedError, AttributeError, StatisticsError):
-        return round(fmean(each.current for each in psutil.cpu_freq(percpu=True) or [] if each.current), 1)
+        return round(fmean(cpu.current for cpu in psutil.cpu_freq(percpu=True) or [] if cpu.current), 1)
     return None
 
 

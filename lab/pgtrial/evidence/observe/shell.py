@@ -70,7 +70,7 @@ class Shell(System):
             self._device,
             int(postmaster) if postmaster.isdigit() else None,
             self._session,
-            look_cpu_s=sum(int(each) / 1e9 for each in spent if each.isdigit()),
+            look_cpu_s=sum(int(nanoseconds) / 1e9 for nanoseconds in spent if nanoseconds.isdigit()),
             on_labs_machine=self._machine is LOCAL or head.get("boot", "") == read(BOOT_ID).strip(),
         )
 

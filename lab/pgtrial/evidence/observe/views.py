@@ -35,8 +35,8 @@ class Source(Record):
 
 
 _VIEWS = table("views.toml", __package__)
-COUNTED = [Source(**each) for each in _VIEWS["counted"]]
-SAMPLED = [Source(**each) for each in _VIEWS["sampled"]]
+COUNTED = [Source(**view) for view in _VIEWS["counted"]]
+SAMPLED = [Source(**view) for view in _VIEWS["sampled"]]
 
 Counters = dict[str, dict[str, float]]
 """View -> counter -> value. Views: database, wal, checkpointer, bgwriter, io, maintenance."""

@@ -67,7 +67,7 @@ class Windows(System):
         took_s = (number(values.get("own")) or 0.0) / _PER_S
         self._next = time.monotonic() + took_s / (_MOST_OF_HOST * max(1, len(rows(values, "cpu"))))
         carried = [
-            count for each in rows(values, "network") if (count := number(each.get("BytesTotalPersec"))) is not None
+            count for row in rows(values, "network") if (count := number(row.get("BytesTotalPersec"))) is not None
         ]
         counters = {
             "cpu": _cpu(values),
@@ -88,14 +88,14 @@ class Windows(System):
         Nothing where the lab's session is not among the host's processes.
         """
         processes = rows(values, "processes")
-        parents = {whole(each.get("ProcessId")): whole(each.get("ParentProcessId")) for each in processes}
+        parents = {whole(process.get("ProcessId")): whole(process.get("ParentProcessId")) for process in processes}
         postmaster = parents.get(self._session)
         if self._session is None or postmaster is None:
             return {}
         now = {
-            (own, each.get("Created")): _cpu_s(each)
-            for each in processes
-            if (own := whole(each.get("ProcessId"))) is not None and postmaster in (own, parents[own])
+            (own, process.get("Created")): _cpu_s(process)
+            for process in processes
+            if (own := whole(process.get("ProcessId"))) is not None and postmaster in (own, parents[own])
         }
         self._ended_s += sum(seconds for process, seconds in self._last.items() if process not in now)
         self._last = now
@@ -108,7 +108,7 @@ def _cpu(values: Reply) -> dict[str, float]:
     Interrupts and deferred procedure calls, which are in the privileged time, are counted apart as on Linux.
     """
     names = {mode: f"Percent{name}Time" for mode, name in _TIMES.items()}
-    processors = [_numbers(each, names) for each in rows(values, "cpu")]
+    processors = [_numbers(row, names) for row in rows(values, "cpu")]
     if not processors or any(len(times) < len(names) for times in processors):
         return {}
     for times in processors:
@@ -129,7 +129,7 @@ def _numbers(reply: Reply, names: Mapping[str, str]) -> dict[str, float]:
 
 
 def _own_s(values: Reply, session: int) -> float | None:
-    return next((_cpu_s(each) for each in rows(values, "processes") if whole(each.get("ProcessId")) == session), None)
+    return next((_cpu_s(row) for row in rows(values, "processes") if whole(row.get("ProcessId")) == session), None)
 
 
 def _cpu_s(process: Reply) -> float:

@@ -52,7 +52,7 @@ def _parameters(values: dict[str, str]) -> dict[str, str]:
 
 
 def _facts_of_parameters(own: dict[str, str], base: dict[str, str]) -> Facts:
-    names = [each for name in differing(own, base) for each in (name, COUNTERPARTS.get(name)) if each]
+    names = [parameter for name in differing(own, base) for parameter in (name, COUNTERPARTS.get(name)) if parameter]
     return [_FACTS.get(name, f"os.{name}") for name in names]
 
 

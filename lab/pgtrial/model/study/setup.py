@@ -48,7 +48,7 @@ def _login(text: str) -> str:
 
 
 def _servers(dsn: list[str] | None) -> list[str] | None:
-    if dsn is not None and not all(each.strip() for each in dsn):
+    if dsn is not None and not all(text.strip() for text in dsn):
         raise ValueError(f'it is empty; write dsn = "{ENVIRONMENT}" for the server that PGHOST and the like name')
     if dsn is not None and len(set(dsn)) < len(dsn):
         raise ValueError("it names a server twice; every deployment is another server")

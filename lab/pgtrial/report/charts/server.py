@@ -134,7 +134,7 @@ def _stack(look: _Stack, title: str, frame: pl.DataFrame, colours: Mapping[str, 
     )
     means = [(row["part"], sum(row["n"]) / len(seconds)) for row in rows]
     if look.told is not None:
-        means = sorted(means, key=lambda each: -each[1])[: look.told]
+        means = sorted(means, key=lambda mean: -mean[1])[: look.told]
     summary = ", ".join(f"{part} {mean:.{look.places - 1}f}" for part, mean in means)
     layers = [area, *start_of_measuring(canvas, seconds[0], seconds[-1])]
     text = f"{look.text}, {title}; on average {summary}."

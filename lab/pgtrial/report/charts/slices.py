@@ -89,7 +89,7 @@ def _precision(data: StudyData) -> Figure | None:
 
     On a logarithmic scale, since one failed trial can make an interval a thousand times as wide.
     """
-    steps = [each for each in data.reached if half_width(each[1].difference)]
+    steps = [step for step in data.reached if half_width(step[1].difference)]
     if not steps:
         return None
     names = list(dict.fromkeys(comparison(claim) for claim, _ in steps))

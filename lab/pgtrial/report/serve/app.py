@@ -91,7 +91,7 @@ class Site:
         """One trial second by second."""
         study = self._asked(request.path_params["key"])
         data = self._catalogue.data(study)
-        found = next((each for each in data.trials if each.index + 1 == request.path_params["number"]), None)
+        found = next((trial for trial in data.trials if trial.index + 1 == request.path_params["number"]), None)
         if found is None:
             raise HTTPException(404, f"{study.name} has no trial {request.path_params['number']}.")
         return HTMLResponse(self._pages.trial(study, data, found))

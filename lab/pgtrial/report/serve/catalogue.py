@@ -216,7 +216,7 @@ def _seen(path: Path, study: StudyDirectory) -> Glance:
 
 
 def _stored_trials(path: Path) -> int:
-    return sum(not each.name.startswith(".") for each in (path / "trials").iterdir())
+    return sum(not folder.name.startswith(".") for folder in (path / "trials").iterdir())
 
 
 def _stored_result(study: StudyDirectory) -> StudyResult | None:

@@ -53,14 +53,17 @@ class Narrowing:
 
 def narrowing(found: Sequence[SoFar], arms: Sequence[str], margin: float, end: int) -> Narrowing | None:
     """The intervals of all comparisons; None before the first that is bounded. `end`: units of the whole study."""
-    known = [each for each in found if each.steps]
+    known = [drawn for drawn in found if drawn.steps]
     if not known:
         return None
-    newest = [each.steps[-1].difference for each in known]
-    low, high = min(0.0, *(_low(each) for each in newest)), max(0.0, *(_high(each) for each in newest))
+    newest = [drawn.steps[-1].difference for drawn in known]
+    low, high = (
+        min(0.0, *(_low(difference) for difference in newest)),
+        max(0.0, *(_high(difference) for difference in newest)),
+    )
     beyond = _BEYOND * max(high - low, margin)
     low, high = low - beyond, high + beyond
-    last = max(end, *(each.steps[-1].units for each in known), 2)
+    last = max(end, *(drawn.steps[-1].units for drawn in known), 2)
 
     def x(units: int) -> float:
         return round(LEFT + (WIDTH - LEFT - RIGHT) * (units - 1) / (last - 1), 1)
@@ -79,7 +82,7 @@ def narrowing(found: Sequence[SoFar], arms: Sequence[str], margin: float, end: i
 
     every = max(1, math.ceil(last / 12))
     return Narrowing(
-        bands=[band(each) for each in known],
+        bands=[band(drawn) for drawn in known],
         columns=[Tick(x(units), str(units)) for units in range(1, last + 1) if units % every == 0 or units == 1],
         rows=[Tick(y(share), f"{share * 100:+.6g}%" if share else "0") for share in _round_values(low, high)],
         zero=y(0.0),

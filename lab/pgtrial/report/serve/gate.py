@@ -47,7 +47,7 @@ class Gate:
         self._app = app
         self._token = token.encode()
         ports = [f":{port}", *([""] if port == 80 else [])]
-        self._hosts = {f"{name}{each}" for name in _NAMES for each in ports}
+        self._hosts = {f"{name}{port}" for name in _NAMES for port in ports}
         self._own = f"127.0.0.1:{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -106,9 +106,9 @@ class Live:
         except (StoreError, OSError) as error:
             return Look(running=True, trouble=str(error))
         plan = study.plan
-        missing = [each for each in plan.due if each.index not in done]
+        missing = [planned for planned in plan.due if planned.index not in done]
         under_way = self._under_way(study, missing)
-        begun = {each.planned.index for each in under_way}
+        begun = {trial.planned.index for trial in under_way}
         blocks = _complete(plan, done)
         trouble = self._analyse(study, blocks)
         return Look(
@@ -118,7 +118,7 @@ class Live:
             stored=len(done),
             blocks=blocks,
             under_way=under_way,
-            queue=[each for each in missing if each.index not in begun],
+            queue=[planned for planned in missing if planned.index not in begun],
             so_far=self._so_far,
             findings=self._findings,
             trouble=trouble,
@@ -144,7 +144,7 @@ class Live:
 
     def _under_way(self, study: StudyDirectory, missing: Sequence[PlannedTrial]) -> list[UnderWay]:
         hidden = set(study.unfinished())
-        found = [(each, study.hidden_path(each)) for each in missing[:_AHEAD]]
+        found = [(planned, study.hidden_path(planned)) for planned in missing[:_AHEAD]]
         found = [(each, path) for each, path in found if path in hidden]
         self._records = {path: self._records.get(path) or _Record(path) for _, path in found}
         return [self._records[path].read(each, study.plan) for each, path in found]
@@ -203,14 +203,14 @@ class _Record:
 
 def _stored(path: Path) -> set[int]:
     """The indexes of the stored trials, from the names of their directories."""
-    numbers = (each.name.partition("-")[0] for each in (path / "trials").glob("[0-9]*"))
+    numbers = (folder.name.partition("-")[0] for folder in (path / "trials").glob("[0-9]*"))
     return {int(number) for number in numbers if number.isdecimal()}
 
 
 def _complete(plan: Plan, done: set[int]) -> int:
     """The number of complete blocks before the first one that is not."""
     by_block = itertools.groupby(plan.wanted, key=lambda each: each.block)
-    complete = (all(each.index in done for each in own) for _, own in by_block)
+    complete = (all(planned.index in done for planned in own) for _, own in by_block)
     return sum(1 for _ in itertools.takewhile(bool, complete))
 
 

@@ -139,7 +139,7 @@ def _live_values(look: Look) -> dict[str, Any]:
     return {
         "look": look,
         "colour": place.__getitem__,
-        "estimates": [_estimate(each, look, plan) for each in look.so_far if look.blocks],
+        "estimates": [_estimate(estimate, look, plan) for estimate in look.so_far if look.blocks],
         "drawing": drawing.narrowing(look.so_far, plan.arms, plan.margin, units),
         "findings": [finding for finding in look.findings if finding.severity != "info"],
     }

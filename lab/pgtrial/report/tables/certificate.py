@@ -44,7 +44,7 @@ def lines(certificate: Certificate) -> list[str]:
         f"This machine finds a difference of {finds or 'no size that can be waited for'} (power 80%).",
         f"{_same(certificate)}; relabelled: {certificate.relabelled_false} of {certificate.relabelled:,} "
         f"({percent(share)}; at most {as_written(_FALSE_SHARE)} may).",
-        *(f"{_hits(each)}{_times(each.hits)}; measured {_measured(each)}." for each in certificate.planted),
+        *(f"{_hits(effect)}{_times(effect.hits)}; measured {_measured(effect)}." for effect in certificate.planted),
         f"Measured: {_conditions(certificate)}.",
     ]
 
@@ -75,7 +75,7 @@ def certificate_tables(data: StudyData) -> list[Table[Any]]:
     return [
         Table(
             f"Time to find a difference with a power of 80%: {_conditions(certificate)}.",
-            [(as_written(each.difference), each.blocks, format_duration(each.seconds)) for each in certificate.reach],
+            [(as_written(far.difference), far.blocks, format_duration(far.seconds)) for far in certificate.reach],
             by_place("difference", "blocks", "time", right=(0, 1, 2)),
             folded=folded,
         ),
@@ -94,7 +94,7 @@ def certificate_tables(data: StudyData) -> list[Table[Any]]:
 
 def _times_to_find(reaches: Sequence[Reach]) -> list[str]:
     """`5% in 2min 20s` of each, the largest difference first."""
-    return [f"{as_written(each.difference)} in {format_duration(each.seconds)}" for each in reversed(reaches)]
+    return [f"{as_written(reach.difference)} in {format_duration(reach.seconds)}" for reach in reversed(reaches)]
 
 
 def _same(certificate: Certificate) -> str:

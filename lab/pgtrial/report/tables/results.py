@@ -232,10 +232,12 @@ def regime_trial_table(data: StudyData) -> Table[tuple[CellRegimes, TrialRegime]
             Column("arm", lambda row: row[0].arm),
             Column("class", lambda row: row[1].regime.shape),
             Column("levels", lambda row: levels_text([segment.tps for segment in row[1].regime.segments])),
-            Column("changes at s", lambda row: ", ".join(str(each.end_s) for each in row[1].regime.segments[:-1])),
+            Column(
+                "changes at s", lambda row: ", ".join(str(segment.end_s) for segment in row[1].regime.segments[:-1])
+            ),
             Column(
                 "committed by then",
-                lambda row: ", ".join(f"{each.committed:,}" for each in row[1].regime.segments[:-1]),
+                lambda row: ", ".join(f"{segment.committed:,}" for segment in row[1].regime.segments[:-1]),
             ),
         ],
     )

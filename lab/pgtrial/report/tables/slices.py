@@ -28,7 +28,7 @@ def middle_block(data: StudyData, point: LoadPoint) -> list[tuple[Trial, SliceRo
     blocks = sorted({trial.block for trial in known})
     shown = [trial for trial in known if trial.block == blocks[len(blocks) // 2]] if blocks else []
     rows = [(trial, row) for trial in shown for row in data.slices[trial.index] if row.phase == "measure"]
-    return sorted(rows, key=lambda each: each[1].planned_begin_s)
+    return sorted(rows, key=lambda row: row[1].planned_begin_s)
 
 
 def slice_tps(trial: Trial, row: SliceRow) -> float | None:

@@ -38,7 +38,7 @@ def _statements(data: StudyData, arm: str) -> Table[StatementClaim]:
     )
 
     def of_both(head: str, value: Callable[[str, StatementClaim], Any], form: str = "") -> list[Column[StatementClaim]]:
-        return [number(f"{each}: {head}", partial(value, each), form) for each in (baseline, arm)]
+        return [number(f"{name}: {head}", partial(value, name), form) for name in (baseline, arm)]
 
     return Table(
         caption,
@@ -68,11 +68,11 @@ def _verdict(claim: StatementClaim) -> str:
 def _of(data: StudyData, arm: str, claim: StatementClaim) -> list[tuple[int, int]]:
     """Rows and unexpected errors of the template in each completed trial of an arm."""
     return [
-        (each.rows, sum(each.failures.values()))
+        (template.rows, sum(template.failures.values()))
         for trial in data.trials
         if trial.arm == arm and trial.status == "completed" and trial.replay is not None
-        for each in trial.replay.templates
-        if each.template == claim.template
+        for template in trial.replay.templates
+        if template.template == claim.template
     ]
 
 
@@ -80,14 +80,14 @@ def plan_tables(data: StudyData) -> list[Table[Sequence[str]]]:
     """For each statement that got slower, its plan on both arms side by side; none if EXPLAIN rejects it on both."""
     if data.statement_plans is None:
         return []
-    known = {(each.arm, each.template): each for each in data.statement_plans.plans}
+    known = {(plan.arm, plan.template): plan for plan in data.statement_plans.plans}
     tables = []
     for claim in data.result.statements:
         keys = [(arm, claim.template) for arm in (claim.baseline, claim.arm)]
         pair = [known[key] for key in keys if key in known]
-        if not claim.is_slower or len(pair) < 2 or not any(each.plan for each in pair):
+        if not claim.is_slower or len(pair) < 2 or not any(statement.plan for statement in pair):
             continue
-        lines = [[_indented(line) for line in each.plan] or [each.refusal or NONE] for each in pair]
+        lines = [[_indented(line) for line in statement.plan] or [statement.refusal or NONE] for statement in pair]
         tables.append(
             Table(
                 f"Plans of template {claim.template}: {claim.text}, for one recorded statement, by EXPLAIN on a fresh "

@@ -48,14 +48,14 @@ def _criteria(data: StudyData, rows: Sequence[Criterion]) -> Table[Sequence[str]
     table = [
         [
             row.what + (" (primary)" if row.primary else ""),
-            *(_value(data, row, each) for each in (baseline, arm)),
+            *(_value(data, row, name) for name in (baseline, arm)),
             _difference(data, row),
             row.winner + (" (by less than the margin)" if row.within_margin and row.verdict in _WON else ""),
             *(said.get(_PUBLISHED_AT.get(row.what, ""), NONE) for said in published.values()),
         ]
         for row in rows
     ]
-    created = [_created(data, each) for each in (baseline, arm)]
+    created = [_created(data, name) for name in (baseline, arm)]
     if created != [NONE, NONE]:
         times = [said.get(_PUBLISHED_AT[_CREATION], NONE) for said in published.values()]
         table.append([_CREATION, *created, NONE, "not compared: made once", *times])
@@ -117,7 +117,7 @@ def _published(name: str | None) -> Mapping[str, Mapping[object, str]]:
     """What the published study says of each of its arms, by statistic; of several figures the first counts."""
     said: dict[str, dict[object, str]] = {}
     figures = read_published(name).figures if name is not None else []
-    for figure in (each for each in figures if each.over == "statistic"):
+    for figure in (figure for figure in figures if figure.over == "statistic"):
         for series in figure.series:
             of_arm = said.setdefault(series.name, {})
             for point in series.points:
@@ -131,9 +131,9 @@ def _parts(data: StudyData) -> Table[Sequence[str]]:
     for arm in data.plan.arms:
         tasks = [trial.tasks for trial in data.trials if trial.arm == arm and trial.tasks is not None]
         for part, name in (("queue_us", "in the queue"), ("service_us", "on the server"), ("response_us", "response")):
-            times = [time for each in tasks if (time := getattr(each, part)) is not None]
+            times = [time for task in tasks if (time := getattr(task, part)) is not None]
             rows.append([arm, name, *(_of_median(times, figure) for figure in ("mean", "median", "p95", "max"))])
-        waited = [each.timeout_waited_us for each in tasks if each.timeout_waited_us is not None]
+        waited = [task.timeout_waited_us for task in tasks if task.timeout_waited_us is not None]
         longest = f"{max(time.max for time in waited) / 1e6:.4g} s" if waited else NONE
         rows.append([arm, "waited in vain", _of_median(waited, "mean"), NONE, NONE, longest])
     caption = (
@@ -177,7 +177,11 @@ def _cells(trials: Sequence[Trial], name: str) -> list[str]:
     found = [(trial, kind) for trial in trials for kind in trial.kinds if kind.name == name]
     speeds = [kind.transactions * 60 / trial.measured.duration_s for trial, kind in found if trial.measured]
     latencies = [kind.latency_us for _, kind in found if kind.latency_us is not None]
-    times = [[each.mean for each in latencies], [each.p90 for each in latencies], [each.p99 for each in latencies]]
+    times = [
+        [latency.mean for latency in latencies],
+        [latency.p90 for latency in latencies],
+        [latency.p99 for latency in latencies],
+    ]
     return [
         f"{median(speeds):,.1f}" if speeds else NONE,
         *(f"{median(figures) / 1000:,.2f}" if figures else NONE for figures in times),

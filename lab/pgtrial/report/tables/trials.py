@@ -118,7 +118,7 @@ def _interrupted(data: StudyData) -> Table[tuple[Interruption, InterruptedTrial]
 
     return Table(
         "Interrupted trials. Each was run again, and counts nowhere else.",
-        [(each, trial) for each in data.result.interruptions for trial in each.trials],
+        [(interruption, trial) for interruption in data.result.interruptions for trial in interruption.trials],
         [
             number("trial", lambda row: row[1].index + 1),
             number("block", lambda row: row[1].block + 1),

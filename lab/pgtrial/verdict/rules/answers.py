@@ -41,7 +41,7 @@ def _named(template: TemplateResult) -> str:
 
 
 def _templates(trial: Trial) -> dict[int, TemplateResult]:
-    return {each.template: each for each in trial.replay.templates} if trial.replay is not None else {}
+    return {template.template: template for template in trial.replay.templates} if trial.replay is not None else {}
 
 
 @rule("unequal_rows", "statements do not return the same rows", over_trials=True)
@@ -92,8 +92,8 @@ def _is_whole(point: LoadPoint) -> bool:
 
 def _varies(pairs: Sequence[_Pair]) -> bool:
     """Whether one arm alone has different answers to the same number of statements."""
-    answers = [{(each.statements, _answer(each)) for each in results} for results in zip(*pairs, strict=True)]
-    return any(len(each) > len({statements for statements, _ in each}) for each in answers)
+    answers = [{(result.statements, _answer(result)) for result in results} for results in zip(*pairs, strict=True)]
+    return any(len(answer) > len({statements for statements, _ in answer}) for answer in answers)
 
 
 @rule("unequal_errors", "statements fail on some arms only", over_trials=True)
@@ -102,7 +102,7 @@ def unequal_errors(case: Case) -> Iterator[Concern]:
     for arm in case.others:
         for point in case.plan.load_points:
             pairs = _by_template(case, arm, point).values()
-            found = [each for of_template in pairs for each in _failing(case, arm, of_template)]
+            found = [failing for of_template in pairs for failing in _failing(case, arm, of_template)]
             if found:
                 yield _told(max(found, key=lambda each: each.failed), len(found), case)
 
@@ -161,7 +161,7 @@ class _Failing:
 
 
 def _failing(case: Case, arm: str, pairs: Sequence[_Pair]) -> Iterator[_Failing]:
-    states = {state for pair in pairs for each in pair for state in each.failures}
+    states = {state for pair in pairs for template in pair for state in template.failures}
     for state in sorted(states):
         counts = [(base.failures.get(state, 0), own.failures.get(state, 0)) for base, own in pairs]
         base, own = (sum(of_arm) for of_arm in zip(*counts, strict=True))

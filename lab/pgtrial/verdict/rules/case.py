@@ -60,14 +60,14 @@ class Rule:
             (
                 Finding(
                     rule=self.name,
-                    severity=each.severity,
-                    arms=list(each.arms),
-                    message=each.message,
-                    cure=each.cure,
+                    severity=concern.severity,
+                    arms=list(concern.arms),
+                    message=concern.message,
+                    cure=concern.cure,
                 ),
-                each,
+                concern,
             )
-            for each in concerns
+            for concern in concerns
         ]
 
 
@@ -214,8 +214,8 @@ def compared(facts: Sequence[Facts]) -> Iterator[tuple[str, str, list[Any]]]:
     for group in facts[0].facts:
         if group not in _NOT_COMPARED:
             parts = ("settings", "defaults") if group == "settings" else (group,)
-            names = {name for each in facts for part in parts for name in each.facts.get(part, {})}
-            yield from ((group, name, [known_value(each, group, name) for each in facts]) for name in sorted(names))
+            names = {name for fact in facts for part in parts for name in fact.facts.get(part, {})}
+            yield from ((group, name, [known_value(fact, group, name) for fact in facts]) for name in sorted(names))
 
 
 _NAMES = frozenset(f"storage.{of}{name}" for of in ("", "wal_") for name in ("source", "device", "mount_point"))

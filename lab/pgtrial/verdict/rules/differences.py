@@ -30,8 +30,8 @@ def _keys(differences: Sequence[Difference]) -> str:
 @rule("undeclared_difference", "undeclared differences")
 def undeclared_differences(case: Case) -> Iterator[Concern]:
     """A difference that nobody declared and that follows from nothing declared; one concern for each fact."""
-    undeclared = (each for each in _without_own_rule(case) if _origin(case, each) is None)
-    for key, found in grouped((each.key, each) for each in undeclared).items():
+    undeclared = (difference for difference in _without_own_rule(case) if _origin(case, difference) is None)
+    for key, found in grouped((difference.key, difference) for difference in undeclared).items():
         values = {case.baseline: found[0].baseline_value} | {one.arm: one.value for one in found}
         by_arm = listed(f"{as_shown(value)} in {arm}" for arm, value in values.items())
         yield Concern(
@@ -44,7 +44,7 @@ def undeclared_differences(case: Case) -> Iterator[Concern]:
 @rule("following_difference", "differences that follow from declared ones")
 def following_differences(case: Case) -> Iterator[Concern]:
     """Differences that follow from one that the study declares, one concern for each of those."""
-    origins = [(each, _origin(case, each)) for each in _without_own_rule(case)]
+    origins = [(difference, _origin(case, difference)) for difference in _without_own_rule(case)]
     following = (((each.arm, origin), each) for each, origin in origins if origin not in (None, each.key))
     for (arm, origin), found in grouped(following).items():
         yield Concern(
@@ -58,7 +58,7 @@ def following_differences(case: Case) -> Iterator[Concern]:
 @rule("swapped_places", "the arms take turns on unlike places")
 def swapped_places(case: Case) -> Iterator[Concern]:
     """What differs because the facts were collected in one trial of each arm, at the place that this trial drew."""
-    swapped = ((each.arm, each) for each in case.differences if _of_the_place(case, each))
+    swapped = ((difference.arm, difference) for difference in case.differences if _of_the_place(case, difference))
     for arm, found in grouped(swapped).items():
         yield Concern(
             [case.baseline, arm],
@@ -86,7 +86,9 @@ def data_checksums(case: Case) -> Iterator[Concern]:
 @rule("locale", "locales differ")
 def locale(case: Case) -> Iterator[Concern]:
     """Collations differ in speed, and in the order of rows."""
-    of_locale = (each for each in case.differences if each.group == "server" and each.name in _LOCALE)
+    of_locale = (
+        difference for difference in case.differences if difference.group == "server" and difference.name in _LOCALE
+    )
     undeclared = ((each.arm, each) for each in of_locale if not case.declared(each.arm, "server.initdb"))
     for arm, found in grouped(undeclared).items():
         values = listed(f"{one.name} ({as_shown(one.baseline_value)} and {as_shown(one.value)})" for one in found)
@@ -141,7 +143,7 @@ def _of_the_place(case: Case, difference: Difference) -> bool:
 
 
 def _without_own_rule(case: Case) -> Iterator[Difference]:
-    return (each for each in case.differences if not _has_own_rule(case, each))
+    return (difference for difference in case.differences if not _has_own_rule(case, difference))
 
 
 def _has_own_rule(case: Case, difference: Difference) -> bool:

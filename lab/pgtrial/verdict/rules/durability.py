@@ -59,7 +59,7 @@ def _volume(case: Case, arm: str, place: str, where: str) -> Iterator[_Aspect]:
     options, kind, parameters = (
         _stored(case, arm, place, name) for name in ("mount_options", "filesystem", "filesystem_parameters")
     )
-    unsafe = None if options is None else ",".join(each for each in options.split(",") if each in _UNSAFE_MOUNTS)
+    unsafe = None if options is None else ",".join(option for option in options.split(",") if option in _UNSAFE_MOUNTS)
     yield _Aspect(f"storage.{place}mount_options", f"the mount {where}", options, unsafe)
     volatile = kind if kind is None or kind in _VOLATILE_FILESYSTEMS else ""
     yield _Aspect(f"storage.{place}filesystem", f"the file system {where}", kind, volatile)
@@ -133,7 +133,7 @@ def suspicious_flush(case: Case) -> Iterator[Concern]:
 def unequal_flush(case: Case) -> Iterator[Concern]:
     """Flush rates that differ by more than noise; withheld if the faster one is also too fast to be durable."""
     for arm in case.others:
-        base, own = (_commit_fact(case, each, "probes", "flushes_per_s") for each in (case.baseline, arm))
+        base, own = (_commit_fact(case, name, "probes", "flushes_per_s") for name in (case.baseline, arm))
         if not own or not base or max(own, base) < _UNEQUAL * min(own, base):
             continue
         declared = case.declared_below(arm, "storage", "server.dsn", "server.host")

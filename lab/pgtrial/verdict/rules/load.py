@@ -88,7 +88,7 @@ def _spoilt(
 def _warning(trial: Trial, *, of_schedule: bool) -> str | None:
     """The engine's first warning about itself: that it did not keep its schedule, or any other."""
     warnings = trial.client.warnings if trial.client else []
-    return next((each.message.rstrip(".") for each in warnings if (each.kind == _LAG) == of_schedule), None)
+    return next((warning.message.rstrip(".") for warning in warnings if (warning.kind == _LAG) == of_schedule), None)
 
 
 def _behind(trial: Trial) -> str | None:

@@ -93,8 +93,8 @@ def unequal_round_trips(case: Case) -> Iterator[Concern]:
     The round trips are those from a fleet's machines where they are known for both arms, else the lab's.
     """
     for arm in case.others:
-        by_fleet = all(_of_the_load(case, each) for each in (case.baseline, arm))
-        known = [(_of_the_load if by_fleet else _of_the_lab)(case, each) for each in (case.baseline, arm)]
+        by_fleet = all(_of_the_load(case, name) for name in (case.baseline, arm))
+        known = [(_of_the_load if by_fleet else _of_the_lab)(case, name) for name in (case.baseline, arm)]
         # the audit of the facts has reported a difference of the lab's round trips already
         if not all(known) or (not by_fleet and (_without_way(case, arm) or _unequal_round_trips(case, arm))):
             continue

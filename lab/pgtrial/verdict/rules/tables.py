@@ -90,7 +90,7 @@ def _size(case: Case, arm: str, point: LoadPoint) -> float | None:
 def _sizes(relations: Iterable[Mapping[str, Mapping[str, float]]]) -> list[float]:
     """Bytes of tables and indexes in each of the trials that recorded them."""
     names = ("bytes_table", "bytes_indexes")
-    return [sum(each.get(name, 0) for each in one.values() for name in names) for one in relations if one]
+    return [sum(counts.get(name, 0) for counts in one.values() for name in names) for one in relations if one]
 
 
 @rule("data_larger_than_cache", "the data fit the cache of some arms only", over_trials=True)
@@ -159,7 +159,8 @@ def dead_tuples(case: Case) -> Iterator[Concern]:
 
 def _dead(trial: Trial) -> float | None:
     live, dead = (
-        sum(each.get(name, 0) for each in trial.relations_before.values()) for name in ("live_tuples", "dead_tuples")
+        sum(counts.get(name, 0) for counts in trial.relations_before.values())
+        for name in ("live_tuples", "dead_tuples")
     )
     return dead / (live + dead) if live + dead else None
 
