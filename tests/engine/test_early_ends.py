@@ -30,6 +30,7 @@ SLEEPS = (
 """How many of the tests' statements are running."""
 
 _SELECT = "SELECT pg_sleep(1000);\n"
+_SLEEPS = "con:query('SELECT pg_sleep(1000)')"
 _BLOCK = "DO $$ BEGIN PERFORM pg_sleep(1000.0); EXCEPTION WHEN OTHERS THEN PERFORM pg_sleep(1000); END $$;\n"
 _PIPELINE = "\\startpipeline\nSELECT 1;\nSELECT pg_sleep(1000);\nSELECT 2;\n\\endpipeline\n"
 _COMMIT = "INSERT INTO late VALUES (1);\n"
@@ -323,6 +324,24 @@ def test_an_interrupt_ends_loops_of_lua(loaded, tmp_path, body):
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         assert ended(process).status == 130
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("body", ["while true do end", "while true do con:query('SELECT 1') end", _SLEEPS])
+def test_an_interrupt_ends_a_command_of_lua(loaded, tmp_path, body, which):
+    target, file, log = loaded(18), tmp_path / "loops.lua", tmp_path / "log"
+    file.write_text(
+        "function prepare() con = sysbench.sql.driver():connect()\n"
+        f"con:query('SELECT 1') io.open('{log}', 'w'):close(); {body} end\n"
+    )
+    with sysbench().start(target, [str(file), "prepare"], directory=tmp_path) as process:
+        deadline = time.monotonic() + 60
+        while not log.exists() or (body == _SLEEPS and running(target) == 0):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(which)
+        assert ended(process).status == 130
+    assert running(target) == 0
 
 
 def test_an_interrupt_ends_connecting_that_is_refused_at_once(tmp_path, workspace):

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{process, thread};
 
+use crate::outcome::STUCK;
+use crate::report::STUCK_AFTER;
+use ground::output::print_stderr;
 use wire::error::ConnectionError;
 use wire::session::Session;
 use wire::statement::{QueryMode, ResultFormat};
@@ -153,6 +156,19 @@ impl<F: Fn() -> Result<Server, String>> Executor for Alone<F> {
             }
         }
     }
+}
+
+/// Ends the program with `status` if it goes on for long after an interrupt: the calling thread computes without end.
+pub fn end_if_stuck(interrupt: &Arc<AtomicBool>, status: u8) {
+    let interrupt = Arc::clone(interrupt);
+    thread::spawn(move || {
+        while !interrupt.load(Ordering::Relaxed) {
+            thread::sleep(PATIENCE);
+        }
+        thread::sleep(STUCK_AFTER);
+        print_stderr(format_args!("{STUCK}\n"));
+        process::exit(status.into());
+    });
 }
 
 /// Has a session do what `send` asks of it, if it is there.

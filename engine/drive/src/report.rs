@@ -23,7 +23,7 @@ const ALARM_LEAD: Nanos = 100_000_000;
 
 /// A thread that has not ended so long after the run was to end is given up: it computes without end, or waits for a shell
 /// command. Longer than threads wait for statements that they have cancelled.
-const STUCK_AFTER: Duration = Duration::from_secs(8);
+pub const STUCK_AFTER: Duration = Duration::from_secs(8);
 
 /// Reports that wait for the main thread, for each thread and at least for all together. A thread makes one each second,
 /// besides the notes that options ask for; each holds a histogram. When so many wait, because nobody reads what the main

@@ -62,7 +62,12 @@ pub trait Hooks {
         Ok(false)
     }
 
-    /// The same for the report on the whole, or up to a checkpoint.
+    /// The same for the report up to a checkpoint.
+    fn checkpoint(&self, statistics: &Statistics) -> Result<bool, Fatal> {
+        self.cumulative(statistics)
+    }
+
+    /// The same for the report on the whole, or since the last checkpoint.
     fn cumulative(&self, _statistics: &Statistics) -> Result<bool, Fatal> {
         Ok(false)
     }
@@ -72,8 +77,13 @@ pub trait Hooks {
         true
     }
 
-    /// There will be no further interval.
-    fn end_intervals(&self) {}
+    /// `clients` clients are about to begin; there will be reports of these kinds while they run.
+    fn begin_reports(&self, _clients: usize, _intervals: bool, _checkpoints: bool) -> Result<(), Fatal> {
+        Ok(())
+    }
+
+    /// There will be no further interval or checkpoint.
+    fn end_reports(&self) {}
 
     /// Ends the test, when everything has been written.
     fn done(&self) -> Result<(), Fatal> {

@@ -141,12 +141,6 @@ INSTEAD = [
         status=0,
     ),
     Instead(
-        "one list of JSON for all reports of the whole",
-        r"json .*--report-checkpoints",
-        r"^  \},$",
-        status=0,
-    ),
-    Instead(
         "a statement of bulk_insert that fails ends the run, also the last one, and says so",
         r"^bulk_insert (?:--nosuch=1|.*--table-size=100?\b.*|--events=(?:5|10)\b.*) ?run$",
         r"^FATAL: `thread_(?:run|done)' function failed: ",

@@ -1,5 +1,5 @@
-//! A state of the main thread: it runs the script's top level, calls `init`, `done` or hooks, and asks the server by an
-//! executor of its own, since no load runs it.
+//! A state of the main thread: it runs the script's top level, calls `init`, `done` or hooks, executes a command, and asks
+//! the server by an executor of its own, since no load runs it.
 
 use std::sync::Arc;
 
@@ -46,6 +46,13 @@ impl Alone {
         let life = self.state().function("call").and_then(|call| call.call((name, function, argument)));
         life.and_then(|life| self.client.live(life)).map_err(broken)?;
         self.live()
+    }
+
+    /// Executes a command of the script.
+    pub fn perform(&mut self, name: &str) -> Result<(), Fatal> {
+        let life = self.state().function("perform").and_then(|perform| perform.call(name));
+        life.and_then(|life| self.client.live(life)).map_err(broken)?;
+        self.live()?.map_or(Ok(()), |failure| Err(Fatal::new(failure)))
     }
 
     /// Carries out what the life asks for, up to its end; there are no events for it. Returns why it failed, if it did.

@@ -27,7 +27,7 @@ use wire::{Answered, QueryKind, Rows};
 pub enum Role {
     /// One event after another.
     Events,
-    /// A command, before which there is nothing and after which nothing follows.
+    /// A command that all clients execute, before which there is nothing and after which nothing follows.
     Command(String),
 }
 
@@ -71,21 +71,14 @@ pub struct LuaClient {
 }
 
 impl LuaClient {
-    /// Client `tid` of a script. If a command is quiet, the output of the script's top level is dropped, because it has
-    /// been printed before.
-    pub fn new(
-        shared: &Arc<Shared>,
-        role: &Role,
-        is_quiet: bool,
-        tid: usize,
-        generator: Generator,
-    ) -> mlua::Result<Self> {
+    /// Client `tid` of a script.
+    pub fn new(shared: &Arc<Shared>, role: &Role, tid: usize, generator: Generator) -> mlua::Result<Self> {
         let state = LuaState::new(shared, tid)?;
         let script = state.script(shared)?;
         let argument = shared.chunk.module.as_deref();
         let function: Function = match role {
             Role::Events => state.function("events")?.call((script, argument))?,
-            Role::Command(name) => state.function("command")?.call((script, argument, name.as_str(), is_quiet))?,
+            Role::Command(name) => state.function("command")?.call((script, argument, name.as_str()))?,
         };
         let client = Self::living(state, function)?;
         Ok(Self { generator: Some(generator), shared: Some(shared.clone()), ..client })

@@ -28,8 +28,9 @@ pub struct Script {
     main: RefCell<Alone>,
     generator: RefCell<Option<Generator>>,
     declared: Option<Vec<OptionSpec>>,
-    /// The state of the hooks that report intervals, from the first report on.
-    reports: RefCell<Option<Alone>>,
+    /// The states of the hooks that report intervals and checkpoints while clients run.
+    intervals: RefCell<Option<Alone>>,
+    checkpoints: RefCell<Option<Alone>>,
     executors: Executors,
 }
 
@@ -59,7 +60,8 @@ impl Script {
             let declared = declared_options(main.state())?;
             Ok::<_, Fatal>((RefCell::new(main), declared))
         })?;
-        Ok(Self { shared, main, generator, declared, reports: RefCell::default(), executors })
+        let (intervals, checkpoints) = Default::default();
+        Ok(Self { shared, main, generator, declared, intervals, checkpoints, executors })
     }
 
     /// As in messages.
@@ -113,11 +115,20 @@ impl Script {
 
     /// The clients' programs: their events, or a command.
     pub fn workload(&self, role: Role) -> Result<Arc<dyn Workload>, Fatal> {
-        let is_parallel = match &role {
-            Role::Events => true,
-            Role::Command(name) => self.is_parallel(name) == Some(true),
-        };
-        workload::new(&self.shared, role, is_parallel)
+        workload::new(&self.shared, role)
+    }
+
+    /// Executes a command that no other client executes, in the state that has loaded the script.
+    pub fn perform(&self, command: &str) -> Result<(), Fatal> {
+        with_generator(&self.generator, || self.main.borrow_mut().perform(command))
+    }
+
+    /// A further state of the main thread, that of thread `tid`.
+    fn further(&self, tid: usize) -> Result<Alone, Fatal> {
+        let executor = (self.executors)();
+        let alone = with_generator(&self.generator, || Alone::begin(&self.shared, tid, executor))?;
+        export_options(&alone)?;
+        Ok(alone)
     }
 
     fn global<T: FromLua>(&self, name: &str) -> mlua::Result<T> {
@@ -128,8 +139,12 @@ impl Script {
         self.global("sysbench")
     }
 
-    fn has_hook(&self, name: &str) -> bool {
-        hook(self.main.borrow().state(), name).is_ok_and(|hook| hook.is_some())
+    /// Calls a hook in a state that may be missing.
+    fn call_hook_in(&self, state: &RefCell<Option<Alone>>, name: &str, statistics: &Statistics) -> Result<bool, Fatal> {
+        match &mut *state.borrow_mut() {
+            Some(alone) => self.call_hook(alone, name, statistics),
+            None => Ok(false),
+        }
     }
 
     /// Calls a hook. Its error is reported, and the run continues.
@@ -157,37 +172,31 @@ impl Script {
 }
 
 impl Hooks for Script {
-    /// The reports on intervals have a state of their own.
-    fn intermediate(&self, statistics: &Statistics) -> Result<bool, Fatal> {
-        const HOOK: &str = "report_intermediate";
-        if !self.has_hook(HOOK) {
-            return Ok(false);
+    /// In sysbench a thread with a state of its own makes each kind of these reports.
+    fn begin_reports(&self, clients: usize, intervals: bool, checkpoints: bool) -> Result<(), Fatal> {
+        for (state, _) in [(&self.intervals, intervals), (&self.checkpoints, checkpoints)].iter().filter(|each| each.1)
+        {
+            *state.borrow_mut() = Some(self.further(clients)?);
         }
-        let mut reports = self.reports.borrow_mut();
-        if reports.is_none() {
-            let executor = (self.executors)();
-            let begin = || Alone::begin(&self.shared, statistics.threads_running, executor);
-            let alone = with_generator(&self.generator, begin)?;
-            export_options(&alone)?;
-            *reports = Some(alone);
-        }
-        match &mut *reports {
-            Some(alone) => self.call_hook(alone, HOOK, statistics),
-            None => Ok(false),
-        }
+        Ok(())
     }
 
-    /// The state of the intervals' hook ends, and its finalizers run.
-    fn end_intervals(&self) {
-        self.reports.borrow_mut().take();
+    fn intermediate(&self, statistics: &Statistics) -> Result<bool, Fatal> {
+        self.call_hook_in(&self.intervals, "report_intermediate", statistics)
+    }
+
+    fn checkpoint(&self, statistics: &Statistics) -> Result<bool, Fatal> {
+        self.call_hook_in(&self.checkpoints, "report_cumulative", statistics)
+    }
+
+    /// These states end, and their finalizers run.
+    fn end_reports(&self) {
+        self.intervals.borrow_mut().take();
+        self.checkpoints.borrow_mut().take();
     }
 
     fn cumulative(&self, statistics: &Statistics) -> Result<bool, Fatal> {
-        const HOOK: &str = "report_cumulative";
-        if !self.has_hook(HOOK) {
-            return Ok(false);
-        }
-        self.call_hook(&mut self.main.borrow_mut(), HOOK, statistics)
+        self.call_hook(&mut self.main.borrow_mut(), "report_cumulative", statistics)
     }
 
     fn uses_sql(&self) -> bool {

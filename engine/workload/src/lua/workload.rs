@@ -12,18 +12,14 @@ use ground::random::Random;
 struct LuaWorkload {
     shared: Arc<Shared>,
     role: Role,
-    is_quiet: bool,
     distributions: Arc<Distributions>,
 }
 
-/// The workload of a script that has been configured. A command that one client executes alone is executed by the state
-/// that has loaded the script in sysbench; here that client's state repeats the top level and prints nothing of it.
-pub fn new(shared: &Arc<Shared>, role: Role, is_parallel: bool) -> Result<Arc<dyn Workload>, Fatal> {
-    let (Some(settings), Some(distributions)) = (shared.settings.get(), shared.distributions.get()) else {
-        return Err(Fatal::new("the script has not been configured"));
-    };
-    let is_quiet = !is_parallel || settings.int("threads") <= 1;
-    Ok(Arc::new(LuaWorkload { shared: shared.clone(), role, is_quiet, distributions: distributions.clone() }))
+/// The workload of a script that has been configured.
+pub fn new(shared: &Arc<Shared>, role: Role) -> Result<Arc<dyn Workload>, Fatal> {
+    let unknown = || Fatal::new("the script has not been configured");
+    let distributions = shared.distributions.get().ok_or_else(unknown)?.clone();
+    Ok(Arc::new(LuaWorkload { shared: shared.clone(), role, distributions }))
 }
 
 impl Workload for LuaWorkload {
@@ -33,7 +29,7 @@ impl Workload for LuaWorkload {
 
     fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
         let generator = Generator { random, distributions: self.distributions.clone() };
-        match LuaClient::new(&self.shared, &self.role, self.is_quiet, client, generator) {
+        match LuaClient::new(&self.shared, &self.role, client, generator) {
             Ok(client) => Box::new(client),
             Err(error) => Box::new(Stillborn(broken(error))),
         }

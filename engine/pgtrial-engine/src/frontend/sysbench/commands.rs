@@ -1,6 +1,7 @@
 //! The commands of tests: prepare, run, cleanup and the others, of built-in tests and of scripts.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::help;
 use super::host;
@@ -9,6 +10,7 @@ use super::plan;
 use super::report::observer::Run;
 use super::report::run::run_test;
 use super::test::{Test, TestProgram};
+use drive::alone::end_if_stuck;
 use drive::plan::Plan;
 use drive::{Abortion, Observer, RunError};
 use ground::clock::Clock;
@@ -20,7 +22,7 @@ use workload::host::Test as HostTest;
 use workload::lua::{NO_MYSQL, Role, Script};
 use workload::settings::Settings;
 use workload::statistics::Hooks;
-use workload::{AbortReason, oltp};
+use workload::{AbortReason, Fatal, oltp};
 
 /// What the commands of a test work with.
 pub struct Context<'a> {
@@ -183,9 +185,10 @@ impl Context<'_> {
             self.log.text(Level::Notice, &line);
             return Ok(0);
         }
-        if parallel {
-            self.announce_threads();
+        if !parallel || self.settings.int("threads") <= 1 {
+            return self.perform_alone(script, command);
         }
+        self.announce_threads();
         let workload = script.workload(Role::Command(command.to_owned()))?;
         let plan = plan::command(&self.settings, part, target, workload, plan::mode_of_scripts(&self.settings));
         let interrupt = interrupt::catch().map_err(SysbenchError::fatal)?;
@@ -196,6 +199,21 @@ impl Context<'_> {
             Err(error) => Err(SysbenchError::fatal(error)),
         }
     }
+
+    /// The same in the state that has loaded the script. An interrupt cancels what it does on the server.
+    fn perform_alone(&self, script: &Script, command: &str) -> Result<u8, SysbenchError> {
+        let interrupt = interrupt::catch().map_err(SysbenchError::fatal)?;
+        end_if_stuck(&interrupt, interrupt::STATUS);
+        status(script.perform(command), &interrupt)
+    }
+}
+
+/// The status of a command that an interrupt may have ended.
+fn status(done: Result<(), Fatal>, interrupt: &AtomicBool) -> Result<u8, SysbenchError> {
+    if interrupt.load(Ordering::Relaxed) {
+        return Ok(interrupt::STATUS);
+    }
+    Ok(done.map(|()| 0)?)
 }
 
 /// SIGINT and SIGTERM end what the sessions of a command do on the server, and so the command.

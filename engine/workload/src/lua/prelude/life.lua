@@ -131,19 +131,27 @@ function native.events(script, argument)
    end
 end
 
--- The life of a client that executes a command.
-function native.command(script, argument, name, is_quiet)
+local function perform(name)
+   if not sysbench.cmdline.command_defined(name) then
+      attempt(name, _G[name])
+   elseif not attempt("sysbench.cmdline.call_command", sysbench.cmdline.call_command, name) then
+      request(kind.fatal)
+   end
+end
+
+-- The life of a client that executes a command beside others.
+function native.command(script, argument, name)
    return function()
-      native.is_quiet = is_quiet
       begin(script, argument)
-      native.is_quiet = false
-      if sysbench.cmdline.command_defined(name) then
-         if not attempt("sysbench.cmdline.call_command", sysbench.cmdline.call_command, name) then
-            request(kind.fatal)
-         end
-      else
-         attempt(name, _G[name])
-      end
+      perform(name)
+   end
+end
+
+-- The life of a state of the main thread while it executes a command.
+function native.perform(name)
+   return function()
+      native.life = coroutine.running()
+      perform(name)
    end
 end
 

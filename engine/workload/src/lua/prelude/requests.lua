@@ -170,7 +170,7 @@ local write_to_file = io.write
 local function write(text)
    if native.is_closed then
       write_to_file(text)
-   elseif not native.is_quiet then
+   else
       native.write(text)
    end
 end

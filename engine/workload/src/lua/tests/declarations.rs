@@ -114,8 +114,13 @@ fn hooks_are_told_the_statistics() {
     );
     script.configure(settings(), Shard::WHOLE).unwrap();
     let statistics = Statistics { events: 5, queue_length: 2, latency_max: 0.5, ..Statistics::default() };
+    assert_eq!(script.intermediate(&statistics), Ok(false), "nobody reports");
+    script.begin_reports(1, true, true).unwrap();
     assert_eq!(script.intermediate(&statistics), Ok(true));
+    assert_eq!(script.checkpoint(&statistics), Ok(true));
     assert_eq!(script.cumulative(&statistics), Ok(true));
+    script.end_reports();
+    assert_eq!(script.intermediate(&statistics), Ok(false));
     let script = loaded("");
     assert_eq!(script.intermediate(&statistics), Ok(false));
 }

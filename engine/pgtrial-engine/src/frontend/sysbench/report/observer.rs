@@ -104,24 +104,30 @@ impl<'a, W: Write> RunObserver<'a, W> {
 
     /// Writes the report on what has happened since the last checkpoint, the whole run if there was none.
     pub fn report_whole(&mut self, outcome: &Outcome) {
-        self.run.test.end_intervals();
+        self.run.test.end_reports();
         if self.options.histogram && !self.was_cut_off(outcome) {
             self.run.log.text(Level::Notice, "Latency histogram (values are in milliseconds)");
             self.run.log.raw(&histogram::lines(&self.since_checkpoint.tally.latencies));
             self.run.log.text(Level::Notice, " ");
         }
         let unfinished = if self.was_cut_off(outcome) { outcome.unfinished } else { 0 };
-        self.report_part(outcome.elapsed_s, 0, unfinished);
+        self.report_part(outcome.elapsed_s, 0, unfinished, |test, statistics| test.cumulative(statistics));
     }
 
     fn was_cut_off(&self, outcome: &Outcome) -> bool {
         self.was_forced && outcome.unfinished > 0
     }
 
-    fn report_part(&mut self, now_s: f64, threads_running: usize, unfinished: usize) {
+    fn report_part(
+        &mut self,
+        now_s: f64,
+        threads_running: usize,
+        unfinished: usize,
+        hook: impl FnOnce(&dyn Hooks, &Statistics) -> Result<bool, Fatal>,
+    ) {
         let period = self.since_checkpoint.end(now_s);
         let statistics = self.statistics(&period, now_s, threads_running);
-        if self.is_reported(|test| test.cumulative(&statistics)) {
+        if self.is_reported(|test| hook(test, &statistics)) {
             return;
         }
         for line in self.run.test.results(&statistics) {
@@ -226,7 +232,7 @@ impl<W: Write> Observer for RunObserver<'_, W> {
         }
         if self.options.checkpoints.iter().any(|point| ended.contains(point)) {
             self.run.log.timed(now_s, "Checkpoint report:");
-            self.report_part(now_s, self.run.plan.clients, 0);
+            self.report_part(now_s, self.run.plan.clients, 0, |test, statistics| test.checkpoint(statistics));
         }
         if tick.phase == Phase::Drain {
             self.drained_s += 1;

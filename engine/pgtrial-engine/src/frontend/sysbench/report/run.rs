@@ -47,6 +47,10 @@ fn run_until<W: Write>(run: Run<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
         |text| print_stdout(text)
     };
     texts::opening(run.log, run.settings, &plan.part, &options, test.introduction());
+    let reports = test.begin_reports(plan.clients, options.interval.is_some(), !options.checkpoints.is_empty());
+    if let Err(fatal) = reports {
+        run.log.fatal(&fatal.lines);
+    }
     let init_timeout = InitTimeout::start(options.init_timeout, interrupt, print);
     let mut observer = RunObserver::new(run, &options, init_timeout, interrupt);
     let status = match events.run(plan, clock, &mut observer) {
