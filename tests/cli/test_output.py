@@ -143,6 +143,18 @@ def test_the_report_in_markdown_and_the_page(study):
     assert printable(EVIL[:-1].partition("<")[0]) in page
 
 
+@pytest.mark.parametrize("command", ["verdict", "report", "verify", "facts"])
+@pytest.mark.parametrize(
+    "forged", [{"cpu": {"model": -(2**63), "cores": "many"}}, {"network": {"path": [], "tls": {}}}]
+)
+def test_facts_of_other_types_are_no_traceback(study, forged, command, capsys):
+    for arm in study.plan.arms:
+        study.write_facts(Facts(arm=arm, collected="2026-11-20T14:12:00Z", facts=forged))
+    with pytest.raises(SystemExit):
+        main([command, str(study.path)])
+    assert capsys.readouterr().err.count("\n") <= 1
+
+
 @pytest.mark.parametrize("as_terminal", [False, True])
 def test_the_progress_of_a_run(study, as_terminal, monkeypatch, capsys):
     if as_terminal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterable
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,6 +31,7 @@ from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.bundle import is_bundle, open_study
+from pgtrial.store.files import values_of
 from pgtrial.store.state import state_root
 from pgtrial.verdict.rules import audit
 from pgtrial.verdict.rules.case import known_value
@@ -71,13 +73,18 @@ def facts_command(
                 found, audited = _of_study(spec)
         except Interrupted as interrupted:
             return stopped(interrupted)
+    with values_of(Path(study)) if study is not None else nullcontext():
+        _print(found, audited, as_json=as_json)
+    return 0
+
+
+def _print(found: dict[str, Facts], audited: Audit | None, *, as_json: bool) -> None:
     if as_json:
         content: dict[str, Any] = {"facts": {arm: facts.model_dump() for arm, facts in found.items()}}
         content |= {"audit": audited.model_dump()} if audited is not None else {}
         json_line(content, indent=2)
     else:
         _show(found, audited)
-    return 0
 
 
 def _of_study(spec: StudySpec) -> tuple[dict[str, Facts], Audit]:

@@ -25,7 +25,7 @@ from pgtrial.report.build import build_report, differences, render
 from pgtrial.report.data import read_measured
 from pgtrial.store.bundle import SUFFIX, Manifest, check_parts, files_of, manifest_of, open_study, write_bundle
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.files import new_file
+from pgtrial.store.files import new_file, values_of
 
 
 def verdict_command(
@@ -37,7 +37,7 @@ def verdict_command(
 
     A loss that is established to be smaller than the margin is no regression. Writes nothing.
     """
-    with open_study(study) as opened:
+    with open_study(study) as opened, values_of(study):
         data = read_measured(opened)
     result = data.result
     if json:
@@ -66,7 +66,7 @@ def report_command(
     They are written into the study directory. Of a bundle one page is written, beside the bundle; it replaces no other
     file.
     """
-    with open_study(study) as opened:
+    with open_study(study) as opened, values_of(study):
         if output is None and study.is_dir():
             build_report(opened)
             line(opened.path / "report.html")
@@ -142,7 +142,7 @@ def verify_command(study: Annotated[Path, typer.Argument(help="A bundle, or a st
 
 
 def _verified(path: Path) -> str:
-    with open_study(path) as study:
+    with open_study(path) as study, values_of(path):
         manifest = manifest_of(study)
         if manifest is not None and path.is_dir():
             check_parts(path, manifest)

@@ -159,6 +159,21 @@ def reading(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def values_of(path: Path) -> Iterator[None]:
+    """An error inside, of computing with the stored values of a study, is a StoreError about `path`.
+
+    Records check the types of what they name; facts are free, and a forged study has anything there.
+    """
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
+        what = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}".removesuffix(": ")
+        raise StoreError(
+            f"{path} has values that no pgtrial writes ({what}); get it again, or see --debug for where they are"
+        ) from error
+
+
+@contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
     """An OSError inside is a StoreError about `path`."""
     try:

@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from datetime import date
 
+import polars as pl
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -26,6 +27,7 @@ from pgtrial.report.serve.gate import REPORT_POLICY
 from pgtrial.report.serve.live import Live
 from pgtrial.report.serve.pages import Pages
 from pgtrial.store.bundle import open_study
+from pgtrial.store.files import values_of
 from pgtrial.store.running import ask_to_stop
 
 _LOOK_S = 1.0
@@ -112,15 +114,15 @@ class Site:
     def trials(self, request: Request) -> Response:
         """A row for each trial, as CSV."""
         study = self._asked(request.path_params["key"])
-        with open_study(study.path) as opened:
-            text = trial_frame(opened).write_csv()
+        with open_study(study.path) as opened, values_of(study.path):
+            text = trial_frame(opened).with_columns(_no_formulas()).write_csv()
         return _download(text.encode(), "text/csv", study, "trials.csv")
 
     def seconds(self, request: Request) -> Response:
         """A row for each second of each trial, as Parquet."""
         study = self._asked(request.path_params["key"])
         file = io.BytesIO()
-        with open_study(study.path) as opened:
+        with open_study(study.path) as opened, values_of(study.path):
             second_frame(opened).write_parquet(file)
         return _download(file.getvalue(), "application/vnd.apache.parquet", study, "seconds.parquet")
 
@@ -199,6 +201,12 @@ def _query(request: Request) -> tuple[Query, str | None]:
             refused = f"{given[name]!r} is not a date, so it is not looked for; write for example 2026-11-23."
     words = given["question"].strip(), given["arm"].strip()
     return Query(*words, dates["since"], dates["until"], given["verdict"]), refused
+
+
+def _no_formulas() -> pl.Expr:
+    """All texts, with a quote before one that a spreadsheet would compute."""
+    text = pl.col(pl.String)
+    return pl.when(text.str.contains(r"^[=+@\t\r-]")).then("'" + text).otherwise(text).name.keep()
 
 
 def _download(content: bytes, kind: str, study: Glance, name: str) -> Response:

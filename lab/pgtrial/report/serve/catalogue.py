@@ -24,7 +24,7 @@ from pgtrial.report.brief import brief
 from pgtrial.report.data import StudyData, read_data
 from pgtrial.store.bundle import SUFFIX, is_bundle, open_study
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.files import check_listed
+from pgtrial.store.files import check_listed, values_of
 from pgtrial.store.running import is_running
 
 RUNNING, UNFINISHED, UNREADABLE = "running", "unfinished", "unreadable"
@@ -190,7 +190,7 @@ def _time(path: Path) -> tuple[int, int] | None:
 def _glance(path: Path, stamp: Hashable) -> Glance:
     """A line of the list; `stamp` is that of the study, so that what is kept is of the files as they are."""
     try:
-        with open_study(path, head=True) as study:
+        with open_study(path, head=True) as study, values_of(path):
             return _seen(path, study)
     except (PgtrialError, OSError) as error:
         sentence = _unreadable(path, error) if isinstance(error, OSError) else str(error)
@@ -229,7 +229,7 @@ def _stored_result(study: StudyDirectory) -> StudyResult | None:
 def _read(path: Path, stamp: Hashable) -> StudyData:
     """The data of a study; `stamp` as of a glance."""
     try:
-        with open_study(path) as study:
+        with open_study(path) as study, values_of(path):
             return read_data(study)
     except OSError as error:
         raise StoreError(_unreadable(path, error)) from error
