@@ -176,6 +176,17 @@ def test_a_path_on_which_no_library_is_locks_no_server(given, workspace, tmp_pat
 
 
 @pytest.mark.server
+@pytest.mark.parametrize("name", ["transaction_timeout", "idle_session_timeout"])
+def test_cleaning_gets_past_limits_that_end_each_session(given, tmp_path, name):
+    before = automatic(given).read_bytes()
+    SettingsRecord("A", given.target, {name: None}, {name: "1ms"}, [], ended(given)).write_down(tmp_path)
+    execute(given, f"ALTER SYSTEM SET {name} = '1ms'", "SELECT pg_reload_conf()")
+    assert undo(tmp_path) == ([], [])
+    assert automatic(given).read_bytes() == before
+    assert sessions_start(given)
+
+
+@pytest.mark.server
 def test_cleaning_gets_in_as_the_superuser_that_is_named(given, tmp_path, monkeypatch):
     execute(given, *GRANTS, *LOOK, "GRANT ALTER SYSTEM ON PARAMETER session_preload_libraries TO bob")
     before = locked(given, tmp_path, "bob")

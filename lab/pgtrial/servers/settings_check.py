@@ -32,6 +32,9 @@ from pgtrial.servers.settings_record import SettingsRecord, maker
 _COULD_NOT = "setting could not be applied"
 """What pg_file_settings says of a value that takes a restart; other errors keep all values from being loaded."""
 
+_NO_WAY_BACK = frozenset(("db_user_namespace", "pre_auth_delay"))
+"""They count before a session may ask for other values."""
+
 _OF_FILES = """SELECT name FROM pg_settings WHERE source = 'configuration file' AND sourcefile IS NOT NULL
     AND context NOT IN ('postmaster', 'internal')"""
 
@@ -89,6 +92,11 @@ class SettingsCheck:
             self._refuse(
                 f"{name} takes effect at a restart only, and pgtrial does not restart given servers; "
                 "set it there yourself and remove it from the study"
+            )
+        if name in _NO_WAY_BACK:
+            self._refuse(
+                f"{name} may keep all sessions from starting, also the one that would take it back after a crash of "
+                "the lab; remove it"
             )
         if name == CONNINFO:
             self._refuse(f"{name} may hold a password, which pgtrial would have to write down; remove it")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psycopg
 
-from pgtrial.loads.target import Session, Target, value
+from pgtrial.loads.target import TIME_LIMITS, Session, Target, value
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, one_line
 from pgtrial.servers.auto_conf import alter_system, moved, read_auto_conf, values_of
@@ -27,6 +27,10 @@ _OF_SUPERUSERS = ("session_preload_libraries",)
 """Libraries that each session loads at its start, by who may override them for a session."""
 _LIBRARY_PATH = "dynamic_library_path"
 """Where they are."""
+_OF_CONNECTIONS = dict.fromkeys((*TIME_LIMITS, "post_auth_delay"), "0") | {"exit_on_error": "off"}
+"""Other settings that may end or delay each session at its start, with the values that do neither; any role may set
+them for a session.
+"""
 _RELOAD_TIMEOUT_S = 60.0
 _POLL_S = 0.02
 _GONE_S = 5.0
@@ -226,22 +230,28 @@ def _put_in_order(session: Session, order: Sequence[str]) -> None:
 def _way_in(record: SettingsRecord, connect: Callable[[], Session]) -> Session:
     """The session that `connect` makes, or else one that overrides what may keep sessions from starting.
 
-    Raises what `connect` raises: psycopg.OperationalError or ArmError.
+    Raises what `connect` raises: psycopg.Error or ArmError.
     """
     try:
         return connect()
-    except (psycopg.OperationalError, ArmError):
+    except (psycopg.Error, ArmError):
         for way in _overriding(record):
-            with suppress(psycopg.OperationalError):
+            with suppress(psycopg.Error):
                 return way.connect()
         raise
 
 
 def _overriding(record: SettingsRecord) -> Iterator[Target]:
-    """Sessions without the libraries that each new one loads: of this role, and of a superuser that PGUSER names."""
+    """Sessions without the libraries that each new one loads, and without limits that the study sets: of this role, and
+    of a superuser that PGUSER names.
+    """
+    changed = {name.lower() for name in record.former}
+    limits = {name: harmless for name, harmless in _OF_CONNECTIONS.items() if name in changed}
+    if limits:
+        yield record.target.with_settings(limits)
     if not _may_lock(record):
         return
-    of_any_role, of_superusers = (dict.fromkeys(names, "") for names in (_OF_ANY_ROLE, _OF_SUPERUSERS))
+    of_any_role, of_superusers = (dict.fromkeys(names, "") | limits for names in (_OF_ANY_ROLE, _OF_SUPERUSERS))
     yield record.target.with_settings(of_any_role)
     yield record.target.with_settings(of_any_role | of_superusers)
     user = os.environ.get("PGUSER")
