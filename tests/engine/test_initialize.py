@@ -434,15 +434,16 @@ def test_a_failure_of_one_connection_leaves_everything_as_it_was(peers, fresh, s
             connection.execute("DROP TABLESPACE small")
 
 
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("options", ["-s 200", "-s 200 --partitions 4 --load-jobs 2"])
-def test_an_interrupt_ends_the_load_and_leaves_nothing_of_it(peers, fresh, options):
+def test_an_interrupt_ends_the_load_and_leaves_nothing_of_it(peers, fresh, options, which):
     target = fresh(empty=True)
     process = peers[1].start(target, ["-i", *options.split()])
     try:
         for line in process.stderr:
             if "of pgbench_accounts done" in line:
                 break
-        process.send_signal(signal.SIGINT)
+        process.send_signal(which)
         _, said = process.communicate(timeout=TIMEOUT_S)
     finally:
         process.kill()
@@ -458,7 +459,8 @@ def test_an_interrupt_ends_the_load_and_leaves_nothing_of_it(peers, fresh, optio
     assert counts == (0, 0)
 
 
-def test_an_interrupt_needs_no_session_of_its_own(peers, fresh):
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_needs_no_session_of_its_own(peers, fresh, which):
     """The role may have one session, which is the one that waits."""
     target = fresh(empty=True)
     with target.connect() as administrator, target.connect(autocommit=False) as locking:
@@ -473,7 +475,7 @@ def test_an_interrupt_needs_no_session_of_its_own(peers, fresh):
             with peers[1].start(replace(target, user="only_one"), ["-i", "-I", "t"]) as process:
                 while administrator.execute(waiting).fetchone() == (0,):
                     time.sleep(0.02)
-                process.send_signal(signal.SIGINT)
+                process.send_signal(which)
                 _, said = process.communicate(timeout=TIMEOUT_S)
             assert process.returncode == 1
             assert "Cancel request sent\n" in said

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::messages::Failure;
@@ -56,10 +56,10 @@ fn describe(error: LoadError) -> Failure {
     }
 }
 
-/// Sends a cancel request for each session when the user interrupts; the server's error then ends the loading. A second
+/// Sends a cancel request for each session at SIGINT and SIGTERM; the server's error then ends the loading. A second
 /// interrupt ends the program at once.
 fn cancel_on_interrupt(backends: &Backends, order: &MessageOrder) -> Result<(), Failure> {
-    let mut signals = interrupt::set_handlers(|| Signals::new([SIGINT]))
+    let mut signals = interrupt::set_handlers(|| Signals::new([SIGINT, SIGTERM]))
         .map_err(|error| Failure::error(format!("could not set signal handler: {error}")))?;
     let (backends, order) = (backends.clone(), order.clone());
     thread::spawn(move || {
