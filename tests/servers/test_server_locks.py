@@ -191,6 +191,7 @@ def test_arms_at_two_names_of_one_server_run_in_turns_under_their_own_values(lis
     run_study(study, lambda event: lines.append(str(event)))
     study = StudyDirectory.open(study.path)
     assert study.plan.interleaving is None
+    assert study.plan.scope == "this given server as it is deployed"
     assert any("a and b are one given server" in line for line in lines)
     assert [trial.status for trial in study.trials()] == ["completed"] * 2
     facts = study.facts()

@@ -16,6 +16,7 @@ from pgtrial.conduct.plan import More, announcement, extend, takes_canaries
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.readings import Readings
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
+from pgtrial.conduct.scope import scope_of
 from pgtrial.conduct.selftest import take_certificate
 from pgtrial.conduct.statement_plans import missing_plans, take_plans
 from pgtrial.conduct.stopping import Stop, leaving, next_step_of, time_left
@@ -86,8 +87,8 @@ def run_study(
         locks = stack.enter_context(ServerLocks(study.path.name, Needs.of(given).patience_s))
         for notice in locks.take({given.baseline: arms[given.baseline]} if sessions else arms):
             listener(Preparing(notice, stays=True))
-        if study.plan.interleaving is not None and not sessions and (shared := locks.in_common()) is not None:
-            _by_turns(study, given, *shared, listener)
+        if not sessions and (shared := locks.in_common()) is not None:
+            _take_for_one(study, given, *shared, listener)
         at_once = len(arms) if study.plan.interleaving is not None and not sessions else 1
         needs = replace(Needs.of(given), at_once=at_once, sessions=sessions)
         _prepare(needs, given.load.cpus, arms, maker, listener)
@@ -137,8 +138,19 @@ def _workspace(study: StudyDirectory, listener: Listener) -> Iterator[Workspace]
         listener(Preparing(str(left)))
 
 
+def _take_for_one(study: StudyDirectory, spec: StudySpec, arms: list[str], server: Target, listener: Listener) -> None:
+    """Have the plan speak of one server where arms are one by several names, and have their trials not alternate.
+
+    It has one value of each setting. Raises as `_by_turns` does.
+    """
+    if study.plan.interleaving is not None:
+        _by_turns(study, spec, arms, server, listener)
+    if not study.trials():
+        study.extend(study.plan.model_copy(update={"scope": scope_of(spec, arms)}))
+
+
 def _by_turns(study: StudyDirectory, spec: StudySpec, arms: list[str], server: Target, listener: Listener) -> None:
-    """Have the trials not alternate where arms are one server by several names: it has one value of each setting.
+    """Have the trials not alternate.
 
     Raises StudyError where the study asks for slices, or has trials that did alternate.
     """

@@ -17,17 +17,22 @@ from pgtrial.verdict.rules.case import listed
 from pgtrial.verdict.units import FEWEST
 
 
-def scope_of(spec: StudySpec) -> str:
-    """The scope in words, e.g. `this host, a fresh copy of the data for every trial`."""
+def scope_of(spec: StudySpec, one_server: Collection[str] = ()) -> str:
+    """The scope in words, e.g. `this host, a fresh copy of the data for every trial`.
+
+    `one_server`: arms that have turned out to be one given server by several names.
+    """
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     given = [server for server in servers.values() if isinstance(server, Given)]
     made = {arm: server for arm, server in servers.items() if isinstance(server, Made)}
-    where = [place for place in (_hosts(made.values()), *_given_words(given)) if place]
+    names = {tuple(server.dsn) for arm, server in servers.items() if arm in one_server and isinstance(server, Given)}
+    number = len(_dsns(given)) - max(0, len(names) - 1)
+    where = [place for place in (_hosts(made.values()), *_given_words(given, number)) if place]
     parts = [" and ".join(where), *_data(spec, servers)]
     interleaving = interleaving_of(spec)
     if interleaving is not None and interleaving.shared_server:
         parts.append("all arms as sessions of one server")
-    fixed = _fixed(spec, made, len(_dsns(given)))
+    fixed = _fixed(spec, made, number)
     return ", ".join([*parts, *([f"each arm with its own {listed(fixed)}"] if fixed else [])])
 
 
@@ -45,17 +50,18 @@ def _login(server: Made) -> str | None:
     return server.ssh if isinstance(server, MadeBySsh) else None
 
 
-def _given_words(given: Sequence[Given]) -> list[str]:
+def _given_words(given: Sequence[Given], servers: int) -> list[str]:
+    """The given servers, which are so many."""
     if not given:
         return []
-    number, all_given = len(given[0].dsn), len(_dsns(given))
+    number = len(given[0].dsn)
     if number >= FEWEST:
         return [f"{number} deployments of each arm, which stand for others of their kind"]
     if number > 1:
         return [f"these {number} deployments of each arm, too few to stand for others of their kind"]
-    if all_given == 1:
+    if servers == 1:
         return ["this given server as it is deployed"]
-    return [f"these {all_given} given servers as they are deployed"]
+    return [f"these {servers} given servers as they are deployed"]
 
 
 def _dsns(given: Sequence[Given]) -> set[str]:
