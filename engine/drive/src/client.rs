@@ -129,6 +129,13 @@ impl<O: Default> Client<O> {
 }
 
 impl<O> Client<O> {
+    /// Notes an answer of the server with this status.
+    #[inline(always)]
+    pub fn note_answer(&mut self, status: u8) {
+        self.status = status;
+        self.transaction.was_answered = true;
+    }
+
     /// Ends its session, if it has one.
     pub fn disconnect(&mut self) {
         if let Some(mut connection) = self.connection.take() {

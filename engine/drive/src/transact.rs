@@ -49,16 +49,17 @@ impl<M: Mode> Thread<'_, M> {
     /// Carries out the program's actions until the client has to wait or ends.
     #[inline(never)]
     pub fn drive(&mut self, client: &mut ClientOf<M>, now: Nanos) {
-        self.carry_out(client, now);
+        self.carry_out(client, Some(now));
     }
 
-    /// [`Thread::drive`] as part of the event loop itself, without a call.
+    /// [`Thread::drive`] as part of the event loop itself, without a call. Queries within a transaction need no time: then
+    /// the clock is read only if something else follows.
     #[inline(always)]
-    fn carry_out(&mut self, client: &mut ClientOf<M>, mut now: Nanos) {
+    fn carry_out(&mut self, client: &mut ClientOf<M>, mut now: Option<Nanos>) {
         let options = self.options;
         loop {
             if options.timed_commands {
-                client.transaction.command_began = now;
+                client.transaction.command_began = self.time(now);
             }
             let action = client.program.next_action();
             // Compared before the others, the most frequent action needs no table of jumps.
@@ -73,20 +74,24 @@ impl<M: Mode> Thread<'_, M> {
                 client.state = ClientState::Awaiting(Awaited::of_query(rows, command, last));
                 match sent {
                     Ok(Sent::Whole) => return,
-                    Ok(Sent::Collected) => now = self.finish_command(client, command, now),
+                    Ok(Sent::Collected) => {
+                        let began = self.time(now);
+                        now = Some(self.finish_command(client, command, began));
+                    }
                     sent => return self.sent_in_part(client, sent),
                 }
                 continue;
             }
+            let began = self.time(now);
             let goes_on = match action {
                 // Carried out above.
                 Action::Query { .. } => None,
-                Action::End => self.end(client, now),
+                Action::End => self.end(client, began),
                 Action::Announce { command } => {
                     self.note_command(client, command);
-                    Some(now)
+                    Some(began)
                 }
-                Action::Local { command } => Some(self.finish_command(client, command, now)),
+                Action::Local { command } => Some(self.finish_command(client, command, began)),
                 Action::Pause => {
                     client.state = ClientState::Pausing;
                     return self.timers.yield_turn(client.index);
@@ -99,13 +104,13 @@ impl<M: Mode> Thread<'_, M> {
                 Action::StartPipeline { command, statements } => {
                     let statements = if self.plan.mode == QueryMode::Prepared { statements } else { &[] };
                     match client.connection.as_mut().map(|connection| connection.prepare(statements)) {
-                        Some(Ok(None)) => Some(self.start_pipeline(client, command, now)),
+                        Some(Ok(None)) => Some(self.start_pipeline(client, command, began)),
                         sent => self.sent(client, Awaited::Prepared { command }, sent.and_then(Result::transpose)),
                     }
                 }
                 Action::SyncPipeline { command } => {
                     client.connection.as_mut().map(Connection::sync_pipeline);
-                    Some(self.finish_command(client, command, now))
+                    Some(self.finish_command(client, command, began))
                 }
                 Action::EndPipeline { command } => {
                     let sent = client.connection.as_mut().map(Connection::end_pipeline);
@@ -131,13 +136,13 @@ impl<M: Mode> Thread<'_, M> {
                     match client.connection.as_mut().map(|connection| connection.prepare(statements)) {
                         Some(Ok(None)) => {
                             client.program.complete(ActionResult::Done(&Answered::default()));
-                            Some(now)
+                            Some(began)
                         }
                         sent => self.sent(client, Awaited::Answer { counts: false }, sent.and_then(Result::transpose)),
                     }
                 }
-                Action::Manage(management) => M::manage(self, client, management, now),
-                Action::Schedule(scheduled) => M::schedule(self, client, scheduled, now),
+                Action::Manage(management) => M::manage(self, client, management, began),
+                Action::Schedule(scheduled) => M::schedule(self, client, scheduled, began),
                 Action::Recorded { recorded, rows } => {
                     let scratch = &mut self.sockets.scratch;
                     let sent =
@@ -153,7 +158,7 @@ impl<M: Mode> Thread<'_, M> {
                 // A program that never waits must not keep the thread from its end.
                 return;
             }
-            now = next;
+            now = Some(next);
         }
     }
 
@@ -238,35 +243,46 @@ impl<M: Mode> Thread<'_, M> {
         }
     }
 
-    /// The time at which an answer with this status was complete.
+    /// The time, which is read now if it has not been read.
     #[inline(always)]
-    fn note_answer(&mut self, client: &mut ClientOf<M>, status: u8) -> Nanos {
-        let now = self.clock.now();
-        self.roll(now);
-        client.status = status;
-        client.transaction.was_answered = true;
-        now
+    fn time(&mut self, read: Option<Nanos>) -> Nanos {
+        read.unwrap_or_else(|| {
+            let now = self.clock.now();
+            self.roll(now);
+            now
+        })
     }
 
     /// The server did what was asked for.
     #[inline(always)]
     fn answered(&mut self, client: &mut ClientOf<M>, awaited: Awaited, status: u8) {
-        let now = self.note_answer(client, status);
-        if let Awaited::Statement { command, last } = awaited {
-            self.account_command(client, command, now);
-            return self.go_on(client, last, now);
+        client.note_answer(status);
+        let Awaited::Statement { command, last } = awaited else {
+            return self.answered_otherwise(client, awaited);
+        };
+        let mut now = None;
+        if last | self.options.timed_commands {
+            let ended = self.time(None);
+            self.account_command(client, command, ended);
+            now = if last { M::ended(self, client, ended) } else { Some(ended) };
+            if now.is_none() {
+                return;
+            }
         }
-        self.answered_otherwise(client, awaited, now);
+        self.carry_out(client, now);
     }
 
     /// The server did what was asked for, and that was more than a statement whose rows nobody wants.
     #[inline(never)]
-    fn answered_otherwise(&mut self, client: &mut ClientOf<M>, awaited: Awaited, now: Nanos) {
+    fn answered_otherwise(&mut self, client: &mut ClientOf<M>, awaited: Awaited) {
+        let now = self.time(None);
         match awaited {
             Awaited::Statement { .. } => {}
             Awaited::Count { last } => {
                 self.count_query(client);
-                self.go_on(client, last, now);
+                if !last || M::ended(self, client, now).is_some() {
+                    self.drive(client, now);
+                }
             }
             Awaited::Rows { command } => self.store_rows(client, command, now),
             Awaited::Answer { counts } => self.hand_answer(client, counts, now),
@@ -281,13 +297,14 @@ impl<M: Mode> Thread<'_, M> {
     /// The server rejected what was asked for.
     #[cold]
     fn rejected(&mut self, client: &mut ClientOf<M>, awaited: Awaited, status: u8, error: StatementError) {
-        let now = self.note_answer(client, status);
+        client.note_answer(status);
+        let now = self.time(None);
         match awaited {
             Awaited::Statement { .. } | Awaited::Rows { .. } | Awaited::Prepared { .. }
                 if self.passes_unprepared(&error.error) =>
             {
                 if !self.pass_unprepared(client, awaited, error.error) {
-                    self.answered_otherwise(client, awaited, now);
+                    self.answered_otherwise(client, awaited);
                 }
             }
             Awaited::Statement { command, .. } | Awaited::Rows { command } => {
@@ -298,14 +315,6 @@ impl<M: Mode> Thread<'_, M> {
             Awaited::Prepared { .. } | Awaited::Rollback => {
                 M::stuck(self, client, awaited.command(), Cause::from(error));
             }
-        }
-    }
-
-    /// Goes on after an answer, perhaps to the transaction's `last` statement.
-    #[inline(always)]
-    fn go_on(&mut self, client: &mut ClientOf<M>, last: bool, now: Nanos) {
-        if !last || M::ended(self, client, now).is_some() {
-            self.carry_out(client, now);
         }
     }
 
@@ -355,27 +364,6 @@ impl<M: Mode> Thread<'_, M> {
         let now = self.clock.now();
         self.roll(now);
         M::lost(self, client, command, error, now);
-    }
-
-    /// Goes on with the making of a client's connection.
-    pub fn go_on_connecting(&mut self, client: &mut ClientOf<M>) {
-        let Some(connection) = &mut client.connection else { return };
-        let progress = self.sockets.advance(connection, client.index);
-        if matches!(progress, Ok(false)) {
-            return;
-        }
-        let now = self.clock.now();
-        self.roll(now);
-        match progress {
-            Ok(_) => {
-                self.books.totals.reconnect_ns += now - client.transaction.command_began;
-                M::connected(self, client, now);
-            }
-            Err(error) => {
-                client.connection = None;
-                M::refused(self, client, error, now);
-            }
-        }
     }
 
     /// A script ended in an open transaction.

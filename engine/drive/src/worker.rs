@@ -208,6 +208,27 @@ impl<M: Mode> Thread<'_, M> {
         }
     }
 
+    /// Goes on with the making of a client's connection.
+    fn go_on_connecting(&mut self, client: &mut ClientOf<M>) {
+        let Some(connection) = &mut client.connection else { return };
+        let progress = self.sockets.advance(connection, client.index);
+        if matches!(progress, Ok(false)) {
+            return;
+        }
+        let now = self.clock.now();
+        self.roll(now);
+        match progress {
+            Ok(_) => {
+                self.books.totals.reconnect_ns += now - client.transaction.command_began;
+                M::connected(self, client, now);
+            }
+            Err(error) => {
+                client.connection = None;
+                M::refused(self, client, error, now);
+            }
+        }
+    }
+
     /// The moment or the turn has come for which a client waited.
     fn act(&mut self, client: &mut ClientOf<M>, now: Nanos) {
         self.roll(now);

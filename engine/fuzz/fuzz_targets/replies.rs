@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use wire::Rows;
 use wire::frame::{Flow, Reader};
-use wire::order::Order;
+use wire::order::Form;
 use wire::reply::Exchange;
 use wire::usual::{Receiving, UsualReplies};
 
@@ -14,11 +14,11 @@ fn replies(bytes: &[u8], size: usize) -> Option<usize> {
     let (mut reader, mut exchange, mut usual) = (Reader::default(), Exchange::default(), UsualReplies::default());
     let mut receiving = Receiving { exchange: &mut exchange, usual: &mut usual };
     let mut complete = 0;
-    receiving.exchange.expect_of(0, Rows::Skipped, Order::of_text());
+    receiving.exchange.expect_of(0, Rows::Skipped, Form::Text);
     for mut piece in bytes.chunks(size.max(1)) {
         while reader.take(std::mem::take(&mut piece), &mut receiving).ok()? == Flow::Stop {
             receiving.exchange.take_reply();
-            receiving.exchange.expect_of(0, Rows::Skipped, Order::of_text());
+            receiving.exchange.expect_of(0, Rows::Skipped, Form::Text);
             complete += 1;
         }
     }

@@ -19,8 +19,8 @@ const EXACT_NS: u64 = 1000 * (1 << EXACT_BITS) - 500;
 /// The number of buckets.
 pub(crate) const BUCKETS: usize = bucket(LONGEST_US) + 1;
 
-/// Buckets are allocated in multiples of this number.
-const STEP: usize = 1 << EXACT_BITS;
+/// Buckets are allocated in multiples of this number: a second of short latencies needs few of them.
+const STEP: usize = 256;
 
 /// Latencies of committed transactions.
 #[derive(Clone, Default)]

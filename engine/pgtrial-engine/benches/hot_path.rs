@@ -8,7 +8,7 @@ use ground::random::Random;
 use latency::Latencies;
 use wire::Rows;
 use wire::frame::{Flow, Reader};
-use wire::order::Order;
+use wire::order::Form;
 use wire::reply::Exchange;
 use wire::statement::{End, Hole, QueryMode, ResultFormat, Statement};
 use wire::usual::{Receiving, UsualReplies};
@@ -43,7 +43,7 @@ fn encode(c: &mut Criterion) {
 
 /// The status at the end of a reply that comes in pieces of this size.
 fn status(reader: &mut Reader, receiving: &mut Receiving<'_>, size: usize) -> Option<u8> {
-    receiving.exchange.expect_of(0, Rows::Skipped, Order::of_execution(true));
+    receiving.exchange.expect_of(0, Rows::Skipped, Form::Described);
     let last = black_box(REPLY).chunks(size).map(|piece| reader.take(piece, receiving)).last();
     matches!(last, Some(Ok(Flow::Stop))).then(|| receiving.exchange.take_reply().status)
 }

@@ -11,7 +11,7 @@ use crate::error::ConnectionError;
 use crate::frame::{self, Flow, Visitor};
 use crate::messages::{self, COPY_DONE, SYNC};
 use crate::opening::{OpenError, Opening};
-use crate::order::Order;
+use crate::order::{Form, Order};
 use crate::reply::{Exchange, Reply};
 use crate::results::{Answered, ResultSet, Rows};
 use crate::startup::ServerInfo;
@@ -166,7 +166,7 @@ impl Connection {
         let parsed = mode == QueryMode::Prepared && self.exchange.request.has_parsed(statement.id);
         if parsed && !self.in_pipeline && rows != Rows::Kept {
             if let Some(messages) = statement.encode_short(values, &scratch.tail, &mut scratch.short) {
-                self.exchange.expect_of(statement.id, rows, Order::of_execution(scratch.describes));
+                self.exchange.expect_of(statement.id, rows, Form::of_execution(scratch.describes));
                 self.exchange.request.forget_text();
                 return Ok(self.stream.send(messages)?);
             }
@@ -196,15 +196,15 @@ impl Connection {
             return Ok(self.add_to_pipeline(statement, mode, parsed, messages));
         }
         statement.encode(mode, parsed, values, End { format, describes, syncs: true }, messages);
-        let order = match mode {
-            QueryMode::Simple => Order::of_text(),
-            QueryMode::Extended | QueryMode::Prepared => Order::of_execution(describes),
+        let form = match mode {
+            QueryMode::Simple => Form::Text,
+            QueryMode::Extended | QueryMode::Prepared => Form::of_execution(describes),
         };
         if mode == QueryMode::Prepared && !parsed {
             // ParseComplete has an effect.
-            self.exchange.expect(rows, order);
+            self.exchange.expect(rows, Order::of(form));
         } else {
-            self.exchange.expect_of(statement.id, rows, order);
+            self.exchange.expect_of(statement.id, rows, form);
         }
         if parsed {
             self.exchange.request.forget_text();
@@ -237,7 +237,7 @@ impl Connection {
 
     /// Sends one simple query without values.
     pub fn send_query(&mut self, sql: impl AsRef<[u8]>, rows: Rows) -> Result<Sent, ConnectionError> {
-        self.exchange.expect(rows, Order::of_text());
+        self.exchange.expect(rows, Order::of(Form::Text));
         Ok(self.stream.send(self.exchange.request.keep_query(sql.as_ref()))?)
     }
 
@@ -245,7 +245,7 @@ impl Connection {
     pub fn send_unnamed(&mut self, text: &[u8], rows: Rows, scratch: &mut Scratch) -> Result<Sent, ConnectionError> {
         scratch.long.clear();
         messages::parse_and_execute(text, scratch.describes, &mut scratch.long);
-        self.exchange.expect(rows, Order::of_execution(scratch.describes));
+        self.exchange.expect(rows, Order::of(Form::of_execution(scratch.describes)));
         self.send_text(&scratch.long)
     }
 
@@ -281,7 +281,7 @@ impl Connection {
         let order = match kinds.next() {
             None => return Ok(None),
             Some(b'P') => Order::of_preparation(),
-            Some(_) => Order::of_execution(kinds.any(|kind| kind == b'D')),
+            Some(_) => Order::of(Form::of_execution(kinds.any(|kind| kind == b'D'))),
         };
         let has_text = rest.first() == Some(&b'P');
         self.exchange.expect(rows, order);

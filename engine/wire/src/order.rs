@@ -18,6 +18,25 @@ enum Columns {
     Exactly(u16),
 }
 
+/// What the reply to one request for a statement has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The results of a simple query, of one or more statements.
+    Text,
+    /// One result of the extended protocol, whose rows come after their description.
+    Described,
+    /// The same without a description.
+    Undescribed,
+}
+
+impl Form {
+    /// The form of an execution in the extended protocol, which asks for a description if it `describes`.
+    #[inline(always)]
+    pub fn of_execution(describes: bool) -> Self {
+        if describes { Self::Described } else { Self::Undescribed }
+    }
+}
+
 /// The place within a reply.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
@@ -33,18 +52,15 @@ pub struct Order {
 }
 
 impl Order {
-    /// The beginning of the reply to a simple query, of one or more statements.
+    /// The beginning of a reply of this form.
     #[inline(always)]
-    pub fn of_text() -> Self {
-        Self { least: 1, most: u32::MAX, ..Self::default() }
-    }
-
-    /// The beginning of the reply to one execution of the extended protocol, which asks for a description if it
-    /// `describes`.
-    #[inline(always)]
-    pub fn of_execution(describes: bool) -> Self {
-        let between = if describes { Columns::None } else { Columns::Any };
-        Self { columns: between, between, results: 0, least: 1, most: 1 }
+    pub fn of(form: Form) -> Self {
+        let (between, most) = match form {
+            Form::Text => (Columns::None, u32::MAX),
+            Form::Described => (Columns::None, 1),
+            Form::Undescribed => (Columns::Any, 1),
+        };
+        Self { columns: between, between, results: 0, least: 1, most }
     }
 
     /// The beginning of the reply to requests that execute nothing, or not yet.
@@ -66,7 +82,7 @@ impl Order {
 
     /// Another execution is expected.
     pub fn expect_execution(&mut self, describes: bool) {
-        let next = Self::of_execution(describes);
+        let next = Self::of(Form::of_execution(describes));
         *self = Self { least: self.least + 1, most: self.most + 1, ..next };
     }
 
@@ -217,15 +233,15 @@ mod tests {
 
     /// The places within a reply, each by an order and the messages that lead there.
     fn places() -> Vec<(&'static str, Order)> {
-        let mut in_rows = Order::of_text();
+        let mut in_rows = Order::of(Form::Text);
         in_rows.take(b'T', Some(DESCRIPTION)).unwrap();
-        let mut after_result = Order::of_execution(true);
+        let mut after_result = Order::of(Form::Described);
         after_result.take(b'C', Some(b"SET\0")).unwrap();
         vec![
-            ("begin", Order::of_text()),
+            ("begin", Order::of(Form::Text)),
             ("rows", in_rows),
             ("end", after_result),
-            ("undescribed", Order::of_execution(false)),
+            ("undescribed", Order::of(Form::Undescribed)),
             ("prepare", Order::of_preparation()),
         ]
     }
@@ -279,7 +295,7 @@ mod tests {
     #[test]
     fn a_reply_without_the_result_that_was_asked_for_lacks_it() {
         for (order, lacks) in
-            [(Order::of_text(), true), (Order::of_execution(true), true), (Order::of_preparation(), false)]
+            [(Order::of(Form::Text), true), (Order::of(Form::Described), true), (Order::of_preparation(), false)]
         {
             assert_eq!(order.lacks_results(), lacks);
         }

@@ -12,7 +12,7 @@ use crate::connection::{BUFFER_SIZE, Connection, ReceiveBuffer};
 use crate::error::{ConnectionError, INVALID_PASSWORD, ServerError};
 use crate::frame::{self, Flow, Visitor};
 use crate::opening::OpenError;
-use crate::order::Order;
+use crate::order::{Form, Order};
 use crate::reply::Reply;
 use crate::results::{Answered, Rows, values};
 use crate::startup::ServerInfo;
@@ -318,7 +318,7 @@ struct RowCollector {
 
 impl RowCollector {
     fn new(is_silent: bool) -> Self {
-        Self { rows: Vec::new(), error: None, is_silent, order: Order::of_text(), copying: false, ready: false }
+        Self { rows: Vec::new(), error: None, is_silent, order: Order::of(Form::Text), copying: false, ready: false }
     }
 }
 
