@@ -143,6 +143,21 @@ def test_the_report_in_markdown_and_the_page(study):
     assert printable(EVIL[:-1].partition("<")[0]) in page
 
 
+def test_a_fault_of_pgtrials_own_is_a_sentence_too(monkeypatch, capsys):
+    def fail(called):
+        raise ValueError(f"{called} {EVIL}")
+
+    monkeypatch.setattr("pgtrial.cli.application", fail)
+    for more in ([], ["--debug"]):
+        with pytest.raises(SystemExit) as end:
+            main(["list", *more])
+        assert end.value.code == 3
+        said = capsys.readouterr().err
+        assert said.splitlines()[-1].startswith("pgtrial: error: ValueError: list ")
+        assert ("Traceback" in said) == bool(more)
+        assert obeyed(said) == []
+
+
 @pytest.mark.parametrize("command", ["verdict", "report", "verify", "facts"])
 @pytest.mark.parametrize(
     "forged", [{"cpu": {"model": -(2**63), "cores": "many"}}, {"network": {"path": [], "tls": {}}}]

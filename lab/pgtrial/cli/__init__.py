@@ -16,7 +16,7 @@ import typer
 
 from pgtrial import __version__
 from pgtrial.cli.output import line, print_notes, print_traceback, say
-from pgtrial.model.errors import PgtrialError
+from pgtrial.model.errors import PgtrialError, one_line
 
 COMMANDS = {
     "demo": ("run", "Compare synchronous_commit on with off here and now, in about three minutes."),
@@ -146,6 +146,12 @@ def _status_of(arguments: list[str], *, debug: bool) -> int:
         # the reader of our output, e.g. `head`, is gone: nothing is wrong
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:  # noqa: BLE001 - its words may be a stranger's
+        if debug:
+            print_traceback(error)
+        say(f"error: {type(error).__name__}: {one_line(error)}; this is a fault of pgtrial: report it with --debug")
+        print_notes(error)
+        return PgtrialError.exit_status
     return outcome if isinstance(outcome, int) else 0
 
 
