@@ -112,6 +112,11 @@ def test_versions_of_the_protocol(said, peers, loaded, words):
     assert asked[1] == asked[0]
 
 
+@pytest.mark.parametrize("words", ["min_protocol_version=''", "max_protocol_version=''", "max_protocol_version=3.1"])
+def test_versions_that_are_none(said, words):
+    assert said(f"host={{host}} {words}")[0] == 1
+
+
 def test_a_server_without_the_protocol_version_is_refused(peers, clusters, tmp_path):
     """PostgreSQL 17 answers that it has 3.0."""
     script = tmp_path / "script.sql"

@@ -116,6 +116,15 @@ def test_the_modes_that_verify_want_the_right_authority_and_the_last_the_right_n
         assert said == attempt(sealed, "either", peer(sealed), **env) != "", case
 
 
+def test_a_directory_without_lists_of_revoked_certificates_is_no_proof(sealed, authority, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "missing"):
+        env = {"PGSSLROOTCERT": str(authority / "ca.crt"), "PGSSLCRLDIR": str(tmp_path / name)}
+        for mode in ("require", "verify-ca"):
+            for program in (ours(), peer(sealed)):
+                assert "certificate verify failed" in attempt(sealed, "either", program, PGSSLMODE=mode, **env)
+
+
 def test_no_authority_at_all_is_an_error_of_the_modes_that_verify_only(sealed, tmp_path):
     assert attempt(sealed, "either", PGSSLMODE="require", HOME=str(tmp_path)) == ""
     said = attempt(sealed, "either", PGSSLMODE="verify-ca", HOME=str(tmp_path))

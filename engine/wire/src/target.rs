@@ -131,7 +131,7 @@ impl Target {
             Ok(SocketAddress::Tcp(address)) => {
                 let (name, ip) = (&endpoint.host_name, address.ip().to_string());
                 // With `hostaddr` the address was given, whatever name was given with it.
-                let at = if endpoint.address == Ok(Address::Tcp(name.clone())) && *name != ip {
+                let at = if endpoint.is_named && endpoint.address == Ok(Address::Tcp(name.clone())) && *name != ip {
                     format!("at \"{name}\" ({ip}), port {}", endpoint.port)
                 } else {
                     let written = match &endpoint.address {

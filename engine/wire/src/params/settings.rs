@@ -153,7 +153,7 @@ pub fn refuse_unsupported(options: &Options) -> Result<(), String> {
 pub fn protocol_versions(options: &Options) -> Result<RangeInclusive<u16>, String> {
     let known = [("3.0", 0), ("3.2", 2), ("latest", 2)];
     let bound = |option, none| match options.get(option) {
-        Some("") | None => Ok(none),
+        None => Ok(none),
         Some(_) => one_of(options, option, &known),
     };
     let lowest = bound("min_protocol_version", 0)?;

@@ -353,6 +353,7 @@ fn wrong_values_are_refused_in_libpq_words() {
         ("scram_client_key=x", "scram_client_key value \"***\" is not supported by this client"),
         ("gssencmode=require", "gssencmode value \"require\" invalid when GSSAPI support is not compiled in"),
         ("min_protocol_version=3.1", "invalid min_protocol_version value: \"3.1\""),
+        ("max_protocol_version=''", "invalid max_protocol_version value: \"\""),
         (
             "min_protocol_version=latest max_protocol_version=3.0",
             "\"min_protocol_version\" is greater than \"max_protocol_version\"",

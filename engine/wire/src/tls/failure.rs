@@ -50,6 +50,11 @@ impl fmt::Display for TlsFailure {
 /// Certificates that OpenSSL rejects for the same reason. The others may only be unknown to this program's library.
 fn is_rejected_by_libpq(reason: &CertificateError) -> bool {
     use CertificateError::*;
+    if let UnsupportedSignatureAlgorithmForPublicKeyContext { signature_algorithm_id, public_key_algorithm_id } = reason
+    {
+        // An authority of the right name whose key is of another kind has not signed this.
+        return !family(signature_algorithm_id).eq(family(public_key_algorithm_id));
+    }
     matches!(
         reason,
         Expired
@@ -67,6 +72,11 @@ fn is_rejected_by_libpq(reason: &CertificateError) -> bool {
             | InvalidPurpose
             | InvalidPurposeContext { .. }
     )
+}
+
+/// The beginning of an algorithm's object identifier, behind its tag and length: that of RSA's, or of elliptic curves'.
+fn family(identifier: &[u8]) -> impl Iterator<Item = &u8> {
+    identifier.iter().skip(2).take(5)
 }
 
 /// Alerts that do not depend on what the client's library can do: the server judges the client's certificate, or speaks no
@@ -101,6 +111,21 @@ mod tests {
 
     fn is_final(error: Error) -> bool {
         matches!(TlsFailure::of_handshake(&error), TlsFailure::Unsupported(_))
+    }
+
+    #[test]
+    fn a_signature_of_another_kind_than_the_key_is_no_lack_of_this_program() {
+        const RSA_SIGNATURE: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0xd, 1, 1, 0xb];
+        const RSA_KEY: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0xd, 1, 1, 1];
+        const EC_KEY: [u8; 9] = [6, 7, 0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
+        let failed = |key: &[u8]| {
+            is_final(Error::InvalidCertificate(CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext {
+                signature_algorithm_id: RSA_SIGNATURE.to_vec(),
+                public_key_algorithm_id: key.to_vec(),
+            }))
+        };
+        assert!(failed(&RSA_KEY));
+        assert!(!failed(&EC_KEY));
     }
 
     #[test]

@@ -68,6 +68,12 @@ pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Opt
         verifier(lists.clone()).map_err(unread)?;
         crls.extend(lists);
     }
+    if let Some(directory) = tls.crl_dir.as_deref().filter(|_| crls.is_empty()) {
+        // With a directory libpq wants a list of each issuer.
+        let directory = ground::text::of_path(directory);
+        let reason = format!("no certificate revocation list in directory \"{directory}\"");
+        return Err(TlsFailure::AsLibpq(format!("SSL error: certificate verify failed: {reason}")));
+    }
     let chains = verifier(crls.clone()).map_err(|error| {
         let file = file.map_or(Path::new(""), PathBuf::as_path);
         TlsFailure::Unsupported(unusable(ROOTS, file, error))
