@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pgtrial.model.records.trial import Regime, Trial
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import committed_per_second
-from pgtrial.verdict.changes import Regimes, regime_of
+from pgtrial.verdict.changes import Regimes, may_change, regime_of
 from pgtrial.verdict.grid import Grid
 
 
@@ -34,7 +34,7 @@ class Readings:
 
     def regimes(self) -> Regimes:
         """The levels of all trials that are long enough. Reads the seconds of those that are new. Raises StoreError."""
-        for trial in self.trials:
+        for trial in self.trials if may_change(self._study.plan) else ():
             if trial.index in self._regimes or trial.index in self._without_regime:
                 continue
             regime = regime_of(trial, committed_per_second(self._study.timeline(trial)))

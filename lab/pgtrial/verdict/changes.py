@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
 
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import BlockRatio, CellRegimes, Steadiness, When
 from pgtrial.model.records.trial import Regime, Shape, Trial, TrialRegime
 from pgtrial.statistics.describe import spread
@@ -48,6 +49,11 @@ _FEWEST_BLOCKS = 6
 """Blocks below which the sign test cannot find a trend, so that finding none means nothing."""
 
 
+def may_change(plan: Plan) -> bool:
+    """Whether trials have regimes: the throughput at a given rate is steady by construction."""
+    return plan.measure == "goodput"
+
+
 def regime_of(trial: Trial, committed: Sequence[int]) -> Regime | None:
     """The regime of a trial that delivered something, from its seconds; None for too few of them.
 
@@ -75,10 +81,8 @@ class Changes:
 
     def __init__(self, grid: Grid, regimes: Regimes | None, seconds: Seconds | None = None):
         self._grid = grid
-        # the throughput at a given rate is steady by construction
-        is_goodput = grid.plan.measure == "goodput"
-        self.seconds = seconds if is_goodput else None
-        self._regimes = (regimes or {}) if is_goodput else {}
+        self.seconds = seconds if may_change(grid.plan) else None
+        self._regimes = (regimes or {}) if may_change(grid.plan) else {}
         self._changed: dict[tuple[str, int], dict[int, bool]] = {}
         self._ratios: dict[tuple[str, int | None, frozenset[int], When], list[BlockRatio]] = {}
 

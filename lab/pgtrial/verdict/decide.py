@@ -12,7 +12,7 @@ from pgtrial.model.records.results import Claim, PlannedLook, StudyResult
 from pgtrial.model.units import grouped
 from pgtrial.verdict import levels
 from pgtrial.verdict.carry_over import carry_over
-from pgtrial.verdict.changes import Changes, regimes_of
+from pgtrial.verdict.changes import Changes, may_change, regimes_of
 from pgtrial.verdict.claims import make_claim
 from pgtrial.verdict.family import Subject, sharing, subjects
 from pgtrial.verdict.grid import Grid
@@ -31,7 +31,8 @@ def decide(case: Case) -> StudyResult:
     plan, grid = case.plan, case.grid
     overall, at_points = subjects(plan)
     block_s = _block_seconds(grid)
-    changes = Changes(grid, regimes_of(grid.trials, case.seconds or {}), case.seconds)
+    regimes = regimes_of(grid.trials, case.seconds or {}) if may_change(plan) else None
+    changes = Changes(grid, regimes, case.seconds)
     objections = _objections(case)
 
     def claims(of: Sequence[Subject]) -> list[Claim]:
