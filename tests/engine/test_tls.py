@@ -229,6 +229,22 @@ def test_a_self_signed_certificate_is_judged_by_its_own_list(self_signed, tmp_pa
     assert said[1] == said[0]
 
 
+@pytest.mark.parametrize(("lists", "is_taken"), [("server-empty", True), ("server-revoked", False)])
+def test_lists_may_lie_in_one_of_several_directories(self_signed, tmp_path, lists, is_taken):
+    cluster, directory = self_signed
+    script = write_private(tmp_path / "script.sql", "SELECT 1;\n")
+    source = directory / f"{lists}.crl"
+    command = ["openssl", "crl", "-hash", "-noout", "-in", str(source)]
+    name = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    (tmp_path / "lists").mkdir()
+    shutil.copy(source, tmp_path / "lists" / f"{name}.r0")
+    env = {"PGSSLMODE": "verify-ca", "PGSSLROOTCERT": str(directory / "server.crt")}
+    env["PGSSLCRLDIR"] = f"{tmp_path}/none:{tmp_path}/lists"
+    for program in (peer(cluster), ours()):
+        done = run(program, "-n", "-f", str(script), "-t", "1", **variables(cluster, "postgres", **env))
+        assert (done.status == 0) == is_taken, done.stderr
+
+
 class TlsDoor:
     """A door with TLS, as servers from 17 on have it, in front of a cluster's socket."""
 

@@ -104,12 +104,14 @@ fn roots_of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'stat
     Ok((roots, own))
 }
 
-/// The files with lists of revoked certificates; as with libpq, files that do not exist revoke nothing.
+/// The files with lists of revoked certificates; as with libpq, files that do not exist revoke nothing. `sslcrldir` may be several
+/// directories with `:` between them.
 fn revocation_files(tls: &TlsParams) -> Result<Vec<PathBuf>, String> {
     let mut files: Vec<PathBuf> = tls.crl.iter().filter(|file| file.exists()).cloned().collect();
-    if let Some(directory) = tls.crl_dir.as_deref().filter(|path| path.exists()) {
-        let failed = |error: std::io::Error| unusable(REVOCATIONS, directory, error);
-        for entry in std::fs::read_dir(directory).map_err(failed)? {
+    let directories = tls.crl_dir.iter().flat_map(std::env::split_paths).filter(|path| path.exists());
+    for directory in directories {
+        let failed = |error: std::io::Error| unusable(REVOCATIONS, &directory, error);
+        for entry in std::fs::read_dir(&directory).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             files.extend(path.is_file().then_some(path));
         }
