@@ -22,6 +22,9 @@ MB_PER_SCALE = 15
 
 _MARK = "loaded by pgtrial: "
 _UNFINISHED = "being loaded by pgtrial: "
+_PLACE = """SELECT oid::text || '.' || to_regclass('pgbench_accounts')::oid::text FROM pg_database
+    WHERE datname = current_database()"""
+"""Identifiers of the database and the table, which no restored dump and no copy of a database share."""
 _ROWS = "g"
 _PHASES = ("dt", _ROWS, "v", "p", "f")
 """pgbench's steps: the tables, their rows, vacuum, primary keys, foreign keys."""
@@ -112,11 +115,11 @@ class PgbenchTables(Data):
         for done, steps in enumerate(phases, 1):
             _carry_out(server, self, steps, report, maker)
             if in_steps and phases[done:]:
-                _mark(server, _UNFINISHED + json.dumps({**asdict(self), "missing": phases[done:]}))
+                _mark(server, _UNFINISHED, {**asdict(self), "missing": phases[done:]})
         with server.connect() as connection:
             # hint bits and frozen rows are written now, not by the first reads of a trial
             vacuum(connection, TABLES, freeze=True)
-        _mark(server, _MARK + json.dumps(asdict(self)))
+        _mark(server, _MARK, asdict(self))
 
     def used_as_found(self, connection: Session) -> str | None:
         found = find_tables(connection)
@@ -154,11 +157,10 @@ def find_tables(connection: Session) -> Found | None:
             "drop what is left of them, or name another database in the dsn"
         )
     comment = present["pgbench_accounts"]
-    marked = len(set(present.values())) == 1
-    if marked and comment.startswith(_UNFINISHED):
-        unfinished = json.loads(comment.removeprefix(_UNFINISHED))
-        left = tuple(unfinished.pop("missing"))
-        return Found(PgbenchTables(**unfinished), ours=True, where=f"database {database}", missing=left)
+    mark = _mark_in(connection, comment) if len(set(present.values())) == 1 else None
+    if mark is not None and comment.startswith(_UNFINISHED):
+        left = tuple(mark.pop("missing"))
+        return Found(PgbenchTables(**mark), ours=True, where=f"database {database}", missing=left)
     options = value(connection, "SELECT reloptions FROM pg_class WHERE oid = to_regclass('pgbench_accounts')") or []
     fillfactor = next((int(item.split("=")[1]) for item in options if item.startswith("fillfactor=")), 100)
     keys = value(
@@ -166,8 +168,21 @@ def find_tables(connection: Session) -> Found | None:
         "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND conrelid = to_regclass('pgbench_accounts')",
     )
     scale = value(connection, "SELECT count(*) FROM pgbench_branches")
-    ours = marked and comment.startswith(_MARK)
-    return Found(PgbenchTables(int(scale), fillfactor, bool(keys)), ours, f"database {database}")
+    return Found(PgbenchTables(int(scale), fillfactor, bool(keys)), mark is not None, f"database {database}")
+
+
+def _mark_in(connection: Session, comment: str) -> dict[str, Any] | None:
+    """What a mark of pgtrial's says; None for another comment, and for the mark of tables that these are a copy of.
+
+    A restored dump and a copy of a database have the comments of the first tables.
+    """
+    text = next((comment.removeprefix(mark) for mark in (_MARK, _UNFINISHED) if comment.startswith(mark)), None)
+    try:
+        content: dict[str, Any] = json.loads(text or "")
+        made_at = content.pop("place", None)  # older marks have none
+    except (ValueError, AttributeError):
+        return None
+    return content if made_at in (None, value(connection, _PLACE)) else None
 
 
 def _missing(connection: Session, tables: PgbenchTables) -> tuple[str, ...]:
@@ -222,7 +237,8 @@ def _undo_constraints(server: Target, kinds: str) -> None:
             connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {sql.Identifier(name).as_string()}".encode())
 
 
-def _mark(server: Target, mark: str) -> None:
+def _mark(server: Target, mark: str, content: dict[str, Any]) -> None:
     """Mark all four: one that somebody puts in the place of ours has no mark."""
     with server.connect() as connection, connection.transaction():
-        mark_tables(connection, TABLES, mark)
+        place = value(connection, _PLACE)
+        mark_tables(connection, TABLES, mark + json.dumps({**content, "place": place}))
