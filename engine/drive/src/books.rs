@@ -170,7 +170,7 @@ impl<'a> Books<'a> {
     }
 
     /// Counts a committed transaction.
-    #[inline]
+    #[inline(always)]
     pub fn commit<O>(&mut self, client: &Client<O>, now: Nanos) {
         let latency = now - client.transaction.scheduled;
         self.tally.commit(latency);
@@ -179,6 +179,7 @@ impl<'a> Books<'a> {
         }
     }
 
+    #[inline(never)]
     fn commit_in_detail<O>(&mut self, client: &Client<O>, now: Nanos, latency: Nanos) {
         let transaction = &client.transaction;
         let lag = transaction.began - transaction.scheduled;

@@ -97,7 +97,7 @@ impl Program for ScriptClient {
 
 impl ClientState {
     /// Gives a leg's variables their random numbers.
-    #[inline(never)]
+    #[inline(always)]
     fn draw(&mut self, script: &Script, leg: &Leg) {
         let mut random = self.random.clone();
         for draw in script.legs.draws(leg) {
