@@ -26,4 +26,4 @@ pub mod sql;
 #[cfg(test)]
 mod tests;
 pub mod time;
-mod zones;
+pub mod zones;

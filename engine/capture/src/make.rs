@@ -14,6 +14,7 @@ use crate::log::{Found, Log, Prefix};
 use crate::mix::{self, Mix};
 use crate::recorder::{Recorder, Selection};
 use crate::time::{Micros, iso, now};
+use crate::zones::Zones;
 
 /// What is to be captured.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +24,8 @@ pub struct Order {
     /// If it is to be guessed, none.
     pub prefix: Option<Prefix>,
     pub selection: Selection,
+    /// What is known of the zone of the logs' times.
+    pub zones: Zones,
     /// In place of logs: what a server counted.
     pub mix: Option<Mix>,
     pub anonymize: bool,
@@ -74,6 +77,7 @@ fn read(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> 
     let writer = Writer::create(directory).map_err(|error| error.to_string())?;
     let mut reading = Reading {
         recorder: Recorder::new(writer, order.selection.clone()),
+        zones: order.zones.clone(),
         sources: Vec::new(),
         before: None,
         progress: &mut |read| progress(Progress { read, total }),
@@ -131,6 +135,7 @@ fn nothing(left_out: &[LeftOut], is_foreign: bool) -> String {
 
 struct Reading<'a> {
     recorder: Recorder,
+    zones: Zones,
     sources: Vec<Source>,
     /// The first time of the log before, and its name.
     before: Option<(Micros, String)>,
@@ -152,6 +157,13 @@ impl Reading<'_> {
             match found {
                 Found::Unreadable { line, why } => self.recorder.leave_out(Reason::from(why), name, line)?,
                 Found::Record(record) => {
+                    self.zones.place(record).map_err(|zone| {
+                        format!(
+                            "line {} of the log \"{name}\" has a time in {zone}. Give the zone of the server's log with --timezone \
+                             (SHOW log_timezone)",
+                            record.line
+                        )
+                    })?;
                     if order.records == 0 {
                         self.check_order(name, record.time.utc)?;
                     }

@@ -2,10 +2,6 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use jiff::civil::DateTime;
-
-use crate::zones::offset_of;
-
 /// A time or a duration in microseconds.
 pub type Micros = u64;
 
@@ -15,16 +11,37 @@ const DAY: i64 = 86_400 * SECOND;
 /// A time as a log has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Timestamp {
-    /// Since 1970-01-01 00:00 UTC. If the zone's name is unknown, it is taken for UTC.
+    /// Since 1970-01-01 00:00 UTC; where the zone is an abbreviation, after it was placed.
     pub utc: Micros,
     /// What the clock of that zone showed, since 1970-01-01 00:00 of that clock.
     pub wall: Micros,
+    /// The abbreviation of a zone whose offset is to be found out.
+    pub zone: Option<Abbreviation>,
+}
+
+/// The abbreviation of a time zone, such as `CET`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Abbreviation([u8; Self::LONGEST]);
+
+impl Abbreviation {
+    /// In bytes. The longest one of the time zone database has 5, and the word of a message may follow it without a space.
+    const LONGEST: usize = 24;
+
+    fn new(name: &str) -> Option<Self> {
+        let mut bytes = [0; Self::LONGEST];
+        bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+        Some(Self(bytes))
+    }
+
+    pub fn name(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("letters are text").trim_end_matches('\0')
+    }
 }
 
 impl Timestamp {
     /// A time in UTC.
     pub fn at_utc(utc: Micros) -> Self {
-        Self { utc, wall: utc }
+        Self { utc, wall: utc, zone: None }
     }
 
     /// Takes a time from the front of a text: `2026-11-23 08:00:00`, with a fraction of a second or without, and a zone
@@ -40,13 +57,21 @@ impl Timestamp {
         }
         let days = days_since_1970(year, month, day);
         let wall = days * DAY + ((hour * 60 + minute) * 60 + second) * SECOND + fraction;
-        let (offset, rest) = take_zone(rest, || {
-            let (year, month) = (i16::try_from(year).ok()?, i8::try_from(month).ok()?);
-            let time = [day, hour, minute, second.min(59)].map(|number| number as i8);
-            DateTime::new(year, month, time[0], time[1], time[2], time[3], 0).ok()
-        });
-        let utc = wall - offset.unwrap_or(0) * SECOND;
-        Some((Self { utc: utc.try_into().ok()?, wall: wall.try_into().ok()? }, rest, offset.is_some()))
+        let (zone, rest) = take_zone(rest);
+        let (offset, name) = match zone {
+            Zone::Unknown => (0, None),
+            Zone::Offset(offset) => (offset, None),
+            Zone::Name(name) => (0, Some(name)),
+        };
+        let utc = wall - offset * SECOND;
+        let time = Self { utc: utc.try_into().ok()?, wall: wall.try_into().ok()?, zone: name };
+        Some((time, rest, zone != Zone::Unknown))
+    }
+
+    /// Sets the offset of the zone, in seconds east of UTC.
+    pub fn place(&mut self, offset: i64) {
+        self.utc = self.wall.saturating_add_signed(-offset * SECOND);
+        self.zone = None;
     }
 }
 
@@ -71,8 +96,17 @@ fn take_fraction(text: &str) -> (i64, &str) {
     (fraction.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')), &rest[count..])
 }
 
-/// Takes a zone from the front; its offset is in seconds east of UTC, that of a name on a clock that shows `wall`.
-fn take_zone(text: &str, wall: impl Fn() -> Option<DateTime>) -> (Option<i64>, &str) {
+/// What stands behind a time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Zone {
+    Unknown,
+    /// In seconds east of UTC.
+    Offset(i64),
+    Name(Abbreviation),
+}
+
+/// Takes a zone from the front.
+fn take_zone(text: &str) -> (Zone, &str) {
     let zone = text.strip_prefix(' ').unwrap_or(text);
     let is_signed = zone.starts_with(['+', '-']);
     let length = if is_signed {
@@ -81,18 +115,17 @@ fn take_zone(text: &str, wall: impl Fn() -> Option<DateTime>) -> (Option<i64>, &
         zone.bytes().take_while(u8::is_ascii_alphabetic).count()
     };
     let (name, rest) = zone.split_at(length);
-    let offset = match () {
-        () if is_signed => signed_offset(name),
+    let found = match () {
+        () if is_signed => signed_offset(name).map(Zone::Offset),
         () if length == 0 => None,
-        () if matches!(name, "UTC" | "Z") => Some(0),
-        // A zone that is not known is taken for UTC: times within one log are right nevertheless.
-        () => Some(wall().and_then(|wall| offset_of(name, wall)).unwrap_or(0)),
+        () if matches!(name, "UTC" | "Z") => Some(Zone::Offset(0)),
+        () => Abbreviation::new(name).map(Zone::Name),
     };
-    (offset, if offset.is_some() { rest } else { text })
+    found.map_or((Zone::Unknown, text), |zone| (zone, rest))
 }
 
 /// `+02` or `-0330`.
-fn signed_offset(text: &str) -> Option<i64> {
+pub fn signed_offset(text: &str) -> Option<i64> {
     let (hours, minutes) = text[1..].split_at_checked(2)?;
     let minutes: i64 = if minutes.is_empty() { 0 } else { minutes.parse().ok()? };
     let seconds = (hours.parse::<i64>().ok()? * 60 + minutes) * 60;
@@ -149,16 +182,18 @@ mod tests {
         for (text, utc, wall, rest) in [
             ("2026-11-23 08:00:00.123 UTC [1]", EIGHT + 123_000, EIGHT + 123_000, " [1]"),
             ("2026-11-23 08:00:00 UTC:10.0.0.1(5):", EIGHT, EIGHT, ":10.0.0.1(5):"),
-            ("2026-11-23 09:00:00 CET,", EIGHT, EIGHT + 3_600_000_000, ","),
             ("2026-11-23 04:30:00.5 -0330 x", EIGHT + 500_000, EIGHT - 12_600_000_000 + 500_000, " x"),
             ("2026-11-23 13:30:00 +0530:", EIGHT, EIGHT + 19_800_000_000, ":"),
             ("2026-11-23T08:00:00.123456789Z", EIGHT + 123_456, EIGHT + 123_456, ""),
             ("2026-11-23 08:00:00 UTC-5f.1a-", EIGHT, EIGHT, "-5f.1a-"),
-            ("2026-11-23 08:00:00 XYZ ", EIGHT, EIGHT, " "),
         ] {
             let (time, left, has_zone) = Timestamp::take(text).unwrap();
-            assert_eq!((time, left, has_zone), (Timestamp { utc, wall }, rest, true), "{text}");
+            assert_eq!((time, left, has_zone), (Timestamp { utc, wall, zone: None }, rest, true), "{text}");
         }
+        let (mut time, rest, has_zone) = Timestamp::take("2026-11-23 09:00:00 CET,").unwrap();
+        assert_eq!((time.zone.unwrap().name(), rest, has_zone), ("CET", ",", true));
+        time.place(3600);
+        assert_eq!(time, Timestamp { utc: EIGHT, wall: EIGHT + 3_600_000_000, zone: None });
         assert_eq!(Timestamp::take("2026-11-23 08:00:00 [5]"), Some((Timestamp::at_utc(EIGHT), " [5]", false)));
     }
 

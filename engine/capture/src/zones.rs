@@ -1,51 +1,106 @@
 //! Abbreviations of time zones as offsets, by the time zone database, so that a log over a change of the clock stays in order.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
-thread_local! {
-    static ZONES: RefCell<Zones> = RefCell::default();
-}
-
-/// Seconds east of UTC of an abbreviation such as `NZDT` on a clock that shows this time; `None` if no zone has it then.
-///
-/// Some abbreviations belong to several zones (`IST`: Israel, India, Ireland). Zones that have all those seen so far come first,
-/// then the offset that most zones have.
-pub fn offset_of(abbreviation: &str, wall: DateTime) -> Option<i64> {
-    ZONES.with_borrow_mut(|zones| zones.offset_of(abbreviation, wall))
-}
+use crate::log::Record;
+use crate::time::{Abbreviation, Timestamp, iso, signed_offset};
 
 /// What is known of the zone of the logs.
-#[derive(Default)]
-struct Zones {
+#[derive(Debug, Clone, Default)]
+pub struct Zones {
+    /// The zone that the user named.
+    given: Option<TimeZone>,
     /// Those that have all abbreviations so far; none before the first.
     possible: Vec<TimeZone>,
-    offsets: HashMap<String, Option<i64>>,
+    /// Seconds east of UTC.
+    offsets: HashMap<Abbreviation, i64>,
 }
 
 impl Zones {
-    fn offset_of(&mut self, abbreviation: &str, wall: DateTime) -> Option<i64> {
-        if let Some(known) = self.offsets.get(abbreviation) {
-            return *known;
+    /// Of logs in this zone: a name of the time zone database, or an offset such as `+05:30`. An error is a sentence.
+    pub fn of(name: &str) -> Result<Self, String> {
+        let offset = || signed_offset(&name.replace(':', "")).filter(|_| name.starts_with(['+', '-']));
+        let fixed = || Offset::from_seconds(offset()?.try_into().ok()?).ok().map(TimeZone::fixed);
+        let zone = TimeZone::get(name).ok().or_else(fixed);
+        let given = zone.ok_or_else(|| {
+            format!("\"{name}\" is no time zone. Give a name such as Europe/Berlin, or an offset such as +05:30")
+        })?;
+        Ok(Self { given: Some(given), ..Self::default() })
+    }
+
+    /// Finds out when a record's times were. An error is what its log has, a sentence without its subject and its end.
+    pub fn place(&mut self, record: &mut Record) -> Result<(), String> {
+        let Record { time, session_start, session_id, .. } = record;
+        if let Some(start) = session_start {
+            // The first part of a session's identifier is its start in seconds since 1970: the log proves the offset.
+            let proven = session_id.split_once('.').and_then(|(start, _)| i64::from_str_radix(start, 16).ok());
+            self.place_time(start, proven.map(|proven| (start.wall / 1_000_000) as i64 - proven))?;
         }
-        let mut found = matching(std::mem::take(&mut self.possible), abbreviation, wall);
-        if found.is_empty() {
-            let all = jiff::tz::db().available().filter_map(|name| TimeZone::get(name.as_str()).ok()).collect();
-            found = matching(all, abbreviation, wall);
+        self.place_time(time, None)
+    }
+
+    /// Finds out when a time was that stands by itself.
+    pub fn place_alone(&mut self, time: &mut Timestamp) -> Result<(), String> {
+        self.place_time(time, None)
+    }
+
+    fn place_time(&mut self, time: &mut Timestamp, proven: Option<i64>) -> Result<(), String> {
+        let Some(abbreviation) = time.zone else { return Ok(()) };
+        let offset = match self.offsets.get(&abbreviation) {
+            Some(known) => *known,
+            None => self.find(&abbreviation, *time, proven)?,
+        };
+        time.place(offset);
+        Ok(())
+    }
+
+    fn find(&mut self, abbreviation: &Abbreviation, time: Timestamp, proven: Option<i64>) -> Result<i64, String> {
+        let (name, wall) = (abbreviation.name(), clock(time)?);
+        let mut found = match &self.given {
+            Some(zone) => matching(std::slice::from_ref(zone), name, wall),
+            None => matching(&self.possible, name, wall),
+        };
+        if found.is_empty() && self.given.is_none() {
+            found = matching(&all(), name, wall);
         }
-        let offset = commonest(&found);
-        self.possible = found.into_iter().filter(|(_, its)| Some(*its) == offset).map(|(zone, _)| zone).collect();
-        self.offsets.insert(abbreviation.to_owned(), offset);
-        offset
+        if found.iter().any(|(_, offset)| Some(*offset) == proven) {
+            found.retain(|(_, offset)| Some(*offset) == proven);
+        }
+        let offset = match (&self.given, found.first()) {
+            (Some(zone), None) => return Err(format!("{name}, which {} does not have on that day", name_of(zone))),
+            (None, None) => match proven {
+                Some(offset) => offset,
+                None => return Err(format!("{name}, which no time zone has on that day")),
+            },
+            (_, Some((_, first))) if found.iter().all(|(_, offset)| offset == first) => *first,
+            _ => return Err(format!("{name}, which is {}", candidates(&found))),
+        };
+        self.possible = found.into_iter().map(|(zone, _)| zone).collect();
+        self.offsets.insert(*abbreviation, offset);
+        Ok(offset)
     }
 }
 
+fn all() -> Vec<TimeZone> {
+    jiff::tz::db().available().filter_map(|name| TimeZone::get(name.as_str()).ok()).collect()
+}
+
+/// What a clock showed.
+fn clock(time: Timestamp) -> Result<DateTime, String> {
+    let text = iso(time.wall);
+    text.trim_end_matches('Z').parse().map_err(|_| format!("{text}, which is no time"))
+}
+
 /// The zones that have an abbreviation on a clock that shows this time, with its offset there.
-fn matching(zones: Vec<TimeZone>, abbreviation: &str, wall: DateTime) -> Vec<(TimeZone, i64)> {
+fn matching(zones: &[TimeZone], abbreviation: &str, wall: DateTime) -> Vec<(TimeZone, i64)> {
     let offset_in = |zone: &TimeZone| {
+        if let Ok(fixed) = zone.to_fixed_offset() {
+            let is_named = zone.iana_name().is_some();
+            return (!is_named || has(zone, fixed, wall, abbreviation)).then(|| i64::from(fixed.seconds()));
+        }
         let (one, other) = match zone.to_ambiguous_timestamp(wall).offset() {
             AmbiguousOffset::Unambiguous { offset } => (offset, offset),
             AmbiguousOffset::Gap { before, after } | AmbiguousOffset::Fold { before, after } => (before, after),
@@ -55,7 +110,7 @@ fn matching(zones: Vec<TimeZone>, abbreviation: &str, wall: DateTime) -> Vec<(Ti
             .find(|offset| has(zone, *offset, wall, abbreviation))
             .map(|offset| i64::from(offset.seconds()))
     };
-    zones.into_iter().filter_map(|zone| offset_in(&zone).map(|offset| (zone, offset))).collect()
+    zones.iter().filter_map(|zone| offset_in(zone).map(|offset| (zone.clone(), offset))).collect()
 }
 
 fn has(zone: &TimeZone, offset: Offset, wall: DateTime, abbreviation: &str) -> bool {
@@ -65,48 +120,134 @@ fn has(zone: &TimeZone, offset: Offset, wall: DateTime, abbreviation: &str) -> b
     })
 }
 
-/// The offset that most zones have; of several the smallest one.
-fn commonest(zones: &[(TimeZone, i64)]) -> Option<i64> {
-    let count = |offset: i64| zones.iter().filter(|(_, its)| *its == offset).count();
-    zones.iter().map(|(_, offset)| *offset).max_by_key(|offset| (count(*offset), -offset))
+/// Zones by which an offset is named, where one of them has it; otherwise the first one by its name is.
+const WELL_KNOWN: [&str; 10] = [
+    "America/Chicago",
+    "America/Denver",
+    "America/Halifax",
+    "America/Havana",
+    "America/Los_Angeles",
+    "America/New_York",
+    "Asia/Jerusalem",
+    "Asia/Kolkata",
+    "Asia/Shanghai",
+    "Europe/London",
+];
+
+/// `+01 in Europe/Dublin, +02 in Asia/Jerusalem or +05:30 in Asia/Kolkata`: a zone of each offset.
+fn candidates(zones: &[(TimeZone, i64)]) -> String {
+    let mut offsets: Vec<i64> = zones.iter().map(|(_, offset)| *offset).collect();
+    offsets.sort_unstable();
+    offsets.dedup();
+    let name = |offset: &i64| {
+        let names = || zones.iter().filter(|(_, its)| its == offset).map(|(zone, _)| name_of(zone));
+        let known = names()
+            .find(|name| WELL_KNOWN.contains(name))
+            .or_else(|| names().min_by_key(|name| (!name.contains('/'), *name)));
+        format!("{} in {}", written(*offset), known.unwrap_or_default())
+    };
+    let mut named: Vec<String> = offsets.iter().map(name).collect();
+    let last = named.pop().unwrap_or_default();
+    format!("{} or {last}", named.join(", "))
+}
+
+fn name_of(zone: &TimeZone) -> &str {
+    zone.iana_name().unwrap_or("that offset")
+}
+
+/// An offset as PostgreSQL writes it: `+01`, `-03:30`.
+fn written(offset: i64) -> String {
+    let (hours, minutes) = (offset.abs() / 3600, offset.abs() / 60 % 60);
+    let minutes = if minutes == 0 { String::new() } else { format!(":{minutes:02}") };
+    format!("{}{hours:02}{minutes}", if offset < 0 { '-' } else { '+' })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jiff::civil::date;
 
-    fn offsets(seen: &[(&str, DateTime)]) -> Vec<Option<i64>> {
-        let mut zones = Zones::default();
-        seen.iter().map(|(abbreviation, wall)| zones.offset_of(abbreviation, *wall)).collect()
+    fn time(text: &str) -> Timestamp {
+        Timestamp::take(text).unwrap().0
     }
 
-    const fn hours(number: i64) -> Option<i64> {
-        Some(number * 3600)
+    /// The offset that each time gets, in hours, or why it gets none.
+    fn offsets(zones: &mut Zones, times: &[&str]) -> Vec<Result<f64, String>> {
+        let placed = times.iter().map(|text| {
+            let mut time = time(text);
+            zones.place_alone(&mut time).map(|()| (time.wall as f64 - time.utc as f64) / 3.6e9)
+        });
+        placed.collect()
     }
 
     #[test]
     fn both_sides_of_a_change_of_the_clock_are_known() {
-        let at = |month, day, hour| date(2026, month, day).at(hour, 30, 0, 0);
-        for (before, after, expected) in [
-            (("NZDT", at(4, 5, 2)), ("NZST", at(4, 5, 2)), [hours(13), hours(12)]),
-            (("CEST", at(10, 25, 2)), ("CET", at(10, 25, 2)), [hours(2), hours(1)]),
-            (("EST", at(3, 8, 1)), ("EDT", at(3, 8, 3)), [hours(-5), hours(-4)]),
-            (("IDT", at(10, 25, 1)), ("IST", at(10, 25, 1)), [hours(3), hours(2)]),
-            (("GMT", at(3, 29, 0)), ("BST", at(3, 29, 2)), [hours(0), hours(1)]),
-            (("AEDT", at(4, 5, 2)), ("AEST", at(4, 5, 2)), [hours(11), hours(10)]),
+        for (zone, times, expected) in [
+            (None, ["2026-04-05 02:30:00 NZDT", "2026-04-05 02:30:00 NZST"], [13.0, 12.0]),
+            (None, ["2026-10-25 02:30:00 CEST", "2026-10-25 02:30:00 CET"], [2.0, 1.0]),
+            (None, ["2026-03-08 01:30:00 EST", "2026-03-08 03:30:00 EDT"], [-5.0, -4.0]),
+            (None, ["2026-10-25 01:30:00 IDT", "2026-10-25 01:30:00 IST"], [3.0, 2.0]),
+            (None, ["2026-03-29 00:30:00 GMT", "2026-03-29 02:30:00 BST"], [0.0, 1.0]),
+            (None, ["2026-04-05 02:30:00 AEDT", "2026-04-05 02:30:00 AEST"], [11.0, 10.0]),
+            (Some("America/Chicago"), ["2026-11-01 01:30:00 CDT", "2026-11-01 01:30:00 CST"], [-5.0, -6.0]),
         ] {
-            assert_eq!(offsets(&[before, after]), expected, "{before:?}");
+            let mut zones = zone.map_or(Ok(Zones::default()), Zones::of).unwrap();
+            assert_eq!(offsets(&mut zones, &times), expected.map(Ok), "{times:?}");
         }
     }
 
     #[test]
-    fn zones_without_changes_and_unknown_ones() {
-        let wall = date(2026, 7, 1).at(12, 0, 0, 0);
-        assert_eq!(
-            offsets(&[("JST", wall), ("MSK", wall), ("UTC", wall), ("XYZ", wall)]),
-            [hours(9), hours(3), hours(0), None]
-        );
-        assert_eq!(offsets(&[("CST", date(2026, 1, 1).at(0, 0, 0, 0)), ("CDT", wall)]), [hours(-6), hours(-5)]);
+    fn an_abbreviation_of_several_zones_is_refused_with_them() {
+        for (text, expected) in [
+            ("2026-07-01 12:00:00 IST", "IST, which is +01 in Europe/Dublin or +05:30 in Asia/Kolkata"),
+            ("2026-01-01 12:00:00 IST", "IST, which is +02 in Asia/Jerusalem or +05:30 in Asia/Kolkata"),
+            (
+                "2026-01-01 12:00:00 CST",
+                "CST, which is -06 in America/Chicago, -05 in America/Havana or +08 in Asia/Shanghai",
+            ),
+            ("2026-01-01 12:00:00 BST", "BST, which no time zone has on that day"),
+            ("2026-01-01 12:00:00 XYZ", "XYZ, which no time zone has on that day"),
+        ] {
+            assert_eq!(offsets(&mut Zones::default(), &[text]), [Err(expected.to_owned())]);
+        }
+        let all = [
+            "2026-07-01 12:00:00 JST",
+            "2026-07-01 12:00:00 MSK",
+            "2026-07-01 12:00:00 UTC",
+            "2026-07-01 12:00:00 GMT",
+        ];
+        for (text, hours) in all.iter().zip([9.0, 3.0, 0.0, 0.0]) {
+            assert_eq!(offsets(&mut Zones::default(), &[text]), [Ok(hours)], "{text}");
+        }
+    }
+
+    #[test]
+    fn the_zone_that_the_user_names_is_believed() {
+        for (zone, text, hours) in [
+            ("Asia/Kolkata", "2026-07-01 12:00:00 IST", 5.5),
+            ("Europe/Dublin", "2026-07-01 12:00:00 IST", 1.0),
+            ("+05:30", "2026-07-01 12:00:00 XYZ", 5.5),
+            ("-03", "2026-07-01 12:00:00 XYZ", -3.0),
+        ] {
+            assert_eq!(offsets(&mut Zones::of(zone).unwrap(), &[text]), [Ok(hours)], "{zone}");
+        }
+        let other = offsets(&mut Zones::of("America/Chicago").unwrap(), &["2026-07-01 12:00:00 CEST"]);
+        assert_eq!(other, [Err("CEST, which America/Chicago does not have on that day".to_owned())]);
+        let error = Zones::of("IST").unwrap_err();
+        assert_eq!(error, "\"IST\" is no time zone. Give a name such as Europe/Berlin, or an offset such as +05:30");
+    }
+
+    #[test]
+    fn the_start_in_a_sessions_identifier_proves_the_zone() {
+        // 2026-11-23 08:00 UTC is 6b03f280 in seconds since 1970.
+        for (start, hours) in [("13:30:00", 5.5), ("10:00:00", 2.0)] {
+            let mut record = Record {
+                time: time(&format!("2026-11-23 {start} IST")),
+                session_start: Some(time(&format!("2026-11-23 {start} IST"))),
+                session_id: "6b03f280.4d".to_owned(),
+                ..Record::default()
+            };
+            Zones::default().place(&mut record).unwrap();
+            assert_eq!((record.time.wall as f64 - record.time.utc as f64) / 3.6e9, hours);
+        }
     }
 }

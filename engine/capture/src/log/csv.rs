@@ -49,7 +49,7 @@ impl Rows {
         }
         let why = match self.parse() {
             Ok(()) => {
-                sink(Found::Record(&self.record))?;
+                sink(Found::Record(&mut self.record))?;
                 self.clear();
                 return Ok(());
             }
@@ -88,7 +88,7 @@ impl Rows {
         if let Err(why) = self.parse() {
             return self.give_up(why, sink);
         }
-        sink(Found::Record(&self.record))?;
+        sink(Found::Record(&mut self.record))?;
         self.clear();
         Ok(())
     }

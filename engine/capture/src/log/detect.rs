@@ -8,9 +8,10 @@ use super::csv;
 use super::json;
 use super::prefix::Prefix;
 use super::record::Sink;
-use super::row::begins_row;
+use super::row::{begins_row, rows_within};
 use super::source::Lines;
 use super::stderr;
+use super::words::part_ends;
 
 /// A format, and the prefix of its lines if it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +42,14 @@ impl Format {
                 ))
             };
         }
-        if head.split(|c| *c == b'\n').take(LINES).any(begins_row) {
+        let first_lines = || head.split(|c| *c == b'\n').take(LINES);
+        // A row may begin behind one that was torn off, before any message of another form.
+        let mut known = first_lines().filter_map(|line| {
+            let has_part = |text: &[u8]| part_ends(&String::from_utf8_lossy(text), true).next().is_some();
+            let is_row = rows_within(line).next().is_some_and(|at| !has_part(&line[..at]));
+            (is_row || has_part(line)).then_some(is_row)
+        });
+        if first_lines().any(begins_row) || known.next() == Some(true) {
             return Ok(Self::Csv);
         }
         prefix_of(name, &text, prefix).map(Self::Stderr)
@@ -140,6 +148,18 @@ mod tests {
             ("2026-11-23 08:00:00.123 UTC [1] LOG:  a\n", "stderr", Some("%m [%p] ")),
             ("hello\n2026-11-23 08:00:00 UTC:1.1.1.1(1):u@d:[1]:LOG:  a\n", "stderr", Some("%t:%r:%u@%d:[%p]:")),
             ("2026-11-23 08:00:00.1 UTC,,,5,,6560a1b2.5,1,,2026-11-23 08:00:00 UTC,,0,LOG,00000,\"a\n", "csvlog", None),
+            (
+                "2026-11-23 08:02026-11-23 08:00:00.1 UTC,,,5,,6560a1b2.5,1,,2026-11-23 08:00:00 UTC,,0,LOG,00000,\"'\n\
+                 2026-11-23 08:00:00.123 UTC [1] LOG:  a\n",
+                "csvlog",
+                None,
+            ),
+            (
+                "2026-11-23 08:00:00.123 UTC [1] LOG:  a\n\
+                 \t'2026-11-23 08:00:00.1 UTC,,,5,,6560a1b2.5,1,,2026-11-23 08:00:00 UTC,,0,LOG,00000,\"'\n",
+                "stderr",
+                Some("%m [%p] "),
+            ),
             ("{\"timestamp\":\"2026-11-23 08:00:00.123 UTC\",\"error_severity\":\"LOG\"}\n", "jsonlog", None),
             (
                 "[\n {\"textPayload\": \"2026-11-23 08:00:00.123 UTC [1]: [1-1] db=d,user=u LOG:  a\"}]",

@@ -11,8 +11,8 @@ pub fn messages_of_another_form(line: &str) -> u64 {
     objects.max(rows).max(usize::from(is_one)) as u64
 }
 
-/// How lines begin: those of `jsonlog`, and those of CloudNativePG.
-const BEGINS: [&str; 2] = ["{\"timestamp\":\"", "{\"level\":\""];
+/// How lines begin: those of `jsonlog`, of CloudNativePG and of Docker.
+const BEGINS: [&str; 3] = ["{\"timestamp\":\"", "{\"level\":\"", "{\"log\":\""];
 
 /// Where objects begin in a line that may have been torn off.
 pub fn objects(line: &str) -> impl Iterator<Item = usize> + '_ {

@@ -67,7 +67,7 @@ const KEPT: usize = 1 << 20;
 /// What a reader of logs finds.
 #[derive(Debug)]
 pub enum Found<'a> {
-    Record(&'a Record),
+    Record(&'a mut Record),
     /// A line, or the lines of a message, that cannot be read.
     Unreadable {
         line: u64,

@@ -142,7 +142,7 @@ impl<'a> Assembler<'a> {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => Ok(()),
             State::In(_) => match messages_within_texts(self.prefix, &self.record, &self.further) {
-                0 => sink(Found::Record(&self.record)),
+                0 => sink(Found::Record(&mut self.record)),
                 within => report(self.record.line, Unreadable::Format, within + 1, sink),
             },
             State::Spoiled(why) => report(self.record.line, why, swallowed + 1, sink),

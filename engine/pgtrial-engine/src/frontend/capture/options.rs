@@ -7,6 +7,7 @@ use capture::make::Order;
 use capture::mix::{Mix, QUERIES};
 use capture::recorder::{Moment, Selection};
 use capture::time::{Micros, Timestamp};
+use capture::zones::Zones;
 use ground::getopt;
 use ground::options::{Argument, OptionRow, Stop, help_line, set};
 
@@ -42,6 +43,8 @@ const OPTIONS: &[Row] = &[
         |options, value| set(&mut options.order.selection.from, moment(value))),
     Row::value("--to=TIME", (), "only statements logged before this time",
         |options, value| set(&mut options.order.selection.to, moment(value))),
+    Row::value("--timezone=ZONE", (), "log_timezone of the server, where the logs have an abbreviation that\nseveral zones have: Asia/Kolkata, +05:30",
+        |options, value| set(&mut options.order.zones, Zones::of(value.text))),
     Row::value("--statements=FILE", (), "make a synthetic mix of these counts of pg_stat_statements, with\n--columns and --counted, in place of logs",
         |options, value| set(&mut options.mix.statements, Ok::<_, String>(value.text.to_owned()))),
     Row::value("--columns=FILE", (), "what pg_stats knows of the columns, from which values are drawn",
@@ -140,13 +143,20 @@ fn span(value: &Argument<'_>) -> Result<Micros, String> {
 /// A time with a zone or without.
 fn moment(value: &Argument<'_>) -> Result<Moment, String> {
     let wrong = || format!("{} \"{}\" is not a time such as '2026-11-23 08:00:00'", value.option(), value.text);
-    let padded = match value.text.len() {
-        // A day, or a minute.
-        10 => format!("{} 00:00:00", value.text),
-        16 => format!("{}:00", value.text),
+    let padded = match value.text.split_at_checked(16) {
+        None if value.text.len() == 10 => format!("{} 00:00:00", value.text),
+        // Up to the minute.
+        Some((minute, rest)) if !rest.starts_with(':') => format!("{minute}:00{rest}"),
         _ => value.text.to_owned(),
     };
-    let (time, rest, has_zone) = Timestamp::take(&padded).ok_or_else(wrong)?;
+    let (mut time, rest, has_zone) = Timestamp::take(&padded).ok_or_else(wrong)?;
+    Zones::default().place_alone(&mut time).map_err(|zone| {
+        format!(
+            "{} \"{}\" is in {zone}. Give an offset in its place, such as '08:00:00 +02'",
+            value.option(),
+            value.text
+        )
+    })?;
     match (rest, has_zone) {
         ("", true) => Ok(Moment::Utc(time.utc)),
         ("", false) => Ok(Moment::Wall(time.wall)),
@@ -181,6 +191,7 @@ mod tests {
             ("2026-11-23 08:00", Moment::Wall(EIGHT)),
             ("2026-11-23", Moment::Wall(EIGHT - 8 * 3_600_000_000)),
             ("2026-11-23 09:00:00 CET", Moment::Utc(EIGHT)),
+            ("2026-11-23 09:00 CET", Moment::Utc(EIGHT)),
             ("2026-11-23T08:00:00.5Z", Moment::Utc(EIGHT + 500_000)),
         ] {
             let options = read(&["a", "-o", "b", "--from", text]).unwrap();
@@ -194,6 +205,15 @@ mod tests {
             (&["-o", "out"][..], "name the logs to be read, or - for standard input; try \"pgtrial-engine"),
             (&["a.log"], "name the directory for the capture with -o DIRECTORY; try"),
             (&["a", "-o", "b", "--to=noon"], "--to \"noon\" is not a time such as '2026-11-23 08:00:00'"),
+            (
+                &["a", "-o", "b", "--from=2026-11-23 08:00:00 IST"],
+                "--from \"2026-11-23 08:00:00 IST\" is in IST, which is +02 in Asia/Jerusalem or +05:30 in Asia/Kolkata. Give an offset",
+            ),
+            (
+                &["a", "-o", "b", "--to=2026-11-23 08:00:00 XYZ"],
+                "--to \"2026-11-23 08:00:00 XYZ\" is in XYZ, which no time zone has",
+            ),
+            (&["a", "-o", "b", "--timezone=Mars"], "\"Mars\" is no time zone. Give a name such as Europe/Berlin"),
             (&["a", "-o", "b", "--prefix=%m"], "the prefix \"%m\" does not say which session"),
             (&["--bogus"], "unrecognized option '--bogus'; try \"pgtrial-engine capture --help\""),
         ] {
