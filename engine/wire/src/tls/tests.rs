@@ -338,8 +338,16 @@ fn revoked_certificates_are_refused() {
     assert!(message.starts_with(&place), "{message}");
     let tls =
         TlsParams { crl: None, crl_dir: Some(authority.folder.path().to_owned()), ..authority.tls(SslMode::VerifyCa) };
-    fs::remove_file(authority.path("root.crl")).unwrap();
+    authority.write("root.crl", &list(None));
     assert_eq!(outcome(&tls, "db.example", &server), Ok(()));
+    authority.write("root.crl", &list(Some(SERIAL)));
+    assert!(refused(&tls, "db.example", &server));
+    fs::remove_file(authority.path("root.crl")).unwrap();
+    let message = client_config(&tls).unwrap_err().to_string();
+    let place = authority.folder.path().display();
+    let expected =
+        format!("SSL error: certificate verify failed: no certificate revocation list in directory \"{place}\"");
+    assert_eq!(message, expected);
 }
 
 #[test]
