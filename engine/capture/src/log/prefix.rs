@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::fields::{Behind, Field, Fields, ends_of, field_of, pid_of};
 use super::record::Record;
-use super::words::{Part, has_part, take_part};
+use super::words::{Part, has_part, take_part, take_unknown_part};
 
 /// A prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,10 +89,11 @@ impl Prefix {
             return None;
         }
         // Most lines that do not match have no word of a part, and this is found by one look at them.
-        if !self.ends_in_field() && !has_part(line) {
+        let take = if self.ends_in_field() || has_part(line) { take_part } else { take_unknown_part };
+        if !line.contains(":  ") {
             return None;
         }
-        let (fields, part, text) = match_items(&self.items, line, 0, Fields::default(), &mut HashSet::new())?;
+        let (fields, part, text) = match_items(&self.items, line, 0, Fields::default(), take, &mut HashSet::new())?;
         let pid = fields.pid.or_else(|| pid_of(fields.session_id))?;
         if fields.has_field_in_name {
             return None;
@@ -117,10 +118,12 @@ impl Prefix {
     /// Whether a text begins with the prefix, and with a message of which the word ends here.
     pub fn begins(&self, text: &str, word_end: usize) -> bool {
         let mut failed = HashSet::new();
-        match_items(&self.items, text, 0, Fields::default(), &mut failed).is_some_and(|(fields, part, said)| {
-            let is_message = matches!(part, Part::Message(_) | Part::Foreign(_));
-            is_message && !fields.has_field_in_name && text.len() - said.len() == word_end + PART_END
-        })
+        match_items(&self.items, text, 0, Fields::default(), take_part, &mut failed).is_some_and(
+            |(fields, part, said)| {
+                let is_message = matches!(part, Part::Message(_) | Part::Foreign(_));
+                is_message && !fields.has_field_in_name && text.len() - said.len() == word_end + PART_END
+            },
+        )
     }
 
     /// The text of a line that continues the one before: behind a tab, or behind what stands before all fields and a tab, as
@@ -179,10 +182,11 @@ fn match_items<'a>(
     line: &'a str,
     at: usize,
     fields: Fields<'a>,
+    take: fn(&'a str) -> Option<(Part, &'a str)>,
     failed: &mut HashSet<(usize, usize)>,
 ) -> Option<(Fields<'a>, Part, &'a str)> {
     let Some((item, rest)) = items.split_first() else {
-        return take_part(&line[at..]).map(|(part, text)| (fields, part, text));
+        return take(&line[at..]).map(|(part, text)| (fields, part, text));
     };
     if failed.contains(&(items.len(), at)) {
         return None;
@@ -190,10 +194,10 @@ fn match_items<'a>(
     let found = match item {
         Item::Literal(literal) => line[at..]
             .starts_with(literal.as_str())
-            .then(|| match_items(rest, line, at + literal.len(), fields, failed))
+            .then(|| match_items(rest, line, at + literal.len(), fields, take, failed))
             .flatten(),
-        Item::SessionsOnly => match_items(rest, line, at, fields, failed)
-            .or_else(|| take_part(&line[at..]).map(|(part, text)| (fields, part, text))),
+        Item::SessionsOnly => match_items(rest, line, at, fields, take, failed)
+            .or_else(|| take(&line[at..]).map(|(part, text)| (fields, part, text))),
         Item::Field { field, is_padded } => {
             let padding = if *is_padded { line[at..].len() - line[at..].trim_start_matches(' ').len() } else { 0 };
             // Where nothing is padded, what looks like its padding has the literal behind it, too.
@@ -210,7 +214,7 @@ fn match_items<'a>(
                     if *field == Field::Application {
                         fields.is_application_last = matches!(behind, Behind::Literal(" "));
                     }
-                    match_items(rest, line, from + end, fields, failed)
+                    match_items(rest, line, from + end, fields, take, failed)
                 })
             })
         }

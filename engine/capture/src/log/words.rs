@@ -38,6 +38,13 @@ pub fn take_part(line: &str) -> Option<(Part, &str)> {
     Some((part(line[..word_end].trim_end())?, text))
 }
 
+/// Takes a word of capital letters from the front: that of a part in a language of which no words are known.
+pub fn take_unknown_part(line: &str) -> Option<(Part, &str)> {
+    let (word, text) = line.split_once(":  ").filter(|(word, _)| word.len() <= LONGEST_WORD)?;
+    let is_word = word.chars().count() > 1 && word.chars().all(|c| c.is_alphabetic() && !c.is_lowercase());
+    is_word.then_some((Part::Foreign("another language"), text))
+}
+
 /// In bytes. The longest one is Chinese.
 const LONGEST_WORD: usize = 60;
 

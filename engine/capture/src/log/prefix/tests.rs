@@ -144,7 +144,7 @@ fn matching_takes_no_longer_than_the_line_times_the_prefix() {
         assert!(prefix.read(line).is_none());
     }
     let mut failed = HashSet::new();
-    assert!(match_items(&prefix.items, &known, 0, Fields::default(), &mut failed).is_none());
+    assert!(match_items(&prefix.items, &known, 0, Fields::default(), take_part, &mut failed).is_none());
     assert!(failed.len() <= prefix.items.len() * known.len());
 }
 
@@ -178,4 +178,14 @@ fn a_field_has_no_other_one_in_it() {
     }
     let worker = format!("6560a1b2.4d pglogical apply 16384:2 {whole} LOG:  a");
     assert_eq!(record("%c %b %m ", &worker).unwrap().0.backend_type, "pglogical apply 16384:2");
+}
+
+#[test]
+fn a_message_in_an_unknown_language_is_one() {
+    let line = "2026-11-23 08:00:00.123 UTC [77] DZIENNIK:  zapytanie: SELECT 1";
+    let (_, part, text) = record("%m [%p] ", line).unwrap();
+    assert_eq!((part, text.as_str()), (Part::Foreign("another language"), "zapytanie: SELECT 1"));
+    for other in ["2026-11-23 08:00:00.123 UTC [77] Note:  x", "DZIENNIK:  x"] {
+        assert!(record("%m [%p] ", other).is_none(), "{other}");
+    }
 }
