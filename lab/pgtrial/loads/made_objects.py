@@ -193,9 +193,9 @@ def drop_marked(session: Session, marks: tuple[str, ...], *, everywhere: bool = 
     """
     with session.transaction():
         ours = [each for each in _objects(session, "true") if each.comment.startswith(marks)]
-        schemas = {each.oid for each in ours if each.catalog == "pg_namespace"}
-        extensions = [each for each in ours if each.catalog == "pg_extension"]
-        left = [each for each in ours if each not in extensions]
+        schemas = {made.oid for made in ours if made.catalog == "pg_namespace"}
+        extensions = [made for made in ours if made.catalog == "pg_extension"]
+        left = [made for made in ours if made not in extensions]
         if not everywhere:
             left = [each for each in left if each.visible or each.schema in schemas]
         _, error = _drop_all(session, left)
@@ -232,9 +232,9 @@ def _dropped_once(
         left += group if error else []
         why = error or why
     if tables and (error := _drop(session, tables)):
-        for each in tables:
-            if _drop(session, [each]):
-                left.append(each)
+        for table in tables:
+            if _drop(session, [table]):
+                left.append(table)
         why = error
     return left, why
 

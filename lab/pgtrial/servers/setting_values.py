@@ -103,7 +103,9 @@ def same_value(name: str, kind: str, unit: str | None, shown: str, wanted: str) 
             return shown.lower() == wanted.strip().lower()
     if name.lower() in _IDENTIFIERS | LIBRARIES | {_DIRECTORIES}:
         try:
-            return [each for each in elements(name, shown) if each] == [each for each in elements(name, wanted) if each]
+            return [element for element in elements(name, shown) if element] == [
+                element for element in elements(name, wanted) if element
+            ]
         except ValueError:
             return False
     return shown.lower() == wanted.lower()

@@ -183,7 +183,7 @@ def keep_noise(path: Path, noise: Noise) -> None:
     Raises StoreError if the record is newer or cannot be written. The caller keeps other labs from writing.
     """
     studies = _to_change(path, NoiseRecord).studies
-    others = [each for each in studies if (each.study, each.created) != (noise.study, noise.created)]
+    others = [study for study in studies if (study.study, study.created) != (noise.study, noise.created)]
     _replace(path, NoiseRecord(studies=[*others, noise][-_KEPT:]))
 
 
@@ -193,9 +193,9 @@ def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:
     Studies with trials of another length, whose noise is known in its parts, speak only where no other has as many.
     """
     same = [
-        each
-        for each in reversed(studies)
-        if each.conditions.model_copy(update={"duration_s": conditions.duration_s}) == conditions
+        study
+        for study in reversed(studies)
+        if study.conditions.model_copy(update={"duration_s": conditions.duration_s}) == conditions
     ]
 
     def is_alike(noise: Noise) -> bool:

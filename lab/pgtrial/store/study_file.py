@@ -112,7 +112,7 @@ def _parsed(source: str | Path) -> tuple[str, dict[str, Any], Path]:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise StudyError(f"{source} is not valid TOML: {error}") from None
-    if any("\0" in each for each in _texts(data)):
+    if any("\0" in text for text in _texts(data)):
         raise StudyError(f"{source} has a text with the character \\u0000, which no program takes; remove it")
     return name, data, folder
 

@@ -62,7 +62,7 @@ def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
                 f"{source}: [load] workload: two scripts are called {name}; the report tells them apart by their "
                 "names, so rename one"
             )
-        if any(name == each.name for each in packs.values()):
+        if any(name == pack.name for pack in packs.values()):
             raise StudyError(f"{source}: [load] workload: {path} is called as a pack of the study is; rename it")
         if name in BUILT_IN:
             raise StudyError(f"{source}: [load] workload: {path} is called as a built-in workload is; rename it")
@@ -89,7 +89,7 @@ def _with_packs(
     load: LoadSection, packs: Mapping[str, FoundPack], texts: Mapping[str, str], source: str
 ) -> LoadSection:
     """The load with the defaults of its packs, where it has no other workload. Raises StudyError."""
-    distinct = {each.name: each.pack for each in packs.values()}
+    distinct = {pack.name: pack.pack for pack in packs.values()}
     if packs:
         check_section(load.pack, distinct.values(), source)
     elif load.pack != PackSection():

@@ -150,9 +150,12 @@ class MarkedTables(Data):
             before = present(connection)
 
         def made(connection: Session) -> list[MadeObject]:
-            new = [each for each in new_relations(connection, before) if self.may_make(each.name)]
+            new = [relation for relation in new_relations(connection, before) if self.may_make(relation.name)]
             known = {each.key for each in new}
-            return [*new, *(each for each in marked_objects(connection, self.unfinished) if each.key not in known)]
+            return [
+                *new,
+                *(marked for marked in marked_objects(connection, self.unfinished) if marked.key not in known),
+            ]
 
         try:
             self.fill(server, report, maker)
