@@ -6,8 +6,8 @@ use libfuzzer_sys::fuzz_target;
 use wire::Rows;
 use wire::frame::{Flow, Reader};
 use wire::order::Form;
-use wire::reply::Exchange;
-use wire::usual::{Receiving, UsualReplies};
+use wire::reply::{Exchange, Receiving};
+use wire::usual::UsualReplies;
 
 /// How many replies are complete in bytes that come in pieces of this size; `None` if they are no replies.
 fn replies(bytes: &[u8], size: usize) -> Option<usize> {

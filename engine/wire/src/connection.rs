@@ -12,13 +12,13 @@ use crate::frame::{self, Flow, Visitor};
 use crate::messages::{self, COPY_DONE, SYNC};
 use crate::opening::{OpenError, Opening};
 use crate::order::{Form, Order};
-use crate::reply::{Exchange, Reply};
+use crate::reply::{Exchange, Receiving, Reply};
 use crate::results::{Answered, ResultSet, Rows};
 use crate::startup::ServerInfo;
 use crate::statement::{End, QueryMode, ResultFormat, SHORT_ROOM, Statement, Tail};
 use crate::stream::{Sent, Stream};
 use crate::target::Target;
-use crate::usual::{Receiving, UsualReplies};
+use crate::usual::UsualReplies;
 use crate::value::Value;
 
 /// Size of the buffer that connections of one thread share for reading, bytes.

@@ -298,5 +298,30 @@ impl Exchange {
     }
 }
 
+/// Receives the reply to a request with the usual replies at hand.
+pub struct Receiving<'a> {
+    pub exchange: &'a mut Exchange,
+    pub usual: &'a mut UsualReplies,
+}
+
+impl Visitor for Receiving<'_> {
+    fn wants(&self, kind: u8) -> bool {
+        self.exchange.wants(kind)
+    }
+
+    fn message(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
+        self.exchange.message(kind, body)
+    }
+
+    fn left_out(&mut self, kind: u8) -> Result<Flow, ConnectionError> {
+        self.exchange.left_out(kind)
+    }
+
+    #[inline(always)]
+    fn take_usual(&mut self, bytes: &[u8]) -> bool {
+        self.exchange.take_usual(bytes, self.usual)
+    }
+}
+
 #[cfg(test)]
 mod tests;

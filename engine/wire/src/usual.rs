@@ -1,10 +1,8 @@
 //! The usual replies to a thread's statements. The bytes around the rows of a reply are kept when they were judged; those of
 //! the next reply to the same statement are compared with them, which takes a fraction of the instructions of judging them.
 
-use crate::error::ConnectionError;
-use crate::frame::{self, Flow, Header, Visitor};
+use crate::frame::{self, Header};
 use crate::order::{Form, Order};
-use crate::reply::Exchange;
 
 /// The longest reply that is kept, without its rows, bytes.
 const LONGEST: usize = 4096;
@@ -136,31 +134,6 @@ fn status_of(mut bytes: &[u8], mut order: Order) -> Option<u8> {
         bytes = after;
     }
     None
-}
-
-/// Receives the reply to a request with the usual replies at hand.
-pub struct Receiving<'a> {
-    pub exchange: &'a mut Exchange,
-    pub usual: &'a mut UsualReplies,
-}
-
-impl Visitor for Receiving<'_> {
-    fn wants(&self, kind: u8) -> bool {
-        self.exchange.wants(kind)
-    }
-
-    fn message(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
-        self.exchange.message(kind, body)
-    }
-
-    fn left_out(&mut self, kind: u8) -> Result<Flow, ConnectionError> {
-        self.exchange.left_out(kind)
-    }
-
-    #[inline(always)]
-    fn take_usual(&mut self, bytes: &[u8]) -> bool {
-        self.exchange.take_usual(bytes, self.usual)
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 use super::*;
-use crate::frame::Reader;
+use crate::error::ConnectionError;
+use crate::frame::{Flow, Reader};
+use crate::reply::{Exchange, Receiving};
 use crate::results::Rows;
 use proptest::prelude::*;
 
