@@ -77,7 +77,7 @@ fn read(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> 
     let writer = Writer::create(directory).map_err(|error| error.to_string())?;
     let mut reading = Reading {
         recorder: Recorder::new(writer, order.selection.clone()),
-        zones: order.zones.clone(),
+        zones: if order.selection.has_zone() { order.zones.clone().exact() } else { order.zones.clone() },
         sources: Vec::new(),
         before: None,
         progress: &mut |read| progress(Progress { read, total }),

@@ -21,6 +21,13 @@ pub struct Selection {
     pub to: Option<Moment>,
 }
 
+impl Selection {
+    /// Whether one of its moments has a zone.
+    pub fn has_zone(&self) -> bool {
+        [self.from, self.to].iter().flatten().any(|moment| matches!(moment, Moment::Utc(_)))
+    }
+}
+
 /// A moment as a user writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {

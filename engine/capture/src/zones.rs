@@ -9,14 +9,33 @@ use crate::log::Record;
 use crate::time::{Abbreviation, Timestamp, iso, signed_offset};
 
 /// What is known of the zone of the logs.
+///
+/// Where several zones have an abbreviation, the distances between times are known all the same, as long as they are the
+/// same in each of these zones.
 #[derive(Debug, Clone, Default)]
 pub struct Zones {
     /// The zone that the user named.
     given: Option<TimeZone>,
+    /// Whether times are compared with others than those of the logs, so that distances do not do.
+    exact: bool,
     /// Those that have all abbreviations so far; none before the first.
-    possible: Vec<TimeZone>,
+    possible: Vec<Candidate>,
     /// Seconds east of UTC.
     offsets: HashMap<Abbreviation, i64>,
+    /// The offset that was taken for the first abbreviation.
+    taken: i64,
+    /// Whether there were times without an abbreviation.
+    others: bool,
+}
+
+/// A zone that has an abbreviation.
+#[derive(Debug, Clone)]
+struct Candidate {
+    zone: TimeZone,
+    /// At the first abbreviation, seconds east of UTC.
+    first: i64,
+    /// At the present one.
+    offset: i64,
 }
 
 impl Zones {
@@ -29,6 +48,12 @@ impl Zones {
             format!("\"{name}\" is no time zone. Give a name such as Europe/Berlin, or an offset such as +05:30")
         })?;
         Ok(Self { given: Some(given), ..Self::default() })
+    }
+
+    /// The same, for times that are compared with others than those of the logs.
+    #[must_use]
+    pub fn exact(self) -> Self {
+        Self { exact: true, ..self }
     }
 
     /// Finds out when a record's times were. An error is what its log has, a sentence without its subject and its end.
@@ -48,7 +73,10 @@ impl Zones {
     }
 
     fn place_time(&mut self, time: &mut Timestamp, proven: Option<i64>) -> Result<(), String> {
-        let Some(abbreviation) = time.zone else { return Ok(()) };
+        let Some(abbreviation) = time.zone else {
+            self.others = true;
+            return if self.is_certain() { Ok(()) } else { Err(self.beside()) };
+        };
         let offset = match self.offsets.get(&abbreviation) {
             Some(known) => *known,
             None => self.find(&abbreviation, *time, proven)?,
@@ -57,17 +85,32 @@ impl Zones {
         Ok(())
     }
 
+    /// Whether the offsets are those of all zones that are possible.
+    fn is_certain(&self) -> bool {
+        self.possible.iter().all(|candidate| candidate.first == self.taken)
+    }
+
+    /// Why a time of another kind cannot be placed beside those that are not certain.
+    fn beside(&self) -> String {
+        let zones = candidates(self.possible.iter().map(|known| (&known.zone, known.first)));
+        format!("another notation than those before, whose zone is {zones}")
+    }
+
     fn find(&mut self, abbreviation: &Abbreviation, time: Timestamp, proven: Option<i64>) -> Result<i64, String> {
         let (name, wall) = (abbreviation.name(), clock(time)?);
+        let before = (!self.offsets.is_empty()).then_some(self.taken);
         let mut found = match &self.given {
-            Some(zone) => matching(std::slice::from_ref(zone), name, wall),
-            None => matching(&self.possible, name, wall),
+            Some(zone) => matching([(zone, before)], name, wall),
+            None => matching(self.possible.iter().map(|known| (&known.zone, Some(known.first))), name, wall),
         };
         if found.is_empty() && self.given.is_none() {
-            found = matching(&all(), name, wall);
+            if !self.is_certain() {
+                return Err(self.beside());
+            }
+            found = matching(all().iter().map(|zone| (zone, before)), name, wall);
         }
-        if found.iter().any(|(_, offset)| Some(*offset) == proven) {
-            found.retain(|(_, offset)| Some(*offset) == proven);
+        if found.iter().any(|candidate| Some(candidate.offset) == proven) {
+            found.retain(|candidate| Some(candidate.offset) == proven);
         }
         let offset = match (&self.given, found.first()) {
             (Some(zone), None) => return Err(format!("{name}, which {} does not have on that day", name_of(zone))),
@@ -75,12 +118,27 @@ impl Zones {
                 Some(offset) => offset,
                 None => return Err(format!("{name}, which no time zone has on that day")),
             },
-            (_, Some((_, first))) if found.iter().all(|(_, offset)| offset == first) => *first,
-            _ => return Err(format!("{name}, which is {}", candidates(&found))),
+            (_, Some(one)) => self.offset_of(one, &found).ok_or_else(|| {
+                format!("{name}, which is {}", candidates(found.iter().map(|one| (&one.zone, one.offset))))
+            })?,
         };
-        self.possible = found.into_iter().map(|(zone, _)| zone).collect();
+        self.possible = found;
         self.offsets.insert(*abbreviation, offset);
         Ok(offset)
+    }
+
+    /// The offset that keeps the distance to the times before; none if the candidates say different ones.
+    fn offset_of(&mut self, one: &Candidate, found: &[Candidate]) -> Option<i64> {
+        let is_one = found.iter().all(|other| (other.first, other.offset) == (one.first, one.offset));
+        if (self.exact || self.others) && !is_one {
+            return None;
+        }
+        if self.offsets.is_empty() {
+            self.taken = one.first;
+        }
+        let from_first = |candidate: &Candidate| candidate.offset - candidate.first;
+        let is_same = found.iter().all(|other| from_first(other) == from_first(one));
+        is_same.then(|| self.taken + from_first(one))
     }
 }
 
@@ -94,8 +152,13 @@ fn clock(time: Timestamp) -> Result<DateTime, String> {
     text.trim_end_matches('Z').parse().map_err(|_| format!("{text}, which is no time"))
 }
 
-/// The zones that have an abbreviation on a clock that shows this time, with its offset there.
-fn matching(zones: &[TimeZone], abbreviation: &str, wall: DateTime) -> Vec<(TimeZone, i64)> {
+/// The zones that have an abbreviation on a clock that shows this time, each with its offset at the first abbreviation,
+/// if there was one before.
+fn matching<'a>(
+    zones: impl IntoIterator<Item = (&'a TimeZone, Option<i64>)>,
+    abbreviation: &str,
+    wall: DateTime,
+) -> Vec<Candidate> {
     let offset_in = |zone: &TimeZone| {
         if let Ok(fixed) = zone.to_fixed_offset() {
             let is_named = zone.iana_name().is_some();
@@ -110,7 +173,11 @@ fn matching(zones: &[TimeZone], abbreviation: &str, wall: DateTime) -> Vec<(Time
             .find(|offset| has(zone, *offset, wall, abbreviation))
             .map(|offset| i64::from(offset.seconds()))
     };
-    zones.iter().filter_map(|zone| offset_in(zone).map(|offset| (zone.clone(), offset))).collect()
+    let candidate = |(zone, first): (&TimeZone, Option<i64>)| {
+        let offset = offset_in(zone)?;
+        Some(Candidate { zone: zone.clone(), first: first.unwrap_or(offset), offset })
+    };
+    zones.into_iter().filter_map(candidate).collect()
 }
 
 fn has(zone: &TimeZone, offset: Offset, wall: DateTime, abbreviation: &str) -> bool {
@@ -135,7 +202,8 @@ const WELL_KNOWN: [&str; 10] = [
 ];
 
 /// `+01 in Europe/Dublin, +02 in Asia/Jerusalem or +05:30 in Asia/Kolkata`: a zone of each offset.
-fn candidates(zones: &[(TimeZone, i64)]) -> String {
+fn candidates<'a>(zones: impl Iterator<Item = (&'a TimeZone, i64)>) -> String {
+    let zones: Vec<_> = zones.collect();
     let mut offsets: Vec<i64> = zones.iter().map(|(_, offset)| *offset).collect();
     offsets.sort_unstable();
     offsets.dedup();
@@ -207,7 +275,7 @@ mod tests {
             ("2026-01-01 12:00:00 BST", "BST, which no time zone has on that day"),
             ("2026-01-01 12:00:00 XYZ", "XYZ, which no time zone has on that day"),
         ] {
-            assert_eq!(offsets(&mut Zones::default(), &[text]), [Err(expected.to_owned())]);
+            assert_eq!(offsets(&mut Zones::default().exact(), &[text]), [Err(expected.to_owned())]);
         }
         let all = [
             "2026-07-01 12:00:00 JST",
@@ -218,6 +286,34 @@ mod tests {
         for (text, hours) in all.iter().zip([9.0, 3.0, 0.0, 0.0]) {
             assert_eq!(offsets(&mut Zones::default(), &[text]), [Ok(hours)], "{text}");
         }
+    }
+
+    #[test]
+    fn distances_are_known_where_all_zones_of_an_abbreviation_have_the_same() {
+        for (times, hours) in [
+            (["2026-03-08 01:59:59 PST", "2026-03-08 03:00:00 PDT"], 1.0),
+            (["2026-03-08 01:59:59 CST", "2026-03-08 03:00:00 CDT"], 1.0),
+            (["2026-11-01 01:59:59 CDT", "2026-11-01 01:00:00 CST"], -1.0),
+            (["2026-03-27 01:59:59 IST", "2026-03-27 03:00:00 IDT"], 1.0),
+            (["2026-07-01 12:00:00 CST", "2026-07-02 12:00:00 CST"], 0.0),
+        ] {
+            let placed = offsets(&mut Zones::default(), &times);
+            let [Ok(first), Ok(second)] = placed[..] else { panic!("{times:?}: {placed:?}") };
+            assert_eq!(second - first, hours, "{times:?}");
+        }
+    }
+
+    #[test]
+    fn times_of_other_notations_need_a_zone_that_is_certain() {
+        let several = "-06 in America/Chicago, -05 in America/Havana or +08 in Asia/Shanghai";
+        let (cst, utc, cet) = ("2026-01-01 12:00:00 CST", "2026-01-01 12:00:00 UTC", "2026-01-01 12:00:00 CET");
+        let beside = Err(format!("another notation than those before, whose zone is {several}"));
+        for other in [utc, cet] {
+            assert_eq!(offsets(&mut Zones::default(), &[cst, other])[1], beside, "{other}");
+            assert_eq!(offsets(&mut Zones::default(), &[other, cst])[1], Err(format!("CST, which is {several}")));
+        }
+        let mut chicago = Zones::of("America/Chicago").unwrap();
+        assert_eq!(offsets(&mut chicago, &[utc, cst, "2026-07-01 12:00:00 CDT"]), [Ok(0.0), Ok(-6.0), Ok(-5.0)]);
     }
 
     #[test]

@@ -150,7 +150,7 @@ fn moment(value: &Argument<'_>) -> Result<Moment, String> {
         _ => value.text.to_owned(),
     };
     let (mut time, rest, has_zone) = Timestamp::take(&padded).ok_or_else(wrong)?;
-    Zones::default().place_alone(&mut time).map_err(|zone| {
+    Zones::default().exact().place_alone(&mut time).map_err(|zone| {
         format!(
             "{} \"{}\" is in {zone}. Give an offset in its place, such as '08:00:00 +02'",
             value.option(),
