@@ -16,7 +16,10 @@ from pgtrial.model.records.facts import Facts
 from tests.conduct.small import small_study
 
 TARGET = SimpleNamespace()
-BASE, OTHER = (SimpleNamespace(name=name, data_directory=Path("/data"), machine=None) for name in ("base", "no jit"))
+BASE, OTHER = (
+    SimpleNamespace(name=name, data_directory=Path("/data"), machine=None, tables_of_others=[])
+    for name in ("base", "no jit")
+)
 FACTS = {
     "storage": {"source": "/dev/loop1", "wal_source": "/dev/loop2"},
     "server": {"version": "18.5"},

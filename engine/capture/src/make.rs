@@ -146,7 +146,8 @@ impl Reading<'_> {
     fn read(&mut self, name: &str, prefix: Option<&Prefix>) -> Result<(), String> {
         let done: u64 = self.sources.iter().map(|source| source.bytes).sum();
         let Some(log) = Log::open(name, prefix)? else {
-            self.sources.push(Source { name: name.to_owned(), format: "empty".to_owned(), prefix: None, bytes: 0 });
+            let (name, format) = (name.to_owned(), "empty".to_owned());
+            self.sources.push(Source { name, format, prefix: None, zones: None, bytes: 0 });
             return Ok(());
         };
         let format = log.format().name().to_owned();
@@ -181,7 +182,8 @@ impl Reading<'_> {
                 "the log \"{name}\" has its newest messages first. Sort it by time (gcloud logging read --order=asc)"
             ));
         }
-        self.sources.push(Source { name: name.to_owned(), format, prefix, bytes: bytes.get() });
+        let zones = self.zones.several();
+        self.sources.push(Source { name: name.to_owned(), format, prefix, zones, bytes: bytes.get() });
         Ok(())
     }
 

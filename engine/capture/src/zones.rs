@@ -90,10 +90,15 @@ impl Zones {
         self.possible.iter().all(|candidate| candidate.first == self.taken)
     }
 
+    /// The zones that are possible, if they have different offsets.
+    pub fn several(&self) -> Option<String> {
+        let zones = || candidates(self.possible.iter().map(|known| (&known.zone, known.first)));
+        (!self.is_certain()).then(zones)
+    }
+
     /// Why a time of another kind cannot be placed beside those that are not certain.
     fn beside(&self) -> String {
-        let zones = candidates(self.possible.iter().map(|known| (&known.zone, known.first)));
-        format!("another notation than those before, whose zone is {zones}")
+        format!("another notation than those before, whose zone is {}", self.several().unwrap_or_default())
     }
 
     fn find(&mut self, abbreviation: &Abbreviation, time: Timestamp, proven: Option<i64>) -> Result<i64, String> {

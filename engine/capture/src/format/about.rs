@@ -54,6 +54,9 @@ pub struct Source {
     /// The log_line_prefix by which the lines were read, for the formats that have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
+    /// The zones that its times may be of, if they have different offsets: then the begin is that in one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zones: Option<String>,
     pub bytes: u64,
 }
 

@@ -33,6 +33,9 @@ pub fn text(about: &About, commonest: &[(u64, Template)], directory: &Path) -> S
     for source in &about.sources {
         let prefix = source.prefix.as_ref().map_or(String::new(), |prefix| format!(" with log_line_prefix '{prefix}'"));
         line(&mut text, "log", &format!("{}: {}{prefix}", source.name, source.format));
+        if let Some(zones) = &source.zones {
+            line(&mut text, "zone", &format!("{zones}; the begin is in one of them, --timezone names it"));
+        }
     }
     if let Some(version) = &about.server_version {
         line(&mut text, "server", version);
