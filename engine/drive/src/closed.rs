@@ -233,8 +233,7 @@ impl Loop<'_> {
             if self.options.latency_limit.is_some_and(|limit| scheduled.saturating_add(nanos(limit)) <= now) {
                 self.books.skip(client, now);
                 // Starts may come faster than they are skipped: the time goes on, and the end of the run comes, meanwhile.
-                now = self.clock.now();
-                self.roll(now);
+                now = self.read_clock();
                 if self.is_done(client, now) {
                     self.leave(client);
                     return false;

@@ -126,8 +126,7 @@ impl Mode for Pooled {
     /// The task has failed and so has its connection; another one is made when it is needed.
     #[cold]
     fn stuck(thread: &mut PoolThread<'_>, client: &mut Slot, _command: Option<usize>, cause: Cause) {
-        let now = thread.clock.now();
-        thread.roll(now);
+        let now = thread.read_clock();
         let kind = cause.sqlstate().unwrap_or(SCRIPT);
         thread.report_failure(client, kind, &cause);
         thread.books.fail(client, kind, FailureKind::Other);
@@ -159,8 +158,7 @@ impl Mode for Pooled {
 
     /// Admits tasks whose time has come, fails those that waited too long, and gives free connections to the others.
     fn served(thread: &mut PoolThread<'_>, clients: &mut [Slot]) {
-        let now = thread.clock.now();
-        thread.roll(now);
+        let now = thread.read_clock();
         for number in 0..thread.mode.pools.len() {
             thread.admit(number, now);
             let first = number * thread.mode.size;

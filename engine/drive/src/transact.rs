@@ -26,12 +26,7 @@ impl<M: Mode> Thread<'_, M> {
     /// When the transaction of a client ended that is at its end at `now`: without an answer no clock was read.
     #[inline(always)]
     pub fn end_time(&mut self, client: &ClientOf<M>, now: Nanos) -> Nanos {
-        if client.transaction.was_answered {
-            return now;
-        }
-        let now = self.clock.now();
-        self.roll(now);
-        now
+        if client.transaction.was_answered { now } else { self.read_clock() }
     }
 
     /// When the client's next transaction starts, if that is `now`. After a transaction without the server the others
@@ -246,11 +241,15 @@ impl<M: Mode> Thread<'_, M> {
     /// The time, which is read now if it has not been read.
     #[inline(always)]
     fn time(&mut self, read: Option<Nanos>) -> Nanos {
-        read.unwrap_or_else(|| {
-            let now = self.clock.now();
-            self.roll(now);
-            now
-        })
+        read.unwrap_or_else(|| self.read_clock())
+    }
+
+    /// Reads the clock. If a second has ended, the thread hands in what it counted.
+    #[inline(always)]
+    pub fn read_clock(&mut self) -> Nanos {
+        let now = self.clock.now();
+        self.roll(now);
+        now
     }
 
     /// The server did what was asked for.
@@ -262,7 +261,7 @@ impl<M: Mode> Thread<'_, M> {
         };
         let mut now = None;
         if last | self.options.timed_commands {
-            let ended = self.time(None);
+            let ended = self.read_clock();
             self.account_command(client, command, ended);
             now = if last { M::ended(self, client, ended) } else { Some(ended) };
             if now.is_none() {
@@ -275,7 +274,7 @@ impl<M: Mode> Thread<'_, M> {
     /// The server did what was asked for, and that was more than a statement whose rows nobody wants.
     #[inline(never)]
     fn answered_otherwise(&mut self, client: &mut ClientOf<M>, awaited: Awaited) {
-        let now = self.time(None);
+        let now = self.read_clock();
         match awaited {
             Awaited::Statement { .. } => {}
             Awaited::Count { last } => {
@@ -298,7 +297,7 @@ impl<M: Mode> Thread<'_, M> {
     #[cold]
     fn rejected(&mut self, client: &mut ClientOf<M>, awaited: Awaited, status: u8, error: StatementError) {
         client.note_answer(status);
-        let now = self.time(None);
+        let now = self.read_clock();
         match awaited {
             Awaited::Statement { .. } | Awaited::Rows { .. } | Awaited::Prepared { .. }
                 if self.passes_unprepared(&error.error) =>
@@ -361,8 +360,7 @@ impl<M: Mode> Thread<'_, M> {
     /// The client's connection broke.
     fn lose(&mut self, client: &mut ClientOf<M>, command: Option<usize>, error: ConnectionError) {
         client.connection = None;
-        let now = self.clock.now();
-        self.roll(now);
+        let now = self.read_clock();
         M::lost(self, client, command, error, now);
     }
 

@@ -215,8 +215,7 @@ impl<M: Mode> Thread<'_, M> {
         if matches!(progress, Ok(false)) {
             return;
         }
-        let now = self.clock.now();
-        self.roll(now);
+        let now = self.read_clock();
         match progress {
             Ok(_) => {
                 self.books.totals.reconnect_ns += now - client.transaction.command_began;

@@ -27,9 +27,6 @@ SLICE_S = 0.25
 """Length of a slice unless the study says another: shorter than most of what disturbs a machine, and many times as long
 as a transaction (docs/method.md)."""
 
-_STATES = ("thp", "sysctl", "governor", "io_scheduler")
-"""What a set-up asks of a whole machine."""
-
 _MEMORY_SHARE = 0.6
 """Of the machine's memory, for the shared buffers of all servers."""
 
@@ -111,7 +108,7 @@ def _obstacles(spec: StudySpec) -> Iterator[str]:
 def _of_servers(servers: dict[str, Server]) -> Iterator[str]:
     made = {arm: server for arm, server in servers.items() if isinstance(server, Made)}
     for arm, server in made.items():
-        if any(getattr(server, name, None) for name in _STATES):
+        if server.of_the_kernel:
             yield f"the arm {arm} asks for a state of the whole machine"
         if server.storage is not None and any(volume and volume.fs for volume in (server.storage, server.storage.wal)):
             yield f"the arm {arm} has volumes that arms use in turn"

@@ -243,7 +243,7 @@ def _run_trials(
         for trial in ended_now:
             listener(TrialEnds(trial))
         of_block = [due for due in plan.wanted if due.block == planned.block]
-        _check_start(trials, {wanted.arm for wanted in of_block})
+        _check_start(trials, {due.arm for due in of_block})
         facts.judge()
         if sum(stored.block == planned.block for stored in trials) == len(of_block):
             grid = readings.grid()

@@ -18,8 +18,8 @@ _ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)$", re.MULTILINE)
 
 
 def parse_numbers(text: str, usable: frozenset[int], what: str = "CPUs") -> frozenset[int]:
-    """The numbers of a list such as `0-3,6`. Raises ValueError for what is none, or names one that is not usable."""
-    chosen = cpu_numbers(text, what)
+    """The numbers of a list such as `0-3,6`. Raises ValueError for another text and for unusable numbers."""
+    chosen = listed_numbers(text, what)
     if missing := sorted(chosen - usable):
         raise ValueError(f"of the {what} {text} these are not usable here: {', '.join(map(str, missing))}")
     return chosen
@@ -30,7 +30,7 @@ def usable_cpus(machine: Machine) -> frozenset[int]:
     found = machine.read_many([_STATUS, _ONLINE])
     if told := _ALLOWED.search(found.get(_STATUS, "")):
         # Linux allows CPUs that are off too, as half of them are where SMT is off
-        return cpu_numbers(told[1]) & cpu_numbers(found.get(_ONLINE, told[1]))
+        return listed_numbers(told[1]) & listed_numbers(found.get(_ONLINE, told[1]))
     return frozenset(range(int(machine.tool(["sysctl", "-n", "hw.ncpu"]))))
 
 
@@ -39,7 +39,7 @@ def usable_nodes(machine: Machine) -> frozenset[int]:
     told = _MEMORY.search(machine.read_many([_STATUS]).get(_STATUS, ""))
     if told is None:
         raise HostError("this system does not tell its NUMA nodes")
-    return cpu_numbers(told[1])
+    return listed_numbers(told[1])
 
 
 @contextmanager
@@ -58,8 +58,8 @@ def running_on(cpus: str | None) -> Iterator[None]:
         os.sched_setaffinity(0, former)
 
 
-def cpu_numbers(text: str, what: str = "CPUs") -> frozenset[int]:
-    """The numbers in a list such as `0-3,6`, of whatever machine. Raises ValueError for what is none."""
+def listed_numbers(text: str, what: str = "CPUs") -> frozenset[int]:
+    """The numbers of a list such as `0-3,6`, of whatever machine. Raises ValueError for another text."""
     numbers: set[int] = set()
     for part in text.split(","):
         found = _PART.fullmatch(part.strip())

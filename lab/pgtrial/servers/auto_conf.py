@@ -128,8 +128,7 @@ def _parsed(content: str) -> AutoConf:
         for match in map(_LINE.fullmatch, _rows(content))
         if match is not None
     ]
-    own_form = _written(lines) == content and not _twice(lines) and not _included(lines)
-    return AutoConf(lines, None if own_form else _difference(content, lines))
+    return AutoConf(lines, _difference(content, lines))
 
 
 def _rows(content: str) -> list[str]:
@@ -143,11 +142,14 @@ def _written(lines: Iterable[Line]) -> str:
     return _HEAD + "".join(f"{name} = '{text}'\n" for name, text in texts)
 
 
-def _difference(content: str, lines: Sequence[Line]) -> str:
+def _difference(content: str, lines: Sequence[Line]) -> str | None:
+    """How the file differs from what ALTER SYSTEM writes; None: not at all."""
     if name := _twice(lines):
         return f"has {name} twice"
     if name := _included(lines):
         return f"has the directive {name}"
+    if _written(lines) == content:
+        return None
     if not content.startswith(_HEAD):
         return "lacks the comment with which ALTER SYSTEM begins it"
     for number, line in enumerate(_rows(content.removeprefix(_HEAD)), 3):

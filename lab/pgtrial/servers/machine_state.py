@@ -64,7 +64,7 @@ class MachineState:
     def check(self) -> None:
         """Find out before the first trial whether the host can be as asked for. Raises StudyError."""
         setup, where = self._setup, f"arms.{self._arm}"
-        for key in [*(["huge_pages"] if setup.huge_pages in KB else []), *self._kernel_keys]:
+        for key in [*(["huge_pages"] if setup.huge_pages in KB else []), *setup.of_the_kernel]:
             if not self._machine.root:
                 raise StudyError(
                     f"{where}: {key} changes the kernel's state, which only root may; {self._machine.way_to_root}"
@@ -86,7 +86,7 @@ class MachineState:
         """
         with ExitStack() as stack:
             try:
-                if self._kernel_keys or pages > 0:
+                if self._setup.of_the_kernel or pages > 0:
                     stack.enter_context(alone_changing(self._machine))
                 changes = self._changes(data)
                 size = self._setup.huge_pages
@@ -99,22 +99,12 @@ class MachineState:
                 raise TrialError(str(error)) from None
             yield
 
-    @property
-    def _kernel_keys(self) -> list[str]:
-        """The keys of the arm that change values of the kernel."""
-        return [*(["sysctl"] if self._setup.sysctl else []), *self._in_files]
-
-    @property
-    def _in_files(self) -> dict[str, KernelFile]:
-        """The arm's keys whose values stand in files of the kernel."""
-        asked = ((name, key.effect) for name, key in KEYS.items() if getattr(self._setup, name, None) is not None)
-        return {name: effect for name, effect in asked if isinstance(effect, KernelFile)}
-
     def _changes(self, data: Path) -> list[Change]:
         """The changes of kernel values; of a disk only if there is data to look for."""
         planned: list[Change] = [*self._parameters()]
-        for name, effect in self._in_files.items():
-            if effect.of_disk and data == Path("/"):
+        for name in self._setup.of_the_kernel:
+            effect = KEYS[name].effect
+            if not isinstance(effect, KernelFile) or (effect.of_disk and data == Path("/")):
                 continue
             value = getattr(self._setup, name)
             for path, what in self._files(name, effect, data):

@@ -136,15 +136,9 @@ class Domain:
         return True
 
     def _has_number(self, wanted: str) -> bool:
-        match = _NUMBER.fullmatch(wanted)
-        if match is None or self.lowest is None or self.highest is None:
+        number = _in_unit(wanted, self.unit)
+        if number is None or self.lowest is None or self.highest is None:
             return False
-        number = _number(match[1])
-        if match[2]:
-            converted = _converted(number, match[2], self.unit)
-            if converted is None:
-                return False
-            number = converted
         if self.kind == "integer" and math.isfinite(number):
             number = round(number)
         return float(self.lowest) <= number <= float(self.highest)
@@ -160,19 +154,24 @@ def _truth(text: str) -> bool | None:
 
 
 def _same_number(kind: str, unit: str | None, shown: str, wanted: str) -> bool:
-    match = _NUMBER.fullmatch(wanted)
-    if match is None:
+    if _NUMBER.fullmatch(wanted) is None:
         return shown.strip().lower() == wanted.strip().lower()  # an integer with words for some of its values
-    number = _number(match[1])
-    if match[2]:
-        converted = _converted(number, match[2], unit)
-        if converted is None:
-            return False
-        number = converted
+    number = _in_unit(wanted, unit)
+    if number is None:
+        return False
     present = float(shown)
     if kind == "integer":
         return round(number) == round(present)
     return abs(number - present) <= 1e-6 * max(abs(number), abs(present))
+
+
+def _in_unit(text: str, unit: str | None) -> float | None:
+    """A number with a unit or without as one in the setting's own unit; None if it is no such number."""
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return None
+    number = _number(match[1])
+    return _converted(number, match[2], unit) if match[2] else number
 
 
 def _number(text: str) -> float:

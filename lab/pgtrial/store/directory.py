@@ -138,9 +138,9 @@ class StudyDirectory:
         name = f"{trial.index:04d}-b{trial.block:02d}-{slug(trial.arm)}-{point.slug}"
         return self.path / "trials" / name
 
-    def timeline_path(self, trial: Trial) -> Path:
-        """Where the trial's seconds are stored."""
-        return self.trial_path(trial) / "timeline.parquet"
+    def table_path(self, trial: Trial, name: str) -> Path:
+        """Where a table of the trial is stored, if it has one: `timeline`, `waits`."""
+        return self.trial_path(trial) / f"{name}.parquet"
 
     def timeline(self, trial: Trial) -> pl.DataFrame:
         """The trial's seconds (columns of TIMELINE_SCHEMA); empty for a failed trial without any. Raises StoreError."""
@@ -316,7 +316,7 @@ class StudyDirectory:
 
     def _table(self, trial: Trial, name: str, *, may_lack: bool = True) -> pl.DataFrame:
         """A table of a trial, without rows where it lacks and may lack. Raises StoreError."""
-        path = self.trial_path(trial) / f"{name}.parquet"
+        path = self.table_path(trial, name)
         return pl.DataFrame(schema=SCHEMAS[name]) if may_lack and not path.exists() else read_frame(path)
 
     def _read_trial(self, path: Path) -> Trial:
@@ -386,7 +386,7 @@ def slices_of(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[
 
 def committed_seconds(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[int]]:
     """Committed transactions in each second of the measured part, by index of the trial. Raises StoreError."""
-    timelines = {trial.index: study.timeline_path(trial) for trial in trials}
-    lacking = {trial.index for trial in trials if trial.status == "failed" and not timelines[trial.index].exists()}
-    stored = committed_of_each({index: path for index, path in timelines.items() if index not in lacking})
-    return {trial.index: stored.get(trial.index, []) for trial in trials}
+    timelines = ((trial, study.table_path(trial, "timeline")) for trial in trials)
+    stored = {trial.index: path for trial, path in timelines if trial.status != "failed" or path.exists()}
+    committed = committed_of_each(stored)
+    return {trial.index: committed.get(trial.index, []) for trial in trials}

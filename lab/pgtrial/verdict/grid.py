@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from itertools import takewhile
 from operator import attrgetter
 from statistics import fmean
@@ -13,7 +12,6 @@ from statistics import fmean
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import BlockRatio
 from pgtrial.model.records.trial import Trial
-from pgtrial.model.units import grouped
 from pgtrial.verdict.metric import Metric
 from pgtrial.verdict.speed import goodput, speed_of
 from pgtrial.verdict.units import Units
@@ -40,6 +38,7 @@ class Grid:
         self._goodput: dict[int, float] = {}
         self._cells: dict[tuple[int, int, str], Trial] = {}
         self._of: defaultdict[tuple[str, int | None], list[Trial]] = defaultdict(list)
+        self._in_blocks: defaultdict[int, list[Trial]] = defaultdict(list)
         self._stored: Counter[int] = Counter()
         self._planned = Counter(planned.block for planned in plan.wanted)
         self._orders: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
@@ -53,20 +52,19 @@ class Grid:
         for trial in trials:
             point = self._points[trial.index] = _place(self.plan, trial)
             self._goodput[trial.index] = goodput(self.plan, trial)
-            for in_order in (self.trials, *(self._of[trial.arm, place] for place in {None, point})):
+            of_arm = (self._of[trial.arm, place] for place in {None, point})
+            for in_order in (self.trials, self._in_blocks[trial.block], *of_arm):
                 insort(in_order, trial, key=attrgetter("index"))
             if point is not None:
                 self._stored[trial.block] += (trial.block, point, trial.arm) not in self._cells
                 self._cells[trial.block, point, trial.arm] = trial
         self.blocks = sorted(self._stored)
         self.counted = list(takewhile(lambda block: self._stored[block] == self._planned[block], sorted(self._planned)))
-        vars(self).pop("by_block", None)
 
-    @cached_property
+    @property
     def by_block(self) -> dict[int, list[Trial]]:
         """The trials of each complete block, in order."""
-        found = grouped((trial.block, trial) for trial in self.trials)
-        return {block: found[block] for block in self.counted}
+        return {block: self._in_blocks[block] for block in self.counted}
 
     def point_of(self, trial: Trial) -> int:
         """Index of the trial's load point in the plan. Raises ValueError if it has none."""

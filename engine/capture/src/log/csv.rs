@@ -69,9 +69,8 @@ impl Rows {
         if self.row.is_empty() { Ok(()) } else { self.give_up(why, sink) }
     }
 
-    /// Reports the row as one that cannot be read, but for a row that begins within its last line and is whole.
-    /// Gives up the row and what it seems to have: rows that begin within it and messages in another form are counted. The last
-    /// of these rows stays: it may be whole, or go on in the next line.
+    /// Gives up the row up to the last row that begins within it, which may be whole or go on in the next line. Other rows
+    /// within it, and messages in another form, are counted as lost.
     fn take_last(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), String> {
         let begins: Vec<usize> = [0].into_iter().chain(rows_within(&self.row)).collect();
         let Some((last, torn)) = begins.split_last().filter(|(last, _)| **last > 0) else {

@@ -30,7 +30,7 @@ impl Envelope {
     }
 
     /// What is left of a line of another form, and of those that begin within it because it was torn off: a line each, of which
-    /// the last one may be whole. In Docker's texts quotes are escaped, so none of them begins a line.
+    /// the last one may be whole. In Docker's texts quotes are escaped, so no text looks like the begin of a line.
     fn unwrap_torn(self, line: &[u8]) -> Vec<u8> {
         let begins = match self {
             Self::Docker => memchr::memmem::find_iter(line, b"{\"log\":\"").filter(|at| *at > 0).collect(),

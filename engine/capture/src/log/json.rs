@@ -90,7 +90,7 @@ pub fn read(lines: &mut Lines, sink: &mut Sink<'_>) -> Result<(), String> {
         };
         let why = if line.is_whole { Unreadable::Format } else { Unreadable::CutShort };
         let mut rest = text;
-        // Where a line was torn off, the next one begins within it. Quotes within texts are escaped, so none of them begins one.
+        // Where a line was torn off, the next one begins within it. Quotes within texts are escaped, so no text looks like its begin.
         while !take(&mut record, rest, line.number, sink)? {
             let next = objects(rest).filter(|at| *at > 0).min();
             let torn = &rest[..next.unwrap_or(rest.len())];

@@ -26,7 +26,7 @@ from pgtrial.loads.fleet.sharing import SharedMaking
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, LoadOrder, OnLine
 from pgtrial.loads.process import engine_path
 from pgtrial.loads.target import Target
-from pgtrial.machines.cpus import cpu_numbers
+from pgtrial.machines.cpus import listed_numbers
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.spec import StudySpec
@@ -124,7 +124,7 @@ class Fleet(LoadMaker):
     def check_cpus(self, cpus: str) -> None:
         """Raise StudyError for what is no list of CPUs; whether a machine has them is seen when its engine starts."""
         try:
-            cpu_numbers(cpus)
+            listed_numbers(cpus)
         except ValueError as error:
             raise StudyError(f"[load] cpus: {error}") from None
 

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from pgtrial.loads.fleet.members import ANSWER_S, Member
-from pgtrial.machines.cpus import cpu_numbers
+from pgtrial.machines.cpus import listed_numbers
 
 HERE = "."
 """The folder that the files lie in: the engine works there, so that it has the same name on all machines."""
@@ -59,7 +59,7 @@ def pack(
         if path.is_file():
             files[name] = path.read_bytes()
             variables = {**variables, name: f"{HERE}/{name}"}
-    return Packed(arguments, variables, files, sorted(cpu_numbers(cpus)) if cpus is not None else None)
+    return Packed(arguments, variables, files, sorted(listed_numbers(cpus)) if cpus is not None else None)
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,7 @@ class FleetRun(EngineRun):
             self.feed("".join(f"{part.index}\t{line}" for line in lines))
             if not part.ready and any(_is(line, "ready") for line in lines):
                 part.ready = True
-                if not self._alternates and all(part.ready for part in self._parts):
+                if not self._alternates and all(one.ready for one in self._parts):
                     self.begin_at(time.monotonic() + self._notice_s)
         part.done = part.done or any(_is(line, "done") for line in lines[-1:])
 
@@ -182,7 +182,7 @@ class FleetRun(EngineRun):
                 self.interrupt()
             # the merger may end with this, and the load with it
             self.feed(f"{part.index}\t\n")
-            if all(part.over for part in self._parts):
+            if all(one.over for one in self._parts):
                 self.end_input()
 
     def _lost(self, part: _Part, why: MachineLost) -> str:

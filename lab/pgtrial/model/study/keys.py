@@ -22,6 +22,11 @@ class KernelFile:
 
 
 @dataclass(frozen=True)
+class KernelParameters:
+    """The key's values are the kernel's parameters during each trial, by sysctl. Needs root."""
+
+
+@dataclass(frozen=True)
 class Launcher:
     """The key's value, a list of numbers, is that of a program through which the server is started."""
 
@@ -43,7 +48,7 @@ class Key:
     """Patterns of other facts that may follow from the key; of several keys that with the longest names the cause."""
     apart: tuple[str, ...] = ()
     """What each arm has as its own, and never swapped, where arms of our own differ in the key."""
-    effect: KernelFile | Launcher | None = None
+    effect: KernelFile | KernelParameters | Launcher | None = None
     absent: Any = None
     """What the key stands for in servers of a kind that does not have it."""
 

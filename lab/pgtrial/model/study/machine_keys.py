@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from pgtrial.model.records import Record
-from pgtrial.model.study.keys import Facts, KernelFile, Key, Launcher
+from pgtrial.model.study.keys import Facts, KernelFile, KernelParameters, Key, Launcher, keys_of
 from pgtrial.model.units import Setting, variables
 
 _PARAMETER = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_%:@-]*([./][A-Za-z0-9_%:@-]+)+")
@@ -80,9 +80,11 @@ class MachineKeys(Record):
             effect=KernelFile("transparent huge pages", "/sys/kernel/mm/transparent_hugepage/enabled"),
         ),
     ] = Field(None, description="Transparent huge pages of the host during a trial. Needs root.")
-    sysctl: Annotated[dict[str, Setting], AfterValidator(_parameters), Key(shows=_facts_of_parameters, absent={})] = (
-        Field({}, description="Kernel parameters during a trial; an arm's are added to the server's. Needs root.")
-    )
+    sysctl: Annotated[
+        dict[str, Setting],
+        AfterValidator(_parameters),
+        Key(shows=_facts_of_parameters, effect=KernelParameters(), absent={}),
+    ] = Field({}, description="Kernel parameters during a trial; an arm's are added to the server's. Needs root.")
     governor: Annotated[
         str | None,
         Key(
@@ -120,3 +122,10 @@ class MachineKeys(Record):
     environment: Annotated[dict[str, str], AfterValidator(variables), Key(shows=("server.environment",), absent={})] = (
         Field({}, description="Environment variables of the server; an arm's are added to the server's.")
     )
+
+    @property
+    def of_the_kernel(self) -> list[str]:
+        """The keys that are given and ask for a state of the whole machine's kernel."""
+        kinds = (KernelFile, KernelParameters)
+        named = [name for name, key in keys_of(MachineKeys).items() if isinstance(key.effect, kinds)]
+        return [name for name in named if getattr(self, name) not in (None, {})]

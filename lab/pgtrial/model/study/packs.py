@@ -208,7 +208,7 @@ def pack_load(workload: str, scripts: Mapping[str, str], section: PackSection) -
         return None
     pack = read_pack(name, pack_files(name, scripts))
     if mix not in pack.by_mix:
-        known = [share for share in pack.by_mix if share is not None]
+        known = [known_mix for known_mix in pack.by_mix if known_mix is not None]
         hint = nearest(str(mix), known, "it has") if known else "it has none"
         raise StudyError(f"the pack {name} has no mix {mix!r}; {hint}")
     asked = {key: each for key in ("at_least", "tolerance") if (each := getattr(section, key)) is not None}

@@ -65,13 +65,9 @@ _LOGIN = re.compile(r"(?!-)([^\s/]+@)?[^\s/@]+")
 
 
 _PATH = ("network.path", "network.interface", "network.mtu")
-_OF_INITDB = tuple(
-    f"*.{name}"
-    for name in (
-        *("data_checksums", "wal_segment_size", "collation_version"),
-        *("encoding", "locale_provider", "collate", "ctype", "provider_locale"),
-    )
-)
+LOCALE = ("encoding", "locale_provider", "collate", "ctype", "provider_locale")
+"""The facts of a server that say its locale."""
+_OF_INITDB = tuple(f"*.{name}" for name in ("data_checksums", "wal_segment_size", "collation_version", *LOCALE))
 
 
 def _facts_of_settings(own: dict[str, str], base: dict[str, str]) -> Facts:

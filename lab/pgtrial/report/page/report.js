@@ -1,8 +1,8 @@
 "use strict";
 // Draws the charts in the page's own colours, and again when the reader changes between light and dark.
 (() => {
-  const specs = document.getElementById("charts");
-  const source = specs.type === "application/json" ? Promise.resolve(specs.textContent) : unpacked(specs.textContent);
+  const element = document.getElementById("charts");
+  const source = element.type === "application/json" ? element.textContent : unpacked(element.textContent);
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
   function looks() {

@@ -46,8 +46,8 @@ class Gate:
     def __init__(self, app: ASGIApp, token: str, port: int):
         self._app = app
         self._token = token.encode()
-        ports = [f":{port}", *([""] if port == 80 else [])]
-        self._hosts = {f"{name}{port}" for name in _NAMES for port in ports}
+        endings = [f":{port}", *([""] if port == 80 else [])]
+        self._hosts = {f"{name}{ending}" for name in _NAMES for ending in endings}
         self._own = f"127.0.0.1:{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

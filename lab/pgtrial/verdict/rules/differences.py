@@ -9,16 +9,15 @@ from fnmatch import fnmatchcase
 from pgtrial.model.known_settings import KNOWN
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.study.places import listed_places
-from pgtrial.model.study.setup import KEYS
+from pgtrial.model.study.setup import KEYS, LOCALE
 from pgtrial.model.units import grouped
 from pgtrial.verdict.rules import network
 from pgtrial.verdict.rules.case import Case, Concern, Difference, as_shown, compared, listed, rule
 from pgtrial.verdict.rules.hygiene import is_debugging
 
-_LOCALE = ("encoding", "locale_provider", "collate", "ctype", "provider_locale")
 _FOLLOWS = {shows[0]: key.follows for key in KEYS.values() if key.follows and (shows := key.shown(None, None))}
 """By the fact that a key shows in, patterns of the facts that may follow from it."""
-_OTHER_RULES = frozenset({"data_checksums", "debug_assertions", "pending_restart", *_LOCALE})
+_OTHER_RULES = frozenset({"data_checksums", "debug_assertions", "pending_restart", *LOCALE})
 _DURABILITY = frozenset({"settings.fsync", "settings.full_page_writes", "settings.synchronous_commit"})
 _NETWORK_PATH = frozenset({"client.connection", *(f"network.{name}" for name in network.COMPARED)})
 
@@ -87,7 +86,7 @@ def data_checksums(case: Case) -> Iterator[Concern]:
 def locale(case: Case) -> Iterator[Concern]:
     """Collations differ in speed, and in the order of rows."""
     of_locale = (
-        difference for difference in case.differences if difference.group == "server" and difference.name in _LOCALE
+        difference for difference in case.differences if difference.group == "server" and difference.name in LOCALE
     )
     undeclared = ((each.arm, each) for each in of_locale if not case.declared(each.arm, "server.initdb"))
     for arm, found in grouped(undeclared).items():
