@@ -17,7 +17,7 @@ from tests.conduct.small import small_study
 
 TARGET = SimpleNamespace()
 BASE, OTHER = (
-    SimpleNamespace(name=name, data_directory=Path("/data"), machine=None, tables_of_others=[])
+    SimpleNamespace(name=name, data_directory=Path("/data"), machine=None, account=None, tables_of_others=[])
     for name in ("base", "no jit")
 )
 FACTS = {
@@ -60,7 +60,7 @@ def _run(study, block):
 def test_a_host_that_is_only_looked_at_is_waited_for_and_the_trial_is_kept(study, found):
     found.error = HostLost("me@db1 is gone")
     heard = []
-    arm = SimpleNamespace(name="base", data_directory=None, machine=None)
+    arm = SimpleNamespace(name="base", data_directory=None, machine=None, account=None)
     ArmFacts(study, study.spec, heard.append).collect(0, arm, TARGET, None)
     told = "base: its facts are collected after another trial, for its host is gone: me@db1 is gone"
     assert heard == [Preparing(told)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import stat
 import subprocess
@@ -16,7 +17,14 @@ from tests.conftest import require, require_root
 pytestmark = [pytest.mark.server, pytest.mark.machine]
 
 
-def _tree(root):
+@pytest.fixture
+def place(fresh_state):
+    """A directory that the servers' account can reach, as those of a lab."""
+    return fresh_state
+
+
+def _tree(root, account):
+    """A tree of the servers' account; None: of the own one."""
     (root / "base" / "1").mkdir(parents=True)
     (root / "base" / "1" / "empty").write_bytes(b"")
     (root / "base" / "1" / "large").write_bytes(os.urandom(3 * 1024 * 1024 + 17))
@@ -24,6 +32,9 @@ def _tree(root):
     (root / "secret").chmod(0o600)
     (root / "pg_wal").symlink_to("base")
     root.chmod(0o700)
+    for path in (root, *root.rglob("*")) if account is not None else ():
+        entry = pwd.getpwnam(account)
+        os.chown(path, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
     return root
 
 
@@ -38,41 +49,39 @@ def _modes(root):
     return {str(path.relative_to(root)): stat.S_IMODE(path.lstat().st_mode) for path in (root, *root.rglob("*"))}
 
 
-def test_a_copy_has_the_bytes_modes_and_links_of_its_source(workspace, tmp_path):
-    source = _tree(tmp_path / "a")
-    copy_directory(workspace, source, tmp_path / "b")
-    assert _contents(tmp_path / "b") == _contents(source)
-    assert _modes(tmp_path / "b") == _modes(source)
+def test_a_copy_has_the_bytes_modes_and_links_of_its_source(workspace, place):
+    source = _tree(place / "a", workspace.account)
+    copy_directory(workspace, source, place / "b")
+    assert _contents(place / "b") == _contents(source)
+    assert _modes(place / "b") == _modes(source)
 
 
-def test_a_copy_is_independent_of_its_source(workspace, tmp_path):
-    source = _tree(tmp_path / "a")
+def test_a_copy_is_independent_of_its_source(workspace, place):
+    source = _tree(place / "a", workspace.account)
     before = _contents(source)
-    copy_directory(workspace, source, tmp_path / "b")
-    with (tmp_path / "b" / "base" / "1" / "large").open("r+b") as file:
+    copy_directory(workspace, source, place / "b")
+    with (place / "b" / "base" / "1" / "large").open("r+b") as file:
         file.write(b"changed")
     assert _contents(source) == before
 
 
-def test_a_copy_made_by_root_belongs_to_the_owner_of_its_source(workspace, tmp_path):
+def test_a_copy_belongs_to_the_servers_account(workspace, place):
     require_root()
-    source = _tree(tmp_path / "a")
-    for path in (source, *source.rglob("*")):
-        os.chown(path, 65534, 65534, follow_symlinks=False)
-    copy_directory(workspace, source, tmp_path / "b")
-    copied = tmp_path / "b"
-    assert {path.stat().st_uid for path in (copied, *copied.rglob("*"))} == {65534}
+    source = _tree(place / "a", workspace.account)
+    copy_directory(workspace, source, place / "b")
+    copied = place / "b"
+    assert {path.lstat().st_uid for path in (copied, *copied.rglob("*"))} == {source.stat().st_uid}
 
 
-def test_a_full_disk_is_told_in_one_sentence_and_nothing_stays(workspace, tmp_path):
+def test_a_full_disk_is_told_in_one_sentence_and_nothing_stays(workspace, place):
     require_root()
-    small = tmp_path / "small"
+    small = place / "small"
     small.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", small], capture_output=True, check=False)
     require(mounted.returncode == 0, "the right to mount")
     try:
         with pytest.raises(ArmError, match=r"the disk is full.*MB free; free some space") as error:
-            copy_directory(workspace, _tree(tmp_path / "a"), small / "b")
+            copy_directory(workspace, _tree(place / "a", workspace.account), small / "b")
         assert "\n" not in str(error.value)
         assert list(small.iterdir()) == []
     finally:
@@ -81,11 +90,11 @@ def test_a_full_disk_is_told_in_one_sentence_and_nothing_stays(workspace, tmp_pa
 
 
 @pytest.fixture
-def xfs(tmp_path):
+def xfs(place):
     """An empty xfs of 512 MB."""
     require_root()
     require(shutil.which("mkfs.xfs"), "xfs")
-    image, mounted = tmp_path / "image", tmp_path / "xfs"
+    image, mounted = place / "image", place / "xfs"
     mounted.mkdir()
     with image.open("wb") as file:
         file.truncate(512 << 20)
@@ -97,8 +106,7 @@ def xfs(tmp_path):
 
 
 def test_where_files_can_share_blocks_a_copy_takes_next_to_no_room(workspace, xfs):
-    source = xfs / "a"
-    source.mkdir()
+    source = workspace.private_directory(xfs / "a")
     (source / "large").write_bytes(os.urandom(128 << 20))
     workspace.machine.tool(["sync"])
     before = workspace.machine.free_bytes(xfs)
@@ -107,7 +115,7 @@ def test_where_files_can_share_blocks_a_copy_takes_next_to_no_room(workspace, xf
     assert (xfs / "b" / "large").read_bytes() == (source / "large").read_bytes()
 
 
-def test_a_source_that_is_not_there_is_told(workspace, tmp_path):
+def test_a_source_that_is_not_there_is_told(workspace, place):
     with pytest.raises(ArmError, match="No such file or directory"):
-        copy_directory(workspace, tmp_path / "absent", tmp_path / "b")
-    assert not (tmp_path / "b").exists()
+        copy_directory(workspace, place / "absent", place / "b")
+    assert not (place / "b").exists()

@@ -98,7 +98,14 @@ def _of_study(spec: StudySpec) -> tuple[dict[str, Facts], Audit]:
             for place in places:
                 # an empty cluster has the same facts as a loaded one, and starts at once
                 with arm.serve(NO_TABLES, Path(logs) / "server.log", {}, place) as target:
-                    facts = collect(arm.name, target, arm.data_directory, machine=arm.machine, measure=True)
+                    facts = collect(
+                        arm.name,
+                        target,
+                        arm.data_directory,
+                        machine=arm.machine,
+                        account=arm.account,
+                        measure=True,
+                    )
                 found.setdefault(arm.name, []).append(facts.model_copy(update={"deployment": place}))
     plan = make_plan(spec, spec.study.seed or 0, datetime.now(UTC).isoformat(timespec="seconds"))
     audited = audit(plan, {arm: known[0] for arm, known in found.items()}, spec, found)

@@ -65,7 +65,14 @@ class ArmFacts:
         Facts can come with another trial; the one that has just ended must not be lost for them.
         """
         try:
-            facts = collect(arm.name, target, arm.data_directory, machine=arm.machine, measure=measure)
+            facts = collect(
+                arm.name,
+                target,
+                arm.data_directory,
+                machine=arm.machine,
+                account=arm.account,
+                measure=measure,
+            )
             if arm.tables_of_others:
                 facts.facts["server"]["tables_of_others"] = list(arm.tables_of_others)
             return facts

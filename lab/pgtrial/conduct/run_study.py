@@ -167,7 +167,7 @@ def _by_turns(study: StudyDirectory, spec: StudySpec, arms: list[str], server: T
 def _canary(workspace: Workspace) -> CanaryProbes:
     directory = workspace.directory("canary")
     directory.mkdir()
-    return CanaryProbes(directory, workspace.socket_directory())
+    return CanaryProbes(directory, workspace.own_socket_directory())
 
 
 def _prepare(needs: Needs, cpus: str | None, arms: dict[str, Arm], maker: LoadMaker, listener: Listener) -> None:

@@ -34,6 +34,7 @@ _REASONS = {
     "cannot overwrite existing file": errno.EEXIST,
     "is a directory": errno.EISDIR,
 }
+_REMOVE_TREE = resource("remove_tree.sh", __package__)
 _WILD = re.compile(r"(\*|\?|\[[^]]+])")
 _LISTED = re.compile(r"[-a-z]\S{9,10}\s+\d+\s+\d+\s+\d+\s")
 _FREE = re.compile(r"\s\d+\s+-?\d+\s+(-?\d+)\s+(?:\d+%|-)\s+/")
@@ -128,7 +129,7 @@ class PosixMachine(Machine):
         self._file(f"rmdir {_quoted(path)}", path)
 
     def remove_tree(self, path: Path) -> None:
-        self._as(None, f"rm -rf {_quoted(path)}")
+        self._as(None, f"set -- {_quoted(path)}\n{_REMOVE_TREE}")
 
     def unlink(self, path: Path) -> None:
         self._file(f"rm -f {_quoted(path)}", path)

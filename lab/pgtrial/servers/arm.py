@@ -68,6 +68,10 @@ class Arm(Protocol):
         """Of the server being served, on its machine; None between trials and for given servers."""
 
     @property
+    def account(self) -> str | None:
+        """The account that owns this directory, where the lab is root there; None: its own, and for given servers."""
+
+    @property
     def host_seen(self) -> dict[str, dict[str, int]]:
         """Counters of the host around the last trial, where the arm asks for something of it."""
 

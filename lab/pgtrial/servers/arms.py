@@ -27,6 +27,7 @@ class GivenArm:
     """Given servers: one, or several deployments of one product, of which each trial has the one that was drawn."""
 
     data_directory: Path | None = None
+    account: str | None = None
 
     def __init__(self, name: str, setup: Given, needs: Needs, workspace: Workspace, maker: LoadMaker) -> None:
         self.name = name
@@ -100,6 +101,11 @@ class SessionArm:
     def data_directory(self) -> Path | None:
         """The server's."""
         return self._server.arm.data_directory
+
+    @property
+    def account(self) -> str | None:
+        """The server's."""
+        return self._server.arm.account
 
     @property
     def host_seen(self) -> dict[str, dict[str, int]]:

@@ -80,6 +80,11 @@ class MadeArm:
         """How often the host was lost when it was checked last: disks may have other names since."""
 
     @property
+    def account(self) -> str | None:
+        """The account of its server, which owns the data."""
+        return self._site.room.account
+
+    @property
     def kind(self) -> str:
         """What arms with the same empty cluster have in common."""
         server = self._site.server

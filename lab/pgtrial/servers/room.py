@@ -50,8 +50,17 @@ class Room:
 
     def socket_directory(self) -> Path:
         """A new directory for one server's Unix socket: short, and open to root and the servers' account alone."""
+        return self.private_directory(self._socket_path())
+
+    def own_socket_directory(self) -> Path:
+        """A new directory for a Unix socket of the lab's own program: short, and the lab's alone."""
+        path = self._socket_path()
+        self.machine.mkdir(path, 0o700)
+        return path
+
+    def _socket_path(self) -> Path:
         self._count += 1
-        return self.private_directory(self._sockets / str(self._count))
+        return self._sockets / str(self._count)
 
     def private_directory(self, path: Path) -> Path:
         """Make a directory that only the servers' account and root can enter, in one that is not the account's."""
@@ -111,19 +120,15 @@ _FULL = ("No space left", "quota exceeded")
 
 
 def copy_directory(room: Room, source: Path, destination: Path, *, flush: bool = True) -> None:
-    """Copy a tree with owners and modes. Raises ArmError, leaving nothing behind.
+    """Copy a tree of the servers' account with its modes. Raises ArmError, leaving nothing behind.
 
-    That of the servers' account is copied by the account: what it may exchange meanwhile leads root nowhere.
+    The account copies it: whatever it exchanges before or meanwhile leads root nowhere.
     With `flush` this and all else that is dirty on the machine is on disk when it returns: neither the write-back of
     the copy nor what the trial before left behind may fall into the trial that follows.
     """
     machine = room.machine
-    by_account = room.account is not None and room.run(["test", "-O", source]).status == 0
-    if by_account:
-        room.private_directory(destination)
-        done = room.run(["sh", "-c", _COPY, "sh", f"{source}/.", destination])
-    else:
-        done = machine.run(["sh", "-c", _COPY, "sh", source, destination])
+    room.private_directory(destination)
+    done = room.run(["sh", "-c", _COPY, "sh", f"{source}/.", destination])
     if done.status != 0:
         free = machine.free_bytes(destination.parent) / 1e6
         machine.remove_tree(destination)

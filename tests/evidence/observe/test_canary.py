@@ -18,7 +18,7 @@ def places(workspace):
     require_engine()
     directory = workspace.directory("canary")
     directory.mkdir()
-    return directory, workspace.socket_directory()
+    return directory, workspace.own_socket_directory()
 
 
 def null_servers(directory):

@@ -44,14 +44,16 @@ def collect(
     data_directory: Path | None = None,
     *,
     machine: AnyMachine | None = None,
+    account: str | None = None,
     measure: bool = False,
 ) -> Facts:
     """The facts of an arm whose server runs at `target`. Raises psycopg.OperationalError if it is not there.
 
-    `data_directory` is one of the lab's own; of other servers it is asked for. `machine` is where the server runs:
-    without one, and without a directory of the lab's own, it is this one if the server is found here. Facts of the
-    machine are collected where it can be looked into; otherwise their groups are empty. With `measure`, probes take
-    some seconds; without it there are none. Raises HostTrouble where the machine is gone or refuses.
+    `data_directory` is one of the lab's own, which belongs to `account` where the lab is root; of other servers it is
+    asked for. `machine` is where the server runs: without one, and without a directory of the lab's own, it is this one
+    if the server is found here. Facts of the machine are collected where it can be looked into; otherwise their groups
+    are empty. With `measure`, probes take some seconds; without it there are none. Raises HostTrouble where the machine
+    is gone or refuses.
     """
     with target.connect() as connection:
         # settings as those have them who use the server
@@ -59,7 +61,8 @@ def collect(
         if machine is None and (data_directory is not None or runs_here(connection, target)):
             machine = LOCAL
         shown = data_directory or _shown_directory(connection, machine)
-        subject = Subject(connection, shown, machine, ours=data_directory is not None, measure=measure)
+        ours = data_directory is not None
+        subject = Subject(connection, shown, machine, ours=ours, account=account, measure=measure)
         return Facts(arm=arm, collected=_now(), facts=facts_of(subject))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -106,10 +107,18 @@ class Files:
 class MachineFiles(Files):
     """Raises HostTrouble where the machine is gone or refuses.
 
-    The first look fetches what matches `patterns` and what `tools` say; what else is asked for costs a round trip.
+    The first look fetches what matches `patterns`, where `directories` lead, and what `tools` say; what else is asked
+    for costs a round trip. Directories are not read, also where the servers' account has put a file or a pipe in their
+    place.
     """
 
-    def __init__(self, machine: Machine, patterns: Collection[str] = (), tools: Collection[Command] = ()):
+    def __init__(
+        self,
+        machine: Machine,
+        patterns: Collection[str] = (),
+        tools: Collection[Command] = (),
+        directories: Collection[Path] = (),
+    ):
         super().__init__()
         self.local = machine is LOCAL
         self._machine = machine
@@ -120,7 +129,8 @@ class MachineFiles(Files):
         """Of files that were read; None of those that are not there."""
         self._resolved: dict[Path, Path] = {}
         """Files that were read, and paths that were resolved, without a look that had shown them."""
-        self._first = list(patterns)
+        self._first = [*patterns, *(escape(str(path)) for path in directories)]
+        self._directories = frozenset(directories)
         self._tools = list(tools)
 
     @cached_property
@@ -189,7 +199,7 @@ class MachineFiles(Files):
         records = {name: text for name, _, text in named}
         lines = (line.split(_FIELD) for line in records.get("paths", "").splitlines())
         seen = {Path(path): Path(real) if kind == "d" else None for kind, path, real in lines}
-        files = [path for path, real in seen.items() if real is None]
+        files = [path for path, real in seen.items() if real is None and path not in self._directories]
         self._seen |= seen
         self._texts |= self._machine.read_many(files) if files else {}
         self._known += patterns

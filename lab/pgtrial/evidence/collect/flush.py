@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +23,28 @@ def flush_rates(subject: Subject) -> Rates:
     if not subject.ours or data is None or machine is None or isinstance(machine, WindowsHost):
         return {}
     program = _pg_test_fsync(subject, files)
-    found = flush_rate(machine, data, program)
+    found = flush_rate(machine, data, program, subject.account)
     wal = wal_elsewhere(files, data)
     if wal is not None and _device(files, wal) != _device(files, data):
-        found |= {f"wal_{name}": value for name, value in flush_rate(machine, wal, program).items()}
+        found |= {f"wal_{name}": value for name, value in flush_rate(machine, wal, program, subject.account).items()}
     return found
 
 
-def flush_rate(machine: Machine, directory: Path, program: Path | None = None) -> Rates:
+def flush_rate(machine: Machine, directory: Path, program: Path | None = None, account: str | None = None) -> Rates:
     """Measure the volume of a directory by GNU dd, else by pg_test_fsync if that is given; None where neither works.
 
     dd makes 2,048 flushes at most; pg_test_fsync takes two seconds, all of them processor time where a flush is fast.
-    Leaves nothing in the directory. Raises HostLost if the machine is gone.
+    Leaves nothing in the directory. The `account` that owns the directory measures, since it can exchange the file, and
+    its server names the program; None: the lab's own. Raises HostLost if the machine is gone.
     """
     file = directory / f"pgtrial-flush-{secrets.token_hex(6)}"
+    probe = _Probe(machine, file, account)
     measured: Rates = {}
-    with suppress(OSError):
+    with suppress(HostError):  # too slow, or a pipe in the place of the file
         try:
-            measured = _by_dd(machine, file) or (_by_pg_test_fsync(machine, file, program) if program else None) or {}
+            measured = _by_dd(probe) or (_by_pg_test_fsync(probe, program) if program else None) or {}
         finally:
-            machine.unlink(file)
+            probe.run("rm", "-f", file)
     return {name: measured.get(name) for name in ("flushes_per_s", "flush_us", "flush_tool")}
 
 
@@ -58,6 +61,9 @@ def _pg_test_fsync(subject: Subject, files: Files) -> Path | None:
 
 PATIENCE_S = 20.0
 """How long pg_test_fsync is waited for."""
+
+_DD_PATIENCE_S = 120.0
+"""dd is waited for as long as a device needs that stalls for seconds at each of its first 20 flushes."""
 
 _PG_TEST_FSYNC = re.compile(r"fdatasync\s+([\d.]+) ops/sec\s+(\d+) usecs/op")
 
@@ -109,18 +115,30 @@ def _positive(pattern: re.Pattern[str], text: str) -> float | None:
     return (float(found[1]) or None) if found else None
 
 
-def _by_pg_test_fsync(machine: Machine, file: Path, program: Path) -> Rates | None:
-    with suppress(HostError):  # too slow
-        said = machine.run(["sh", "-c", _ASK_PG_TEST_FSYNC, "sh", program, file], timeout_s=PATIENCE_S).stdout
-        return parse_pg_test_fsync(said)
-    return None
+@dataclass(frozen=True)
+class _Probe:
+    """Measures with a file, as the account that owns its directory."""
+
+    machine: Machine
+    file: Path
+    account: str | None
+
+    def run(self, *command: str | Path, timeout_s: float = _DD_PATIENCE_S) -> str:
+        """What a command prints. Raises HostError where it cannot be started or does not end in time."""
+        return self.machine.run(command, user=self.account, timeout_s=timeout_s).stdout
 
 
-def _by_dd(machine: Machine, file: Path) -> Rates | None:
-    first = parse_dd(machine.run(["sh", "-c", _ALLOCATE + _DD, "sh", file, str(_FEW)]).stdout, _FEW)
+def _by_pg_test_fsync(probe: _Probe, program: Path) -> Rates | None:
+    return parse_pg_test_fsync(
+        probe.run("sh", "-c", _ASK_PG_TEST_FSYNC, "sh", program, probe.file, timeout_s=PATIENCE_S)
+    )
+
+
+def _by_dd(probe: _Probe) -> Rates | None:
+    first = parse_dd(probe.run("sh", "-c", _ALLOCATE + _DD, "sh", probe.file, str(_FEW)), _FEW)
     if first is None:
         return None
     count = min(_MOST, int(first["flushes_per_s"] * _FLUSHING_S))
     if count <= _FEW:
         return first
-    return parse_dd(machine.run(["sh", "-c", _DD, "sh", file, str(count)]).stdout, count)
+    return parse_dd(probe.run("sh", "-c", _DD, "sh", probe.file, str(count)), count)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from glob import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,6 +35,9 @@ class Subject:
     ours: bool = False
     """Whether the data directory is the lab's own, so that a probe may write there."""
 
+    account: str | None = None
+    """The account that owns such a directory, and can exchange all that is in it; None: the lab's own."""
+
     measure: bool = False
     """Whether to measure, which takes seconds and must not disturb a load."""
 
@@ -51,9 +53,7 @@ class Subject:
         if isinstance(self.machine, WindowsHost):
             return WindowsFiles(self.machine)
         own = [] if self.data_directory is None else [self.data_directory, self.data_directory / "pg_wal"]
-        return MachineFiles(
-            self.machine, [*self.announced_files, *(escape(str(path)) for path in own)], self.announced_tools
-        )
+        return MachineFiles(self.machine, self.announced_files, self.announced_tools, own)
 
     @property
     def session(self) -> Session:
