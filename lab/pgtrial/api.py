@@ -263,11 +263,11 @@ class Study:
             raise StudyError(f"{self.path} has {len(labels)} load points; name one of {labels}")
         if load_point is not None and load_point not in labels:
             raise StudyError(f"{self.path} has no load point {load_point!r}; name one of {labels}")
-        own = [t for t in self._measured.trials if t.arm == arm and load_point in (None, t.load_point.label)]
-        found = [each for trial in own if (each := self._directory.latencies(trial)) is not None]
-        if not found:
+        trials = [t for t in self._measured.trials if t.arm == arm and load_point in (None, t.load_point.label)]
+        known = [latencies for trial in trials if (latencies := self._directory.latencies(trial)) is not None]
+        if not known:
             raise StudyError(f"no trial of {arm} in {self.path} has a histogram of its latencies")
-        return Latency(Latencies.sum_of(found))
+        return Latency(Latencies.sum_of(known))
 
 
 def open(path: str | Path) -> Study:

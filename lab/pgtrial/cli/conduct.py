@@ -84,9 +84,9 @@ def conduct(
         return stopped(interrupted, f": {stored} of {planned} trials are stored; go on with: {again}")
     except (ArmError, StudyError) as error:
         if study.plan is not ended and (stored := len(study.trials())):
-            said = str(error).removesuffix(".")
+            words = str(error).removesuffix(".")
             error.args = (
-                f"{said}; {stored} of {len(study.plan.due)} trials are stored, and when that is mended "
+                f"{words}; {stored} of {len(study.plan.due)} trials are stored, and when that is mended "
                 f"the study goes on with: {again}",
             )
         raise

@@ -58,39 +58,39 @@ def facts_command(
     if study is None:
         if profile is not None or fleet is not None:
             raise StudyError("--profile and --fleet are of a study; name one")
-        found, audited = {"this machine": collect_machine(_existing(state_root()), measure=True)}, None
+        facts, audited = {"this machine": collect_machine(_existing(state_root()), measure=True)}, None
     elif Path(study).is_dir() or is_bundle(Path(study)):
         if profile is not None or fleet is not None:
             raise StudyError("--profile and --fleet are of a study that is to run; the facts of this one are stored")
         with open_study(Path(study)) as stored:
-            found, audited = _titled(stored.deployment_facts().values()), stored.audit()
-        if not found:
+            facts, audited = _titled(stored.deployment_facts().values()), stored.audit()
+        if not facts:
             raise StudyError(f"{study} has no facts yet; `pgtrial run {study}` collects them")
     else:
         spec = study_options.by_fleet(read(study, profile), fleet, None, pack=False)
         try:
             with interruptible():
-                found, audited = _of_study(spec)
+                facts, audited = _of_study(spec)
         except Interrupted as interrupted:
             return stopped(interrupted)
     with values_of(Path(study)) if study is not None else nullcontext():
-        _print(found, audited, as_json=as_json)
+        _print(facts, audited, as_json=as_json)
     return 0
 
 
-def _print(found: dict[str, Facts], audited: Audit | None, *, as_json: bool) -> None:
+def _print(by_place: dict[str, Facts], audited: Audit | None, *, as_json: bool) -> None:
     if as_json:
-        content: dict[str, Any] = {"facts": {arm: facts.model_dump() for arm, facts in found.items()}}
+        content: dict[str, Any] = {"facts": {arm: facts.model_dump() for arm, facts in by_place.items()}}
         content |= {"audit": audited.model_dump()} if audited is not None else {}
         json_line(content, indent=2)
     else:
-        _show(found, audited)
+        _show(by_place, audited)
 
 
 def _of_study(spec: StudySpec) -> tuple[dict[str, Facts], Audit]:
     number = deployments_of(spec)
     places = range(number) if number > 1 else [None]
-    found: dict[str, list[Facts]] = {}
+    of_arms: dict[str, list[Facts]] = {}
     with Workspace() as workspace, tempfile.TemporaryDirectory() as logs:
         arms = make_arms(spec, workspace)
         for arm in arms.values():
@@ -106,10 +106,10 @@ def _of_study(spec: StudySpec) -> tuple[dict[str, Facts], Audit]:
                         account=arm.account,
                         measure=True,
                     )
-                found.setdefault(arm.name, []).append(facts.model_copy(update={"deployment": place}))
+                of_arms.setdefault(arm.name, []).append(facts.model_copy(update={"deployment": place}))
     plan = make_plan(spec, spec.study.seed or 0, datetime.now(UTC).isoformat(timespec="seconds"))
-    audited = audit(plan, {arm: known[0] for arm, known in found.items()}, spec, found)
-    return _titled(found.values()), audited
+    audited = audit(plan, {arm: known[0] for arm, known in of_arms.items()}, spec, of_arms)
+    return _titled(of_arms.values()), audited
 
 
 def _titled(deployments: Iterable[list[Facts]]) -> dict[str, Facts]:
@@ -124,16 +124,16 @@ def _existing(path: Path) -> Path:
     return next(part for part in (path, *path.absolute().parents) if part.exists())
 
 
-def _show(found: dict[str, Facts], audited: Audit | None) -> None:
+def _show(by_arm: dict[str, Facts], audited: Audit | None) -> None:
     """A row for each fact; those in which the arms differ stand out."""
     rows = []
-    for group in next(iter(found.values())).facts:
+    for group in next(iter(by_arm.values())).facts:
         if group in _NOT_SHOWN:
             continue
-        for name in dict.fromkeys(name for facts in found.values() for name in facts.facts.get(group, {})):
-            rows.append([f"{group}.{name}", *(_text(known_value(facts, group, name)) for facts in found.values())])
+        for name in dict.fromkeys(name for facts in by_arm.values() for name in facts.facts.get(group, {})):
+            rows.append([f"{group}.{name}", *(_text(known_value(facts, group, name)) for facts in by_arm.values())])
     console = Terminal()
-    console.print(for_terminal(Table("", rows, by_place("fact", *found), lambda row: len(set(row[1:])) > 1)))
+    console.print(for_terminal(Table("", rows, by_place("fact", *by_arm), lambda row: len(set(row[1:])) > 1)))
     for finding in audited.findings if audited is not None else ():
         console.print("", Text.assemble((finding.severity, "bold"), f": {finding.message} {finding.cure}"))
 

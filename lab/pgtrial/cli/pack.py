@@ -39,10 +39,10 @@ def pack_command(
         return
     if pack is None:
         raise StudyError("name the pack to check: a folder, or one of `pgtrial pack list`")
-    workload, found = _found(pack)
-    line(f"{found.name}: {found.pack.description}")
-    line(f"files: {plural(len(found.files), 'file')}, {plural(len(found.pack.all_scripts), 'script')}")
-    workloads = [workload if mix is None else f"{workload}/{mix}" for mix in found.pack.by_mix]
+    workload, chosen = _found(pack)
+    line(f"{chosen.name}: {chosen.pack.description}")
+    line(f"files: {plural(len(chosen.files), 'file')}, {plural(len(chosen.pack.all_scripts), 'script')}")
+    workloads = [workload if mix is None else f"{workload}/{mix}" for mix in chosen.pack.by_mix]
     spec = study_of(workloads, scale)
     if not files_only:
         try_out(spec, postgres, line)
@@ -53,10 +53,10 @@ def _found(pack: str) -> tuple[str, FoundPack]:
     """The pack and the workload that names it. Raises StudyError."""
     bundled = not Path(pack).exists() and "/" not in pack and not pack.startswith(BUNDLED)
     workload = f"{BUNDLED}{pack}" if bundled else pack if pack.startswith((BUNDLED, "/")) else f"./{pack}"
-    found = find_pack(workload, Path(), "pgtrial pack check")
-    if found is None or found.mix is not None:
+    folder = find_pack(workload, Path(), "pgtrial pack check")
+    if folder is None or folder.mix is not None:
         raise StudyError(f"{pack} is no folder of a pack; name the folder that has its pack.toml")
-    return workload.rstrip("/"), found
+    return workload.rstrip("/"), folder
 
 
 def _list() -> None:

@@ -51,13 +51,13 @@ def plan_command(
     spec = study_options.by_fleet(spec, fleet, machines, pack=pack)
     plan = plan_now(spec)
     expected = outlook(spec, plan)
-    found = [*warnings(spec, plan), *cautions(expected, spec, plan)]
+    sentences = [*warnings(spec, plan), *cautions(expected, spec, plan)]
     if json:
         beforehand = (expected or Outlook()).model_dump(exclude={"note"})
-        told = {**_estimates(spec, plan), **beforehand, "warnings": found, "plan": plan.model_dump()}
-        json_line(told, indent=1)
+        content = {**_estimates(spec, plan), **beforehand, "warnings": sentences, "plan": plan.model_dump()}
+        json_line(content, indent=1)
         return 0
-    for warning in found:
+    for warning in sentences:
         warn(warning)
     rows = Table.grid(Column(style="dim"), Column(), padding=(0, 2))
     for name, text in [*_what(spec, plan), *_where(spec, plan), *_how_long(spec, plan, expected), *_order(plan)]:
@@ -118,8 +118,8 @@ def _where(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
         turns = "takes turns" if len(shared.arms) == 1 else "take turns"
         yield "places" if number == 0 else "", f"{listed(shared.arms)} {turns} on {what}"
     if plan.deployments > 1:
-        each = Counter(trial.place for trial in plan.trials)
-        blocks = sorted({number // (len(plan.load_points) * len(plan.arms)) for number in each.values()})
+        trials_at = Counter(trial.place for trial in plan.trials)
+        blocks = sorted({number // (len(plan.load_points) * len(plan.arms)) for number in trials_at.values()})
         yield (
             "deployments",
             f"{plan.deployments} of each arm, one pair for each block, "

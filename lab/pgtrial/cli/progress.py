@@ -88,8 +88,8 @@ def sparkline(values: Sequence[float]) -> str:
 
 def _by_the_end(event: BlockEnds) -> str:
     """What the study can still tell, from the fourth block on, while a look is to come and not all is decided."""
-    told = event.precision
-    return in_words(told) if told is not None and event.block + 1 < told.blocks and not event.decided else ""
+    reach = event.precision
+    return in_words(reach) if reach is not None and event.block + 1 < reach.blocks and not event.decided else ""
 
 
 def _state(event: BlockEnds) -> str:
@@ -137,7 +137,7 @@ class _Lines:
                 look = "a look, " if event.look else ""
                 self._say(
                     f"block {event.block + 1}/{self._blocks} complete; estimate so far: {running_estimate(event)} "
-                    f"({look}{_state(event)}){f'; by the end it {told}' if (told := _by_the_end(event)) else ''}"
+                    f"({look}{_state(event)}){f'; by the end it {reach}' if (reach := _by_the_end(event)) else ''}"
                 )
             case StudyEnds():
                 self._say(f"end: {event.reason}")
@@ -195,8 +195,8 @@ class _Display:
             rows.add_row("last", Text(f"{self._last.arm}: {describe(self._last)}", style=style))
         if self._block is not None:
             rows.add_row("so far", f"{running_estimate(self._block)} ({_state(self._block)})")
-            if told := _by_the_end(self._block):
-                rows.add_row("by the end", told)
+            if reach := _by_the_end(self._block):
+                rows.add_row("by the end", reach)
         left = max(0.0, begun.left_s - (time.monotonic() - self._since))
         rows.add_row("left", f"at most about {format_duration(round(left) or 1)}")
         return Group(ProgressBar(total=begun.planned, completed=begun.number - 1, width=60), rows)

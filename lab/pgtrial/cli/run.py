@@ -148,8 +148,8 @@ def demo_command(
 
 def running_servers(folders: Sequence[Path] = _SOCKETS) -> list[tuple[Path, int]]:
     """Directory and port of the Unix sockets in the usual places on which a PostgreSQL server listens."""
-    found = (socket for folder in folders if folder.is_dir() for socket in sorted(folder.glob(".s.PGSQL.*")))
-    return [(socket.parent, int(socket.suffix[1:])) for socket in found if socket.suffix[1:].isdigit()]
+    sockets = (socket for folder in folders if folder.is_dir() for socket in sorted(folder.glob(".s.PGSQL.*")))
+    return [(socket.parent, int(socket.suffix[1:])) for socket in sockets if socket.suffix[1:].isdigit()]
 
 
 def next_command(servers: Sequence[tuple[Path, int]], majors: Sequence[int]) -> str:

@@ -146,10 +146,10 @@ def _conduct(study: StudyDirectory, spec: StudySpec, selftest: Selftest, *, as_j
         keep_for_studies(certificate)
     except StoreError as error:
         warn(f"reports of later studies will not name this certificate: {error}")
-    found = caution(certificate)
-    if found is not None:
-        warn(found)
-    return 0 if found is None else 1
+    sentence = caution(certificate)
+    if sentence is not None:
+        warn(sentence)
+    return 0 if sentence is None else 1
 
 
 def _shares(planted: str) -> list[float]:

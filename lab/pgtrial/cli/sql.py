@@ -64,15 +64,15 @@ def run(query: str, paths: Sequence[Path]) -> tuple[list[str], list[tuple[Any, .
 
 
 def _opened(paths: Sequence[Path], stack: ExitStack) -> list[tuple[str, StudyDirectory]]:
-    found = []
+    studies = []
     for path in paths:
         try:
-            found.append((str(path), stack.enter_context(open_study(path))))
+            studies.append((str(path), stack.enter_context(open_study(path))))
         except StoreError as error:
             warn(f"left out: {error}")
-    if not found:
+    if not studies:
         raise StudyError("none of the paths is a study directory or a bundle; name some, e.g. results/*")
-    return found
+    return studies
 
 
 def _make_tables(

@@ -96,9 +96,9 @@ def bundle_command(
     """
     study = StudyDirectory.open(directory)
     target = output or Path(f"{directory if directory.name.strip('.') else directory.resolve()}{SUFFIX}")
-    if found := differences(study):
+    if unlike := differences(study):
         raise StoreError(
-            f"the verdict in {directory} does not follow from its trials: {found[0]}; `pgtrial report {directory}` "
+            f"the verdict in {directory} does not follow from its trials: {unlike[0]}; `pgtrial report {directory}` "
             "writes it anew"
         )
     with new_file(target) as temporary:
@@ -146,11 +146,11 @@ def _verified(path: Path) -> str:
         manifest = manifest_of(study)
         if manifest is not None and path.is_dir():
             check_parts(path, manifest)
-        found = differences(study)
+        unlike = differences(study)
         trials = len(study.trials())
-    if found:
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        raise StoreError(f"the verdict of {path} does not follow from its trials: {found[0]}{more}")
+    if unlike:
+        more = f" (and {len(unlike) - 1} more)" if len(unlike) > 1 else ""
+        raise StoreError(f"the verdict of {path} does not follow from its trials: {unlike[0]}{more}")
     parts = f"{len(manifest.parts)} parts are as they were bundled, and " if manifest is not None else ""
     return f"{path}: {parts}the verdict follows from the {trials} trials"
 

@@ -27,7 +27,7 @@ class ArmFacts:
         self._study = study
         self._spec = spec
         self._listener = listener
-        stored = (facts for own in study.deployment_facts().values() for facts in own)
+        stored = (facts for of_arm in study.deployment_facts().values() for facts in of_arm)
         self._known: dict[_Key, Facts] = {(facts.arm, facts.deployment): facts for facts in stored}
         self._collected: set[_Key] = set()
         self._is_audited = False

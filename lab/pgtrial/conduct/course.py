@@ -132,11 +132,11 @@ def observed(course: Course, arm: Arm, target: Target) -> Iterator[Watching]:
         with sampler:
             yield sampler
     finally:
-        found = sampler.seen(_measured_s(course))
-        course.observation = found
-        if found.cost:
-            course.deltas["sampler"] = found.cost
-        for note in found.notes:
+        observation = sampler.seen(_measured_s(course))
+        course.observation = observation
+        if observation.cost:
+            course.deltas["sampler"] = observation.cost
+        for note in observation.notes:
             course.note(note)
 
 

@@ -57,13 +57,13 @@ def planned_blocks(spec: StudySpec, block_s: float) -> int:
                 f"[verdict] blocks = {asked} cannot be shared out over {number} deployments; set blocks = {nearest}"
             )
         return asked
-    each = min(MOST_BLOCKS_EACH, int(spec.verdict.budget / block_s) // number)
-    if each < 1:
+    on_each = min(MOST_BLOCKS_EACH, int(spec.verdict.budget / block_s) // number)
+    if on_each < 1:
         raise StudyError(
             f"a block on each of {number} deployments takes about {format_duration(number * block_s)}, more than the "
             "budget; raise [verdict] budget, shorten the trials, or use fewer load points"
         )
-    return each * number
+    return on_each * number
 
 
 def planned_looks(deployments: int, blocks: int) -> list[int]:

@@ -49,13 +49,19 @@ _ROUNDING = 1e-6
 
 
 def engine_options(
-    load: LoadSection, point: LoadPoint, seed: int, script: Path | None, each: Each | None = None, *, turn: Turn = ALONE
+    load: LoadSection,
+    point: LoadPoint,
+    seed: int,
+    script: Path | None,
+    machine: Each | None = None,
+    *,
+    turn: Turn = ALONE,
 ) -> list[str]:
     """The options; `script` is the file of a workload of the study's own or the folder of a pack, else None.
 
-    They say the whole load, all but the threads, which are those of `each` engine; default: one, on this machine.
+    They say the whole load, all but the threads, which are those of each engine (`machine`): by default of one here.
     """
-    jobs = _jobs(load, point, each or Each())
+    jobs = _jobs(load, point, machine or Each())
     tail = ["-j", str(jobs), "--random-seed", str(seed)]
     match front_end(point):
         case "tasks":
@@ -100,8 +106,8 @@ def check_sysbench(spec: StudySpec) -> None:
             options = spec.load.sysbench.arguments(test)
             complaint = refusal_by_sysbench(named, options, lua_environment(Path(folder)))
         if complaint is not None:
-            said = complaint.replace(f"{folder}/", "")
-            raise StudyError(f"[load] {test}: the engine refuses it: {said}; correct the script, or [load.sysbench]")
+            words = complaint.replace(f"{folder}/", "")
+            raise StudyError(f"[load] {test}: the engine refuses it: {words}; correct the script, or [load.sysbench]")
 
 
 def _closed_loop(load: LoadSection, point: LoadPoint, seed: int, jobs: int, turn: Turn) -> list[str]:
@@ -147,13 +153,13 @@ def pack_options(pack: PackLoad, folder: Path, scale: int) -> list[str]:
     return [*scripts, "-s", str(scale), *variables]
 
 
-def _jobs(load: LoadSection, point: LoadPoint, each: Each) -> int:
+def _jobs(load: LoadSection, point: LoadPoint, machine: Each) -> int:
     """Threads of each engine: as the study says, else one per 16 of its clients and at most its share of the CPUs.
 
     How many connections a replay has at the same time only its engine knows: each session counts.
     """
-    clients = point.clients // each.engines
+    clients = point.clients // machine.engines
     if point.replay is not None:
         clients = load.replay.max_connections or point.replay.sessions * point.replay.copies
     most = clients if point.tasks is None else min(clients, load.tasks.apps)
-    return min(most, load.jobs or max(1, min(math.ceil(clients / 16), each.cpus)))
+    return min(most, load.jobs or max(1, min(math.ceil(clients / 16), machine.cpus)))

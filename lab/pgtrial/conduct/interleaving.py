@@ -122,7 +122,7 @@ def _of_servers(servers: dict[str, Server]) -> Iterator[str]:
     places = list(_places(servers))
     for place, number in Counter(place for _, place in places).items():
         if number > 1:
-            yield f"the arms {' and '.join(arm for arm, own in places if own == place)} {place}"
+            yield f"the arms {' and '.join(arm for arm, used in places if used == place)} {place}"
 
 
 def _places(servers: dict[str, Server]) -> Iterator[tuple[str, str]]:

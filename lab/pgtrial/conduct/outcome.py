@@ -99,19 +99,19 @@ class Outcome:
     @property
     def failure_spans(self) -> list[FailureSpan]:
         """First and last second of each kind of failure, and how many there were, by phase."""
-        seen: dict[tuple[Any, str], list[tuple[int, int]]] = {}
+        seconds: dict[tuple[Any, str], list[tuple[int, int]]] = {}
         for tick in self.ticks:
             for kind, failures in tick.get("failures", {}).items():
-                seen.setdefault((tick["phase"], kind), []).append((tick["second"], failures))
+                seconds.setdefault((tick["phase"], kind), []).append((tick["second"], failures))
         return [
             FailureSpan(
                 phase=phase,
                 kind=kind,
-                first_s=found[0][0],
-                last_s=found[-1][0],
-                failures=sum(number for _, number in found),
+                first_s=of_kind[0][0],
+                last_s=of_kind[-1][0],
+                failures=sum(number for _, number in of_kind),
             )
-            for (phase, kind), found in seen.items()
+            for (phase, kind), of_kind in seconds.items()
         ]
 
     @property
@@ -146,15 +146,19 @@ class Outcome:
     @property
     def replay(self) -> ReplaySummary | None:
         """What became of the statements of a replay; None of another load."""
-        found = self.done.get("replay")
-        if not found:
+        statements = self.done.get("replay")
+        if not statements:
             return None
-        others = (found.get("other_templates") or {}).get("statements", 0)
+        others = (statements.get("other_templates") or {}).get("statements", 0)
         templates = [
-            {**each, "failures": each["unexpected_failures"], "time_us": _percentiles(StatementTimes, each["time_us"])}
-            for each in found["templates"]
+            {
+                **template,
+                "failures": template["unexpected_failures"],
+                "time_us": _percentiles(StatementTimes, template["time_us"]),
+            }
+            for template in statements["templates"]
         ]
-        return ReplaySummary.model_validate({**found, "templates": templates, "others": others}, extra="ignore")
+        return ReplaySummary.model_validate({**statements, "templates": templates, "others": others}, extra="ignore")
 
     @property
     def aborted_clients(self) -> int:
@@ -242,11 +246,11 @@ def _row(tick: Event) -> list[Any]:
 
 def _slice_row(tick: Event) -> list[Any]:
     """A tick as a row of slices.parquet."""
-    own = tick["slice"]
-    times = [own[name] for name in ("planned_begin_s", "planned_end_s", "begin_s", "end_s", "client_s")]
+    times_of_slice = tick["slice"]
+    times = [times_of_slice[name] for name in ("planned_begin_s", "planned_end_s", "begin_s", "end_s", "client_s")]
     mean = (tick.get("latency_us") or {}).get("mean")
     failures = sum(tick.get("failures", {}).values())
-    return [tick["phase"], own["round"], *times, tick["transactions"], failures, mean]
+    return [tick["phase"], times_of_slice["round"], *times, tick["transactions"], failures, mean]
 
 
 def _percentiles(kind: type[_R], figures: Mapping[str, Any] | None) -> _R | None:
@@ -299,13 +303,13 @@ def _by_second(ticks: Sequence[Event], clients: int, slice_s: float) -> Iterator
 
     The rest after the last whole second of a phase is left out.
     """
-    each = max(1, round(1 / slice_s))
-    for phase, own in itertools.groupby(ticks, key=lambda tick: tick["phase"]):
-        slices = list(own)
-        for second in range(len(slices) // each):
-            found = _summary_of(slices[second * each : (second + 1) * each], clients)
-            if found is not None:
-                yield {**found, "phase": phase, "second": second, "transactions": round(found["tps"])}
+    slices_of_one = max(1, round(1 / slice_s))
+    for phase, of_phase in itertools.groupby(ticks, key=lambda tick: tick["phase"]):
+        slices = list(of_phase)
+        for second in range(len(slices) // slices_of_one):
+            summary = _summary_of(slices[second * slices_of_one : (second + 1) * slices_of_one], clients)
+            if summary is not None:
+                yield {**summary, "phase": phase, "second": second, "transactions": round(summary["tps"])}
 
 
 def _latency(merged: Latencies) -> dict[str, float] | None:

@@ -47,12 +47,12 @@ def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
     if noise is None:
         return Outlook()
     spread = spread_at(noise, plan.duration_s)
-    told = precision(plan.looks, claims, spread)
+    reach = precision(plan.looks, claims, spread)
     length = None
     if plan.interleaving is not None:
         length = proposal(noise, plan.duration_s, len(plan.load_points), plan.interleaving.slice_s)
     more = blocks_for(plan.margin, claims, spread)
-    return Outlook(precision=told, noise=noise, blocks_for_margin=more, length=length)
+    return Outlook(precision=reach, noise=noise, blocks_for_margin=more, length=length)
 
 
 def keep(spec: StudySpec, grid: Grid, slices: Slices | None = None) -> None:
@@ -85,45 +85,45 @@ def precision_so_far(grid: Grid) -> Precision | None:
     return precision(grid.plan.looks, len(grid.plan.arms) - 1, measured[0]) if measured else None
 
 
-def in_words(found: Precision) -> str:
+def in_words(reach: Precision) -> str:
     """`finds a difference of 6.1% (80% power) and establishes a margin of 7.0%`."""
-    margin = f"a margin of {percent(found.margin)}" if found.margin < 1 else "no margin"
-    return f"finds a difference of {percent(found.difference)} (80% power) and establishes {margin}"
+    margin = f"a margin of {percent(reach.margin)}" if reach.margin < 1 else "no margin"
+    return f"finds a difference of {percent(reach.difference)} (80% power) and establishes {margin}"
 
 
-def in_one_line(found: Outlook, spec: StudySpec, plan: Plan) -> str:
+def in_one_line(known: Outlook, spec: StudySpec, plan: Plan) -> str:
     """The outlook in one line."""
-    if found.noise is None or found.precision is None:
-        why = "" if found.note is not None else ": no study like this one ran on this machine"
+    if known.noise is None or known.precision is None:
+        why = "" if known.note is not None else ": no study like this one ran on this machine"
         return f"not known{why}; the progress tells it from the fourth block on"
     within = f"{plural(plan.max_blocks, 'block')}, {format_duration(study_estimate(spec, plan))}"
-    return f"{in_words(found.precision)} within {within}; from {_source(found.noise)}"
+    return f"{in_words(known.precision)} within {within}; from {_source(known.noise)}"
 
 
-def length_in_one_line(found: Outlook, plan: Plan) -> str | None:
+def length_in_one_line(known: Outlook, plan: Plan) -> str | None:
     """What trials of another length would gain; None: nothing, or it is not known."""
-    if found.noise is None or found.noise.within is None or found.length is None:
+    if known.noise is None or known.noise.within is None or known.length is None:
         return None
-    share = percent(found.length.time_share)
-    started, within = percent(started_spread(found.noise)), percent(found.noise.within)
+    share = percent(known.length.time_share)
+    started, within = percent(started_spread(known.noise)), percent(known.noise.within)
     return (
-        f"duration = {found.length.duration_s} in place of {plan.duration_s:g} finds the same in {share} of the time: "
+        f"duration = {known.length.duration_s} in place of {plan.duration_s:g} finds the same in {share} of the time: "
         f"of the noise of a block, {started} comes with each start of the servers and {within} from within the trials"
     )
 
 
-def cautions(found: Outlook | None, spec: StudySpec, plan: Plan) -> list[str]:
+def cautions(known: Outlook | None, spec: StudySpec, plan: Plan) -> list[str]:
     """At most one sentence: that the record is ignored, or that the plan is too short for the study's margin."""
-    if found is None or found.noise is None or found.precision is None or found.precision.margin <= plan.margin:
-        return [found.note] if found is not None and found.note is not None else []
+    if known is None or known.noise is None or known.precision is None or known.precision.margin <= plan.margin:
+        return [known.note] if known is not None and known.note is not None else []
     needed = "more blocks than can be run"
-    if found.blocks_for_margin is not None:
-        about = float(f"{found.blocks_for_margin:.2g}")
+    if known.blocks_for_margin is not None:
+        about = float(f"{known.blocks_for_margin:.2g}")
         needed = f"about {about:,.0f} blocks ({format_duration(about * block_estimate(spec))})"
-    feasible = _rounded_up(found.precision.margin)
+    feasible = _rounded_up(known.precision.margin)
     cure = f'set [verdict] margin = "{as_written(feasible)}", or plan more' if feasible < 1 else "longer trials help"
     return [
-        f"the margin of {as_written(plan.margin)} takes {needed} in the noise of {_source(found.noise)}; for the "
+        f"the margin of {as_written(plan.margin)} takes {needed} in the noise of {_source(known.noise)}; for the "
         f"{plural(plan.max_blocks, 'planned block')}, {cure}"
     ]
 

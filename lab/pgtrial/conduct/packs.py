@@ -102,8 +102,8 @@ def _run_script(load: PackLoad, script: str, folder: Path, point: LoadPoint, tar
         ENGINE_HERE.make(order, lines.append)
     except ArmError as error:
         by_server = next((line for line in lines if _BY_SERVER in line), None)
-        said = str(error) if by_server is None else f"{order.what} failed: {' '.join(by_server.split())}"
-        raise StudyError(said.replace("pgbench: error: ", "").replace(f"{folder}/", "")) from None
+        words = str(error) if by_server is None else f"{order.what} failed: {' '.join(by_server.split())}"
+        raise StudyError(words.replace("pgbench: error: ", "").replace(f"{folder}/", "")) from None
 
 
 _SHOWN = 3
@@ -116,9 +116,9 @@ def check(files: SqlFiles, target: Target, when: str) -> None:
     `when`: `before the load`, for the message.
     """
     if rows := _rows(files, CHECK, target):
-        told = "; ".join(" ".join(str(column) for column in row) for row in rows[:_SHOWN])
+        first_rows = "; ".join(" ".join(str(column) for column in row) for row in rows[:_SHOWN])
         more = f"; and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
-        raise TrialError(f"{CHECK} of the pack {files.pack} failed {when}: {told}{more}")
+        raise TrialError(f"{CHECK} of the pack {files.pack} failed {when}: {first_rows}{more}")
 
 
 def measure(files: SqlFiles, target: Target) -> float | None:
@@ -129,9 +129,9 @@ def measure(files: SqlFiles, target: Target) -> float | None:
     rows = _rows(files, MEASURE, target)
     if rows is None:
         return None
-    found = rows[0][0] if len(rows) == 1 and len(rows[0]) == 1 else None
-    if isinstance(found, int | float | Decimal) and math.isfinite(found):
-        return float(found)
+    number = rows[0][0] if len(rows) == 1 and len(rows[0]) == 1 else None
+    if isinstance(number, int | float | Decimal) and math.isfinite(number):
+        return float(number)
     raise StudyError(
         f"the pack {files.pack}: {MEASURE} has to return one row with one number, and it returns "
         f"{_told(rows)}; correct its last SELECT"

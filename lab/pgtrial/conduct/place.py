@@ -68,7 +68,7 @@ def _planned(spec: StudySpec, results: Path) -> Plan:
                 blocks = len(Grid(study.plan, trials).counted)
                 name, planned = file.parent.name, study.plan.max_blocks
                 tries.append(EarlierTry(directory=name, created=study.plan.created, blocks=blocks, planned=planned))
-    return plan.model_copy(update={"earlier": sorted(tries, key=lambda each: each.created)})
+    return plan.model_copy(update={"earlier": sorted(tries, key=lambda earlier: earlier.created)})
 
 
 def asks_the_same(one: StudySpec, other: StudySpec) -> bool:

@@ -140,7 +140,7 @@ def declared(spec: StudySpec, arm: str) -> list[str]:
 
 def warnings(spec: StudySpec, plan: Plan) -> list[str]:
     """What the user should know before the first trial, one sentence each."""
-    found = [
+    sentences = [
         f"the arms {first} and {second} are identical: this is an A/A study, and any difference it shows is noise"
         for first, second in itertools.combinations(spec.arms, 2)
         if spec.resolved(first) == spec.resolved(second)
@@ -150,14 +150,14 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
         given, needed = f"blocks = {plan.max_blocks}", f"{floor}"
         if are_units(spec):
             given, needed = f"{plan.deployments} deployments", f"{p8.fewest_blocks(len(plan.arms) - 1)} of each"
-        found.append(f"with {given} no verdict is possible; {len(plan.arms)} arms take at least {needed}")
+        sentences.append(f"with {given} no verdict is possible; {len(plan.arms)} arms take at least {needed}")
     time_s = plan.max_blocks * block_estimate(spec)
     if time_s > spec.verdict.budget and not plan.extensions:
-        found.append(
+        sentences.append(
             f"{plan.max_blocks} blocks take about {format_duration(time_s)}, more than the budget of "
             f"{format_duration(spec.verdict.budget)}, which ends the study"
         )
-    return found
+    return sentences
 
 
 def _max_blocks(spec: StudySpec, block_s: float) -> int:
@@ -241,21 +241,23 @@ def announcement(plan: Plan, stored: Sequence[Trial]) -> str:
     blocks = step.end - step.after
     looks = [look for look in plan.looks if step.after < look <= step.end]
     ahead = next(look.blocks for look in p8.plan_and_beyond(plan.looks) if look.blocks > step.end)
-    told = f"looks at {', '.join(map(str, looks))}" if looks else f"no look among them, the next is after block {ahead}"
+    at_looks = (
+        f"looks at {', '.join(map(str, looks))}" if looks else f"no look among them, the next is after block {ahead}"
+    )
     return (
         f"going on after {plural(step.after, 'block')} with {blocks} more, about "
-        f"{format_duration(blocks * block_time(stored))}; {told}"
+        f"{format_duration(blocks * block_time(stored))}; {at_looks}"
     )
 
 
 def _blocks(more: More, plan: Plan, spec: StudySpec, stored: Sequence[Trial]) -> int:
     if more.time_s is None:
         return more.blocks or 1
-    each = block_time(stored) + (CANARY_S if takes_canaries(spec, plan) else 0)
-    blocks = int(more.time_s / each)
+    block_s = block_time(stored) + (CANARY_S if takes_canaries(spec, plan) else 0)
+    blocks = int(more.time_s / block_s)
     if not blocks:
         raise StudyError(
-            f"{format_duration(more.time_s)} holds no further block: one takes about {format_duration(each)}"
+            f"{format_duration(more.time_s)} holds no further block: one takes about {format_duration(block_s)}"
         )
     return blocks
 

@@ -48,7 +48,9 @@ def import_metrics(study: StudyDirectory, on_progress: Callable[[str], None], no
         for arm, wanted in arms.items():
             # a trial that never came to its measured part has no time axis
             begun = [(t, since) for t in wanting if t.arm == arm and (since := _measured_since(study, t)) is not None]
-            settled = [each for each in begun if moment - datetime.fromisoformat(each[0].ended) >= SETTLED]
+            settled = [
+                trial_begun for trial_begun in begun if moment - datetime.fromisoformat(trial_begun[0].ended) >= SETTLED
+            ]
             try:
                 if settled:
                     source = CloudWatch(arm, wanted.cloudwatch, wanted.region)

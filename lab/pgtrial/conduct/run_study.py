@@ -173,24 +173,24 @@ def _canary(workspace: Workspace) -> CanaryProbes:
 def _prepare(needs: Needs, cpus: str | None, arms: dict[str, Arm], maker: LoadMaker, listener: Listener) -> None:
     if cpus is not None:
         maker.check_cpus(cpus)
-    said: set[str] = set()
+    sentences: set[str] = set()
     for arm in arms.values():
         listener(Preparing(f"{arm.name}: checking the set-up"))
         arm.check(needs)
-        _tell(arm, listener, said)
+        _tell(arm, listener, sentences)
         maker.check_reaches(arm.name, arm.targets)
     for arm in arms.values():
         for data in needs.data:
             arm.prepare(data, lambda text: listener(Preparing(text)))
-            _tell(arm, listener, said)
+            _tell(arm, listener, sentences)
 
 
-def _tell(arm: Arm, listener: Listener, said: set[str]) -> None:
-    """Report what an arm has noted, each sentence once: `said` has those of arms on the same server."""
+def _tell(arm: Arm, listener: Listener, sentences: set[str]) -> None:
+    """Report what an arm has noted, each sentence once: `sentences` has those of arms on the same server."""
     while arm.notes:
-        if (note := arm.notes.pop(0)) not in said:
+        if (note := arm.notes.pop(0)) not in sentences:
             listener(Preparing(note, stays=True))
-            said.add(note)
+            sentences.add(note)
 
 
 def _run_trials(

@@ -55,15 +55,15 @@ def run_trials(
     under_way: list[RunningTrial] = []
     try:
         with ExitStack() as stack:
-            for number, each in enumerate(planned, 1):
-                point = study.plan.load_points[each.load_point]
+            for number, due in enumerate(planned, 1):
+                point = study.plan.load_points[due.load_point]
                 course = Course(
                     study.spec.load,
-                    each,
+                    due,
                     point,
                     data_of(study.spec, point),
                     study.script(point.workload),
-                    study.begin_trial(each),
+                    study.begin_trial(due),
                     listener,
                     maker,
                     started=now(),
@@ -76,7 +76,7 @@ def run_trials(
                 if study.plan.shares_server and under_way and under_way[0].ended:
                     first = under_way[0].course  # it was to start the server of all
                     course.reason, course.start_failures = first.reason, first.start_failures
-                trial = RunningTrial(course, arms[each.arm], while_served)
+                trial = RunningTrial(course, arms[due.arm], while_served)
                 under_way.append(trial)
                 stack.enter_context(trial.ended_with_the_others())
                 trial.begin()

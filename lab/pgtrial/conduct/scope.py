@@ -98,8 +98,8 @@ def _fixed(spec: StudySpec, ours: dict[str, Made], given: int) -> list[str]:
 def _differ(ours: Collection[Made], what: str) -> bool:
     """Whether servers differ in a key by which each has this as its own."""
     names = [name for name, key in KEYS.items() if what in key.apart]
-    own = [[getattr(server, name, None) for name in names] for server in ours]
-    return any(values != own[0] for values in own)
+    values_of_each = [[getattr(server, name, None) for name in names] for server in ours]
+    return any(values != values_of_each[0] for values in values_of_each)
 
 
 def _folders_differ(ours: Collection[Made]) -> bool:
@@ -130,8 +130,8 @@ HERE = ServerHost(label="this machine", by="this machine")
 
 def hosts_of(spec: StudySpec) -> dict[str, list[ServerHost]]:
     """The hosts of each arm, one for each of its deployments; empty where all servers are on the lab's machine."""
-    found = {arm: _hosts_of_arm(spec.resolved(arm)) for arm in spec.arms}
-    return found if any(host != HERE for hosts in found.values() for host in hosts) else {}
+    by_arm = {arm: _hosts_of_arm(spec.resolved(arm)) for arm in spec.arms}
+    return by_arm if any(host != HERE for hosts in by_arm.values() for host in hosts) else {}
 
 
 def _hosts_of_arm(server: Server) -> list[ServerHost]:
@@ -155,9 +155,9 @@ def _given_host(server: Given) -> ServerHost:
     return ServerHost(label=label, by="dsn", address=address or host, looked_at=server.ssh)
 
 
-def differing_keys(own: Server, base: Server) -> list[str]:
+def differing_keys(server: Server, base: Server) -> list[str]:
     """The facts in which one resolved set-up differs from another by its keys, e.g. `settings.work_mem`."""
-    values = ((key, getattr(own, name, key.absent), getattr(base, name, key.absent)) for name, key in KEYS.items())
+    values = ((key, getattr(server, name, key.absent), getattr(base, name, key.absent)) for name, key in KEYS.items())
     return list(
         dict.fromkeys(fact for key, mine, theirs in values if mine != theirs for fact in key.shown(mine, theirs))
     )

@@ -183,7 +183,7 @@ def certify(study: StudyDirectory, selftest: Selftest) -> Certificate:
         relabelled=orders,
         relabelled_false=false,
         planted=[
-            figures.found(each, planted, plan.margin) for each, planted in zip(slower, selftest.planted, strict=True)
+            figures.found(slow, planted, plan.margin) for slow, planted in zip(slower, selftest.planted, strict=True)
         ],
     )
 

@@ -84,8 +84,8 @@ def _plan(session: Session, arm: str, template: int, example: Example) -> Statem
             lines = [str(line) for (line,) in _explained(session, template, example)]
         return StatementPlan(arm=arm, template=template, plan=lines)
     except psycopg.Error as error:
-        said = error.diag.message_primary or one_line(error)
-        return StatementPlan(arm=arm, template=template, plan=[], refusal=f"EXPLAIN rejects it: {said}")
+        words = error.diag.message_primary or one_line(error)
+        return StatementPlan(arm=arm, template=template, plan=[], refusal=f"EXPLAIN rejects it: {words}")
 
 
 def _explained(session: Session, template: int, example: Example) -> list[tuple[object, ...]]:

@@ -87,9 +87,9 @@ def leaving(plan: Plan, stored: Sequence[Trial], regimes: Callable[[], Regimes] 
     begun = any(trial.block >= blocks for trial in stored)
     if begun or blocks not in plan.looks or (plan.extensions and plan.extensions[-1].decided):
         return []
-    found = decided_arms(grid, regimes() if regimes else None)
+    decided = decided_arms(grid, regimes() if regimes else None)
     remaining = [arm for arm in plan.arms if arm != plan.baseline and arm not in plan.left]
-    return [] if set(found) >= set(remaining) else [arm for arm in remaining if arm in found]
+    return [] if set(decided) >= set(remaining) else [arm for arm in remaining if arm in decided]
 
 
 def wall_time(trial: Trial) -> float:
@@ -104,5 +104,5 @@ def block_time(complete: Sequence[Trial]) -> float:
 
 def time_left(plan: Plan, stored: Sequence[Trial]) -> float:
     """Seconds that the planned trials not yet stored will take, if they take as long as those that are."""
-    each = sum(map(wall_time, stored)) / len(stored) if stored else plan.trial_estimate_s
-    return each * (len(plan.due) - len(stored))
+    trial_s = sum(map(wall_time, stored)) / len(stored) if stored else plan.trial_estimate_s
+    return trial_s * (len(plan.due) - len(stored))

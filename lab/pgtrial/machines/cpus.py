@@ -27,19 +27,19 @@ def parse_numbers(text: str, usable: frozenset[int], what: str = "CPUs") -> froz
 
 def usable_cpus(machine: Machine) -> frozenset[int]:
     """The CPUs that a process of ours on the machine may run on; all, where the system does not tell. HostError."""
-    found = machine.read_many([_STATUS, _ONLINE])
-    if told := _ALLOWED.search(found.get(_STATUS, "")):
+    texts = machine.read_many([_STATUS, _ONLINE])
+    if allowed := _ALLOWED.search(texts.get(_STATUS, "")):
         # Linux allows CPUs that are off too, as half of them are where SMT is off
-        return listed_numbers(told[1]) & listed_numbers(found.get(_ONLINE, told[1]))
+        return listed_numbers(allowed[1]) & listed_numbers(texts.get(_ONLINE, allowed[1]))
     return frozenset(range(int(machine.tool(["sysctl", "-n", "hw.ncpu"]))))
 
 
 def usable_nodes(machine: Machine) -> frozenset[int]:
     """The NUMA nodes with memory that a process of ours may use. Raises HostError where the system does not tell."""
-    told = _MEMORY.search(machine.read_many([_STATUS]).get(_STATUS, ""))
-    if told is None:
+    allowed = _MEMORY.search(machine.read_many([_STATUS]).get(_STATUS, ""))
+    if allowed is None:
         raise HostError("this system does not tell its NUMA nodes")
-    return listed_numbers(told[1])
+    return listed_numbers(allowed[1])
 
 
 @contextmanager
@@ -62,9 +62,9 @@ def listed_numbers(text: str, what: str = "CPUs") -> frozenset[int]:
     """The numbers of a list such as `0-3,6`, of whatever machine. Raises ValueError for another text."""
     numbers: set[int] = set()
     for part in text.split(","):
-        found = _PART.fullmatch(part.strip())
-        if found is None:
+        match = _PART.fullmatch(part.strip())
+        if match is None:
             raise ValueError(f"{text!r} is no list of {what}; write for example 0-3,6")
-        first = int(found[1])
-        numbers.update(range(first, int(found[2] or first) + 1))
+        first = int(match[1])
+        numbers.update(range(first, int(match[2] or first) + 1))
     return frozenset(numbers)

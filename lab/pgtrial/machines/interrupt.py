@@ -55,8 +55,8 @@ def interruptible() -> Iterator[None]:
     numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
     def stop(number: int, frame: FrameType | None) -> None:
-        for each in numbers:
-            signal.signal(each, signal.SIG_IGN)
+        for other in numbers:
+            signal.signal(other, signal.SIG_IGN)
         if not _holding.depth:
             raise Interrupted(number)
         _holding.arrived = number

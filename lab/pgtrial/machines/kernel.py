@@ -56,9 +56,9 @@ class _Value(Change):
     value: str
     previous: str
 
-    def _check(self, found: str) -> None:
-        if found.split() != self.value.split():
-            raise HostError(f"{self.name} was set to {self.value} and is {found}: the kernel gives no more, or refuses")
+    def _check(self, value: str) -> None:
+        if value.split() != self.value.split():
+            raise HostError(f"{self.name} was set to {self.value} and is {value}: the kernel gives no more, or refuses")
 
     def __str__(self) -> str:
         return f"value of {self.name}, {self.previous} before"
@@ -250,10 +250,10 @@ def huge_page_counters(machine: Machine) -> dict[str, int]:
         for name, file in (("total", "nr_hugepages"), ("free", "free_hugepages"), ("reserved", "resv_hugepages"))
     }
     texts = machine.read_many(list(files.values()))
-    found = {name: int(texts[path]) for name, path in files.items() if path in texts}
-    told = meminfo(machine)
-    kept = [name for name in ("AnonHugePages", "ShmemHugePages", "PageTables") if name in told]
-    return {**found, **{f"{name}_kB": told[name] for name in kept}}
+    counters = {name: int(texts[path]) for name, path in files.items() if path in texts}
+    memory = meminfo(machine)
+    kept = [name for name in ("AnonHugePages", "ShmemHugePages", "PageTables") if name in memory]
+    return {**counters, **{f"{name}_kB": memory[name] for name in kept}}
 
 
 def make_contiguous(machine: Machine) -> None:

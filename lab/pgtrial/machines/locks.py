@@ -21,8 +21,8 @@ def open_lock(path: Path, *, make: bool = True) -> IO[bytes]:
     """
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if make else 0)
     descriptor = os.open(path, flags, _MODE)
-    found = os.fstat(descriptor)
-    if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != _MODE:
+    status = os.fstat(descriptor)
+    if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) != _MODE:
         os.fchmod(descriptor, _MODE)
     return open(descriptor, "r+b", buffering=0)
 

@@ -123,8 +123,8 @@ class Machine(Protocol):
         """What a system tool prints. Raises HostError with its own words, or when it is not installed."""
         done = self.run(command)
         if done.status != 0:
-            said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-            reason = "; ".join(said[:3]) or f"it ended with status {done.status} and said nothing"
+            words = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+            reason = "; ".join(words[:3]) or f"it ended with status {done.status} and said nothing"
             where = "" if self is LOCAL else f" on {self.label}"
             raise HostError(f"`{shlex.join(str(word) for word in command)}` failed{where}: {reason}")
         return done.stdout
@@ -238,11 +238,11 @@ class Local(Machine):
         return path.read_text(encoding="utf-8", errors="replace")
 
     def read_many(self, paths: Sequence[Path]) -> dict[Path, str]:
-        found = {}
+        texts = {}
         for path in paths:
             with suppress(OSError):
-                found[path] = self.read_text(path)
-        return found
+                texts[path] = self.read_text(path)
+        return texts
 
     def read_from(self, path: Path, begin: int, user: str | None = None) -> bytes:
         words = ["tail", "-c", f"+{begin + 1}", str(path)]

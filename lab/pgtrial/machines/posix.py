@@ -90,11 +90,11 @@ class PosixMachine(Machine):
         mark = secrets.token_hex(8)
         reading = _reading(paths, mark)
         done = self.sh(_script(reading))
-        found = _parted(done.stdout, mark, paths)
+        texts = _parted(done.stdout, mark, paths)
         if self._sudo and "Permission denied" in done.stderr:
             denied = [path for path in paths if f"{path}: Permission denied" in done.stderr]
-            found |= _parted(self._as(None, _reading(denied, mark)).stdout, mark, denied)
-        return found
+            texts |= _parted(self._as(None, _reading(denied, mark)).stdout, mark, denied)
+        return texts
 
     def write_text(self, path: Path, text: str, *, mode: int | None = None, durable: bool = False) -> None:
         target = path.with_name(f".{path.name}.new") if durable else path
@@ -149,10 +149,10 @@ class PosixMachine(Machine):
 
     def free_bytes(self, path: Path) -> int:
         listed = self._file(f"df -Pk {_quoted(path)}", path)
-        found = _FREE.search(listed)
-        if found is None:
+        free = _FREE.search(listed)
+        if free is None:
             raise HostError(f"df on {self.label} does not say what is free at {path}: {' '.join(listed.split())}")
-        return int(found[1]) * 1024
+        return int(free[1]) * 1024
 
     def chown(self, path: Path, user: str) -> None:
         name = shlex.quote(user)
@@ -205,9 +205,9 @@ class PosixMachine(Machine):
     def _check_sudo(self) -> None:
         tried = self.sh(_script("sudo -n true"))
         if tried.status != 0:
-            said = " ".join(tried.stderr.split()) or "it said nothing"
+            words = " ".join(tried.stderr.split()) or "it said nothing"
             raise HostError(
-                f"sudo on {self.label} does not make {self._login[1]} root without a password ({said}); allow that "
+                f"sudo on {self.label} does not make {self._login[1]} root without a password ({words}); allow that "
                 "in its sudoers (NOPASSWD: ALL), or log in as root"
             )
 
@@ -304,9 +304,9 @@ class Start:
         return later.age_s >= later.seen_s - self.seen_s + self.age_s / 2
 
 
-def parse_start(told: str, seen_s: float) -> Start | None:
+def parse_start(printed: str, seen_s: float) -> Start | None:
     """What ASK_START printed; None where the system tells nothing."""
-    name, _, now = " ".join(told.split()).partition(" now ")
+    name, _, now = " ".join(printed.split()).partition(" now ")
     if (since := _SINCE.match(name)) is not None:
         return Start(name, int(now) - int(since[1]), seen_s)
     return Start(name) if name else None

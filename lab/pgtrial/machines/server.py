@@ -100,5 +100,5 @@ def working_below(directory: Path) -> Iterator[int]:
 
 def _account(pid: str) -> int | None:
     """The number of the account as which a process acts; the owner of its files in /proc may be root instead."""
-    found = _UIDS.search((_PROC / pid / "status").read_bytes())
-    return None if found is None else int(found[1])
+    match = _UIDS.search((_PROC / pid / "status").read_bytes())
+    return None if match is None else int(match[1])

@@ -237,9 +237,9 @@ class Pool(Change):
         """Each property is as asked for, or HostError says which is not."""
         for wanted in self.properties:
             name, _, value = wanted.partition("=")
-            found = machine.tool(["zfs", "get", "-H", "-o", "value", name, self.name]).strip()
-            if found.lower() != value.lower():
-                raise HostError(f"the ZFS property {name} is {found}, and the study asks for {value}")
+            present = machine.tool(["zfs", "get", "-H", "-o", "value", name, self.name]).strip()
+            if present.lower() != value.lower():
+                raise HostError(f"the ZFS property {name} is {present}, and the study asks for {value}")
 
     def is_of(self, run: Path) -> bool:
         """On any device, that of the study, by a name that only pgtrial gives."""
@@ -286,7 +286,7 @@ def mountinfo(machine: Machine) -> str:
 
 def mounts(text: str) -> list[Mounted]:
     """All mounts in the order of the system's list."""
-    return [found for line in text.splitlines() if (found := _parse(line) or _parse_words(line)) is not None]
+    return [mount for line in text.splitlines() if (mount := _parse(line) or _parse_words(line)) is not None]
 
 
 def mounted_at(target: Path, text: str) -> Mounted | None:
@@ -311,12 +311,12 @@ def _parse(line: str) -> Mounted | None:
 
 def _parse_words(line: str) -> Mounted | None:
     """Of FreeBSD, DragonFly and macOS: `/dev/ada0p2 on / (ufs, local, noatime)`."""
-    found = _OF_MOUNT.fullmatch(line)
-    if found is None:
+    match = _OF_MOUNT.fullmatch(line)
+    if match is None:
         return None
-    options = [_OPTIONS.get(word, word) for word in (found[4] or "").split(", ") if word]
-    return Mounted(Path(found[2]), found[3], found[1], (*options, *(() if "ro" in options else ("rw",))), "")
+    options = [_OPTIONS.get(word, word) for word in (match[4] or "").split(", ") if word]
+    return Mounted(Path(match[2]), match[3], match[1], (*options, *(() if "ro" in options else ("rw",))), "")
 
 
 def _unescaped(text: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

@@ -70,8 +70,8 @@ def quoted(text: str | Path) -> str:
 
 def drive_of(directory: Path | None) -> str | None:
     """`D:` of a directory as PostgreSQL names it (`D:/pgdata`); None where it has no letter."""
-    found = _DRIVE.match(str(directory or ""))
-    return None if found is None else f"{found[1].upper()}:"
+    match = _DRIVE.match(str(directory or ""))
+    return None if match is None else f"{match[1].upper()}:"
 
 
 def parse_reply(text: str | None) -> Reply:
@@ -79,10 +79,10 @@ def parse_reply(text: str | None) -> Reply:
     text = (text or "").replace("\0", "")
     start, end = text.find("{"), text.rfind("}")
     try:
-        found = json.loads(text[start : end + 1], strict=False) if start >= 0 else {}
+        reply = json.loads(text[start : end + 1], strict=False) if start >= 0 else {}
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return reply if isinstance(reply, dict) else {}
 
 
 def part(reply: Reply, name: str) -> Reply:
@@ -92,8 +92,8 @@ def part(reply: Reply, name: str) -> Reply:
 
 def rows(reply: Reply, name: str) -> list[Reply]:
     """All objects of a list, of which ConvertTo-Json may have made one object; without nulls."""
-    found = reply.get(name)
-    return [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, dict)]
+    value = reply.get(name)
+    return [row for row in (value if isinstance(value, list) else [value]) if isinstance(row, dict)]
 
 
 def number(value: Any) -> float | None:
@@ -102,11 +102,11 @@ def number(value: Any) -> float | None:
         return None
     if isinstance(value, int | float):
         return float(value) if abs(value) < float("inf") else None
-    found = _NUMBER.fullmatch(value.strip()) if isinstance(value, str) else None
-    return float(found[0].replace(",", ".")) if found else None
+    match = _NUMBER.fullmatch(value.strip()) if isinstance(value, str) else None
+    return float(match[0].replace(",", ".")) if match else None
 
 
 def whole(value: Any) -> int | None:
     """As `number`, a whole one."""
-    found = number(value)
-    return None if found is None else int(found)
+    parsed = number(value)
+    return None if parsed is None else int(parsed)

@@ -21,8 +21,8 @@ class Known(Record):
 
     def members(self, names: Set[str]) -> frozenset[str]:
         """The settings of these names and groups."""
-        found = (self.members(self.groups[name]) if name in self.groups else {name} for name in names)
-        return frozenset[str]().union(*found)
+        of_names = (self.members(self.groups[name]) if name in self.groups else {name} for name in names)
+        return frozenset[str]().union(*of_names)
 
 
 KNOWN = Known.model_validate(table("known_settings.toml", __package__))

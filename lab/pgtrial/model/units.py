@@ -29,10 +29,10 @@ _Value = TypeVar("_Value")
 
 def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
     """The values of each key, in the order in which keys and values first come."""
-    found: dict[_Key, list[_Value]] = {}
+    values: dict[_Key, list[_Value]] = {}
     for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
+        values.setdefault(key, []).append(value)
+    return values
 
 
 def as_arguments(options: Mapping[str, object]) -> list[str]:
@@ -91,10 +91,10 @@ def parse_size(value: object) -> int:
     """Bytes from a number or a text: `8GB`, or in powers of 1024 `512MiB` and `4G`. Raises ValueError."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    found = _QUANTITY.fullmatch(value.strip().lower()) if isinstance(value, str) else None
-    if found is None or found[2] not in _SIZE_UNITS:
+    match = _QUANTITY.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    if match is None or match[2] not in _SIZE_UNITS:
         raise ValueError(f"{value!r} is not a size; write for example 8GB or 512MiB")
-    return int(float(found[1]) * _SIZE_UNITS[found[2]])
+    return int(float(match[1]) * _SIZE_UNITS[match[2]])
 
 
 _SETTING_UNITS = {"B": 1, "kB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
@@ -103,8 +103,8 @@ _SETTING = re.compile(r"(\d+)([kMGT]?B)")
 
 def setting_bytes(setting: str | None) -> float | None:
     """Bytes of a size as PostgreSQL's SHOW prints it (`128MB`, in powers of 1024); None for anything else."""
-    found = _SETTING.fullmatch(setting or "")
-    return float(found[1]) * _SETTING_UNITS[found[2]] if found else None
+    match = _SETTING.fullmatch(setting or "")
+    return float(match[1]) * _SETTING_UNITS[match[2]] if match else None
 
 
 def format_duration(seconds: float) -> str:

@@ -80,31 +80,31 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
     if claim.verdict == "withheld":
         reasons = [finding.message for finding in _withholding(result, claim)]
         return Headline(claim.verdict, headline(claim, plan), [Line("because", " ".join(reasons))])
-    own = next((failure for failure in result.failures if failure.arm == claim.arm), None)
-    if own is not None and own.trials and own.failed_trials == own.trials:
-        return Headline(claim.verdict, f"{claim.arm} failed in all {plural(own.trials, 'trial')}", [])
+    tally = next((failure for failure in result.failures if failure.arm == claim.arm), None)
+    if tally is not None and tally.trials and tally.failed_trials == tally.trials:
+        return Headline(claim.verdict, f"{claim.arm} failed in all {plural(tally.trials, 'trial')}", [])
     lines = [Line(part.regime or "interval", _difference(part, plan)) for part in claim.read]
     if len(plan.load_points) > 1:
         counts = Counter(claim.verdict for claim in result.claims(claim.arm))
         lines.append(Line("by load", ", ".join(f"{word} at {number}" for word, number in counts.most_common())))
-    lines += [Line("slower", told)] if (told := _statements(result, claim)) else []
+    lines += [Line("slower", slower)] if (slower := _statements(result, claim)) else []
     return Headline(claim.verdict, headline(claim, plan), lines)
 
 
 def _statements(result: StudyResult, claim: Claim) -> str:
     """`1 of 6 statements: SELECT id, item … (26 times as long)`; empty without a replay, or before a look."""
-    own = [statement for statement in result.statements if statement.arm == claim.arm]
-    if all(statement.difference is None for statement in own):
+    of_arm = [statement for statement in result.statements if statement.arm == claim.arm]
+    if all(statement.difference is None for statement in of_arm):
         return ""
     slower = [
         (statement.difference, statement.text)
-        for statement in own
+        for statement in of_arm
         if statement.is_slower and statement.difference is not None
     ]
-    slower.sort(key=lambda told: (told[0].value, told[1]))
-    named = [f"{shortened(text, _LENGTH)} ({times_as_long(found)})" for found, text in slower[:_NAMED]]
+    slower.sort(key=lambda pair: (pair[0].value, pair[1]))
+    named = [f"{shortened(text, _LENGTH)} ({times_as_long(difference)})" for difference, text in slower[:_NAMED]]
     named += [f"{len(slower) - _NAMED} more"] if len(slower) > _NAMED else []
-    return f"{len(slower) or 'none'} of {plural(len(own), 'statement')}{': ' if slower else ''}{', '.join(named)}"
+    return f"{len(slower) or 'none'} of {plural(len(of_arm), 'statement')}{': ' if slower else ''}{', '.join(named)}"
 
 
 _NAMED = 2
@@ -118,13 +118,13 @@ def _withholding(result: StudyResult, claim: Claim) -> list[Finding]:
 
 def _difference(claim: Claim, plan: Plan) -> str:
     """`+96 to +168% (95% sequential interval), margin 1%`; where the headline has no number it comes first."""
-    found = claim.difference
-    if found is None:
+    difference = claim.difference
+    if difference is None:
         so_far = f"{signed(claim.running)} so far; " if claim.running is not None else ""
         return f"{so_far}a verdict needs at least {plural(claim.fewest_blocks, claim.unit)}"
     in_headline = not claim.regime and claim.verdict in ("better", "worse")
-    value = "" if in_headline else f"{signed(found.value, decimals_for(found.known))}, "
-    return f"{value}{bounds_text(found)} ({interval_name(plan)}), margin {as_written(plan.margin)}"
+    value = "" if in_headline else f"{signed(difference.value, decimals_for(difference.known))}, "
+    return f"{value}{bounds_text(difference)} ({interval_name(plan)}), margin {as_written(plan.margin)}"
 
 
 def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
@@ -143,21 +143,21 @@ def _failures(result: StudyResult, plan: Plan) -> str:
     if not failed:
         return "none"
     rest = ", the other arms none" if len(plan.arms) > len(failed) else ""
-    return ", ".join(failures_text(each, plan) for each in failed) + rest
+    return ", ".join(failures_text(of_arm, plan) for of_arm in failed) + rest
 
 
 def _watched(result: StudyResult) -> list[str]:
     """First what concerns the claims, then the arms, then the audit's warnings."""
-    found = ["no difference is declared: this is a check of the method"] if result.identical_arms else []
+    notes = ["no difference is declared: this is a check of the method"] if result.identical_arms else []
     for part in (part for claim in result.primary for part in claim.read):
-        found += ["the effect changes during the study"] if part.changing else []
-        found += [f"rare odd {part.unit}s pull the mean"] if part.unstable else []
-    found += moving(result.steadiness)
+        notes += ["the effect changes during the study"] if part.changing else []
+        notes += [f"rare odd {part.unit}s pull the mean"] if part.unstable else []
+    notes += moving(result.steadiness)
     for finding in result.findings:
         if finding.severity == "warning":
             of = f" ({finding.arms[0]})" if len(finding.arms) == 1 else ""
-            found.append(f"{title(finding)}{of}")
-    return list(dict.fromkeys(found))
+            notes.append(f"{title(finding)}{of}")
+    return list(dict.fromkeys(notes))
 
 
 def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[str]:

@@ -90,12 +90,12 @@ class StudyData:
         return self._by_cell(self.provider)
 
     def _by_cell(self, frames: Mapping[int, pl.DataFrame]) -> Cells:
-        found: dict[tuple[LoadPoint, str], list[pl.DataFrame]] = {}
+        frames_of: dict[tuple[LoadPoint, str], list[pl.DataFrame]] = {}
         for trial in self.trials:
             if trial.index in frames:
                 marked = frames[trial.index].with_columns(trial=pl.lit(trial.index))
-                found.setdefault((trial.load_point, trial.arm), []).append(marked)
-        return {cell: pl.concat(own) for cell, own in found.items()}
+                frames_of.setdefault((trial.load_point, trial.arm), []).append(marked)
+        return {cell: pl.concat(marked_frames) for cell, marked_frames in frames_of.items()}
 
     @property
     def cells(self) -> list[tuple[LoadPoint, str]]:
@@ -105,8 +105,8 @@ class StudyData:
     @property
     def measured_s(self) -> float:
         """Length of the measured part, seconds: as planned, or where tasks run to their end, of the longest trial."""
-        found = (trial.measured.duration_s for trial in self.trials if trial.measured)
-        return self.plan.duration_s or max(found, default=1.0)
+        lengths = (trial.measured.duration_s for trial in self.trials if trial.measured)
+        return self.plan.duration_s or max(lengths, default=1.0)
 
     @property
     def observed_s(self) -> float:

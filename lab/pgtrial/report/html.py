@@ -108,13 +108,13 @@ def card(data: StudyData, claim: Claim, sentence: str, headline: Headline) -> di
 
 def _by_regime(claim: Claim) -> str:
     """`+12% before, -3% after`."""
-    found = [(part.difference.value if part.difference else part.running, part.regime) for part in claim.parts]
-    return ", ".join(f"{percent(value, sign=True) if value is not None else '–'} {when}" for value, when in found)
+    values = [(part.difference.value if part.difference else part.running, part.regime) for part in claim.parts]
+    return ", ".join(f"{percent(value, sign=True) if value is not None else '–'} {when}" for value, when in values)
 
 
 def _numbers(claim: Claim) -> list[float]:
-    found = claim.difference
-    bounds = [found.low, found.value, found.high] if found else [claim.running]
+    difference = claim.difference
+    bounds = [difference.low, difference.value, difference.high] if difference else [claim.running]
     return [value for value in bounds if value is not None]
 
 

@@ -58,8 +58,8 @@ def beside(data: StudyData) -> Beside | None:
     if name is None:
         return None
     published = read_published(name)
-    found = [contrast for figure in published.figures for contrast in _contrasts(data, figure)]
-    return Beside(name=name, published=published, contrasts=found)
+    contrasts = [contrast for figure in published.figures for contrast in _contrasts(data, figure)]
+    return Beside(name=name, published=published, contrasts=contrasts)
 
 
 def findings(data: StudyData, claim: PublishedClaim) -> list[Ratio]:
@@ -93,7 +93,7 @@ def _contrasts(data: StudyData, figure: Figure) -> Iterator[Contrast]:
     base = next((series for series in figure.series if series.name == figure.baseline), None)
     if base is None:
         return
-    points = [(each, point) for each in figure.series if each is not base for point in each.points]
+    points = [(drawn, point) for drawn in figure.series if drawn is not base for point in drawn.points]
     for series, point in points:
         reference = next((other.value for other in base.points if other.at in (point.at, None)), None)
         published = figure.ratio(point.value, reference) if reference else None
@@ -102,8 +102,8 @@ def _contrasts(data: StudyData, figure: Figure) -> Iterator[Contrast]:
         # a study has no claim on medians, extremes or loading, whatever the arms
         comparable = not isinstance(point.at, str) or point.at == "mean"
         inside = _load_points(data, figure.workload, figure.over, point.at) if comparable else []
-        found: list[Ratio | None] = [*_ratios(data, series.arms, base.arms, inside)]
-        for ours in found or [None]:
+        ratios: list[Ratio | None] = [*_ratios(data, series.arms, base.arms, inside)]
+        for ours in ratios or [None]:
             yield Contrast(
                 figure=figure.title,
                 series=series.name,
@@ -143,11 +143,11 @@ def _ratios(data: StudyData, arms: list[str], baselines: list[str], load_points:
 
     Of several the smallest and the largest; the rest lies between them and is in the table of differences.
     """
-    own = data.plan.baseline
+    baseline = data.plan.baseline
     pair = [same_arm(names, data.plan.arms) for names in (arms, baselines)]
-    if own not in pair:
+    if baseline not in pair:
         return []
-    turned = pair[0] == own
+    turned = pair[0] == baseline
     other = pair[1] if turned else pair[0]
     claims = [claim for claim in (*data.result.primary, *data.result.by_load_point) if claim.arm == other]
     ratios = [_ratio(data, claim, turned=turned) for claim in claims if claim.load_point in load_points]
@@ -157,8 +157,8 @@ def _ratios(data: StudyData, arms: list[str], baselines: list[str], load_points:
 
 def _ratio(data: StudyData, claim: Claim, *, turned: bool) -> Ratio:
     """A claim as a ratio; inverted if the study's baseline is the published arm."""
-    found = claim.difference
-    shares = (found.low, found.value, found.high) if found else (None, claim.running, None)
+    difference = claim.difference
+    shares = (difference.low, difference.value, difference.high) if difference else (None, claim.running, None)
     low, value, high = (None if share is None else 1 + share for share in shares)
     if turned:
         low, value, high = (None if ratio is None else 1 / ratio for ratio in (high, value, low))
@@ -171,5 +171,5 @@ def _ratio(data: StudyData, claim: Claim, *, turned: bool) -> Ratio:
         value=value,
         high=high,
         verdict=claim.verdict,
-        running=found is None,
+        running=difference is None,
     )

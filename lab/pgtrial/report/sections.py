@@ -211,8 +211,8 @@ def sections(data: StudyData) -> list[Section]:
     made = []
     for topic in _TOPICS:
         figures = draw(topic.key, data)
-        found = [table(data) for table in topic.tables]
-        tables = [table for part in found for table in (part if isinstance(part, list) else [part]) if table.rows]
+        groups = [table(data) for table in topic.tables]
+        tables = [table for part in groups for table in (part if isinstance(part, list) else [part]) if table.rows]
         if figures or tables or topic.key == "method":
             made.append(Section(topic, figures, tables))
     if data.certificate is not None and data.certificate.created == data.plan.created:

@@ -32,23 +32,23 @@ def host_series(data: StudyData, point: LoadPoint, arm: str, source: str, step: 
 
     A counter has no row in a trial in which it never moved: there it counts as zero.
     """
-    seen = _of(data.observed_by_cell, point, arm).filter(pl.col("source") == source)
-    return _means(seen, seen, step, "name", "value")
+    observed = _of(data.observed_by_cell, point, arm).filter(pl.col("source") == source)
+    return _means(observed, observed, step, "name", "value")
 
 
-def _means(seen: pl.DataFrame, kept: pl.DataFrame, step: int, name: str, value: str) -> pl.DataFrame:
-    """Columns second, name, value: the sums over `kept` by all seconds of trials that were `seen`."""
+def _means(observed: pl.DataFrame, kept: pl.DataFrame, step: int, name: str, value: str) -> pl.DataFrame:
+    """Columns second, name, value: the sums over `kept` by all `observed` seconds of trials."""
     first = pl.col("second").floordiv(step) * step
-    seconds = seen.select("trial", "second", bin=first).unique().group_by("bin").len("seconds")
+    seconds = observed.select("trial", "second", bin=first).unique().group_by("bin").len("seconds")
     sums = kept.group_by(name, bin=first).agg(pl.col(value).sum()).join(seconds, on="bin")
     return sums.select(pl.col("bin").alias("second"), name, pl.col(value) / pl.col("seconds")).sort("second", name)
 
 
 def provider_series(data: StudyData, point: LoadPoint, arm: str, step: int) -> pl.DataFrame:
     """Columns second, name, value (see `provider_unit`): the mean of the values with their middle in these `step`."""
-    seen = _of(data.provider_by_cell, point, arm)
+    metrics = _of(data.provider_by_cell, point, arm)
     return (
-        seen.group_by(second=(pl.col("second") + pl.col("span_s") // 2).floordiv(step) * step, name="name")
+        metrics.group_by(second=(pl.col("second") + pl.col("span_s") // 2).floordiv(step) * step, name="name")
         .agg(pl.col("value").mean() * pl.col("name").first().replace_strict(_FACTORS, default=1.0))
         .sort("second", "name")
     )
@@ -99,14 +99,14 @@ def active_sessions(data: StudyData, point: LoadPoint, arm: str, step: int) -> p
 
     A mean and not a median, so that the events add up to the load, and rare ones are not lost.
     """
-    seen = _of(data.waits_by_cell, point, arm)
-    if seen.is_empty():
+    sampled = _of(data.waits_by_cell, point, arm)
+    if sampled.is_empty():
         return pl.DataFrame(schema={"second": pl.Int64(), "event": pl.String(), "sessions": pl.Float64()})
     named = pl.concat_str(["wait_event_type", "wait_event"], separator=":")
     # one event has one name in all versions: 17 spelled those of I/O anew, WALSync became WalSync
     events = pl.when(pl.col("wait_event").is_null()).then(pl.lit(CPU)).otherwise(named.str.replace("^IO:WAL", "IO:Wal"))
-    at_work = seen.filter((pl.col("state") == "active") & pl.col("backend_type").is_in(_AT_WORK))
-    return _means(seen, at_work.with_columns(event=events), step, "event", "sessions")
+    at_work = sampled.filter((pl.col("state") == "active") & pl.col("backend_type").is_in(_AT_WORK))
+    return _means(sampled, at_work.with_columns(event=events), step, "event", "sessions")
 
 
 def measured_load(data: StudyData, point: LoadPoint, arm: str) -> dict[str, float] | None:
@@ -114,8 +114,8 @@ def measured_load(data: StudyData, point: LoadPoint, arm: str) -> dict[str, floa
     span = max(1, math.ceil(data.observed_s))
     if not (_of(data.waits_by_cell, point, arm)["second"] >= 0).any():
         return None
-    seen = active_sessions(data, point, arm, span).filter(pl.col("second") == 0)
-    return dict(zip(seen["event"], seen["sessions"], strict=True))
+    sessions = active_sessions(data, point, arm, span).filter(pl.col("second") == 0)
+    return dict(zip(sessions["event"], sessions["sessions"], strict=True))
 
 
 def events_shown(data: StudyData) -> list[str]:

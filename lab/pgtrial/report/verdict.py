@@ -43,12 +43,12 @@ def _notes(result: StudyResult) -> Iterator[str]:
     for claim in result.primary:
         for part in claim.read:
             yield from _claim_notes(part)
-        own = result.claims(claim.arm)
-        tally = Counter(entry.verdict for entry in own)
+        at_points = result.claims(claim.arm)
+        tally = Counter(entry.verdict for entry in at_points)
         if len(set(tally) & {"better", "worse", "equivalent"}) > 1:
             counts = ", ".join(f"{word} at {number}" for word, number in tally.most_common())
             yield (
-                f"The load points differ, {claim.arm} against {claim.baseline}: {counts} of {len(own)}; "
+                f"The load points differ, {claim.arm} against {claim.baseline}: {counts} of {len(at_points)}; "
                 "read them one by one, the mean alone would mislead."
             )
     for arm, blocks in result.left.items():
@@ -61,12 +61,12 @@ def _notes(result: StudyResult) -> Iterator[str]:
 def _start_notes(plan: Plan, trials: Sequence[Trial]) -> Iterator[str]:
     """One sentence for each arm whose server did not always start at the first attempt."""
     for arm in plan.arms:
-        own = [trial for trial in trials if trial.arm == arm and trial.start_failures]
-        failed = sum(trial.never_started for trial in own)
-        if own:
+        late = [trial for trial in trials if trial.arm == arm and trial.start_failures]
+        failed = sum(trial.never_started for trial in late)
+        if late:
             yield (
-                f"The server of {arm} did not start at the first attempt in {plural(len(own), 'trial')}; the second "
-                f"attempt failed as well in {failed} of them. The server's words: {own[-1].start_failures[-1]}."
+                f"The server of {arm} did not start at the first attempt in {plural(len(late), 'trial')}; the second "
+                f"attempt failed as well in {failed} of them. The server's words: {late[-1].start_failures[-1]}."
             )
 
 
@@ -74,11 +74,11 @@ def earlier_notes(plan: Plan) -> list[str]:
     """One sentence if studies of the same question were there when this one began."""
     if not plan.earlier:
         return []
-    told = ", ".join(
+    tries = ", ".join(
         f"{study.directory} ({study.blocks} of {plural(study.planned, 'block')})" for study in plan.earlier
     )
     return [
-        f"This is try {len(plan.earlier) + 1} of this question in its results directory; earlier: {told}. Every try "
+        f"This is try {len(plan.earlier) + 1} of this question in its results directory; earlier: {tries}. Every try "
         "has its own 5%: a verdict chosen from several errs more often."
     ]
 
@@ -132,13 +132,13 @@ def _moved_with(result: StudyResult) -> Iterator[str]:
     single = all(cost.load_point is not None for cost in result.costs)
     clear = [cost for cost in result.costs if (cost.load_point is None or single) and clearly(cost, result.margin)]
     costs = [(cost, cost.difference.value, text) for cost in clear if cost.difference and (text := cost_text(cost))]
-    costs.sort(key=lambda found: -abs(math.log1p(max(found[1], -0.9999))))
+    costs.sort(key=lambda moved: -abs(math.log1p(max(moved[1], -0.9999))))
     for claim in result.primary:
-        own = [(value < 0, f"{cost.what} {text}") for cost, value, text in costs if cost.arm == claim.arm]
-        if claim.verdict not in ("better", "worse") or not own:
+        moved = [(value < 0, f"{cost.what} {text}") for cost, value, text in costs if cost.arm == claim.arm]
+        if claim.verdict not in ("better", "worse") or not moved:
             continue
-        fits = ", ".join(text for is_less, text in own if is_less == (claim.verdict == "better"))
-        against = ", ".join(text for is_less, text in own if is_less != (claim.verdict == "better"))
+        fits = ", ".join(text for is_less, text in moved if is_less == (claim.verdict == "better"))
+        against = ", ".join(text for is_less, text in moved if is_less != (claim.verdict == "better"))
         parts = [f"with the effect moved {fits}" if fits else "no cost that is known moved with the effect"]
         parts += [f"against it {against}"] if against else []
         yield f"Per {what}, {claim.arm} against {claim.baseline}: {'; '.join(parts)}."

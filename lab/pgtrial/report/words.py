@@ -62,7 +62,7 @@ def estimate_text(claim: Claim, running: str) -> str | None:
 
 def headline(claim: Claim, plan: Plan) -> str:
     """The verdict without its evidence: `off is 41% faster than on`."""
-    arm, baseline, found, margin = claim.arm, claim.baseline, claim.difference, as_written(plan.margin)
+    arm, baseline, difference, margin = claim.arm, claim.baseline, claim.difference, as_written(plan.margin)
     pair = f"{arm} against {baseline}"
     twice = " before and after a change of regime" if claim.parts else ""
     if claim.verdict == "withheld" or len(claim.parts) == 1:
@@ -75,17 +75,17 @@ def headline(claim: Claim, plan: Plan) -> str:
     if claim.verdict == "equivalent":
         return f"No difference larger than {margin} between {arm} and {baseline}{twice}"
     speed = "faster" if claim.verdict == "better" else "slower"
-    if found is None:
+    if difference is None:
         return f"{arm} is {speed} than {baseline}{twice}"
     less = f", by less than the margin of {margin}," if claim.within_margin else ""
-    return f"{arm} is {percent(abs(found.value), decimals_for(found.known))} {speed}{less} than {baseline}"
+    return f"{arm} is {percent(abs(difference.value), decimals_for(difference.known))} {speed}{less} than {baseline}"
 
 
 def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[str]) -> str:
     """The whole verdict sentence of a primary claim; `withheld` are the reasons for which there is no verdict."""
     pair = (claim.arm, claim.baseline)
     counts = sorted(
-        (failure for failure in result.failures if failure.arm in pair), key=lambda each: pair.index(each.arm)
+        (failure for failure in result.failures if failure.arm in pair), key=lambda count: pair.index(count.arm)
     )
     failed = ", ".join(failures_text(count, plan) for count in counts)
     lead = f"Failures of {failed}. " if set(pair) & set(result.failures_lead) else ""
@@ -102,7 +102,7 @@ def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[st
     if claim.verdict == "undecided" and not claim.parts:
         evidence += f"; {outlook(claim, plan)}"
     mean = f"; mean ratio {signed(claim.mean.value)}" if claim.mean else ""
-    steady = [each for each in result.steadiness if each.arm in pair]
+    steady = [of_arm for of_arm in result.steadiness if of_arm.arm in pair]
     cells = [cell for cell in result.regimes if cell.arm in pair]
     return f"{lead}{evidence}{tail}{mean}; regime: {regime(steady, cells, plan)}."
 
@@ -125,11 +125,11 @@ def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
         if part.difference is None:
             parts.append(f"{place} undecided; {outlook(part, plan)}")
             continue
-        said = headline(part, plan)
+        words = headline(part, plan)
         if part.verdict in ("equivalent", "undecided"):
-            said = said[0].lower() + said[1:]
+            words = words[0].lower() + words[1:]
         more = f"; {outlook(part, plan)}" if part.verdict == "undecided" else ""
-        parts.append(f"{place} {said} ({_figures(part.difference, part, plan)}{more})")
+        parts.append(f"{place} {words} ({_figures(part.difference, part, plan)}{more})")
     if len(claim.parts) == 1:
         parts.append(f"{after} nothing is known, for {_unsettled(claim, plan, regimes)}")
     return "; ".join(parts)
@@ -153,11 +153,11 @@ def measured_text(claim: Claim, plan: Plan) -> str:
     """
     points = len(plan.load_points)
     trials = f"{len(plan.arms)} arms x {points} load points" if points > 1 else f"{len(plan.arms)}"
-    each = f"{trials} x {_length(plan)}"
+    length = f"{trials} x {_length(plan)}"
     if claim.unit == "deployment":
         blocks = plural(plan.max_blocks // plan.deployments, "block")
-        return f"{plural(claim.blocks, 'deployment')} of each arm with {blocks} of {each} each"
-    return f"{plural(claim.blocks, 'block')} of {each}"
+        return f"{plural(claim.blocks, 'deployment')} of each arm with {blocks} of {length} each"
+    return f"{plural(claim.blocks, 'block')} of {length}"
 
 
 def _length(plan: Plan) -> str:
@@ -269,13 +269,13 @@ def moving(steady: list[Steadiness]) -> list[str]:
 
 def cost_text(cost: Cost) -> str:
     """`-12% (-13..-11%)`; words where one of the arms has next to none of it, nothing where it is not known."""
-    found = cost.difference
-    if found is None:
+    difference = cost.difference
+    if difference is None:
         return ""
-    if found.value >= _NEXT_TO_NONE:
+    if difference.value >= _NEXT_TO_NONE:
         return "from next to none"
-    if found.value <= -1 + 1 / _NEXT_TO_NONE:
+    if difference.value <= -1 + 1 / _NEXT_TO_NONE:
         return "to next to none"
-    if is_wide(found):
+    if is_wide(difference):
         return ""
-    return f"{signed(found.value)} ({found.text()})"
+    return f"{signed(difference.value)} ({difference.text()})"

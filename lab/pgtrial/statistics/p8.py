@@ -221,8 +221,8 @@ def decide(log_ratios: Values, margin: float, *, claims: int = 1, planned: Plann
     for look in open_ended_looks() if planned is None else schedule(planned):
         if look.blocks > len(values):
             break
-        found = interval(values[: look.blocks], look.alpha / claims)
-        readings.append(Reading(look, look.alpha / claims, found, found.word(limits)))
+        bounds = interval(values[: look.blocks], look.alpha / claims)
+        readings.append(Reading(look, look.alpha / claims, bounds, bounds.word(limits)))
     return conclude(readings, limits)
 
 
@@ -334,8 +334,8 @@ def plan_and_beyond(planned: Planned) -> Iterator[Look]:
     They follow from the plan alone. Whoever goes on with a study has seen its result; where its next look is must not
     be chosen by that, or the looks would err more often than they may.
     """
-    own = schedule(planned or ())
-    yield from own
-    later = (look.blocks for look in open_ended_looks() if not own or look.blocks > own[-1].blocks)
-    for blocks, unspent in zip(later, islice(open_ended_looks(), len(own), None), strict=False):
+    planned_looks = schedule(planned or ())
+    yield from planned_looks
+    later = (look.blocks for look in open_ended_looks() if not planned_looks or look.blocks > planned_looks[-1].blocks)
+    for blocks, unspent in zip(later, islice(open_ended_looks(), len(planned_looks), None), strict=False):
         yield Look(blocks, unspent.alpha)

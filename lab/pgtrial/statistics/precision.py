@@ -49,8 +49,8 @@ def precision(planned: Sequence[int], claims: int, sd: float) -> Precision | Non
     looks = [look for look in p8.schedule(planned) if look.alpha / claims >= 2.0 ** (1 - look.blocks)]
     if not looks:
         return None
-    found, established = (min(_smallest(look, claims, sd, part) for look in looks) for part in (_FIND, _ESTABLISH))
-    return Precision(difference=math.expm1(found), margin=math.expm1(established), blocks=planned[-1])
+    smallest, established = (min(_smallest(look, claims, sd, part) for look in looks) for part in (_FIND, _ESTABLISH))
+    return Precision(difference=math.expm1(smallest), margin=math.expm1(established), blocks=planned[-1])
 
 
 def blocks_for(margin: float, claims: int, sd: float, *, difference: float = math.inf) -> int | None:
@@ -58,8 +58,8 @@ def blocks_for(margin: float, claims: int, sd: float, *, difference: float = mat
     shortest = first = p8.first_look(claims)
 
     def suffices(blocks: int) -> bool:
-        told = precision(p8.looks(blocks, claims), claims, sd)
-        return told is not None and told.margin <= margin and told.difference <= difference
+        reach = precision(p8.looks(blocks, claims), claims, sd)
+        return reach is not None and reach.margin <= margin and reach.difference <= difference
 
     for look in takewhile(lambda look: look.blocks <= _MOST_BLOCKS, p8.open_ended_looks()):
         if look.blocks >= first and suffices(look.blocks):

@@ -101,8 +101,8 @@ def _pelt(batches: Floats) -> list[int]:
     noise = max(robust_sd(np.diff(batches), 0.0) / math.sqrt(2), _LEAST_NOISE)
     penalty = _PENALTY * noise**2 * math.log(len(batches))
     # a linear kernel's cost is the sum of squares, solved in C
-    found = KernelCPD(kernel="linear", min_size=3).fit(batches[:, None]).predict(pen=penalty)
-    return [0, *map(int, found)]
+    ends = KernelCPD(kernel="linear", min_size=3).fit(batches[:, None]).predict(pen=penalty)
+    return [0, *map(int, ends)]
 
 
 def _accepted(batches: Floats, bounds: list[int], shortest: float) -> list[int]:

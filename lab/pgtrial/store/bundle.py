@@ -134,11 +134,11 @@ def write_bundle(study: StudyDirectory, path: Path, *, everything: bool) -> Mani
 
 def files_of(directory: Path) -> list[str]:
     """Names of a study's files, as a bundle has them; hidden files are the lab's own and not the study's."""
-    found = []
+    names = []
     for folder, folders, files in os.walk(directory):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(folder, name).relative_to(directory).as_posix() for name in files if not name.startswith(".")]
-    return [name for name in found if name != MANIFEST]
+        names += [Path(folder, name).relative_to(directory).as_posix() for name in files if not name.startswith(".")]
+    return [name for name in names if name != MANIFEST]
 
 
 def _kind(name: str) -> int:

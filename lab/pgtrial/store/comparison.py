@@ -55,8 +55,8 @@ def name_arms(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def _with_name(text: str) -> tuple[str | None, str]:
     """The name that stands before a set-up, if there is one, and the set-up."""
-    found = _NAMED.fullmatch(text.strip())
-    return (found[1], found[2]) if found is not None and found[1] not in _DSN_KEYS else (None, text)
+    match = _NAMED.fullmatch(text.strip())
+    return (match[1], match[2]) if match is not None and match[1] not in _DSN_KEYS else (None, text)
 
 
 def parse_setup(text: str) -> dict[str, Any]:

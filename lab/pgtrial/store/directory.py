@@ -119,13 +119,13 @@ class StudyDirectory:
 
     def trials(self) -> list[Trial]:
         """All stored trials in the order of execution. Raises StoreError naming a damaged one and the cure."""
-        found = [self._read_trial(path) for path in sorted((self.path / "trials").glob("[0-9]*"))]
-        seen: set[int] = set()
-        for trial in found:
-            if trial.index in seen:
+        trials = [self._read_trial(path) for path in sorted((self.path / "trials").glob("[0-9]*"))]
+        indices: set[int] = set()
+        for trial in trials:
+            if trial.index in indices:
                 raise StoreError(f"{self.path / 'trials'} holds trial {trial.index} twice; delete one of the two")
-            seen.add(trial.index)
-        return sorted(found, key=lambda trial: trial.index)
+            indices.add(trial.index)
+        return sorted(trials, key=lambda trial: trial.index)
 
     def missing(self) -> list[PlannedTrial]:
         """The planned trials that are not stored yet, in the order of execution."""
@@ -216,10 +216,10 @@ class StudyDirectory:
     def together(self, planned: PlannedTrial) -> list[PlannedTrial]:
         """The trials that run at the same time as a planned one, with it. Raises StoreError if only some are stored."""
         group = next(group for group in self._groups() if group[0].index <= planned.index <= group[-1].index)
-        for each in group:
-            if self.trial_path(each).exists():
+        for one in group:
+            if self.trial_path(one).exists():
                 raise StoreError(
-                    f"{self.trial_path(each)} is there without the trials that ran at the same time; move it away and "
+                    f"{self.trial_path(one)} is there without the trials that ran at the same time; move it away and "
                     "run again"
                 )
         return group
@@ -229,7 +229,7 @@ class StudyDirectory:
         if self.plan.interleaving is None:
             yield from ([planned] for planned in self.plan.wanted)
             return
-        for _, group in itertools.groupby(self.plan.wanted, key=lambda each: (each.block, each.load_point)):
+        for _, group in itertools.groupby(self.plan.wanted, key=lambda planned: (planned.block, planned.load_point)):
             yield list(group)
 
     def _name(self, paths: Sequence[Path]) -> None:
@@ -270,11 +270,11 @@ class StudyDirectory:
         """The facts collected so far of each arm's deployments; of most arms one. Raises StoreError."""
         numbers: Sequence[int | None] = range(self.plan.deployments) if self.plan.deployments > 1 else [None]
         paths = {arm: [self._facts_path(arm, number) for number in numbers] for arm in self.plan.arms}
-        found = {
-            arm: [read_record(path, Facts, f"delete {path} and run again") for path in own if path.exists()]
-            for arm, own in paths.items()
+        stored = {
+            arm: [read_record(path, Facts, f"delete {path} and run again") for path in of_arm if path.exists()]
+            for arm, of_arm in paths.items()
         }
-        return {arm: known for arm, known in found.items() if known}
+        return {arm: known for arm, known in stored.items() if known}
 
     def write_facts(self, facts: Facts) -> None:
         """Store what one arm, or one of its deployments, is."""
@@ -345,8 +345,8 @@ def _read_plan(directory: Path, study: str) -> Plan:
         expected = content.pop(_KEY, None) if isinstance(content, dict) else None
     plan = parse_record(path, json.dumps(content), Plan, _CURE_OF_PLAN)
     if expected is not None:
-        found = {PLAN: _digest_of(content), STUDY: digest(study)}
-        for name, actual in found.items():
+        digests = {PLAN: _digest_of(content), STUDY: digest(study)}
+        for name, actual in digests.items():
             if not isinstance(expected, dict) or expected.get(name) != actual:
                 raise StoreError(
                     f"{directory / name} was changed after the study began (its SHA-256 differs from the one in "

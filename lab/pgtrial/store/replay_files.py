@@ -62,10 +62,10 @@ def check_unchanged(spec: StudySpec) -> None:
     if not spec.load.replays or planned is None or data is None:
         return
     workload = spec.load.workload[0].removeprefix(REPLAY)
-    found = _look(workload, data, "[load]")
+    files = _look(workload, data, "[load]")
     for place, now, then in (
-        (workload, found.capture_sha256, planned.capture_sha256),
-        (data, found.data_sha256, planned.data_sha256),
+        (workload, files.capture_sha256, planned.capture_sha256),
+        (data, files.data_sha256, planned.data_sha256),
     ):
         if now != then:
             raise StudyError(f"{place} has changed since the study was planned; restore it, or run a study of its own")

@@ -59,8 +59,8 @@ def _own(path: str, flags: int) -> int:
 def _is_listed(file: Path) -> bool:
     """Whether Linux lists a lock on the file; it lists the inodes of locked files to every account."""
     with suppress(OSError):
-        found = file.stat()
-        inode = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+        status = file.stat()
+        inode = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
         return any(inode in line.split() for line in Path("/proc/locks").read_text().splitlines())
     return False
 

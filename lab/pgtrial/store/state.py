@@ -74,39 +74,39 @@ def check_state(root: Path) -> None:
 def is_own(path: Path) -> bool:
     """Whether something that is there, and no link, is this account's or root's, and no other account can write it."""
     with suppress(FileNotFoundError):
-        found = path.lstat()
-        return not stat.S_ISLNK(found.st_mode) and not _is_others(found) and not _is_loose(found)
+        there = path.lstat()
+        return not stat.S_ISLNK(there.st_mode) and not _is_others(there) and not _is_loose(there)
     return False
 
 
 def _check_own(path: Path, *, mend: bool = True) -> None:
     try:
-        link, found = path.lstat(), path.stat()
+        link, there = path.lstat(), path.stat()
     except FileNotFoundError:
         if not path.is_symlink():
             return  # somebody has removed it
-        link = found = path.lstat()
-    if _is_others(link) or _is_others(found):
+        link = there = path.lstat()
+    if _is_others(link) or _is_others(there):
         raise StoreError(
-            f"{path} belongs to another account (number {found.st_uid}), so pgtrial does not use it; remove it, or set "
+            f"{path} belongs to another account (number {there.st_uid}), so pgtrial does not use it; remove it, or set "
             "PGTRIAL_STATE to a directory that you own"
         )
-    if not _is_loose(found):
+    if not _is_loose(there):
         return
-    if found.st_uid != os.geteuid() or found.st_mode & stat.S_ISVTX or not mend:
+    if there.st_uid != os.geteuid() or there.st_mode & stat.S_ISVTX or not mend:
         raise StoreError(
             f"{path} can be written by other accounts, so pgtrial does not use it; take that right away (chmod go-w), "
             "or set PGTRIAL_STATE to a directory of your own"
         )
-    path.chmod(stat.S_IMODE(found.st_mode) & ~0o022)
+    path.chmod(stat.S_IMODE(there.st_mode) & ~0o022)
 
 
-def _is_others(found: os.stat_result) -> bool:
-    return found.st_uid not in (0, os.geteuid())
+def _is_others(there: os.stat_result) -> bool:
+    return there.st_uid not in (0, os.geteuid())
 
 
-def _is_loose(found: os.stat_result) -> bool:
-    return bool(found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and found.st_gid != 0))
+def _is_loose(there: os.stat_result) -> bool:
+    return bool(there.st_mode & stat.S_IWOTH or (there.st_mode & stat.S_IWGRP and there.st_gid != 0))
 
 
 def kept(name: str, make: Callable[[], str]) -> str:
@@ -122,17 +122,17 @@ def kept(name: str, make: Callable[[], str]) -> str:
     if state_root().is_dir():
         with suppress(OSError, StoreError):
             own_directory(path.parent)
-            own = path.with_name(f"{name}.{secrets.token_hex(4)}")  # several labs may make it at the same time
-            write_atomically(own, text)
-            own.chmod(0o644)
-            own.replace(path)
+            temporary = path.with_name(f"{name}.{secrets.token_hex(4)}")  # several labs may make it at the same time
+            write_atomically(temporary, text)
+            temporary.chmod(0o644)
+            temporary.replace(path)
     return text
 
 
 def certificate_for(path: Path, servers: list[str]) -> Certificate | None:
     """The latest certificate for servers on these hosts, from the record; None: none is there. Raises StoreError."""
     kept = _read_shared(path, Certificates, "`pgtrial selftest`").certificates
-    return next((each for each in kept if each.servers == servers), None)
+    return next((certificate for certificate in kept if certificate.servers == servers), None)
 
 
 def keep_certificate(path: Path, certificate: Certificate) -> None:
@@ -140,7 +140,7 @@ def keep_certificate(path: Path, certificate: Certificate) -> None:
 
     Raises StoreError if the record is newer or cannot be written. The caller keeps other labs from writing.
     """
-    others = [each for each in _to_change(path, Certificates).certificates if each.servers != certificate.servers]
+    others = [other for other in _to_change(path, Certificates).certificates if other.servers != certificate.servers]
     _replace(path, Certificates(certificates=[certificate, *others]))
 
 
@@ -202,8 +202,8 @@ def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:
         shorter, longer = sorted((noise.conditions.duration_s, conditions.duration_s))
         return longer <= _LIKE * shorter
 
-    known = [each for each in same if each.within is not None or is_alike(each)]
-    return max(known, key=lambda each: (min(each.blocks, _ENOUGH_BLOCKS), is_alike(each)), default=None)
+    known = [noise for noise in same if noise.within is not None or is_alike(noise)]
+    return max(known, key=lambda noise: (min(noise.blocks, _ENOUGH_BLOCKS), is_alike(noise)), default=None)
 
 
 class _Damaged(StoreError):

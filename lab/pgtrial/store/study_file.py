@@ -125,7 +125,7 @@ def _texts(value: Any) -> Iterator[str]:
         case list():
             yield from (text for item in value for text in _texts(item))
         case dict():
-            yield from (text for item in value.items() for each in item for text in _texts(each))
+            yield from (text for item in value.items() for part in item for text in _texts(part))
 
 
 def _bundled_names() -> list[str]:
@@ -156,13 +156,13 @@ def _text(path: Path) -> str:
 
 
 def _check_arms(spec: StudySpec, source: str) -> None:
-    for name, own in [("server", spec.server), *((f"arms.{arm}", own) for arm, own in spec.arms.items())]:
-        if (objection := objection_to_table(own)) is not None:
+    for name, table in [("server", spec.server), *((f"arms.{arm}", table) for arm, table in spec.arms.items())]:
+        if (objection := objection_to_table(table)) is not None:
             raise StudyError(f"{source}: [{name}] {objection}")
-    for arm, own in spec.arms.items():
+    for arm, table in spec.arms.items():
         if not arm.strip() or len(arm) > 60 or not arm.isprintable():
             raise StudyError(f"{source}: [arms.{arm!r}] is no name for an arm; use 1 to 60 printable characters")
-        if (objection := objection_to_arm(own, spec.resolved(arm))) is not None:
+        if (objection := objection_to_arm(table, spec.resolved(arm))) is not None:
             raise StudyError(f"{source}: [arms.{arm}] {objection}")
 
 

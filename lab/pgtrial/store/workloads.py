@@ -76,7 +76,7 @@ def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 def _check_beside(pack: FoundPack, packs: Mapping[str, FoundPack], texts: Mapping[str, str], source: str) -> None:
     """Raise StudyError for a pack that the study has already, or whose name is another workload's."""
-    alike = [each for each in packs.values() if each.name == pack.name and each.files != pack.files]
+    alike = [other for other in packs.values() if other.name == pack.name and other.files != pack.files]
     if alike or pack.name in texts or pack.name in BUILT_IN:
         raise StudyError(
             f"{source}: [load] workload: another workload is called {pack.name} as this pack is; rename its folder"
@@ -109,13 +109,13 @@ def digest(text: str) -> str:
 
 def _required(text: str, folder: Path, source: str, known: set[str]) -> dict[str, str]:
     """The modules beside a Lua script that it requires, and those that they require; others come from elsewhere."""
-    found: dict[str, str] = {}
+    modules: dict[str, str] = {}
     for module in _REQUIRE.findall(text):
         name = f"{module}.lua"
         if name not in known and (folder / name).is_file():
-            found[name] = _read(folder / name, source)
-            found |= _required(found[name], folder, source, known | set(found))
-    return found
+            modules[name] = _read(folder / name, source)
+            modules |= _required(modules[name], folder, source, known | set(modules))
+    return modules
 
 
 def _read(path: Path, source: str) -> str:
@@ -183,7 +183,7 @@ def _read_pack(folder: Traversable, name: str, mix: str | None, source: str) -> 
     check_name(name, source)
     texts = {}
     try:
-        for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
             if file.is_file() and file.name.endswith(KEPT) and not file.name.startswith("."):
                 # bytes, since reading text would change the line ends
                 texts[file.name] = file.read_bytes().decode()

@@ -48,7 +48,7 @@ CellSpeeds = Mapping[tuple[int, int, str], Speeds]
 
 def carry_over(grid: Grid, speeds: CellSpeeds) -> list[CarryOver]:
     """What each arm leaves behind for each other one, by load point; empty for a study that is not interleaved."""
-    found = []
+    losses = []
     for point, (arm, other) in product(grid.points, permutations(grid.plan.arms, 2)):
         logs = {
             block: speed.after[other] - speed.alone
@@ -57,8 +57,8 @@ def carry_over(grid: Grid, speeds: CellSpeeds) -> list[CarryOver]:
         }
         if logs:
             blocks, difference = described(grid, logs, sharing(grid.plan))
-            found.append(CarryOver(arm=arm, preceding=other, load_point=point, blocks=blocks, difference=difference))
-    return found
+            losses.append(CarryOver(arm=arm, preceding=other, load_point=point, blocks=blocks, difference=difference))
+    return losses
 
 
 def shifts(grid: Grid, speeds: CellSpeeds) -> list[CarryOverShift]:
@@ -67,16 +67,16 @@ def shifts(grid: Grid, speeds: CellSpeeds) -> list[CarryOverShift]:
     An equal loss of both arms leaves their ratio as it is; what moves it is the difference of the losses.
     """
     baseline, points = grid.plan.baseline, grid.points
-    found = []
+    moved = []
     for point, arm in product([*points, *([None] if len(points) > 1 else [])], grid.plan.others):
         over, claims = (points, len(grid.plan.others)) if point is None else ([point], sharing(grid.plan))
         logs = grid.block_means(over, partial(_shift, speeds, arm, baseline))
         if logs:
             blocks, difference = described(grid, logs, claims)
-            found.append(
+            moved.append(
                 CarryOverShift(arm=arm, baseline=baseline, load_point=point, blocks=blocks, difference=difference)
             )
-    return found
+    return moved
 
 
 def _shift(speeds: CellSpeeds, arm: str, baseline: str, block: int, point: int) -> float | None:
@@ -88,13 +88,13 @@ def cell_speeds(grid: Grid, slices: Slices) -> CellSpeeds:
     """The speeds of all trials that alternated, without failed ones and those that have no run of either length."""
     if grid.plan.interleaving is None:
         return {}
-    found: dict[tuple[int, int, str], Speeds] = {}
+    speeds: dict[tuple[int, int, str], Speeds] = {}
     for block, point in product(grid.counted, grid.points):
         trials = [trial for arm in grid.plan.arms if (trial := grid.trial(block, point, arm)) is not None]
         rows = {trial.arm: slices.get(trial.index, ()) for trial in trials if grid.goodput(trial)}
         slice_s, paced = grid.plan.interleaving.slice_at(point), grid.plan.measure != "goodput"
-        found |= {(block, point, arm): own for arm, own in speeds_of(rows, slice_s, paced=paced).items()}
-    return found
+        speeds |= {(block, point, arm): of_arm for arm, of_arm in speeds_of(rows, slice_s, paced=paced).items()}
+    return speeds
 
 
 def speeds_of(rows: Mapping[str, Sequence[SliceRow]], slice_s: float, *, paced: bool = False) -> dict[str, Speeds]:
@@ -102,9 +102,9 @@ def speeds_of(rows: Mapping[str, Sequence[SliceRow]], slice_s: float, *, paced: 
 
     `paced`: at a rate, so that response times differ and not the transactions.
     """
-    arms = {_slot(row, slice_s): arm for arm, own in rows.items() for row in own}
-    found = {arm: _speeds_of_runs(list(_runs(own, arms, slice_s)), paced=paced) for arm, own in rows.items()}
-    return {arm: speeds for arm, speeds in found.items() if speeds is not None}
+    arms = {_slot(row, slice_s): arm for arm, slices in rows.items() for row in slices}
+    of_arms = {arm: _speeds_of_runs(list(_runs(slices, arms, slice_s)), paced=paced) for arm, slices in rows.items()}
+    return {arm: speeds for arm, speeds in of_arms.items() if speeds is not None}
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,10 @@ def _slot(row: SliceRow, slice_s: float) -> int:
     return round(row.planned_begin_s / slice_s)
 
 
-def _runs(own: Sequence[SliceRow], arms: Mapping[int, str], slice_s: float) -> Iterator[_Run]:
+def _runs(slices: Sequence[SliceRow], arms: Mapping[int, str], slice_s: float) -> Iterator[_Run]:
     """The runs within the measured part; without those of which it is not known which arm was before them."""
-    ordered = sorted(own, key=lambda row: row.planned_begin_s)
-    for _, group in groupby(enumerate(ordered), lambda each: _slot(each[1], slice_s) - each[0]):
+    ordered = sorted(slices, key=lambda row: row.planned_begin_s)
+    for _, group in groupby(enumerate(ordered), lambda numbered: _slot(numbered[1], slice_s) - numbered[0]):
         rows = [row for _, row in group]
         before = arms.get(_slot(rows[0], slice_s) - 1)
         if before is not None and all(row.phase == "measure" for row in rows):
@@ -139,7 +139,7 @@ def _speeds_of_runs(runs: Sequence[_Run], *, paced: bool) -> Speeds | None:
     if one is None or several is None or whole is None:
         return None
     after = {other: speed([run for run in ones if run.after == other]) for other in {run.after for run in ones}}
-    known = {other: found for other, found in after.items() if found is not None}
+    known = {other: log for other, log in after.items() if log is not None}
     return Speeds(alone=2 * several - one, whole=whole, after=known)
 
 

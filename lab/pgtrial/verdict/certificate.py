@@ -116,10 +116,10 @@ def relabelled(grid: Grid, same: str) -> tuple[int, int]:
             "margin": 0.0,
         }
     )
-    own = [trial for trial in grid.trials if trial.arm in alike]
+    trials = [trial for trial in grid.trials if trial.arm in alike]
     draw = np.random.Generator(np.random.Philox(plan.seed))
     swapped = (set(np.flatnonzero(draw.integers(0, 2, plan.max_blocks)).tolist()) for _ in range(_ORDERS))
-    return _ORDERS, sum(_differs(pair, own, alike, blocks) for blocks in swapped)
+    return _ORDERS, sum(_differs(pair, trials, alike, blocks) for blocks in swapped)
 
 
 def _differs(plan: Plan, trials: Sequence[Trial], alike: dict[str, str], swapped: set[int]) -> bool:
@@ -130,4 +130,4 @@ def _differs(plan: Plan, trials: Sequence[Trial], alike: dict[str, str], swapped
         trial.model_copy(update={"arm": alike[trial.arm]}) if trial.block in swapped else trial for trial in trials
     ]
     compared = comparisons(Grid(plan.model_copy(update={"trials": planned}), renamed))
-    return any(each.decided for each in compared)
+    return any(comparison.decided for comparison in compared)

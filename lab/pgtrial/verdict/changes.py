@@ -175,8 +175,8 @@ class Changes:
     def cells(self) -> list[CellRegimes]:
         """All arms at the load points where some trial did not keep one level."""
         plan = self._grid.plan
-        found = [[self.cell(arm, point) for arm in plan.arms] for point in self._grid.points]
-        return [cell for cells in found if any(cell.not_flat for cell in cells) for cell in cells]
+        of_points = [[self.cell(arm, point) for arm in plan.arms] for point in self._grid.points]
+        return [cell for cells in of_points if any(cell.not_flat for cell in cells) for cell in cells]
 
     def steadiness(self) -> list[Steadiness]:
         """By arm, whether tps still moved within the trials whose regime does not change; empty without the seconds."""

@@ -104,12 +104,12 @@ def reasons(findings: Sequence[Finding], arm: str, baseline: str) -> list[str]:
 
 def _objections(case: Case) -> _Objections:
     stored = case.audit.findings if case.audit is not None else []
-    found = found_in_trials(case)
-    grave = [concern for _, concern in found if concern.severity == "withhold"]
+    concerns = found_in_trials(case)
+    grave = [concern for _, concern in concerns if concern.severity == "withhold"]
     return _Objections(
         plan=case.plan,
-        findings=by_gravity([*stored, *(finding for finding, _ in found)]),
-        everywhere=[*stored, *(finding for finding, concern in found if not concern.cells)],
+        findings=by_gravity([*stored, *(finding for finding, _ in concerns)]),
+        everywhere=[*stored, *(finding for finding, concern in concerns if not concern.cells)],
         cells={cell for concern in grave for cell in concern.cells},
     )
 

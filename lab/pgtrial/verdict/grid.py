@@ -95,12 +95,12 @@ class Grid:
 
     def block_means(self, points: Sequence[int], value: Callable[[int, int], float | None]) -> dict[int, float]:
         """By complete block the mean over load points of a value of a block and a load point, where all are known."""
-        found = {}
+        means = {}
         for block in self.counted:
-            known = [each for point in points if (each := value(block, point)) is not None]
+            known = [of_point for point in points if (of_point := value(block, point)) is not None]
             if len(known) == len(points):
-                found[block] = fmean(known)
-        return found
+                means[block] = fmean(known)
+        return means
 
     def goodput(self, trial: Trial) -> float:
         """Committed transactions per second of the measured part; 0 for a failed trial."""
@@ -113,14 +113,14 @@ class Grid:
         """
         key = arm, tuple(points), metric or self.speed
         known, counted = self._ratios[key], set(self.counted)
-        found = []
+        ratios = []
         for block in self.blocks:
             ratio = known.get(block) or self._ratio(block, *key)
             if ratio is not None:
-                found.append(ratio)
+                ratios.append(ratio)
                 if block in counted:
                     known[block] = ratio
-        return found
+        return ratios
 
     def gains(self, arm: str, points: Sequence[int], metric: Metric) -> dict[int, float]:
         """By complete block, of those that say something, how much better the arm is by a metric."""
@@ -144,13 +144,13 @@ class Grid:
     def _pairs(self, block: int, arm: str, points: Sequence[int]) -> list[tuple[Trial, Trial]]:
         """The trials of an arm and of the baseline at each load point; none if one of them is not stored."""
         pairs = [self.pair(block, point, arm) for point in points]
-        stored = [(own, base) for own, base in pairs if own is not None and base is not None]
+        stored = [(trial, base) for trial, base in pairs if trial is not None and base is not None]
         return stored if len(stored) == len(pairs) else []
 
 
 def _gain(pairs: Sequence[tuple[Trial, Trial]], metric: Metric) -> float | None:
     """The mean over a block's pairs of how much better the first is; None: they say nothing."""
-    values = [(metric.value(own), metric.value(base)) for own, base in pairs]
+    values = [(metric.value(trial), metric.value(base)) for trial, base in pairs]
     known = [pair for pair in values if metric.is_known(*pair)]
     counts = known if len(known) == len(pairs) or not metric.at_every_point else []
     gains = [gain for pair in counts if (gain := metric.gain(*pair)) is not None]

@@ -109,14 +109,14 @@ def _failed(grid: Grid, arm: str, block: int) -> int:
 
 def failed_trials(grid: Grid) -> list[FailedTrial]:
     """Every trial that failed or committed nothing, in the order of execution."""
-    found = []
+    failed = []
     for trial in grid.trials:
         if grid.goodput(trial):
             continue
         point = grid.point_of(trial)
         opposite = grid.plan.others if trial.arm == grid.plan.baseline else [grid.plan.baseline]
         counterparts = [grid.trial(trial.block, point, arm) for arm in opposite]
-        found.append(
+        failed.append(
             FailedTrial(
                 index=trial.index,
                 block=trial.block,
@@ -126,4 +126,4 @@ def failed_trials(grid: Grid) -> list[FailedTrial]:
                 void=any(other is not None and not grid.goodput(other) for other in counterparts),
             )
         )
-    return found
+    return failed

@@ -57,8 +57,8 @@ class Metric:
             worst = self.scale.worst if baseline is None else -self.scale.worst
             return worst if self.missing == "worst" else None
         pair = (baseline, arm) if self.better == "less" else (arm, baseline)
-        found = self.scale.compared(*pair)
-        return None if found is None else max(-self.scale.worst, min(self.scale.worst, found))
+        compared = self.scale.compared(*pair)
+        return None if compared is None else max(-self.scale.worst, min(self.scale.worst, compared))
 
     def is_known(self, arm: float | None, baseline: float | None) -> bool:
         """Whether values say how a block is to be counted, be it as one of which both arms failed."""

@@ -85,28 +85,28 @@ def reached(plan: Plan, trials: Sequence[Trial], claim: Claim) -> list[Reached]:
     counted = counting(claim.ratios)
     logs = list(counted.values())
     looks = {look.blocks: look.difference for look in claim.looks}
-    found = []
+    points = []
     for units in range(1, len(logs) + 1):
         difference = as_difference(p8.interval(logs[:units], ALPHA / claim.family))
         if difference.low is not None:
             last = max(grid.units.blocks(list(counted)[:units]))
-            found.append(Reached(units, spent[last], difference, looks.get(units)))
-    return found
+            points.append(Reached(units, spent[last], difference, looks.get(units)))
+    return points
 
 
 def _spent(grid: Grid) -> dict[int, Spent]:
     """By complete block: the time of all blocks up to it."""
-    found, wall_s, measured_s = {}, 0.0, 0.0
-    for block, own in grid.by_block.items():
-        wall_s += under_way_s(own)
-        measured_s += sum(trial.measured.duration_s for trial in own if trial.measured)
-        found[block] = Spent(wall_s, min(measured_s, wall_s))
-    return found
+    spent, wall_s, measured_s = {}, 0.0, 0.0
+    for block, trials in grid.by_block.items():
+        wall_s += under_way_s(trials)
+        measured_s += sum(trial.measured.duration_s for trial in trials if trial.measured)
+        spent[block] = Spent(wall_s, min(measured_s, wall_s))
+    return spent
 
 
 def block_seconds(grid: Grid) -> dict[int, float]:
     """Wall time of each complete block, seconds."""
-    return {block: under_way_s(own) for block, own in grid.by_block.items()}
+    return {block: under_way_s(trials) for block, trials in grid.by_block.items()}
 
 
 def under_way_s(trials: Sequence[Trial]) -> float:

@@ -92,16 +92,18 @@ def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
     latest: Mapping[Key, Question] | None = None
     reached = grid.units.reached(grid.counted)
     for look, units in reached:
-        decided = {key for key, own in readings.items() if any(reading.verdict != "undecided" for reading in own)}
+        decided = {
+            key for key, of_claim in readings.items() if any(reading.verdict != "undecided" for reading in of_claim)
+        }
         chosen = choice(grid.units.blocks(units), decided)
         if chosen is None:
             continue
         latest = chosen
         for key, question in chosen.items():
             asked[key] = question
-            own = readings.setdefault(key, [])
+            of_claim = readings.setdefault(key, [])
             if values := [question.values[unit] for unit in units if unit in question.values]:
-                own.append(grid.units.reading(look, values, question.limits, question.family))
+                of_claim.append(grid.units.reading(look, values, question.limits, question.family))
     if latest is None:
         latest = choice(set(grid.blocks), set()) or {}
     units_of = dict(reached)
@@ -111,9 +113,9 @@ def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
         rests_on = units_of[decision.shown.look] if decision.shown is not None else question.values
         return Series(question, decision, [unit for unit in rests_on if unit in question.values])
 
-    found = {key: series(key, question) for key, question in latest.items()}
-    earlier = {key: series(key, question) for key, question in asked.items() if key not in found}
-    return found | {key: own for key, own in earlier.items() if own.decided}
+    now = {key: series(key, question) for key, question in latest.items()}
+    earlier = {key: series(key, question) for key, question in asked.items() if key not in now}
+    return now | {key: of_claim for key, of_claim in earlier.items() if of_claim.decided}
 
 
 def read(

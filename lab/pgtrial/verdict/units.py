@@ -73,17 +73,17 @@ class Units:
         if self.unit == "block":
             return list(ratios)
         complete = self.complete([ratio.block for ratio in ratios if ratio.counted])
-        found = []
+        of_units = []
         for unit, blocks in self._blocks.items():
-            own = [ratio for ratio in ratios if ratio.block in blocks]
-            values = [ratio.log_ratio for ratio in own if ratio.log_ratio is not None]
-            if own:
+            within = [ratio for ratio in ratios if ratio.block in blocks]
+            values = [ratio.log_ratio for ratio in within if ratio.log_ratio is not None]
+            if within:
                 log_ratio = fmean(values) if values else None
-                failed = list(dict.fromkeys(arm for ratio in own for arm in ratio.failed))
-                found.append(
+                failed = list(dict.fromkeys(arm for ratio in within for arm in ratio.failed))
+                of_units.append(
                     BlockRatio(block=unit, log_ratio=log_ratio, counted=unit in complete, failed=failed, order=[])
                 )
-        return found
+        return of_units
 
     def looks(self) -> list[p8.Look]:
         """The planned looks in units, with the error that each may spend on all claims of a family together."""

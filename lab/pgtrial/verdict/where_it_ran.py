@@ -25,7 +25,7 @@ def where_it_ran(plan: Plan, trials: Sequence[Trial], facts: Mapping[str, Facts]
     machines = machine_parts(trials)
     if not machines and all(_is_here(server) for server in servers):
         return None
-    labs = [found for arm in plan.arms if (found := _system(facts.get(arm), "client"))]
+    labs = [system for arm in plan.arms if (system := _system(facts.get(arm), "client"))]
     return WhereItRan(
         lab=labs[0] if labs else None,
         load="fleet" if machines else "lab",
@@ -96,25 +96,25 @@ def machine_ways(trials: Sequence[Trial], arms: Iterable[str]) -> list[MachineWa
         MachineWay(
             machine=machine,
             arm=arm,
-            trials=len(own),
-            round_trip_us=median(own),
-            round_trip_lowest_us=min(own),
-            round_trip_highest_us=max(own),
+            trials=len(trips),
+            round_trip_us=median(trips),
+            round_trip_lowest_us=min(trips),
+            round_trip_highest_us=max(trips),
         )
         for machine, arm in product(_machines(trials), arms)
-        if (own := times[machine, arm])
+        if (trips := times[machine, arm])
     ]
 
 
 def further_machines(ways: Sequence[MachineWay], arm: str) -> dict[str, float]:
     """The machines that are much further from the arm's server than the others, each with the others' median, us."""
-    own = {way.machine: way.round_trip_us for way in ways if way.arm == arm}
-    found = {}
-    for machine, time in own.items():
-        others = [other for name, other in own.items() if name != machine]
+    times = {way.machine: way.round_trip_us for way in ways if way.arm == arm}
+    further = {}
+    for machine, time in times.items():
+        others = [other for name, other in times.items() if name != machine]
         if others and time > _FURTHER * (usual := median(others)) and time - usual > NOTICEABLE_US:
-            found[machine] = usual
-    return found
+            further[machine] = usual
+    return further
 
 
 def loads_round_trip(trial: Trial) -> float | None:
@@ -132,7 +132,7 @@ def _machines(trials: Iterable[Trial]) -> list[str]:
 def machine_parts(trials: Sequence[Trial]) -> list[MachinePart]:
     """One for each machine of the fleet; empty for loads made by the lab's own machine."""
     names = _machines(trials)
-    logs = {name: median(found) for name in names if (found := _relative_speeds(trials, name))}
+    logs = {name: median(logs) for name in names if (logs := _relative_speeds(trials, name))}
     return [_part(name, trials, logs) for name in names]
 
 
@@ -158,7 +158,7 @@ def slower_by(logs: Mapping[str, float], machine: str) -> float | None:
 
 def _relative_speeds(trials: Iterable[Trial], machine: str) -> list[float]:
     """By trial: the logarithm of its tps per client, less the median of all machines of the trial."""
-    found = []
+    speeds = []
     for trial in trials:
         logs = {
             share.machine: math.log(share.tps / share.clients)
@@ -166,27 +166,27 @@ def _relative_speeds(trials: Iterable[Trial], machine: str) -> list[float]:
             if share.status is not None and share.tps and share.clients
         }
         if machine in logs and len(logs) > 1:
-            found.append(logs[machine] - median(logs.values()))
-    return found
+            speeds.append(logs[machine] - median(logs.values()))
+    return speeds
 
 
 def _part(machine: str, trials: Sequence[Trial], logs: Mapping[str, float]) -> MachinePart:
     took_part = [trial for trial in trials if any(share.machine == machine for share in trial.machines)]
-    own = [share for trial in took_part for share in trial.machines if share.machine == machine]
-    ended = [share for share in own if share.status is not None]
-    transactions = sum(_known(share.transactions for share in own))
+    shares = [share for trial in took_part for share in trial.machines if share.machine == machine]
+    ended = [share for share in shares if share.status is not None]
+    transactions = sum(_known(share.transactions for share in shares))
     of_all = sum(_known(share.transactions for trial in took_part for share in trial.machines))
     of_ended = sum(_known(share.transactions for share in ended))
     cpu_s = sum(_known(time for share in ended for time in (share.cpu_user_s, share.cpu_system_s)))
     speeds = _known(share.tps for share in ended)
-    offsets = _known(share.clock_offset_us for share in own)
+    offsets = _known(share.clock_offset_us for share in shares)
     return MachinePart(
         machine=machine,
-        address=own[0].address or None,
-        with_lab=own[-1].with_lab,
-        trials=len(own),
+        address=shares[0].address or None,
+        with_lab=shares[-1].with_lab,
+        trials=len(shares),
         lost=sum(machine in lost_machines(trial) for trial in took_part),
-        clients=max((share.clients for share in own if share.clients is not None), default=None),
+        clients=max((share.clients for share in shares if share.clients is not None), default=None),
         transactions=round(transactions),
         share=transactions / of_all if of_all else None,
         tps=median(speeds) if speeds else None,
@@ -195,9 +195,9 @@ def _part(machine: str, trials: Sequence[Trial], logs: Mapping[str, float]) -> M
         cpu_per_transaction_us=1e6 * cpu_s / of_ended if of_ended and cpu_s else None,
         busiest_thread_share=max(_known(share.busiest_thread_share for share in ended), default=None),
         lag_p99_us=max(_known(share.lag_p99_us for share in ended), default=None),
-        start_skew_us=max(_known(share.start_skew_us for share in own), key=abs, default=None),
+        start_skew_us=max(_known(share.start_skew_us for share in shares), key=abs, default=None),
         clock_offset_us=median(offsets) if offsets else None,
-        offset_error_us=max(_known(share.offset_error_us for share in own), default=None),
+        offset_error_us=max(_known(share.offset_error_us for share in shares), default=None),
     )
 
 

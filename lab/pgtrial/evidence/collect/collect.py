@@ -86,14 +86,14 @@ def facts_of(subject: Subject) -> dict[str, dict[str, Any]]:
         announced_files=tuple(pattern for collector in COLLECTORS for pattern in collector.files),
         announced_tools=tuple(tool for collector in COLLECTORS for tool in collector.tools),
     )
-    found: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
+    facts: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
     for collector in COLLECTORS:
         group = collector.group
         for name, value in collector(subject).items():
             # what one collector knows another's ignorance does not undo
-            if value is not None or name not in found[group]:
-                found[group][name] = value
-    return found
+            if value is not None or name not in facts[group]:
+                facts[group][name] = value
+    return facts
 
 
 def _now() -> str:

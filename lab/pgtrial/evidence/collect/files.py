@@ -198,9 +198,9 @@ class MachineFiles(Files):
         named = (record.partition("\n") for record in done.stdout.split(_RECORD)[1:])
         records = {name: text for name, _, text in named}
         lines = (line.split(_FIELD) for line in records.get("paths", "").splitlines())
-        seen = {Path(path): Path(real) if kind == "d" else None for kind, path, real in lines}
-        files = [path for path, real in seen.items() if real is None and path not in self._directories]
-        self._seen |= seen
+        there = {Path(path): Path(real) if kind == "d" else None for kind, path, real in lines}
+        files = [path for path, real in there.items() if real is None and path not in self._directories]
+        self._seen |= there
         self._texts |= self._machine.read_many(files) if files else {}
         self._known += patterns
         return records
@@ -215,8 +215,8 @@ def _matches(path: Path, pattern: str) -> bool:
 
 def number(text: str | None) -> int | None:
     """The whole number that a text starts with (`2048 kB`), or None."""
-    found = re.match(r"-?\d+(?=\s|$)", text or "")
-    return int(found[0]) if found else None
+    match = re.match(r"-?\d+(?=\s|$)", text or "")
+    return int(match[0]) if match else None
 
 
 def scaled(text: str | None, unit: int) -> int | None:
@@ -248,12 +248,12 @@ def read_facts(files: Files, table: Mapping[str, tuple[str, str]], home: Path = 
 
 def parse_fields(text: str, separator: str = ":") -> dict[str, str]:
     """`name: value` lines; of a repeated name the first."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in text.splitlines():
         name, parted, value = line.partition(separator)
         if parted:
-            found.setdefault(name.strip(), value.strip())
-    return found
+            fields.setdefault(name.strip(), value.strip())
+    return fields
 
 
 POWERSHELL = ("powershell", "-NoProfile", "-NonInteractive", "-Command")

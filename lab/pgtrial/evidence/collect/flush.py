@@ -23,11 +23,11 @@ def flush_rates(subject: Subject) -> Rates:
     if not subject.ours or data is None or machine is None or isinstance(machine, WindowsHost):
         return {}
     program = _pg_test_fsync(subject, files)
-    found = flush_rate(machine, data, program, subject.account)
+    rates = flush_rate(machine, data, program, subject.account)
     wal = wal_elsewhere(files, data)
     if wal is not None and _device(files, wal) != _device(files, data):
-        found |= {f"wal_{name}": value for name, value in flush_rate(machine, wal, program, subject.account).items()}
-    return found
+        rates |= {f"wal_{name}": value for name, value in flush_rate(machine, wal, program, subject.account).items()}
+    return rates
 
 
 def flush_rate(machine: Machine, directory: Path, program: Path | None = None, account: str | None = None) -> Rates:
@@ -111,8 +111,8 @@ def parse_dd(text: str, count: int) -> Rates | None:
 
 def _positive(pattern: re.Pattern[str], text: str) -> float | None:
     """The number that a pattern finds; None where it finds none, or zero."""
-    found = pattern.search(text)
-    return (float(found[1]) or None) if found else None
+    match = pattern.search(text)
+    return (float(match[1]) or None) if match else None
 
 
 @dataclass(frozen=True)

@@ -105,9 +105,9 @@ def hardware(subject: Subject) -> dict[str, Any]:
 
 def linux_hardware(files: Files, sys: Path) -> dict[str, Any]:
     """The facts from a sysfs tree (the kernel's Documentation/ABI/testing/sysfs-firmware-dmi-entries, dmi-id)."""
-    found = {name: _filled(files.read(sys / "class/dmi/id" / file)) for name, file in NAMES["dmi"].items()}
-    product = found["product"] or _filled(files.read(sys / _MODEL))
-    return found | {"product": product, "firmware": _firmware(files, sys)}
+    facts = {name: _filled(files.read(sys / "class/dmi/id" / file)) for name, file in NAMES["dmi"].items()}
+    product = facts["product"] or _filled(files.read(sys / _MODEL))
+    return facts | {"product": product, "firmware": _firmware(files, sys)}
 
 
 def _firmware(files: Files, sys: Path) -> str | None:

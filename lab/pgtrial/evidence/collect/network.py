@@ -106,14 +106,14 @@ def _path(address: str | None, *, here: bool) -> str:
 
 def _interface(address: str, port: int) -> str | None:
     """The network device of the route: that of the address which the system would send from."""
-    own = own_addresses()
-    if address in own:  # whatever the address, the way leads through the loopback device
-        return next((name for known, name in own.items() if ipaddress.ip_address(known).is_loopback), None)
+    devices = own_addresses()
+    if address in devices:  # whatever the address, the way leads through the loopback device
+        return next((name for known, name in devices.items() if ipaddress.ip_address(known).is_loopback), None)
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((address, port))  # of a datagram socket: chooses the route, sends nothing
-            return own.get(probe.getsockname()[0])
+            return devices.get(probe.getsockname()[0])
     except OSError:
         return None
 

@@ -50,9 +50,9 @@ def operating_system(subject: Subject) -> dict[str, Any]:
 
 def _virtualisation(files: Files) -> str | None:
     """`none`, or the hypervisor by the best name that can be found."""
-    said = files.output(*_DETECT_VIRT)  # fails, saying none, where there is none
-    if said is not None:
-        return said
+    detected = files.output(*_DETECT_VIRT)  # fails, saying none, where there is none
+    if detected is not None:
+        return detected
     hypervisor = files.read("/sys/hypervisor/type")
     if hypervisor is not None:
         return hypervisor
@@ -70,8 +70,8 @@ def _distribution(files: Files) -> str | None:
     text = next(filter(None, map(files.read, _OS_RELEASE)), None)
     if text is None:
         return None
-    found = re.search(r"""^PRETTY_NAME=(["']?)(.*)\1\s*$""", text, flags=re.MULTILINE)
-    return re.sub(r"""\\([\\$"'`])""", r"\1", found[2]) if found else "Linux"
+    match = re.search(r"""^PRETTY_NAME=(["']?)(.*)\1\s*$""", text, flags=re.MULTILINE)
+    return re.sub(r"""\\([\\$"'`])""", r"\1", match[2]) if match else "Linux"
 
 
 def _parameters(files: Files) -> list[str] | None:
@@ -97,8 +97,8 @@ def container_of(groups: str | None) -> str | None:
 
 
 def _preemption(files: Files) -> str | None:
-    found = re.search(r"PREEMPT(_\w+)?", files.uname.version)
-    return found[0] if found else None
+    match = re.search(r"PREEMPT(_\w+)?", files.uname.version)
+    return match[0] if match else None
 
 
 @collector("client")

@@ -35,20 +35,20 @@ SIGNS = [Signs(**signs) for signs in NAMES["signs"]]
 
 def provider_of(settings: Set[str], roles: Set[str], functions: Set[str]) -> str | None:
     """The provider whose signs are among the names of a server; None: none that is known."""
-    found = (
+    matching = (
         signs for signs in SIGNS if settings & signs.settings or roles & signs.roles or functions & signs.functions
     )
-    return next((signs.provider for signs in found), None)
+    return next((signs.provider for signs in matching), None)
 
 
 @collector("server", server=True)
 def provider(subject: Subject) -> dict[str, Any]:
     """The managed service that the server belongs to. Null for a server of one's own, and for services not known."""
-    found = {}
+    names_of = {}
     for kind, query in _QUERIES.items():
         names = sorted(set().union(*(getattr(signs, kind) for signs in SIGNS)))
-        found[kind] = {row[0] for row in subject.rows(query, names) or []}
-    return {"provider": provider_of(**found)}
+        names_of[kind] = {row[0] for row in subject.rows(query, names) or []}
+    return {"provider": provider_of(**names_of)}
 
 
 _QUERIES = {

@@ -35,9 +35,9 @@ def storage(subject: Subject) -> dict[str, Any]:
     files, directory = subject.host, subject.data_directory
     if directory is None:
         return {}
-    found = describe(files, directory)
+    facts = describe(files, directory)
     wal = wal_elsewhere(files, directory)
-    return found if wal is None else {**found, **{f"wal_{name}": value for name, value in describe(files, wal).items()}}
+    return facts if wal is None else {**facts, **{f"wal_{name}": value for name, value in describe(files, wal).items()}}
 
 
 def wal_elsewhere(files: Files, data_directory: Path) -> Path | None:
@@ -95,22 +95,22 @@ def parameters_of(files: Files, kind: str | None, mount_point: str | None, sourc
 def parse_dumpe2fs(text: str) -> Parameters:
     """`dumpe2fs -h`: what mkfs and tune2fs decided; no counts, no dates, and no marks of a mounted file system."""
     fields = parse_fields(text)
-    found = {name: fields[label] for label, name in NAMES["ext"].items() if label in fields}
-    if "features" in found:
-        found["features"] = " ".join(word for word in found["features"].split() if word not in _EXT_MOMENTARY)
-    return found
+    parameters = {name: fields[label] for label, name in NAMES["ext"].items() if label in fields}
+    if "features" in parameters:
+        parameters["features"] = " ".join(word for word in parameters["features"].split() if word not in _EXT_MOMENTARY)
+    return parameters
 
 
 def parse_xfs_info(text: str) -> Parameters:
     """`xfs_info`: the lines are sections (`data     =`) of name=value; a line that begins with = goes on with one."""
-    found: Parameters = {}
+    parameters: Parameters = {}
     section = ""
     for line in text.splitlines():
         head = re.match(r"(\S+)\s*=", line)
         section = head[1] if head else section
         for name, value in re.findall(r"([a-z][\w-]*)=(\S+?)(?:,|\s|$)", line):
-            found.setdefault(f"{section}.{name}", value)
-    return {name: found[name] for name in NAMES["xfs"] if name in found}
+            parameters.setdefault(f"{section}.{name}", value)
+    return {name: parameters[name] for name in NAMES["xfs"] if name in parameters}
 
 
 def parse_btrfs_df(text: str) -> Parameters:
@@ -165,8 +165,8 @@ def queue_facts(files: Files, disk: Path | None) -> dict[str, Any]:
     """Of one disk: model, kind, cache, scheduler, queue; all None if there is no such disk."""
     if disk is None:
         return dict.fromkeys(["device", *NAMES["disk"]])
-    found = {"device": disk.name, **read_facts(files, NAMES["disk"], disk)}
-    return found | {"device_firmware": found["device_firmware"] or files.read(disk / "device/rev")}
+    facts = {"device": disk.name, **read_facts(files, NAMES["disk"], disk)}
+    return facts | {"device_firmware": facts["device_firmware"] or files.read(disk / "device/rev")}
 
 
 def stack_facts(files: Files, disk: Path | None, sys: Path, holder: Holder) -> dict[str, Any]:

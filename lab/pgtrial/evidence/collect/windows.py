@@ -118,8 +118,8 @@ def storage_of(reply: Reply, directory: Path) -> Group:
 
 def _plan(reply: Any) -> str | None:
     """`Power Scheme GUID: 8c5e7fda-... (High performance)`, of which only the GUID is the same in all languages."""
-    found = _PLAN.search(reply) if isinstance(reply, str) else None
-    return None if found is None else _WORDS["plans"].get(found[1].lower(), found[2] or found[1].lower())
+    match = _PLAN.search(reply) if isinstance(reply, str) else None
+    return None if match is None else _WORDS["plans"].get(match[1].lower(), match[2] or match[1].lower())
 
 
 def _virtualisation(reply: Reply) -> str | None:
@@ -145,8 +145,8 @@ def _text(value: Any) -> str | None:
     return value.strip() or None if isinstance(value, str) else None
 
 
-def _sum(found: list[Reply], key: str) -> int | None:
-    numbers = [whole(row.get(key)) for row in found]
+def _sum(rows: list[Reply], key: str) -> int | None:
+    numbers = [whole(row.get(key)) for row in rows]
     return sum(one for one in numbers if one is not None) if numbers and None not in numbers else None
 
 

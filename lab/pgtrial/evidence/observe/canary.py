@@ -151,10 +151,10 @@ def _mean_mhz() -> float | None:
 
 def _counters() -> dict[str, float]:
     """What grows since the system was started, in seconds; what is not known is not in it."""
-    seen = LocalLinux(None).look().counters
-    found = {"elapsed_s": time.monotonic(), **whole_cpu(seen.get("cpu", {}))}
-    stalls = seen.get("pressure", {})
-    return found | {name: stalls[kind] for name, kind in _STALLS.items() if kind in stalls}
+    sources = LocalLinux(None).look().counters
+    counters = {"elapsed_s": time.monotonic(), **whole_cpu(sources.get("cpu", {}))}
+    stalls = sources.get("pressure", {})
+    return counters | {name: stalls[kind] for name, kind in _STALLS.items() if kind in stalls}
 
 
 def _share(part: float | None, whole: float | None) -> float | None:

@@ -77,7 +77,7 @@ class CloudWatch:
         period = _period(now - begin)
         asked = list(UNITS)
         queries = [_query(self._instances[deployment], place, name, period) for place, name in enumerate(asked)]
-        found = []
+        values = []
         try:
             pages = self._client.get_paginator("get_metric_data").paginate(
                 MetricDataQueries=queries, StartTime=_floor(begin, period), EndTime=end, ScanBy="TimestampAscending"
@@ -85,21 +85,21 @@ class CloudWatch:
             for result in pages.search("MetricDataResults[]"):
                 name = asked[int(result["Id"][1:])]
                 for since, value in zip(result["Timestamps"], result["Values"], strict=True):
-                    found.append(Value(since.astimezone(UTC), period, name, float(value)))
+                    values.append(Value(since.astimezone(UTC), period, name, float(value)))
         except self._errors as error:
             raise self._refused(error) from None
-        return sorted(found, key=lambda value: (value.since, asked.index(value.name)))
+        return sorted(values, key=lambda value: (value.since, asked.index(value.name)))
 
     def _refused(self, error: Exception) -> MetricsError:
-        said = one_line(error).rstrip(".")
+        words = one_line(error).rstrip(".")
         credentials = ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound")
-        if type(error).__name__ in credentials or "oken" in said:
+        if type(error).__name__ in credentials or "oken" in words:
             cure = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        elif "AccessDenied" in said or "not authorized" in said:
+        elif "AccessDenied" in words or "not authorized" in words:
             cure = "allow cloudwatch:GetMetricData"
         else:
             cure = "check metrics.region and the network"
-        return MetricsError(f"arms.{self._arm}: no metrics of {self.names} from CloudWatch: {said}; {cure}")
+        return MetricsError(f"arms.{self._arm}: no metrics of {self.names} from CloudWatch: {words}; {cure}")
 
 
 def _query(instance: str, place: int, name: str, period: int) -> dict[str, Any]:

@@ -46,13 +46,13 @@ class HostSampler:
 
     def look(self) -> Snapshot:
         """The numbers now. Raises HostTrouble."""
-        found = self.system.look()
-        self._looks_s += found.look_cpu_s
-        self._session_s = found.session_cpu_s or self._session_s
+        snapshot = self.system.look()
+        self._looks_s += snapshot.look_cpu_s
+        self._session_s = snapshot.session_cpu_s or self._session_s
         if self._alone:
-            return found
-        own = {source: values for source, values in found.counters.items() if source == "processes"}
-        return replace(found, counters=own, gauges={})
+            return snapshot
+        of_server = {source: values for source, values in snapshot.counters.items() if source == "processes"}
+        return replace(snapshot, counters=of_server, gauges={})
 
     def cpu_taken_s(self) -> float:
         """CPU seconds that the looks so far and, up to the last look, the lab's session took of the host."""
@@ -77,10 +77,10 @@ def read_host(
     """
     sampler = HostSampler(machine or LOCAL, data_directory, session if machine is not None else None)
     try:
-        found = sampler.look()
+        snapshot = sampler.look()
     except HostTrouble:  # the trial goes on without the numbers
         return {}
-    counters = found.counters
+    counters = snapshot.counters
     if not alone:
         processes = counters.get("processes")
         return {"host": {"elapsed_s": time.monotonic(), **processes}} if processes else {}
@@ -92,9 +92,9 @@ def read_host(
         host |= counters.get("processes", {})
     if "memory_full_s" in counters.get("pressure", {}):
         host["memory_stall_s"] = counters["pressure"]["memory_full_s"]
-    if found.on_labs_machine:
-        own = psutil.Process().cpu_times()
-        host["lab_cpu_s"] = own.user + own.system
+    if snapshot.on_labs_machine:
+        lab = psutil.Process().cpu_times()
+        host["lab_cpu_s"] = lab.user + lab.system
     for source in ("device", "network") if network else ("device",):
         host |= {f"{source}_{name}": value for name, value in counters.get(source, {}).items()}
     return {"host": host}

@@ -66,12 +66,12 @@ def linux_snapshot(
         "network": network(text("/proc/net/dev")),
         "pressure": pressure(texts),
     }
-    schedstat, own = map(text, session_files(session or 0))
+    schedstat, of_session = map(text, session_files(session or 0))
     return Snapshot(
         known(counters),
         known({"memory": memory(text("/proc/meminfo"))}),
         look_cpu_s=look_cpu_s,
-        session_cpu_s=precise_cpu(schedstat, own, ticks_per_s),
+        session_cpu_s=precise_cpu(schedstat, of_session, ticks_per_s),
         on_labs_machine=on_labs_machine,
     )
 
@@ -130,15 +130,15 @@ def cpu(stat: str, ticks_per_s: float) -> dict[str, float]:
 
     The times of guests, which follow those of the modes, are part of user and nice.
     """
-    found: dict[str, float] = {}
+    counters: dict[str, float] = {}
     for line in stat.splitlines():
         word, _, rest = line.partition(" ")
         if word == "cpu":
             ticks = zip(CPU_MODES, rest.split(), strict=False)
-            found |= {f"{mode}_s": int(count) / ticks_per_s for mode, count in ticks}
+            counters |= {f"{mode}_s": int(count) / ticks_per_s for mode, count in ticks}
         elif word == "ctxt":
-            found["context_switches"] = float(rest)
-    return found
+            counters["context_switches"] = float(rest)
+    return counters
 
 
 def memory(meminfo: str) -> dict[str, float]:
@@ -152,14 +152,14 @@ def pressure(texts: Mapping[str, str]) -> dict[str, float]:
 
     From the files of /proc/pressure, by path; they count microseconds (the kernel's accounting/psi.rst).
     """
-    found = {}
+    stalls = {}
     for resource, path in _PRESSURES.items():
         for line in texts.get(path, "").splitlines():
             who, _, rest = line.partition(" ")
             total = rest.rpartition("total=")[2]
             if total.isdigit():
-                found[f"{resource}_{who}_s"] = int(total) / 1e6
-    return found
+                stalls[f"{resource}_{who}_s"] = int(total) / 1e6
+    return stalls
 
 
 def traffic(stat: str) -> dict[str, float]:
@@ -195,15 +195,15 @@ def group_cpu(postmaster: int, stats: Iterable[str], ticks_per_s: float) -> floa
 
     `stats` are the pid/stat of at least these; None where the postmaster's is not among them.
     """
-    own, children = None, 0.0
+    of_postmaster, children = None, 0.0
     for stat in stats:
         number, _, rest = stat.partition(" ")
         words = rest.rpartition(")")[2].split()
         if number == str(postmaster):
-            own = process_cpu(stat, ticks_per_s, with_ended=True)
+            of_postmaster = process_cpu(stat, ticks_per_s, with_ended=True)
         elif len(words) > 1 and words[1] == str(postmaster):
             children += process_cpu(stat, ticks_per_s) or 0.0
-    return None if own is None else own + children
+    return None if of_postmaster is None else of_postmaster + children
 
 
 def precise_cpu(schedstat: str, stat: str, ticks_per_s: float) -> float | None:

@@ -190,15 +190,15 @@ class Sampler:
         if self._host is None:
             return Snapshot()
         try:
-            found = self._host.look()
+            snapshot = self._host.look()
         except HostTrouble as error:
             self._note(f"the server's host was not observed to the end: {error}")
             self._host = None
             return Snapshot()
-        if found.unsupported is not None:
-            self._note(f"not observed: the server's host, which runs {found.unsupported}")
+        if snapshot.unsupported is not None:
+            self._note(f"not observed: the server's host, which runs {snapshot.unsupported}")
             self._host = None
-        return found
+        return snapshot
 
     def _note(self, text: str) -> None:
         if text not in self._notes:

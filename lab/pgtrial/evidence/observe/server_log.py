@@ -33,14 +33,14 @@ def last_lines(log: Path, begin: int = 0) -> list[str]:
 
 def telling_lines(text: str) -> list[str]:
     """The last lines of a log that say why a server ended; a PANIC is always among them."""
-    said: dict[str, list[str]] = {}
+    telling: dict[str, list[str]] = {}
     for line in text.splitlines():
-        found = _SPOKEN.match(line)
-        if found is None or (found["level"] == "LOG" and not _ENDS.search(found["words"])):
+        match = _SPOKEN.match(line)
+        if match is None or (match["level"] == "LOG" and not _ENDS.search(match["words"])):
             continue
-        words = f"{found['level']}: {found['words'].strip()}"[:_LONGEST]
-        said.setdefault(re.sub(r"\d+", "0", words), []).append(f"{found['when'] or ''}{words}")
-    lines = [f"{alike[0]} ({len(alike)} times)" if len(alike) > 1 else alike[0] for alike in said.values()]
+        words = f"{match['level']}: {match['words'].strip()}"[:_LONGEST]
+        telling.setdefault(re.sub(r"\d+", "0", words), []).append(f"{match['when'] or ''}{words}")
+    lines = [f"{alike[0]} ({len(alike)} times)" if len(alike) > 1 else alike[0] for alike in telling.values()]
     panics = [line for line in lines if "PANIC: " in line]
     others = [line for line in lines if "PANIC: " not in line]
     kept = [*panics, *reversed(others)][:_MOST_LINES]
@@ -49,5 +49,5 @@ def telling_lines(text: str) -> list[str]:
 
 def panic(lines: list[str]) -> str | None:
     """The first PANIC among such lines, without its time."""
-    found = next((line for line in lines if "PANIC: " in line), None)
-    return found and found[found.index("PANIC: ") :]
+    line_of_panic = next((line for line in lines if "PANIC: " in line), None)
+    return line_of_panic and line_of_panic[line_of_panic.index("PANIC: ") :]

@@ -59,9 +59,9 @@ class Shell(System):
             self._device = head["device"]
             self._ticks_per_s = float(head["ticks"] if head.get("ticks", "").isdigit() else _USER_HZ)
         texts: dict[str, str] = {}
-        for found in map(_OF_A_FILE.fullmatch, lines):
-            if found is not None:
-                texts[found[1]] = f"{texts.get(found[1], '')}{found[2]}\n"
+        for match in map(_OF_A_FILE.fullmatch, lines):
+            if match is not None:
+                texts[match[1]] = f"{texts.get(match[1], '')}{match[2]}\n"
         postmaster = head.get("postmaster", "")
         spent = (head.get("spent", ""), texts.get("/proc/self/schedstat", "").partition(" ")[0])
         return linux_snapshot(
@@ -98,8 +98,8 @@ def _freebsd(lines: list[str], postmaster: str | None, *, on_labs_machine: bool)
 
 def _freebsd_server(lines: list[str], postmaster: str) -> dict[str, float]:
     seconds = {}
-    for found in map(_OF_A_PROCESS.fullmatch, lines):
-        if found is not None and postmaster in (found[1], found[2]):
-            days, hours, minutes = (int(part or 0) for part in found.group(3, 4, 5))
-            seconds[found[1]] = ((days * 24 + hours) * 60 + minutes) * 60 + float(found[6])
+    for match in map(_OF_A_PROCESS.fullmatch, lines):
+        if match is not None and postmaster in (match[1], match[2]):
+            days, hours, minutes = (int(part or 0) for part in match.group(3, 4, 5))
+            seconds[match[1]] = ((days * 24 + hours) * 60 + minutes) * 60 + float(match[6])
     return {"server_cpu_s": sum(seconds.values())} if postmaster in seconds else {}

@@ -62,8 +62,8 @@ def whole_cpu(modes: Mapping[str, float]) -> dict[str, float]:
         return {}
     busy = sum(time for mode, time in seconds.items() if mode not in _NOT_BUSY)
     as_they_are = {"cpu_steal_s": "steal_s", "context_switches": "context_switches"}
-    found = {"cpu_s": sum(seconds.values()), "cpu_busy_s": busy}
-    return found | {name: modes[mode] for name, mode in as_they_are.items() if mode in modes}
+    totals = {"cpu_s": sum(seconds.values()), "cpu_busy_s": busy}
+    return totals | {name: modes[mode] for name, mode in as_they_are.items() if mode in modes}
 
 
 @dataclass(frozen=True)

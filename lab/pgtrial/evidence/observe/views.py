@@ -180,11 +180,11 @@ class Views:
 
     def read(self) -> Counters:
         """Source -> name -> value now, by one statement. Raises psycopg.Error."""
-        found: Counters = {}
+        counters: Counters = {}
         for source, part, values in self._session.execute(self._query).fetchall() if self._query else ():
             prefix = f"{part} " if part else ""
-            found.setdefault(source, {}).update({prefix + name: value for name, value in numbers(values).items()})
-        return found
+            counters.setdefault(source, {}).update({prefix + name: value for name, value in numbers(values).items()})
+        return counters
 
     def statements(self) -> Counters:
         """Statement -> counter -> value of this database; none without pg_stat_statements. Raises psycopg.Error."""
@@ -238,8 +238,8 @@ def read_waits(session: Session) -> tuple[Doings, bool]:
     Of a session that a role may not see PostgreSQL shows the process, but neither its type nor its waits.
     """
     rows = session.execute(_ACTIVITY.format(backend_type=backend_type(session)).encode()).fetchall()
-    seen = {(row[0], row[1], row[2], row[3]): int(row[4]) for row in rows if row[0] is not None}
-    return seen, len(seen) < len(rows)
+    sessions = {(row[0], row[1], row[2], row[3]): int(row[4]) for row in rows if row[0] is not None}
+    return sessions, len(sessions) < len(rows)
 
 
 def mean_waits(samples: Sequence[tuple[float, Doings]]) -> pl.DataFrame:
@@ -252,5 +252,5 @@ def mean_waits(samples: Sequence[tuple[float, Doings]]) -> pl.DataFrame:
     for moment, doings in samples:
         for doing, sessions in doings.items():
             sums[math.floor(moment), doing] += sessions
-    rows = [(second, *doing, found / taken[second]) for (second, doing), found in sums.items()]
+    rows = [(second, *doing, total / taken[second]) for (second, doing), total in sums.items()]
     return pl.DataFrame(rows, schema=WAITS_SCHEMA, orient="row").sort(list(WAITS_SCHEMA)[:-1])

@@ -93,9 +93,9 @@ class Windows(System):
         if self._session is None or postmaster is None:
             return {}
         now = {
-            (own, process.get("Created")): _cpu_s(process)
+            (number, process.get("Created")): _cpu_s(process)
             for process in processes
-            if (own := whole(process.get("ProcessId"))) is not None and postmaster in (own, parents[own])
+            if (number := whole(process.get("ProcessId"))) is not None and postmaster in (number, parents[number])
         }
         self._ended_s += sum(seconds for process, seconds in self._last.items() if process not in now)
         self._last = now
@@ -118,9 +118,9 @@ def _cpu(values: Reply) -> dict[str, float]:
 
 
 def _memory(values: Reply) -> dict[str, float]:
-    found = _numbers(values, {"available_bytes": "AvailableBytes", "dirty_bytes": _MODIFIED})
+    memory = _numbers(values, {"available_bytes": "AvailableBytes", "dirty_bytes": _MODIFIED})
     cached = _numbers(values, {name: name for name in _CACHED})
-    return found | ({"cached_bytes": sum(cached.values())} if len(cached) == len(_CACHED) else {})
+    return memory | ({"cached_bytes": sum(cached.values())} if len(cached) == len(_CACHED) else {})
 
 
 def _numbers(reply: Reply, names: Mapping[str, str]) -> dict[str, float]:

@@ -74,17 +74,17 @@ def why(error: BaseException, where: Where, *, known: bool) -> str:
     return f"{where.login} cannot be reached by ssh: {reason}"
 
 
-def no_posix_shell(login: str, said: str) -> str:
-    """The sentence for a login with another shell, as those to Windows have; and what it `said`."""
+def no_posix_shell(login: str, words: str) -> str:
+    """The sentence for a login with another shell, as those to Windows have; and its `words`."""
     return (
         f"{login} does not answer as a POSIX shell, which pgtrial needs to make a server there; start the server of a "
         "host with Windows yourself and name it by dsn, with ssh beside the dsn for looking at the host; "
-        f"it said {said!r}"
+        f"it said {words!r}"
     )
 
 
-def _about_key(said: str, where: Where, known: bool) -> str:
-    if "revoked" in said:
+def _about_key(words: str, where: Where, known: bool) -> str:
+    if "revoked" in words:
         return f"the key of {where.host} is revoked in known_hosts; ask who runs that host"
     if known:
         # as known_hosts writes it
@@ -107,12 +107,14 @@ def _about_network(error: BaseException, where: Where) -> str:
     if number in _NO_WAY:
         return f"there is no route to {where.host}; check the address, and that the host and the network are up"
     if isinstance(error, TimeoutError):
-        told = "does not answer"
+        trouble = "does not answer"
     elif isinstance(error, ConnectionError) or "onnect call failed" in str(error):
-        told = "refuses connections"
+        trouble = "refuses connections"
     else:
         return f"{_said(error)}; see whether `{where.command}` works"
-    return f"{where.host} {told} on port {where.port}; check that sshd runs there and that no firewall closes the port"
+    return (
+        f"{where.host} {trouble} on port {where.port}; check that sshd runs there and that no firewall closes the port"
+    )
 
 
 def _said(error: BaseException) -> str:

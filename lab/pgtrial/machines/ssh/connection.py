@@ -116,7 +116,7 @@ class Connection:
             answer = await shell.run(script)
         except Ended as ended:
             if ended.status is not None:
-                raise Unreachable(no_posix_shell(self.login, ended.said)) from None
+                raise Unreachable(no_posix_shell(self.login, ended.words)) from None
             raise self._dropped(connection) from None
         except BaseException:
             shell.close()  # in the middle of a script, it is of no more use
@@ -176,10 +176,10 @@ class Connection:
             return
         try:
             shell = await Shell.open(connection)
-            _, told, _ = await shell.run(ASK_START.encode())
+            _, printed, _ = await shell.run(ASK_START.encode())
         except (Ended, asyncssh.Error, OSError):
             raise self._dropped(connection) from None
-        if not _started_anew(self._start, _told_start(told)):
+        if not _started_anew(self._start, _told_start(printed)):
             self._idle.append(shell)
             return
         connection.abort()
@@ -241,8 +241,8 @@ class Connection:
         return False
 
 
-def _told_start(told: bytes) -> Start | None:
-    return parse_start(told.decode(errors="replace"), now_s())
+def _told_start(printed: bytes) -> Start | None:
+    return parse_start(printed.decode(errors="replace"), now_s())
 
 
 def _started_anew(before: Start | None, now: Start | None) -> bool:
@@ -250,8 +250,8 @@ def _started_anew(before: Start | None, now: Start | None) -> bool:
 
 
 def _readable(files: list[str] | tuple[str, ...]) -> list[str]:
-    found = [str(Path(file).expanduser()) for file in files]
-    return [file for file in found if os.access(file, os.R_OK) and Path(file).is_file()]
+    paths = [str(Path(file).expanduser()) for file in files]
+    return [file for file in paths if os.access(file, os.R_OK) and Path(file).is_file()]
 
 
 def wait_for(work: Coroutine[Any, Any, Result], timeout_s: float | None = None) -> Result:

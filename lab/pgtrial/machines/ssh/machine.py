@@ -234,9 +234,9 @@ def posix_system(connection: Connection) -> str:
 
     The login's own shell is asked, and its input is at an end: PowerShell would wait for more.
     """
-    system, said = uname(connection)
+    system, words = uname(connection)
     if system is None:
-        raise Unreachable(no_posix_shell(connection.login, said))
+        raise Unreachable(no_posix_shell(connection.login, words))
     return system
 
 
@@ -262,6 +262,6 @@ def asked(connection: Connection, command: str) -> tuple[int, str, str]:
     return status, output.decode("utf-8-sig", errors="replace"), errors.decode(errors="replace")
 
 
-def short(said: str) -> str:
+def short(words: str) -> str:
     """The end: start-up files may have had their say before."""
-    return " ".join(said.split())[-200:]
+    return " ".join(words.split())[-200:]

@@ -19,10 +19,10 @@ _STATUS_TIMEOUT_S = 5.0
 class Ended(Exception):
     """The shell is gone: of itself, with a status and last words, or with its connection."""
 
-    def __init__(self, status: int | None = None, said: str = "") -> None:
-        super().__init__(said)
+    def __init__(self, status: int | None = None, words: str = "") -> None:
+        super().__init__(words)
         self.status = status
-        self.said = said
+        self.words = words
 
 
 class Shell:
@@ -71,8 +71,8 @@ class Shell:
         status = self._process.exit_status
         if status is None or status < 0:  # one that was killed, as when its host shuts down, has refused nothing
             return Ended()
-        said = (await self._process.stderr.read() + await self._process.stdout.read()).decode(errors="replace")
-        return Ended(status, " ".join(said.split())[:200])
+        words = (await self._process.stderr.read() + await self._process.stdout.read()).decode(errors="replace")
+        return Ended(status, " ".join(words.split())[:200])
 
 
 async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes) -> tuple[bytes, int]:
@@ -85,6 +85,6 @@ async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes) -> tuple[bytes,
             raise EOFError
         content += chunk
         # only what is new, and as much before it as a mark takes
-        found = end.search(content, max(0, len(content) - len(mark) - 16))
-        if found is not None:
-            return bytes(content[: found.start()]), int(found[1])
+        match = end.search(content, max(0, len(content) - len(mark) - 16))
+        if match is not None:
+            return bytes(content[: match.start()]), int(match[1])

@@ -47,13 +47,13 @@ def machine_to_look_at(ssh: str, *, sudo: bool, patience_s: float = PATIENCE_S) 
 
 def answers_to_powershell(connection: Connection) -> bool:
     """Whether it is no POSIX system and has PowerShell. Raises HostLost where it can do neither."""
-    system, said = uname(connection)
+    system, words = uname(connection)
     if system is not None:
         return False
     _, output, errors = asked(connection, command_line(reply_script({"windows": "$env:OS"})))
     if parse_reply(output).get("windows") != "Windows_NT":
         raise Unreachable(
             f"{connection.login} answers neither as a POSIX shell nor with PowerShell, by which pgtrial would look at "
-            f"the host; give it another login, or leave ssh out; it said {short(said or output + errors)!r}"
+            f"the host; give it another login, or leave ssh out; it said {short(words or output + errors)!r}"
         )
     return True

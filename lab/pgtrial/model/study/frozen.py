@@ -31,7 +31,11 @@ def freeze(spec: StudySpec) -> str:
         del data["load"]["scale"]
     lines: list[str] = []
     for section, values in data.items():
-        tables = {f"arms.{_key(arm)}": own for arm, own in values.items()} if section == "arms" else {section: values}
+        tables = (
+            {f"arms.{_key(arm)}": arm_keys for arm, arm_keys in values.items()}
+            if section == "arms"
+            else {section: values}
+        )
         for name, keys in tables.items():
             lines += ["", f"[{name}]", *(f"{_key(key)} = {_value(value)}" for key, value in keys.items())]
     return "\n".join(lines).lstrip("\n") + "\n"
@@ -47,7 +51,7 @@ def without_secrets(spec: StudySpec) -> StudySpec:
     return spec.model_copy(
         update={
             "server": _strip(spec.server, "[server]"),
-            "arms": {name: _strip(own, f"[arms.{name}]") for name, own in spec.arms.items()},
+            "arms": {name: _strip(keys, f"[arms.{name}]") for name, keys in spec.arms.items()},
         }
     )
 

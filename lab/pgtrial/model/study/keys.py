@@ -52,9 +52,9 @@ class Key:
     absent: Any = None
     """What the key stands for in servers of a kind that does not have it."""
 
-    def shown(self, own: Any, base: Any) -> Facts:
+    def shown(self, value: Any, base: Any) -> Facts:
         """The facts in which these two values show."""
-        return self.shows(own, base) if callable(self.shows) else self.shows
+        return self.shows(value, base) if callable(self.shows) else self.shows
 
 
 def keys_of(model: type[Record]) -> dict[str, Key]:

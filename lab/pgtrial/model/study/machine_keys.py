@@ -38,9 +38,9 @@ _FACTS = {
 """The facts that show a kernel parameter; the others differ under their own names."""
 
 
-def differing(own: dict[str, str], base: dict[str, str]) -> list[str]:
+def differing(values: dict[str, str], base: dict[str, str]) -> list[str]:
     """The names that have another value in one of two tables, or are in one only; sorted."""
-    return [name for name in sorted(own.keys() | base.keys()) if own.get(name) != base.get(name)]
+    return [name for name in sorted(values.keys() | base.keys()) if values.get(name) != base.get(name)]
 
 
 def _parameters(values: dict[str, str]) -> dict[str, str]:
@@ -51,8 +51,8 @@ def _parameters(values: dict[str, str]) -> dict[str, str]:
     return values
 
 
-def _facts_of_parameters(own: dict[str, str], base: dict[str, str]) -> Facts:
-    names = [parameter for name in differing(own, base) for parameter in (name, COUNTERPARTS.get(name)) if parameter]
+def _facts_of_parameters(values: dict[str, str], base: dict[str, str]) -> Facts:
+    names = [parameter for name in differing(values, base) for parameter in (name, COUNTERPARTS.get(name)) if parameter]
     return [_FACTS.get(name, f"os.{name}") for name in names]
 
 

@@ -211,12 +211,15 @@ def pack_load(workload: str, scripts: Mapping[str, str], section: PackSection) -
         known = [known_mix for known_mix in pack.by_mix if known_mix is not None]
         hint = nearest(str(mix), known, "it has") if known else "it has none"
         raise StudyError(f"the pack {name} has no mix {mix!r}; {hint}")
-    asked = {key: each for key in ("at_least", "tolerance") if (each := getattr(section, key)) is not None}
+    asked = {key: value for key in ("at_least", "tolerance") if (value := getattr(section, key)) is not None}
     return PackLoad(
         name=name,
         mix=mix,
         scripts=pack.by_mix[mix],
-        variables={**pack.variables, **{key: each for key, each in section.variables.items() if key in pack.variables}},
+        variables={
+            **pack.variables,
+            **{key: value for key, value in section.variables.items() if key in pack.variables},
+        },
         transaction=pack.transaction,
         mb_per_scale=pack.mb_per_scale,
         hold=pack.hold,
@@ -243,4 +246,4 @@ def check_section(section: PackSection, packs: Iterable[Pack], source: str) -> N
 def defaults_of(pack: Pack, given: Collection[str]) -> dict[str, Any]:
     """Values of the keys of `[load]` for which the pack has defaults, without those that the study gives."""
     chosen = pack.defaults.model_dump(exclude_none=True)
-    return {key: [each] if key in _LISTS else each for key, each in chosen.items() if key not in given}
+    return {key: [value] if key in _LISTS else value for key, value in chosen.items() if key not in given}

@@ -75,11 +75,11 @@ class MadeBySsh(Made):
 _DEFAULTS = {"postgres": "18", "initdb": [], "connect": "socket", "data": "", "port": PORT, "sudo": False}
 
 
-def server_of(shared: SetUp, own: SetUp) -> Server:
+def server_of(shared: SetUp, table: SetUp) -> Server:
     """The server of an arm: its own keys go before those that all arms share, or are added to them."""
 
     def value(key: str) -> Any:
-        mine, ours = getattr(own, key), getattr(shared, key)
+        mine, ours = getattr(table, key), getattr(shared, key)
         match key:
             case "settings":  # whose names have no case
                 own_names = {name.lower() for name in mine}
@@ -89,18 +89,18 @@ def server_of(shared: SetUp, own: SetUp) -> Server:
             case "setup_sql":
                 return [*ours, *mine]
             case "address":  # another host has another address
-                return mine or (ours if own.ssh is None else None)
+                return mine or (ours if table.ssh is None else None)
         first = mine if mine is not None else ours
         return first or _DEFAULTS[key] if key in _DEFAULTS else first
 
-    given = own.dsn is not None or (shared.dsn is not None and own.postgres is None and own.ssh is None)
+    given = table.dsn is not None or (shared.dsn is not None and table.postgres is None and table.ssh is None)
     made = MadeHere if value("ssh") is None else MadeBySsh
     kind = Given if given else made
     values = {name: value(name) for name in kind.model_fields}
     values["reset"] = values["reset"] or ("vacuum" if given else "copy")
     if given:
         # a host stands beside the dsn of its server, in the same table
-        values["ssh"] = (own if own.dsn is not None else shared).ssh
+        values["ssh"] = (table if table.dsn is not None else shared).ssh
     return kind(**values)
 
 
@@ -114,26 +114,26 @@ _OF_SSH = [key for key in _keys(MadeBySsh, Made) if key != "ssh"]
 _OF_MADE = [key for key in _keys(MadeHere, Server) if key != "postgres"]
 
 
-def objection_to_table(own: SetUp) -> str | None:
+def objection_to_table(table: SetUp) -> str | None:
     """What is wrong with a table that says in two ways how its servers come to be: the rest of a sentence about it."""
-    if own.dsn is not None and own.postgres is not None:
+    if table.dsn is not None and table.postgres is not None:
         return "has both dsn and postgres; a given server brings its own version"
-    if own.dsn is not None and own.ssh is not None and len(own.dsn) > 1:
+    if table.dsn is not None and table.ssh is not None and len(table.dsn) > 1:
         return (
-            f"has ssh, and dsn names {len(own.dsn)} servers; only the host of a single given server can be "
+            f"has ssh, and dsn names {len(table.dsn)} servers; only the host of a single given server can be "
             "looked at: leave ssh out"
         )
-    if own.postgres == EVERY:
+    if table.postgres == EVERY:
         return f'postgres = "{EVERY}" belongs into an arm of a study file, [arms.NAME]'
-    return next(_made_alone(own), None) if own.dsn is not None else None
+    return next(_made_alone(table), None) if table.dsn is not None else None
 
 
-def objection_to_arm(own: SetUp, server: Server) -> str | None:
+def objection_to_arm(table: SetUp, server: Server) -> str | None:
     """What in the table of an arm does not go together with its kind of server: the rest of a sentence about it."""
-    return next(_objections(own, server), None)
+    return next(_objections(table, server), None)
 
 
-def _objections(own: SetUp, server: Server) -> Iterator[str]:
+def _objections(table: SetUp, server: Server) -> Iterator[str]:
     if server.setup_sql and server.reset != "copy":
         yield (
             "has setup_sql, which needs a fresh copy for every trial: "
@@ -141,15 +141,15 @@ def _objections(own: SetUp, server: Server) -> Iterator[str]:
         )
     match server:
         case Given():
-            yield from _made_alone(own)
+            yield from _made_alone(table)
             if server.metrics is not None and len(server.metrics.cloudwatch) != len(server.dsn):
                 yield (
                     f"metrics.cloudwatch names {len(server.metrics.cloudwatch)} instances and dsn {len(server.dsn)}; "
                     "name the instance of each deployment, in the same order"
                 )
             if server.ssh is None:
-                yield from _without_host(own)
-            elif alone := _present(own, [key for key in _OF_SSH if key != "sudo"]):
+                yield from _without_host(table)
+            elif alone := _present(table, [key for key in _OF_SSH if key != "sudo"]):
                 yield (
                     f"has dsn, ssh and {alone}; on the host of a given server nothing is made, and "
                     f"its dsn says where clients reach it: remove {alone}"
@@ -160,32 +160,32 @@ def _objections(own: SetUp, server: Server) -> Iterator[str]:
             if server.storage is not None and server.reset != "copy":
                 yield "has storage, which is made anew for every trial; leave reset out"
             for key in _OF_GIVEN:
-                if _present(own, [key]):
+                if _present(table, [key]):
                     which = "are of" if key == "metrics" else "is for"
                     yield f"has {key}, which {which} given servers; remove it, or give a dsn"
-            yield from _of_place(own, server)
+            yield from _of_place(table, server)
 
 
-def _of_place(own: SetUp, server: Made) -> Iterator[str]:
+def _of_place(table: SetUp, server: Made) -> Iterator[str]:
     match server:
         case MadeBySsh(data=""):
             yield 'has ssh and no data; name the folder there that everything is made in, data = "/var/db/pgtrial"'
-        case MadeBySsh() if own.connect is not None:
+        case MadeBySsh() if table.connect is not None:
             yield "has connect, and a server on another host is reached by TCP; leave connect out"
         case MadeBySsh(postgres=postgres) if postgres.startswith("~"):
             yield f"postgres = {postgres!r}: write a directory of another host from / on"
         case MadeHere():
-            yield from _without_host(own)
+            yield from _without_host(table)
 
 
-def _without_host(own: SetUp) -> Iterator[str]:
-    if alone := _present(own, _OF_SSH):
+def _without_host(table: SetUp) -> Iterator[str]:
+    if alone := _present(table, _OF_SSH):
         yield f'has {alone}, which is for a server on another host; remove it, or add ssh = "user@host"'
 
 
-def _made_alone(own: SetUp) -> Iterator[str]:
+def _made_alone(table: SetUp) -> Iterator[str]:
     """What only a server that pgtrial makes can have; of a given one it would be ignored."""
-    if asked := _present(own, _OF_MADE):
+    if asked := _present(table, _OF_MADE):
         them = "them" if " and " in asked else "it"
         yield (
             f"has {asked}, and its server is a given one, of which pgtrial changes settings only; remove {them}, "
@@ -193,8 +193,8 @@ def _made_alone(own: SetUp) -> Iterator[str]:
         )
 
 
-def _present(own: SetUp, keys: Sequence[str]) -> str:
-    return " and ".join(key for key in keys if getattr(own, key) not in (None, {}))
+def _present(table: SetUp, keys: Sequence[str]) -> str:
+    return " and ".join(key for key in keys if getattr(table, key) not in (None, {}))
 
 
 def conninfo_of(dsn: str) -> str:

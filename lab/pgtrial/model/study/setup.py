@@ -70,8 +70,8 @@ LOCALE = ("encoding", "locale_provider", "collate", "ctype", "provider_locale")
 _OF_INITDB = tuple(f"*.{name}" for name in ("data_checksums", "wal_segment_size", "collation_version", *LOCALE))
 
 
-def _facts_of_settings(own: dict[str, str], base: dict[str, str]) -> Facts:
-    return [f"settings.{name}" for name in differing(own, base)]
+def _facts_of_settings(values: dict[str, str], base: dict[str, str]) -> Facts:
+    return [f"settings.{name}" for name in differing(values, base)]
 
 
 class ServerKeys(Record):

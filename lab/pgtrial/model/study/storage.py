@@ -82,9 +82,9 @@ class Storage(Volume):
 
     def at(self, place: int | None) -> Self:
         """The same storage at one of its places; a WAL that lists places goes to its own of the same number."""
-        found = super().at(place)
+        placed = super().at(place)
         wal = self.wal
-        return found if wal is None or len(wal.on) == 1 else found.model_copy(update={"wal": wal.at(place)})
+        return placed if wal is None or len(wal.on) == 1 else placed.model_copy(update={"wal": wal.at(place)})
 
     @model_validator(mode="after")
     def _wal_goes_along(self) -> Self:
@@ -96,19 +96,19 @@ class Storage(Volume):
         return self
 
 
-def facts_of_storage(own: Storage | None, base: Storage | None) -> list[str]:
+def facts_of_storage(place: Storage | None, base: Storage | None) -> list[str]:
     """The facts in which two places of data differ as the study file says them."""
-    return [*_facts("", own, base), *_facts("wal_", own and own.wal, base and base.wal)]
+    return [*_facts("", place, base), *_facts("wal_", place and place.wal, base and base.wal)]
 
 
-def _facts(prefix: str, own: Volume | None, base: Volume | None) -> list[str]:
+def _facts(prefix: str, volume: Volume | None, base: Volume | None) -> list[str]:
     """With another filesystem its options differ too; otherwise only those that are not the same."""
-    if own == base:
+    if volume == base:
         return []
-    if own is None or base is None or (own.fs, own.on) != (base.fs, base.on):
+    if volume is None or base is None or (volume.fs, volume.on) != (base.fs, base.on):
         facts = ["filesystem", "filesystem_parameters", "mount_options", "source", "device"]
     else:
-        facts = ["mount_options"] if own.mount != base.mount else []
-        facts += ["filesystem_parameters"] if own.mkfs != base.mkfs or own.fs == "zfs" else []
-        facts += ["size"] if own.size != base.size else []
+        facts = ["mount_options"] if volume.mount != base.mount else []
+        facts += ["filesystem_parameters"] if volume.mkfs != base.mkfs or volume.fs == "zfs" else []
+        facts += ["size"] if volume.size != base.size else []
     return [f"storage.{prefix}{name}" for name in facts]

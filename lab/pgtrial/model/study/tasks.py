@@ -103,8 +103,8 @@ class TasksSection(Record):
     @property
     def expected_s(self) -> float:
         """A rough estimate of how long all tasks take: two CPUs' work, as far as they wait for a connection."""
-        each = _STATEMENTS * (self.rows * _S_PER_ROW + _S_PER_STATEMENT)
-        work = self.apps * self.tasks * each / _CPUS
+        task_s = _STATEMENTS * (self.rows * _S_PER_ROW + _S_PER_STATEMENT)
+        work = self.apps * self.tasks * task_s / _CPUS
         return min(max(work, self.arriving_s), self.arriving_s + self.pool_timeout)
 
     @property

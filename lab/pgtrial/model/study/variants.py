@@ -85,29 +85,29 @@ def expanded(data: Mapping[str, Any], builds: Callable[[], Sequence[Build]], sou
     An arm is named after its build, `15.20 installed`; where several arms stand for every build, their names go before.
     """
     arms = data.get("arms", {})
-    standing = [name for name, own in arms.items() if _stands_for_all(own)] if isinstance(arms, Mapping) else []
+    standing = [name for name, keys in arms.items() if _stands_for_all(keys)] if isinstance(arms, Mapping) else []
     if not standing:
         return dict(data)
-    found = sorted(builds(), key=lambda build: [int(part) for part in re.findall(r"\d+", build.version)])
-    if len(found) < 2:
-        there = f"only one, {found[0].version}" if found else "none"
+    oldest_first = sorted(builds(), key=lambda build: [int(part) for part in re.findall(r"\d+", build.version)])
+    if len(oldest_first) < 2:
+        there = f"only one, {oldest_first[0].version}" if oldest_first else "none"
         raise StudyError(
             f'{source}: [arms.{standing[0]}] postgres = "{EVERY}" compares the server builds of this machine, and '
             f"there is {there}; install more: pip install 'pgtrial[server,pg16,pg17]', or your system's packages of "
             "PostgreSQL"
         )
     written: dict[str, Any] = {}
-    for name, own in arms.items():
+    for name, keys in arms.items():
         if name not in standing:
-            written[name] = own
+            written[name] = keys
             continue
-        for build_name, postgres in _named(found).items():
-            written[f"{name} {build_name}" if len(standing) > 1 else build_name] = {**own, "postgres": postgres}
+        for build_name, postgres in _named(oldest_first).items():
+            written[f"{name} {build_name}" if len(standing) > 1 else build_name] = {**keys, "postgres": postgres}
     return {**data, "arms": written}
 
 
-def _stands_for_all(own: Any) -> bool:
-    return isinstance(own, Mapping) and own.get("postgres") == EVERY
+def _stands_for_all(keys: Any) -> bool:
+    return isinstance(keys, Mapping) and keys.get("postgres") == EVERY
 
 
 def _named(builds: Sequence[Build]) -> dict[str, str]:

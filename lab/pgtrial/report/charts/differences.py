@@ -86,18 +86,18 @@ def _forest(data: StudyData, primary: Claim) -> Figure | None:
 
 def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:
     """A claim as a row of the chart; before the first look the running estimate, without an interval."""
-    found = claim.difference
-    value = found.value if found else claim.running
+    difference = claim.difference
+    value = difference.value if difference else claim.running
     if value is None:
         return None
     place = _load_point(data, claim) or f"all {len(data.labels)} load points, mean (primary)"
-    interval = f" ({found.text()})" if found and found.low is not None else ""
+    interval = f" ({difference.text()})" if difference and difference.low is not None else ""
     return {
         "label": place.replace(", ", ",|", 1) + in_regime(claim).replace(", ", "|"),
         "claim": _name(data, claim),
         "value": value,
-        "low": found and found.low,
-        "high": found and found.high,
+        "low": difference and difference.low,
+        "high": difference and difference.high,
         "verdict": claim.verdict,
         "blocks": claim.blocks,
         "text": f"{percent(value, sign=True)}{interval}",
@@ -184,8 +184,8 @@ def _order(data: StudyData, claim: Claim, ratio: BlockRatio) -> str:
 
 def _costs(data: StudyData, arm: str) -> Figure | None:
     point = 0 if len(data.labels) == 1 else None
-    own = [cost for cost in data.result.costs if cost.arm == arm and cost.load_point == point]
-    rows = [row for cost in own if (row := _cost_row(cost, data.plan.margin)) is not None]
+    costs = [cost for cost in data.result.costs if cost.arm == arm and cost.load_point == point]
+    rows = [row for cost in costs if (row := _cost_row(cost, data.plan.margin)) is not None]
     rows.sort(key=lambda row: -abs(math.log(row["value"])))
     if not rows:
         return None
@@ -216,14 +216,14 @@ def _costs(data: StudyData, arm: str) -> Figure | None:
 
 def _cost_row(cost: Cost, margin: float) -> dict[str, Any] | None:
     """A cost as a row of the chart; None where its difference is not known well enough to be drawn."""
-    found = cost.difference
-    if found is None or found.low is None or found.high is None or is_wide(found):
+    difference = cost.difference
+    if difference is None or difference.low is None or difference.high is None or is_wide(difference):
         return None
     return {
         "what": cost.what,
-        "value": 1 + found.value,
-        "low": 1 + found.low,
-        "high": 1 + found.high,
+        "value": 1 + difference.value,
+        "low": 1 + difference.low,
+        "high": 1 + difference.high,
         "colour": "--accent" if clearly(cost, margin) else "--soft",
         "text": cost_text(cost),
         "blocks": cost.blocks,

@@ -106,17 +106,19 @@ _MEDIAN = [
 ]
 
 
-def lines(canvas: Canvas, found: Readings, places: list[int]) -> list[Layer]:
+def lines(canvas: Canvas, measured: Readings, places: list[int]) -> list[Layer]:
     """A line for each arm, the horizontal axis logarithmic with a tick at each of `places`."""
-    x, colour = horizontal(found.over, places), arm_colour(found.arms)
+    x, colour = horizontal(measured.over, places), arm_colour(measured.arms)
     y = channel("tps:Q", title=None, scale={"zero": True}, axis={"format": "~s"})
-    base = canvas.chart(found.levels).encode(x=x, color=colour)
-    dots = canvas.chart(found.trials).mark("circle", size=18, opacity=0.35)
+    base = canvas.chart(measured.levels).encode(x=x, color=colour)
+    dots = canvas.chart(measured.trials).mark("circle", size=18, opacity=0.35)
     return [
-        base.mark("line", strokeWidth=1.5).encode(y=y, strokeDash=arm_dash(found.arms), detail="regime:N"),
+        base.mark("line", strokeWidth=1.5).encode(y=y, strokeDash=arm_dash(measured.arms), detail="regime:N"),
         dots.encode(x=x, y=y, color=colour, tooltip=_TRIAL),
         base.mark("rule", strokeWidth=2).encode(y=channel("low:Q", title=None), y2="high:Q"),
-        base.mark("point", filled=True, size=90, opacity=1).encode(y=y, shape=arm_shape(found.arms), tooltip=_MEDIAN),
+        base.mark("point", filled=True, size=90, opacity=1).encode(
+            y=y, shape=arm_shape(measured.arms), tooltip=_MEDIAN
+        ),
     ]
 
 
@@ -134,15 +136,15 @@ def tps_charts(data: StudyData) -> list[Figure]:
     """The median trial of each arm, with its interval, and every trial behind it, over clients if there are several."""
     figures = []
     for (load, rate), inside in cells(data, lambda point: (point.load, point.rate)).items():
-        found = readings(data, inside, CLIENTS)
-        if not found.levels:
+        measured = readings(data, inside, CLIENTS)
+        if not measured.levels:
             continue
         canvas = Canvas()
-        several = len(found.places) > 1
-        layers = lines(canvas, found, found.places) if several else _side_by_side(canvas, found)
-        height = 260 if several else 40 + 48 * len(found.arms)
+        several = len(measured.places) > 1
+        layers = lines(canvas, measured, measured.places) if several else _side_by_side(canvas, measured)
+        height = 260 if several else 40 + 48 * len(measured.arms)
         title = f"{load}{_at_rate(rate)}"
-        alt_text = f"Throughput in transactions per second, {title}: {found.in_words()}."
+        alt_text = f"Throughput in transactions per second, {title}: {measured.in_words()}."
         figures.append(canvas.figure(title, layers, height, alt_text, "tps"))
     return figures
 
@@ -151,13 +153,13 @@ def _at_rate(rate: float | None) -> str:
     return f", {rate:,.10g}/s" if rate is not None else ""
 
 
-def _side_by_side(canvas: Canvas, found: Readings) -> list[Layer]:
+def _side_by_side(canvas: Canvas, measured: Readings) -> list[Layer]:
     """A row per arm; not from zero, so that the spread of the trials can be seen."""
-    y = channel("arm:N", title=None, sort=found.arms)
+    y = channel("arm:N", title=None, sort=measured.arms)
     x = channel("tps:Q", title="tps", scale={"zero": False, "padding": 16}, axis={"format": ",~r"})
-    colour, shape = arm_colour(found.arms, legend=None), arm_shape(found.arms, legend=None)
-    base = canvas.chart(found.levels).encode(y=y, color=colour)
-    dots = canvas.chart(found.trials).mark("circle", size=36, opacity=0.4, yOffset=12)
+    colour, shape = arm_colour(measured.arms, legend=None), arm_shape(measured.arms, legend=None)
+    base = canvas.chart(measured.levels).encode(y=y, color=colour)
+    dots = canvas.chart(measured.trials).mark("circle", size=36, opacity=0.4, yOffset=12)
     whisker = base.mark("rule", strokeWidth=4, strokeCap="round", opacity=0.6)
     return [
         dots.encode(x=x, y=y, color=colour, tooltip=_TRIAL),
@@ -187,23 +189,23 @@ def size_charts(data: StudyData) -> list[Figure]:
     by_size = cells(data, lambda point: (point.workload, point.clients, point.rate))
     figures = []
     for (workload, clients, rate), inside in by_size.items():
-        found = readings(data, inside, over)
-        if len(found.places) > 1:
+        measured = readings(data, inside, over)
+        if len(measured.places) > 1:
             title = f"{workload}, {CLIENTS.words(clients)}{_at_rate(rate)}, over database size"
-            figures.append(_over_size(data, title, found))
+            figures.append(_over_size(data, title, measured))
     return figures
 
 
-def _over_size(data: StudyData, title: str, found: Readings) -> Figure:
+def _over_size(data: StudyData, title: str, measured: Readings) -> Figure:
     canvas = Canvas()
-    layers: list[Any] = lines(canvas, found, found.places)
-    alt_text = f"Throughput in transactions per second, {title}: {found.in_words()}."
+    layers: list[Any] = lines(canvas, measured, measured.places)
+    alt_text = f"Throughput in transactions per second, {title}: {measured.in_words()}."
     cache = _shared_buffers(data)
-    if cache is not None and found.places[0] / _NEAR <= cache["place"] <= found.places[-1] * _NEAR:
+    if cache is not None and measured.places[0] / _NEAR <= cache["place"] <= measured.places[-1] * _NEAR:
         # the words stand on the side where there is more room
-        left = cache["place"] ** 2 < found.places[0] * found.places[-1]
+        left = cache["place"] ** 2 < measured.places[0] * measured.places[-1]
         aside: dict[str, Any] = {"align": "left", "dx": 5} if left else {"align": "right", "dx": -5}
-        mark = canvas.chart([cache]).encode(x=horizontal(found.over, found.places))
+        mark = canvas.chart([cache]).encode(x=horizontal(measured.over, measured.places))
         words = mark.mark("text", color="--soft", baseline="top", dy=2, fontSize=11, **aside)
         layers = [
             mark.mark("rule", color="--soft", strokeDash=[4, 4]),

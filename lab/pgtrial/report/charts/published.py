@@ -27,11 +27,11 @@ _NARROW = 1.5
 
 def published_charts(data: StudyData) -> list[Figure]:
     """One chart of all ratios; one of tps for each published figure over clients and each scale of its workload."""
-    found = beside(data)
-    if found is None:
+    both = beside(data)
+    if both is None:
         return []
-    figures = [_ratios(found.contrasts)] if found.contrasts else []
-    for published in found.published.figures:
+    figures = [_ratios(both.contrasts)] if both.contrasts else []
+    for published in both.published.figures:
         if published.over == "clients" and published.per_second is not None:
             figures += _over_clients(data, published, published.per_second)
         elif published.over == "minute":
@@ -116,18 +116,18 @@ def _over_clients(data: StudyData, published: PublishedFigure, per_second: float
     ]
     figures = []
     for (workload, scale, _), inside in cells(data, lambda point: (point.workload, point.scale, point.rate)).items():
-        found = readings(data, inside, CLIENTS)
-        if workload == published.workload and found.levels:
-            figures.append(_levels(f"{published.title}; here at scale {scale}", theirs, found))
+        ours = readings(data, inside, CLIENTS)
+        if workload == published.workload and ours.levels:
+            figures.append(_levels(f"{published.title}; here at scale {scale}", theirs, ours))
     return figures
 
 
-def _levels(title: str, theirs: list[dict[str, Any]], found: Readings) -> Figure:
+def _levels(title: str, theirs: list[dict[str, Any]], ours: Readings) -> Figure:
     everywhere = [row for row in theirs if row["place"] is None]
     somewhere = [row for row in theirs if row["place"] is not None]
-    places = sorted({*found.places, *(row["place"] for row in somewhere)})
+    places = sorted({*ours.places, *(row["place"] for row in somewhere)})
     canvas = Canvas()
-    layers: list[Any] = lines(canvas, found, places)
+    layers: list[Any] = lines(canvas, ours, places)
     y = channel("tps:Q", title=None)
     tooltip: list[Any] = ["series:N", channel("tps:Q", format=",.0f", title="published tps"), "exact:N"]
     if everywhere:
@@ -140,7 +140,7 @@ def _levels(title: str, theirs: list[dict[str, Any]], found: Readings) -> Figure
         layers.append(point.mark("point", shape="diamond", size=110, strokeWidth=2, color="--soft", opacity=1))
         layers.append(point.mark("text", color="--soft", align="right", dx=-11, fontSize=11).encode(text="series:N"))
     summary = "; ".join(f"{row['series']} {row['tps']:,.0f}" for row in theirs)
-    alt_text = f"{title}, transactions per second. Published: {summary}. This study: {found.in_words()}."
+    alt_text = f"{title}, transactions per second. Published: {summary}. This study: {ours.in_words()}."
     return canvas.figure(title, layers, 280, alt_text, "tps, two machines")
 
 

@@ -68,8 +68,8 @@ def _cpu(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:
     colours = {mode: f"--wait-{place + 1}" for place, mode in enumerate(CPU_MODES)}
     part = pl.col("name").replace_strict(modes, default=None)
     at_work = pl.when(part.is_not_null()).then(pl.col("value")).otherwise(0.0)
-    seen = {arm: host_series(data, point, arm, "cpu", step) for arm in data.plan.arms}
-    parts = {arm: frame.select("second", part=part, value=at_work) for arm, frame in seen.items()}
+    modes_of = {arm: host_series(data, point, arm, "cpu", step) for arm in data.plan.arms}
+    parts = {arm: frame.select("second", part=part, value=at_work) for arm, frame in modes_of.items()}
     return _stacks(_CPU, point, parts, colours)
 
 
@@ -157,8 +157,8 @@ def _quantities(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:
     figures = []
     for title, unit, source, name, factor, least in _QUANTITIES:
         value = pl.col("value").filter(pl.col("name") == name).sum() * factor
-        seen = {arm: host_series(data, point, arm, source, step) for arm in data.plan.arms}
-        lines = {arm: frame.group_by("second").agg(value).sort("second").rows() for arm, frame in seen.items()}
+        series = {arm: host_series(data, point, arm, source, step) for arm in data.plan.arms}
+        lines = {arm: frame.group_by("second").agg(value).sort("second").rows() for arm, frame in series.items()}
         figures += _lines(f"{title}: {point.label}", unit, lines, least=least)
     return figures
 

@@ -21,8 +21,8 @@ def slice_charts(data: StudyData) -> list[Figure]:
     """One chart of a middle block at each load point, and one of the precision; none if trials did not alternate."""
     if data.plan.interleaving is None:
         return []
-    found = [_precision(data), *(_slices(data, point) for point in data.plan.load_points)]
-    return [figure for figure in found if figure is not None]
+    figures = [_precision(data), *(_slices(data, point) for point in data.plan.load_points)]
+    return [figure for figure in figures if figure is not None]
 
 
 def _slices(data: StudyData, point: LoadPoint) -> Figure | None:

@@ -55,9 +55,9 @@ def _distribution(data: StudyData) -> Figure | None:
 
 def _curve(data: StudyData, arm: str) -> list[tuple[float, float]]:
     """(seconds, share of all tasks that took no longer)."""
-    own = [trial for trial in data.trials if trial.arm == arm and trial.index in data.histograms]
-    merged = Latencies.sum_of(data.histograms[trial.index] for trial in own if trial.tasks is not None)
-    tasks = sum(trial.tasks.completed + trial.tasks.failed for trial in own if trial.tasks is not None)
+    trials = [trial for trial in data.trials if trial.arm == arm and trial.index in data.histograms]
+    merged = Latencies.sum_of(data.histograms[trial.index] for trial in trials if trial.tasks is not None)
+    tasks = sum(trial.tasks.completed + trial.tasks.failed for trial in trials if trial.tasks is not None)
     points: list[tuple[float, float]] = []
     last = -math.inf
     counted = list(merged.steps())

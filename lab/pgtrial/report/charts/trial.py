@@ -22,13 +22,13 @@ _HEIGHT = 200
 
 def trial_charts(data: StudyData, trial: Trial) -> list[Figure]:
     """The charts of one stored trial; none if it failed before its first second."""
-    own = replace(data, trials=[trial], every_second=True)
+    of_trial = replace(data, trials=[trial], every_second=True)
     return [
-        *_throughput(own, trial),
-        *_latency(own, trial),
-        *wait_charts(own),
-        *work_charts(own),
-        *provider_charts(own),
+        *_throughput(of_trial, trial),
+        *_latency(of_trial, trial),
+        *wait_charts(of_trial),
+        *work_charts(of_trial),
+        *provider_charts(of_trial),
     ]
 
 

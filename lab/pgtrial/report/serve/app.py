@@ -93,10 +93,10 @@ class Site:
         """One trial second by second."""
         study = self._asked(request.path_params["key"])
         data = self._catalogue.data(study)
-        found = next((trial for trial in data.trials if trial.index + 1 == request.path_params["number"]), None)
-        if found is None:
+        wanted = next((trial for trial in data.trials if trial.index + 1 == request.path_params["number"]), None)
+        if wanted is None:
             raise HTTPException(404, f"{study.name} has no trial {request.path_params['number']}.")
-        return HTMLResponse(self._pages.trial(study, data, found))
+        return HTMLResponse(self._pages.trial(study, data, wanted))
 
     def report(self, request: Request) -> Response:
         """The report, made for this answer."""

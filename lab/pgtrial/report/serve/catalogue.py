@@ -108,8 +108,8 @@ class Catalogue:
     def studies(self) -> list[Glance]:
         """All studies, the newest first; a study that cannot be read is one of them."""
         with self._glancing:
-            found = [self._glance(path) for path in self._found()]
-        return sorted(found, key=lambda study: (study.created, study.name), reverse=True)
+            glances = [self._glance(path) for path in self._found()]
+        return sorted(glances, key=lambda study: (study.created, study.name), reverse=True)
 
     def study(self, key: str) -> Glance | None:
         """The study of a key; None: there is none."""
@@ -141,10 +141,10 @@ def check_paths(paths: Sequence[Path]) -> None:
     """Raise StoreError for a path that is neither a study nor a folder."""
     for path in paths:
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror or error}; {_NAME}") from error
-        if stat.S_ISDIR(found.st_mode):
+        if stat.S_ISDIR(status.st_mode):
             check_listed(path)
         elif not is_bundle(path):
             raise StoreError(f"{path} is no bundle; {_NAME}")
@@ -181,10 +181,10 @@ def _stamp(path: Path) -> Hashable:
 
 def _time(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 def _glance(path: Path, stamp: Hashable) -> Glance:

@@ -51,9 +51,9 @@ class Narrowing:
     unit: str
 
 
-def narrowing(found: Sequence[SoFar], arms: Sequence[str], margin: float, end: int) -> Narrowing | None:
+def narrowing(comparisons: Sequence[SoFar], arms: Sequence[str], margin: float, end: int) -> Narrowing | None:
     """The intervals of all comparisons; None before the first that is bounded. `end`: units of the whole study."""
-    known = [drawn for drawn in found if drawn.steps]
+    known = [drawn for drawn in comparisons if drawn.steps]
     if not known:
         return None
     newest = [drawn.steps[-1].difference for drawn in known]
@@ -71,13 +71,13 @@ def narrowing(found: Sequence[SoFar], arms: Sequence[str], margin: float, end: i
     def y(share: float) -> float:
         return round(TOP + (HEIGHT - TOP - BOTTOM) * (high - min(max(share, low), high)) / (high - low), 1)
 
-    def band(each: SoFar) -> Band:
-        uppers = [(x(step.units), y(_high(step.difference))) for step in each.steps]
-        lowers = [(x(step.units), y(_low(step.difference))) for step in each.steps]
-        values = [(x(step.units), y(step.difference.value)) for step in each.steps]
-        when = f", {each.claim.regime} the change" if each.claim.regime else ""
+    def band(drawn: SoFar) -> Band:
+        uppers = [(x(step.units), y(_high(step.difference))) for step in drawn.steps]
+        lowers = [(x(step.units), y(_low(step.difference))) for step in drawn.steps]
+        values = [(x(step.units), y(step.difference.value)) for step in drawn.steps]
+        when = f", {drawn.claim.regime} the change" if drawn.claim.regime else ""
         return Band(
-            each.claim.arm + when, arms.index(each.claim.arm) % 6 + 1, _points(uppers + lowers[::-1]), _points(values)
+            drawn.claim.arm + when, arms.index(drawn.claim.arm) % 6 + 1, _points(uppers + lowers[::-1]), _points(values)
         )
 
     every = max(1, math.ceil(last / 12))
@@ -92,12 +92,12 @@ def narrowing(found: Sequence[SoFar], arms: Sequence[str], margin: float, end: i
     )
 
 
-def _low(found: Estimate) -> float:
-    return found.value if found.low is None else found.low
+def _low(difference: Estimate) -> float:
+    return difference.value if difference.low is None else difference.low
 
 
-def _high(found: Estimate) -> float:
-    return found.value if found.high is None else found.high
+def _high(difference: Estimate) -> float:
+    return difference.value if difference.high is None else difference.high
 
 
 def _round_values(low: float, high: float) -> list[float]:
@@ -120,5 +120,5 @@ def spark(values: Sequence[float]) -> str:
     )
 
 
-def _points(found: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{x:g},{y:g}" for x, y in found)
+def _points(places: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:g},{y:g}" for x, y in places)

@@ -59,9 +59,9 @@ class Gate:
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                found = MutableHeaders(scope=message)
+                headers_out = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
-                    found.setdefault(name, value)
+                    headers_out.setdefault(name, value)
             await send(message)
 
         await answer({**scope, "path": f"/{rest}"}, receive, guarded)

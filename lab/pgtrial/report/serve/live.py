@@ -144,10 +144,10 @@ class Live:
 
     def _under_way(self, study: StudyDirectory, missing: Sequence[PlannedTrial]) -> list[UnderWay]:
         hidden = set(study.unfinished())
-        found = [(planned, study.hidden_path(planned)) for planned in missing[:_AHEAD]]
-        found = [(each, path) for each, path in found if path in hidden]
-        self._records = {path: self._records.get(path) or _Record(path) for _, path in found}
-        return [self._records[path].read(each, study.plan) for each, path in found]
+        trials = [(planned, study.hidden_path(planned)) for planned in missing[:_AHEAD]]
+        trials = [(planned, path) for planned, path in trials if path in hidden]
+        self._records = {path: self._records.get(path) or _Record(path) for _, path in trials}
+        return [self._records[path].read(planned, study.plan) for planned, path in trials]
 
 
 class _Record:
@@ -209,8 +209,8 @@ def _stored(path: Path) -> set[int]:
 
 def _complete(plan: Plan, done: set[int]) -> int:
     """The number of complete blocks before the first one that is not."""
-    by_block = itertools.groupby(plan.wanted, key=lambda each: each.block)
-    complete = (all(planned.index in done for planned in own) for _, own in by_block)
+    by_block = itertools.groupby(plan.wanted, key=lambda planned: planned.block)
+    complete = (all(planned.index in done for planned in of_block) for _, of_block in by_block)
     return sum(1 for _ in itertools.takewhile(bool, complete))
 
 

@@ -127,7 +127,7 @@ def _brief(study: Glance, data: StudyData) -> dict[str, Any]:
 def _verdicts(study: Glance) -> list[tuple[str, str]]:
     """Each word of a study with what is said to it, which may begin with that word."""
     pairs = zip(study.words, study.says, strict=True)
-    return [(word, said.removeprefix(f"{word.capitalize()} ")) for word, said in pairs]
+    return [(word, sentence.removeprefix(f"{word.capitalize()} ")) for word, sentence in pairs]
 
 
 def _live_values(look: Look) -> dict[str, Any]:
@@ -145,22 +145,22 @@ def _live_values(look: Look) -> dict[str, Any]:
     }
 
 
-def _estimate(each: SoFar, look: Look, plan: Plan) -> tuple[str, str]:
+def _estimate(comparison: SoFar, look: Look, plan: Plan) -> tuple[str, str]:
     """What the complete blocks say of a comparison, and its evidence."""
-    claim, found = each.claim, each.estimate
+    claim, difference = comparison.claim, comparison.estimate
     if claim.verdict not in ("undecided", "withheld"):
         return headline(claim, plan), f"Decided after {plural(claim.blocks, claim.unit)}."
     blocks = f"after {plural(look.blocks, 'block')}"
-    value = found.value if found is not None else claim.running
+    value = difference.value if difference is not None else claim.running
     if value is None:
         return f"{claim.arm} against {claim.baseline}: nothing is known {blocks}.", ""
     speed = "faster" if value >= 0 else "slower"
     text = f"{claim.arm} is {percent(abs(value))} {speed} than {claim.baseline}{in_regime(claim)} so far"
-    if found is None or found.low is None:
+    if difference is None or difference.low is None:
         return text, f"An interval needs more than {plural(look.blocks, 'block')}."
     upcoming = next((look_at for look_at in plan.looks if look_at > look.blocks), None)
     next_look = f"; the next look at the verdict is after block {upcoming}" if upcoming is not None else ""
-    return text, f"95% interval {bounds_text(found)}, {blocks}{next_look}."
+    return text, f"95% interval {bounds_text(difference)}, {blocks}{next_look}."
 
 
 def _about(trial: Trial) -> list[tuple[str, str]]:

@@ -42,8 +42,8 @@ def serving(paths: Sequence[Path], port: int | None = None) -> Iterator[Serving]
     places = ", ".join(map(str, paths))
     with ExitStack() as stack:
         sockets = _listening(port)
-        for each in sockets:
-            stack.callback(each.close)
+        for listener in sockets:
+            stack.callback(listener.close)
         number = sockets[0].getsockname()[1]
         site = Site(Catalogue(paths), f"/{token}", places, lambda: server.should_exit)
         server = uvicorn.Server(

@@ -29,8 +29,8 @@ def dated(certificate: Certificate) -> str:
 
 def headline(certificate: Certificate) -> str:
     """`finds 5% in 2min 20s and 3% in 4min; A/A: 0 of 2 studies got a verdict; planted 5%: found in 2 of 2 studies`."""
-    told = [reach for reach in certificate.reach if reach.difference in _TOLD] or certificate.reach[-1:]
-    finds = " and ".join(_times_to_find(told))
+    reaches = [reach for reach in certificate.reach if reach.difference in _TOLD] or certificate.reach[-1:]
+    finds = " and ".join(_times_to_find(reaches))
     return "; ".join(
         [f"finds {finds}" if finds else "finds no difference", _same(certificate), *map(_hits, certificate.planted)]
     )
@@ -86,8 +86,8 @@ def certificate_tables(data: StudyData) -> list[Table[Any]]:
             certificate.same,
         ),
         *(
-            of_studies(f"One arm made slower; {_hits(each)}. All blocks say {_measured(each)}.", each.studies)
-            for each in certificate.planted
+            of_studies(f"One arm made slower; {_hits(planted)}. All blocks say {_measured(planted)}.", planted.studies)
+            for planted in certificate.planted
         ),
     ]
 
@@ -101,8 +101,8 @@ def _same(certificate: Certificate) -> str:
     return f"A/A: {len(certificate.false)} of {_studies(certificate.same)} got a verdict"
 
 
-def _hits(found: Found) -> str:
-    return f"planted {as_written(found.planted.slower_by)}: found in {len(found.hits)} of {_studies(found.studies)}"
+def _hits(search: Found) -> str:
+    return f"planted {as_written(search.planted.slower_by)}: found in {len(search.hits)} of {_studies(search.studies)}"
 
 
 def _studies(runs: Sequence[StudyRun]) -> str:
@@ -113,8 +113,8 @@ def _times(hits: Sequence[StudyRun]) -> str:
     return f", after {format_duration(median(hit.seconds for hit in hits))} (median)" if hits else ""
 
 
-def _measured(found: Found) -> str:
-    return f"{signed(found.difference.value)} (95% interval {found.difference.text()})"
+def _measured(search: Found) -> str:
+    return f"{signed(search.difference.value)} (95% interval {search.difference.text()})"
 
 
 def _conditions(certificate: Certificate) -> str:

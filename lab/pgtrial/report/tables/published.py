@@ -13,24 +13,26 @@ from pgtrial.report.table import NONE, Column, Table, by_place, number
 
 def published_tables(data: StudyData) -> list[Table[Any]]:
     """All of them; none when the study names no published figures."""
-    found = beside(data)
-    if found is None:
+    both = beside(data)
+    if both is None:
         return []
-    return [_contrasts(found), _claims(data, found.published), _source(found.published), _figures(found.published)]
+    return [_contrasts(both), _claims(data, both.published), _source(both.published), _figures(both.published)]
 
 
-def _contrasts(found: Beside) -> Table[Contrast]:
+def _contrasts(both: Beside) -> Table[Contrast]:
     return Table(
         "How many times as fast one arm is as another, as published and in this study with its 95% sequential "
         "interval; of several load points the smallest and the largest ratio. "
         f"{NONE}: this study does not compare these arms on this load. Published ratios have no interval.",
-        found.contrasts,
+        both.contrasts,
         [
             Column("published arms", _published_arms),
             number("published", published_text),
-            number("this study", lambda each: each.ours, ratio_text),
-            Column("verdict", lambda each: each.ours and each.ours.verdict),
-            Column("its arms", lambda each: each.ours, lambda ours: f"{ours.arm} / {ours.baseline} ({ours.where})"),
+            number("this study", lambda contrast: contrast.ours, ratio_text),
+            Column("verdict", lambda contrast: contrast.ours and contrast.ours.verdict),
+            Column(
+                "its arms", lambda contrast: contrast.ours, lambda ours: f"{ours.arm} / {ours.baseline} ({ours.where})"
+            ),
         ],
     )
 

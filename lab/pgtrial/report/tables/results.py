@@ -287,8 +287,8 @@ def look_table(data: StudyData) -> Table[PlannedLook]:
     def threshold(look: PlannedLook) -> str | None:
         if fixed:
             return None
-        found = p8.rejection_threshold(look.blocks, look.alpha / claims)
-        return str(found) if found >= 0 else too_few
+        ranks = p8.rejection_threshold(look.blocks, look.alpha / claims)
+        return str(ranks) if ranks >= 0 else too_few
 
     shared = plural(claims, "primary claim")
     return Table(

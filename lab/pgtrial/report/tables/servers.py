@@ -110,8 +110,8 @@ def host_table(data: StudyData) -> Table[Host]:
     span = max(1, math.ceil(data.observed_s))
 
     def means(point: LoadPoint, arm: str, source: str) -> dict[str, float]:
-        seen = host_series(data, point, arm, source, span).filter(pl.col("second") == 0)
-        return dict(seen.select("name", "value").iter_rows())
+        series = host_series(data, point, arm, source, span).filter(pl.col("second") == 0)
+        return dict(series.select("name", "value").iter_rows())
 
     def mean(source: str, *names: str, factor: float = 1.0) -> Callable[[Host], float | None]:
         return lambda row: factor * sum(row[2][source].get(name, 0.0) for name in names) if row[2][source] else None
@@ -180,11 +180,13 @@ def statement_table(data: StudyData) -> Table[Statement]:
 
 
 def _statements(data: StudyData, point: LoadPoint, arm: str) -> Iterator[Statement]:
-    own = [trial.index for trial in data.trials if (trial.load_point, trial.arm) == (point, arm)]
-    found = [data.observed[index].filter(pl.col("source") == _STATEMENTS) for index in own if index in data.observed]
-    trials = sum(not rows.is_empty() for rows in found)
+    indices = [trial.index for trial in data.trials if (trial.load_point, trial.arm) == (point, arm)]
+    observed = [
+        data.observed[index].filter(pl.col("source") == _STATEMENTS) for index in indices if index in data.observed
+    ]
+    trials = sum(not rows.is_empty() for rows in observed)
     sums: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for name, value in chain.from_iterable(rows.select("name", "value").iter_rows() for rows in found):
+    for name, value in chain.from_iterable(rows.select("name", "value").iter_rows() for rows in observed):
         counter, _, text = name.partition(": ")
         sums[text][counter] += value
     all_ms = sum(counters["exec_ms"] for counters in sums.values()) or 1.0

@@ -95,17 +95,17 @@ def _value(data: StudyData, row: Criterion, arm: str) -> str:
 
 def _difference(data: StudyData, row: Criterion) -> str:
     """`+4.1% (+0.7..+7.7%)` of speed, `+13 tasks (-20..+45)`; a dash before the first look that could decide."""
-    found = row.difference
-    if found is None:
+    difference = row.difference
+    if difference is None:
         return NONE
     if row.by == "ratio":
-        return f"{signed(found.value)} ({found.text()})"
+        return f"{signed(difference.value)} ({difference.text()})"
     planned = next((trial.tasks.planned for trial in data.trials if trial.tasks is not None), 0)
     # a positive difference is the better one; it is written as the number of tasks
-    each = planned if row.better == "more" else -planned
-    ends = sorted(round(share * each) for share in found.known)
+    tasks = planned if row.better == "more" else -planned
+    ends = sorted(round(share * tasks) for share in difference.known)
     bounds = f"{ends[0]:+,}..{ends[-1]:+,}" if len(ends) == 3 else "not bounded yet"
-    return f"{round(found.value * each):+,} ({bounds})".replace("+0", "0").replace("-0", "0")
+    return f"{round(difference.value * tasks):+,} ({bounds})".replace("+0", "0").replace("-0", "0")
 
 
 def _created(data: StudyData, arm: str) -> str:
@@ -115,14 +115,14 @@ def _created(data: StudyData, arm: str) -> str:
 
 def _published(name: str | None) -> Mapping[str, Mapping[object, str]]:
     """What the published study says of each of its arms, by statistic; of several figures the first counts."""
-    said: dict[str, dict[object, str]] = {}
+    texts: dict[str, dict[object, str]] = {}
     figures = read_published(name).figures if name is not None else []
     for figure in (figure for figure in figures if figure.over == "statistic"):
         for series in figure.series:
-            of_arm = said.setdefault(series.name, {})
+            of_arm = texts.setdefault(series.name, {})
             for point in series.points:
                 of_arm.setdefault(point.at, f"{point.value:.4g} s" if figure.unit == "s" else f"{point.value:,.0f}")
-    return said
+    return texts
 
 
 def _parts(data: StudyData) -> Table[Sequence[str]]:
@@ -167,16 +167,16 @@ def transaction_tables(data: StudyData) -> list[Table[Sequence[str]]]:
         trials = [trial for trial in data.trials if trial.load_point == point and trial.status == "completed"]
         by_arm = [[trial for trial in trials if trial.arm == arm] for arm in data.plan.arms]
         names = dict.fromkeys(kind.name for trial in trials for kind in trial.kinds)
-        rows = [[name, *(cell for own in by_arm for cell in _cells(own, name))] for name in names]
+        rows = [[name, *(cell for of_arm in by_arm for cell in _cells(of_arm, name))] for name in names]
         tables += [Table(_BY_KIND.format(point=point.label), rows, columns)] if rows else []
     return tables
 
 
 def _cells(trials: Sequence[Trial], name: str) -> list[str]:
     """The figures of one kind in an arm."""
-    found = [(trial, kind) for trial in trials for kind in trial.kinds if kind.name == name]
-    speeds = [kind.transactions * 60 / trial.measured.duration_s for trial, kind in found if trial.measured]
-    latencies = [kind.latency_us for _, kind in found if kind.latency_us is not None]
+    kinds = [(trial, kind) for trial in trials for kind in trial.kinds if kind.name == name]
+    speeds = [kind.transactions * 60 / trial.measured.duration_s for trial, kind in kinds if trial.measured]
+    latencies = [kind.latency_us for _, kind in kinds if kind.latency_us is not None]
     times = [
         [latency.mean for latency in latencies],
         [latency.p90 for latency in latencies],

@@ -113,8 +113,10 @@ def _interrupted(data: StudyData) -> Table[tuple[Interruption, InterruptedTrial]
 
     def usual(row: tuple[Interruption, InterruptedTrial]) -> float | None:
         ended = row[1]
-        own = [t for t in data.trials if (t.arm, t.load_point) == (ended.arm, data.plan.load_points[ended.load_point])]
-        return _median([trial.measured.tps for trial in own if trial.measured])
+        alike = [
+            t for t in data.trials if (t.arm, t.load_point) == (ended.arm, data.plan.load_points[ended.load_point])
+        ]
+        return _median([trial.measured.tps for trial in alike if trial.measured])
 
     return Table(
         "Interrupted trials. Each was run again, and counts nowhere else.",

@@ -60,7 +60,7 @@ def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
 
 def facts_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> Table[Sequence[str]]:
     """The facts in which the baselines of two studies differ; no rows where either study has none."""
-    known = [found.facts for data in (one, other) if (found := data.facts.get(data.plan.baseline)) and found.facts]
+    known = [facts.facts for data in (one, other) if (facts := data.facts.get(data.plan.baseline)) and facts.facts]
     rows: list[Sequence[str]] = [
         [f"{group}.{name}", *values]
         for group, name, values in _side_by_side(known)

@@ -37,15 +37,15 @@ class Kind:
 
 def costs(grid: Grid, primary: Sequence[Claim]) -> list[Cost]:
     """Every known cost by arm and load point; with several load points also the mean of the ratios."""
-    found = []
+    per_arm = []
     for kind in KINDS:
-        own = _Costs(grid, kind)
-        known = [point for point in grid.points if own.is_notable(point)]
+        readings = _Costs(grid, kind)
+        known = [point for point in grid.points if readings.is_notable(point)]
         means = [None] if known and len(grid.points) > 1 else []
         for point, arm in product([*known, *means], grid.plan.arms):
             over, family = (known, len(primary)) if point is None else ([point], sharing(grid.plan))
-            found.append(own.cost(arm, point, over, family=family))
-    return [cost for cost in found if cost is not None]
+            per_arm.append(readings.cost(arm, point, over, family=family))
+    return [cost for cost in per_arm if cost is not None]
 
 
 class _Costs:
@@ -53,8 +53,8 @@ class _Costs:
 
     def __init__(self, grid: Grid, kind: Kind) -> None:
         self._grid, self._kind = grid, kind
-        found = {trial.index: kind.of(trial) for trial in grid.trials if grid.goodput(trial)}
-        self._known = {index: value for index, value in found.items() if value is not None}
+        values = {trial.index: kind.of(trial) for trial in grid.trials if grid.goodput(trial)}
+        self._known = {index: value for index, value in values.items() if value is not None}
         self._metric = Metric(kind.name, kind.unit, self._value, "neither", at_every_point=False)
 
     def _value(self, trial: Trial) -> float | None:
@@ -94,10 +94,10 @@ class _Costs:
 
 def clearly(cost: Cost, margin: float) -> bool:
     """Whether the whole interval lies outside the margin, on one side."""
-    found = cost.difference
-    if found is None or found.low is None or found.high is None:
+    difference = cost.difference
+    if difference is None or difference.low is None or difference.high is None:
         return False
-    return found.low > margin or found.high < -margin
+    return difference.low > margin or difference.high < -margin
 
 
 def _by_engine(trial: Trial) -> float:

@@ -37,9 +37,9 @@ def statement_claims(grid: Grid, primary: Sequence[Claim]) -> list[StatementClai
         if trial.status != "failed" and trial.replay is not None
     }
     return [
-        found
+        statement
         for claim in primary
-        for found in _Comparison(grid, claim.arm, trials).claims(withheld=claim.verdict == "withheld")
+        for statement in _Comparison(grid, claim.arm, trials).claims(withheld=claim.verdict == "withheld")
     ]
 
 
@@ -77,7 +77,8 @@ class _Comparison:
         claims = []
         for number, series in follow(self._grid, self._choice).items():
             results = {
-                name: [own.results[number] for own in trials[name] if number in own.results] for name in self._arms
+                name: [trial.results[number] for trial in trials[name] if number in trial.results]
+                for name in self._arms
             }
             both = [result for of_arm in results.values() for result in of_arm]
             claims.append(
@@ -87,8 +88,10 @@ class _Comparison:
                     arm=self._arm,
                     baseline=self._grid.plan.baseline,
                     statements=round(median(result.statements for result in both)),
-                    share={name: median(own.share(number) for own in trials[name]) for name in self._arms},
-                    mean_us={name: median(own.mean_us(number) or 0.0 for own in trials[name]) for name in self._arms},
+                    share={name: median(trial.share(number) for trial in trials[name]) for name in self._arms},
+                    mean_us={
+                        name: median(trial.mean_us(number) or 0.0 for trial in trials[name]) for name in self._arms
+                    },
                     verdict=series.verdict(withheld=withheld),
                     within_margin=series.within_margin,
                     difference=series.difference,

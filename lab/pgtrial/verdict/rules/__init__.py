@@ -71,4 +71,4 @@ def title(finding: Finding) -> str:
 def _found(case: Case, *, over_trials: bool) -> list[tuple[Finding, Concern]]:
     """By the names of the rules."""
     asked = sorted((rule for rule in RULES if rule.over_trials == over_trials), key=lambda rule: rule.name)
-    return [found for rule in asked for found in rule.findings(case)]
+    return [finding for rule in asked for finding in rule.findings(case)]

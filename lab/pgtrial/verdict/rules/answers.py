@@ -31,8 +31,8 @@ _Pair = tuple[TemplateResult, TemplateResult]
 
 def _by_template(case: Case, arm: str, point: LoadPoint) -> dict[int, list[_Pair]]:
     """The templates of both arms, each with its pairs."""
-    trials = [(_templates(base), _templates(own)) for base, own in case.pairs(arm, point)]
-    pairs = ((number, (base[number], own[number])) for base, own in trials for number in base.keys() & own.keys())
+    trials = [(_templates(base), _templates(other)) for base, other in case.pairs(arm, point)]
+    pairs = ((number, (base[number], other[number])) for base, other in trials for number in base.keys() & other.keys())
     return dict(sorted(grouped(pairs).items()))
 
 
@@ -60,13 +60,13 @@ def unequal_rows(case: Case) -> Iterator[Concern]:
                 and not (_is_whole(point) and _varies(pairs))
             }
             if odd:
-                base, own = next(iter(odd.values()))
+                base, other = next(iter(odd.values()))
                 more = f"; {len(odd) - 1} more templates differ" if len(odd) > 1 else ""
                 unlike = (
-                    f"the same rows: {base.rows:,} in {case.baseline} and {own.rows:,} in {arm}"
-                    if base.rows != own.rows
+                    f"the same rows: {base.rows:,} in {case.baseline} and {other.rows:,} in {arm}"
+                    if base.rows != other.rows
                     else f"the same values: {base.rows:,} rows in both have the hashes {base.rows_hash} in "
-                    f"{case.baseline} and {own.rows_hash} in {arm}"
+                    f"{case.baseline} and {other.rows_hash} in {arm}"
                 )
                 yield Concern(
                     [case.baseline, arm],
@@ -75,9 +75,9 @@ def unequal_rows(case: Case) -> Iterator[Concern]:
                 )
 
 
-def _differ(base: TemplateResult, own: TemplateResult) -> bool:
-    same_work = base.timed == own.timed and not base.failures and not own.failures
-    return same_work and _answer(base) != _answer(own)
+def _differ(base: TemplateResult, other: TemplateResult) -> bool:
+    same_work = base.timed == other.timed and not base.failures and not other.failures
+    return same_work and _answer(base) != _answer(other)
 
 
 def _answer(result: TemplateResult) -> tuple[int, str | None]:
@@ -102,9 +102,9 @@ def unequal_errors(case: Case) -> Iterator[Concern]:
     for arm in case.others:
         for point in case.plan.load_points:
             pairs = _by_template(case, arm, point).values()
-            found = [failing for of_template in pairs for failing in _failing(case, arm, of_template)]
-            if found:
-                yield _told(max(found, key=lambda each: each.failed), len(found), case)
+            failing = [failing for of_template in pairs for failing in _failing(case, arm, of_template)]
+            if failing:
+                yield _told(max(failing, key=lambda statement: statement.failed), len(failing), case)
 
 
 @rule("new_errors", "statements fail that did not when they were recorded", over_trials=True)
@@ -163,12 +163,12 @@ class _Failing:
 def _failing(case: Case, arm: str, pairs: Sequence[_Pair]) -> Iterator[_Failing]:
     states = {state for pair in pairs for template in pair for state in template.failures}
     for state in sorted(states):
-        counts = [(base.failures.get(state, 0), own.failures.get(state, 0)) for base, own in pairs]
-        base, own = (sum(of_arm) for of_arm in zip(*counts, strict=True))
+        counts = [(base.failures.get(state, 0), other.failures.get(state, 0)) for base, other in pairs]
+        of_base, of_arm = (sum(numbers) for numbers in zip(*counts, strict=True))
         odd = sum(theirs != ours for theirs, ours in counts)
-        if base != own and is_frequent(odd, len(pairs)):
-            worse, other = (arm, case.baseline) if own > base else (case.baseline, arm)
-            yield _Failing(worse, other, pairs[0][0], state, max(base, own), min(base, own))
+        if of_base != of_arm and is_frequent(odd, len(pairs)):
+            worse, better = (arm, case.baseline) if of_arm > of_base else (case.baseline, arm)
+            yield _Failing(worse, better, pairs[0][0], state, max(of_base, of_arm), min(of_base, of_arm))
 
 
 def _told(worst: _Failing, number: int, case: Case) -> Concern:

@@ -153,13 +153,13 @@ class Case:
     def completed(self, arm: str | None = None, point: LoadPoint | None = None) -> list[Trial]:
         """The completed trials in their order, of one arm and at one load point or of all."""
         place = None if point is None else self.plan.load_points.index(point)
-        found = [trial for name in self.plan.arms if arm in (None, name) for trial in self.grid.of(name, place)]
-        return sorted((trial for trial in found if trial.status == "completed"), key=lambda trial: trial.index)
+        trials = [trial for name in self.plan.arms if arm in (None, name) for trial in self.grid.of(name, place)]
+        return sorted((trial for trial in trials if trial.status == "completed"), key=lambda trial: trial.index)
 
     def pairs(self, arm: str, point: LoadPoint) -> list[tuple[Trial, Trial]]:
         """The completed trials of an arm, each behind the baseline's of the same block."""
         base = {trial.block: trial for trial in self.completed(self.baseline, point)}
-        return [(base[own.block], own) for own in self.completed(arm, point) if own.block in base]
+        return [(base[trial.block], trial) for trial in self.completed(arm, point) if trial.block in base]
 
     def value(self, arm: str, group: str, name: str) -> Any:
         """A fact, None if unknown; a setting is found whether or not it is at its default."""
@@ -194,19 +194,19 @@ class Case:
     def differences(self) -> list[Difference]:
         """Every fact in which an arm differs from the baseline, declared or not, in the order of the groups."""
         return [
-            Difference(arm, group, name, base, own)
+            Difference(arm, group, name, base, value)
             for arm in (self.arms if self.baseline in self.facts else ())
-            for group, name, (base, own) in compared([self.facts[self.baseline], self.facts[arm]])
-            if base is not None and own is not None and base != own
+            for group, name, (base, value) in compared([self.facts[self.baseline], self.facts[arm]])
+            if base is not None and value is not None and base != value
         ]
 
 
 def known_value(facts: Facts, group: str, name: str) -> Any:
     """A fact, None if unknown; a setting is found whether or not it is at its default."""
-    found = facts.facts
-    if group == "settings" and name not in found.get("settings", {}):
-        return found.get("defaults", {}).get(name)
-    return found.get(group, {}).get(name)
+    groups = facts.facts
+    if group == "settings" and name not in groups.get("settings", {}):
+        return groups.get("defaults", {}).get(name)
+    return groups.get(group, {}).get(name)
 
 
 def compared(facts: Sequence[Facts]) -> Iterator[tuple[str, str, list[Any]]]:
@@ -225,13 +225,13 @@ _NAMES = frozenset(f"storage.{of}{name}" for of in ("", "wal_") for name in ("so
 def changes(known: Facts, now: Facts, block: int) -> list[FactChange]:
     """What has become of an arm since its facts, before a block; what is unknown at one of the times is no change."""
     latest = {change.key: change.now for change in known.changed}
-    found = []
+    changed = []
     for group, name, (first, value) in compared([known, now]):
         key = f"{group}.{name}"
         before = latest.get(key, first)
         if before is not None and value is not None and before != value and key not in _NAMES:
-            found.append(FactChange(block=block, collected=now.collected, key=key, before=before, now=value))
-    return found
+            changed.append(FactChange(block=block, collected=now.collected, key=key, before=before, now=value))
+    return changed
 
 
 def unlike(first: float | None, second: float | None, factor: float, by: float = 0.0) -> bool:

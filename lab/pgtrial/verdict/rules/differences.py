@@ -30,8 +30,8 @@ def _keys(differences: Sequence[Difference]) -> str:
 def undeclared_differences(case: Case) -> Iterator[Concern]:
     """A difference that nobody declared and that follows from nothing declared; one concern for each fact."""
     undeclared = (difference for difference in _without_own_rule(case) if _origin(case, difference) is None)
-    for key, found in grouped((difference.key, difference) for difference in undeclared).items():
-        values = {case.baseline: found[0].baseline_value} | {one.arm: one.value for one in found}
+    for key, of_key in grouped((difference.key, difference) for difference in undeclared).items():
+        values = {case.baseline: of_key[0].baseline_value} | {one.arm: one.value for one in of_key}
         by_arm = listed(f"{as_shown(value)} in {arm}" for arm, value in values.items())
         yield Concern(
             list(values),
@@ -44,11 +44,13 @@ def undeclared_differences(case: Case) -> Iterator[Concern]:
 def following_differences(case: Case) -> Iterator[Concern]:
     """Differences that follow from one that the study declares, one concern for each of those."""
     origins = [(difference, _origin(case, difference)) for difference in _without_own_rule(case)]
-    following = (((each.arm, origin), each) for each, origin in origins if origin not in (None, each.key))
-    for (arm, origin), found in grouped(following).items():
+    following = (
+        ((difference.arm, origin), difference) for difference, origin in origins if origin not in (None, difference.key)
+    )
+    for (arm, origin), of_origin in grouped(following).items():
         yield Concern(
             [case.baseline, arm],
-            f"From the declared {origin} of {arm} follow differences in {_keys(found)}.",
+            f"From the declared {origin} of {arm} follow differences in {_keys(of_origin)}.",
             "Nothing to do: they are part of what is compared; set those that should not be in [server].",
             "info",
         )
@@ -58,11 +60,11 @@ def following_differences(case: Case) -> Iterator[Concern]:
 def swapped_places(case: Case) -> Iterator[Concern]:
     """What differs because the facts were collected in one trial of each arm, at the place that this trial drew."""
     swapped = ((difference.arm, difference) for difference in case.differences if _of_the_place(case, difference))
-    for arm, found in grouped(swapped).items():
+    for arm, of_arm in grouped(swapped).items():
         yield Concern(
             [case.baseline, arm],
             f"{case.baseline} and {arm} take turns on {listed(listed_places(case.spec, arm))} by the "
-            f"coin; when the facts were collected they were at different ones, and differed in {_keys(found)}.",
+            f"coin; when the facts were collected they were at different ones, and differed in {_keys(of_arm)}.",
             "Nothing to do: over the blocks both arms are at each place.",
             "info",
         )
@@ -88,9 +90,11 @@ def locale(case: Case) -> Iterator[Concern]:
     of_locale = (
         difference for difference in case.differences if difference.group == "server" and difference.name in LOCALE
     )
-    undeclared = ((each.arm, each) for each in of_locale if not case.declared(each.arm, "server.initdb"))
-    for arm, found in grouped(undeclared).items():
-        values = listed(f"{one.name} ({as_shown(one.baseline_value)} and {as_shown(one.value)})" for one in found)
+    undeclared = (
+        (difference.arm, difference) for difference in of_locale if not case.declared(difference.arm, "server.initdb")
+    )
+    for arm, of_arm in grouped(undeclared).items():
+        values = listed(f"{one.name} ({as_shown(one.baseline_value)} and {as_shown(one.value)})" for one in of_arm)
         yield Concern(
             [case.baseline, arm],
             f"{case.baseline} and {arm} differ in {values}: comparing text costs more in some locales.",
@@ -122,7 +126,10 @@ def _possible_origins(case: Case, difference: Difference) -> list[str]:
     if difference.group in ("settings", "server") and set_by_study:
         return []
     matching = [
-        (pattern, fact) for fact, own in _FOLLOWS.items() for pattern in own if fnmatchcase(difference.key, pattern)
+        (pattern, fact)
+        for fact, patterns in _FOLLOWS.items()
+        for pattern in patterns
+        if fnmatchcase(difference.key, pattern)
     ]
     by_key = [fact for _, fact in sorted(matching, key=lambda entry: -len(entry[0]))]
     return [*(key for key in case.plan.declared.get(difference.arm, []) if _of_volume(key, difference)), *by_key]
@@ -176,14 +183,14 @@ def unlike_deployments(case: Case) -> Iterator[Concern]:
 @rule("changed_in_between", "something had changed when the study went on")
 def changed_in_between(case: Case) -> Iterator[Concern]:
     """One concern for each fact that changed between two runs of a study, with all arms that it changed in alike."""
-    found = [
+    changes = [
         ((change.block + 1, change.key, as_shown(change.before), as_shown(change.now)), arm)
         for arm in case.arms
         for facts in case.deployments.get(arm, [case.facts[arm]])
         for change in facts.changed
     ]
     # deployments that changed alike are one arm
-    for (block, key, before, now), arms in grouped(dict.fromkeys(found)).items():
+    for (block, key, before, now), arms in grouped(dict.fromkeys(changes)).items():
         yield Concern(
             arms,
             f"When the study went on before block {block}, {key} of {listed(arms)} had changed from {before} to {now}.",

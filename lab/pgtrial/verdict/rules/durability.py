@@ -38,11 +38,11 @@ class _Aspect:
 
 def _aspects(case: Case, arm: str) -> dict[str, _Aspect]:
     """By key."""
-    found = [*_settings(case, arm)]
+    aspects = [*_settings(case, arm)]
     apart = any(case.value(other, "storage", "wal_filesystem") for other in case.arms)
     for place in ("", "wal_") if apart else ("",):
-        found += _volume(case, arm, place, "of the WAL" if place else "of the data directory")
-    return {aspect.key: aspect for aspect in found}
+        aspects += _volume(case, arm, place, "of the WAL" if place else "of the data directory")
+    return {aspect.key: aspect for aspect in aspects}
 
 
 def _settings(case: Case, arm: str) -> Iterator[_Aspect]:
@@ -70,8 +70,8 @@ def _volume(case: Case, arm: str, place: str, where: str) -> Iterator[_Aspect]:
 
 def _stored(case: Case, arm: str, place: str, name: str) -> Any:
     """A fact of the WAL's storage; that of the data directory if the WAL has no place of its own."""
-    own = case.value(arm, "storage", f"{place}{name}")
-    return own if own is not None else case.value(arm, "storage", name)
+    value = case.value(arm, "storage", f"{place}{name}")
+    return value if value is not None else case.value(arm, "storage", name)
 
 
 @rule("durability", "durability differs")
@@ -79,11 +79,11 @@ def unequal_durability(case: Case) -> Iterator[Concern]:
     """An arm that is more or less durable than the baseline: withheld, or reported if the study declares it."""
     reference = _aspects(case, case.baseline)
     for arm in case.others:
-        for key, own in _aspects(case, arm).items():
+        for key, aspect in _aspects(case, arm).items():
             base = reference[key]
-            if own.weakness is None or base.weakness is None or own.weakness == base.weakness:
+            if aspect.weakness is None or base.weakness is None or aspect.weakness == base.weakness:
                 continue
-            difference = f"{own.what} is {base.value} in arm {case.baseline} and {own.value} in arm {arm}"
+            difference = f"{aspect.what} is {base.value} in arm {case.baseline} and {aspect.value} in arm {arm}"
             weaker = case.baseline if base.weakness else arm
             if case.declared(arm, key):
                 yield Concern(
@@ -96,7 +96,7 @@ def unequal_durability(case: Case) -> Iterator[Concern]:
                 yield Concern(
                     [case.baseline, arm],
                     f"The arms are not equally durable and the study does not say so: {difference}.",
-                    f"Make {own.what} equal in both arms, or declare it in the study as what is compared.",
+                    f"Make {aspect.what} equal in both arms, or declare it in the study as what is compared.",
                     "withhold",
                 )
 
@@ -133,18 +133,18 @@ def suspicious_flush(case: Case) -> Iterator[Concern]:
 def unequal_flush(case: Case) -> Iterator[Concern]:
     """Flush rates that differ by more than noise; withheld if the faster one is also too fast to be durable."""
     for arm in case.others:
-        base, own = (_commit_fact(case, name, "probes", "flushes_per_s") for name in (case.baseline, arm))
-        if not own or not base or max(own, base) < _UNEQUAL * min(own, base):
+        base, other = (_commit_fact(case, name, "probes", "flushes_per_s") for name in (case.baseline, arm))
+        if not other or not base or max(other, base) < _UNEQUAL * min(other, base):
             continue
         declared = case.declared_below(arm, "storage", "server.dsn", "server.host")
         if declared or _on_one_volume(case, arm) or listed_places(case.spec, case.baseline, arm):
             continue  # what is compared, noise, or swapped by the coin; the other rule reports what is too fast
-        faster = arm if own > base else case.baseline
+        faster = arm if other > base else case.baseline
         grave = _is_too_fast(case, faster)
         yield Concern(
             [case.baseline, arm],
             f"The volumes flush at very unequal rates, {base:,.0f} times a second in {case.baseline} and "
-            f"{own:,.0f} in {arm}, and the study declares no difference of storage"
+            f"{other:,.0f} in {arm}, and the study declares no difference of storage"
             + (f"; that of {faster} is faster than a durable device can be." if grave else "."),
             "Put both data directories on volumes of one kind, or declare the difference in the study.",
             "withhold" if grave else "warning",
@@ -153,12 +153,12 @@ def unequal_flush(case: Case) -> Iterator[Concern]:
 
 def _on_one_volume(case: Case, arm: str) -> bool:
     """Whether both arms flush the same volume of the lab's machine: it is equal to itself, whatever was measured."""
-    base, own = (
-        [_commit_fact(case, each, "storage", name) for name in ("source", "mount_point", "mount_options")]
-        for each in (case.baseline, arm)
+    base, other = (
+        [_commit_fact(case, of, "storage", name) for name in ("source", "mount_point", "mount_options")]
+        for of in (case.baseline, arm)
     )
     here = case.on_labs_machine(case.baseline) and case.on_labs_machine(arm)
-    return here and None not in base and base == own
+    return here and None not in base and base == other
 
 
 def _is_too_fast(case: Case, arm: str) -> bool:

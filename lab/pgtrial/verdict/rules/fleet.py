@@ -32,11 +32,11 @@ def far_machine(case: Case) -> Iterator[Concern]:
     """Each statement waits for a round trip: the clients of one machine do less, and have other latencies."""
     ways = machine_ways(case.completed(), case.plan.arms)
     times = {(way.machine, way.arm): way.round_trip_us for way in ways}
-    found: dict[str, dict[str, float]] = {}
+    further: dict[str, dict[str, float]] = {}
     for arm in case.plan.arms:
         for machine, usual in further_machines(ways, arm).items():
-            found.setdefault(machine, {})[arm] = usual
-    for machine, of_arms in found.items():
+            further.setdefault(machine, {})[arm] = usual
+    for machine, of_arms in further.items():
         all_arms = len(of_arms) == len(case.plan.arms)
         trips = listed(
             f"{times[machine, arm]:,.0f} us to {arm}, from the others {others:,.0f}" for arm, others in of_arms.items()

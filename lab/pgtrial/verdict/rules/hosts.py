@@ -37,12 +37,12 @@ def unequal_hosts(case: Case) -> Iterator[Concern]:
 
 def _unlike_parts(case: Case, arm: str) -> Iterator[str]:
     for group, name, word in _SAME:
-        base, own = case.both(arm, group, name)
-        if base is not None and own is not None and base != own:
-            yield f"{word} {base} and {own}"
-    base, own = case.both(arm, "memory", "total_mb")
-    if unlike(base, own, _MEMORY):
-        yield f"memory {base:,} MB and {own:,} MB"
+        base, other = case.both(arm, group, name)
+        if base is not None and other is not None and base != other:
+            yield f"{word} {base} and {other}"
+    base, other = case.both(arm, "memory", "total_mb")
+    if unlike(base, other, _MEMORY):
+        yield f"memory {base:,} MB and {other:,} MB"
 
 
 @rule("another_host", "the named host runs no server of pgtrial")
@@ -111,7 +111,7 @@ def fleet_on_the_servers_host(case: Case) -> Iterator[Concern]:
     )
     if not shared:
         return
-    hosts = listed(f"{listed(found)} (of {arm})" for arm, found in shared.items())
+    hosts = listed(f"{listed(names)} (of {arm})" for arm, names in shared.items())
     all_arms = len(shared) == len(case.plan.arms)
     yield Concern(
         case.plan.arms,
@@ -183,23 +183,23 @@ def noisy_host(case: Case) -> Iterator[Concern]:
 def _shares(trial: Trial) -> dict[str, float]:
     """The known shares of noise in a completed trial, by kind."""
     host = trial.server_deltas.get("host", {})
-    found = {}
+    shares = {}
     cpu, busy, server = host.get("cpu_s"), host.get("cpu_busy_s"), host.get("server_cpu_s")
     if cpu and "cpu_steal_s" in host:
-        found["stolen"] = host["cpu_steal_s"] / cpu
+        shares["stolen"] = host["cpu_steal_s"] / cpu
     if cpu and busy is not None and server is not None and trial.client is not None:
         ours = server
         if "lab_cpu_s" in host:  # the lab is where the server runs
             ours += host["lab_cpu_s"] + _loads_cpu_s(trial.client, trial.machines)
-        found["foreign"] = max(0.0, busy - ours) / cpu
+        shares["foreign"] = max(0.0, busy - ours) / cpu
     if host.get("elapsed_s") and "memory_stall_s" in host:
-        found["stalled"] = host["memory_stall_s"] / host["elapsed_s"]
-    return found
+        shares["stalled"] = host["memory_stall_s"] / host["elapsed_s"]
+    return shares
 
 
 def _loads_cpu_s(client: ClientUse, machines: Sequence[MachineShare]) -> float:
     """CPU time of the load on the lab's machine: all of it, except that of fleet machines known to be elsewhere."""
     if not any(share.with_lab is False for share in machines):
         return client.cpu_user_s + client.cpu_system_s
-    own = [share for share in machines if share.with_lab is not False]
-    return sum((share.cpu_user_s or 0.0) + (share.cpu_system_s or 0.0) for share in own)
+    beside_lab = [share for share in machines if share.with_lab is not False]
+    return sum((share.cpu_user_s or 0.0) + (share.cpu_system_s or 0.0) for share in beside_lab)

@@ -64,16 +64,16 @@ def _spoilt(
     Where the baseline is spoilt the finding is about it alone, since then every comparison is.
     """
     grid, plan = case.grid, case.plan
-    found: list[tuple[str, int, list[str], int]] = []
+    cells: list[tuple[str, int, list[str], int]] = []
     for arm, point in product(plan.arms, grid.points):
         trials = grid.of(arm, point)
         reasons = [reason for trial in trials if (reason := reason_of(trial)) is not None]
         if len(reasons) > TOLERATED * len(trials):
-            found.append((arm, point, reasons, len(trials)))
-    if not found:
+            cells.append((arm, point, reasons, len(trials)))
+    if not cells:
         return
-    (first, at, reasons, trials_there), arms = found[0], list(dict.fromkeys(arm for arm, *_ in found))
-    more = len({point for _, point, *_ in found}) - 1
+    (first, at, reasons, trials_there), arms = cells[0], list(dict.fromkeys(arm for arm, *_ in cells))
+    more = len({point for _, point, *_ in cells}) - 1
     place = f"{len(reasons)} of {plural(trials_there, 'trial')} of {first} at {plan.load_points[at].label}"
     place += f", and others at {plural(more, 'more load point')}" if more else ""
     yield Concern(
@@ -81,7 +81,7 @@ def _spoilt(
         message.format(arms=" and ".join(arms), where=place, example=reasons[0]),
         _ALLOWED if allowed else cure,
         "warning" if allowed else "withhold",
-        cells=[(arm, point) for arm, point, *_ in found],
+        cells=[(arm, point) for arm, point, *_ in cells],
     )
 
 

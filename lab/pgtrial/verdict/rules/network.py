@@ -58,9 +58,9 @@ def unequal_network_path(case: Case) -> Iterator[Concern]:
 
 def _differences(case: Case, arm: str, names: Sequence[str]) -> Iterator[str]:
     for name in names:
-        base, own = case.both(arm, "network", name)
-        if base is not None and own is not None and base != own:
-            yield f"{name} {as_shown(base)} and {as_shown(own)}"
+        base, other = case.both(arm, "network", name)
+        if base is not None and other is not None and base != other:
+            yield f"{name} {as_shown(base)} and {as_shown(other)}"
 
 
 def _measured(case: Case, arm: str, *, round_trips: bool) -> Iterator[str]:
@@ -68,17 +68,17 @@ def _measured(case: Case, arm: str, *, round_trips: bool) -> Iterator[str]:
     if _without_way(case, arm):
         return
     if round_trips and _unequal_round_trips(case, arm):
-        base, own = case.both(arm, "probes", "round_trip_median_us")
-        yield f"a round trip of {base:,.0f} us and {own:,.0f} us"
-    base, own = case.both(arm, "probes", "bandwidth_mb_s")
-    if unlike(base, own, _UNEQUAL):
-        yield f"a bandwidth of {base:,.0f} MB/s and {own:,.0f} MB/s"
+        base, other = case.both(arm, "probes", "round_trip_median_us")
+        yield f"a round trip of {base:,.0f} us and {other:,.0f} us"
+    base, other = case.both(arm, "probes", "bandwidth_mb_s")
+    if unlike(base, other, _UNEQUAL):
+        yield f"a bandwidth of {base:,.0f} MB/s and {other:,.0f} MB/s"
 
 
 def _without_way(case: Case, arm: str) -> bool:
     """Whether both servers are reached by the same path within the lab's machine."""
-    base, own = case.both(arm, "network", "path")
-    return base == own and base in _NO_WAY
+    base, other = case.both(arm, "network", "path")
+    return base == other and base in _NO_WAY
 
 
 def _unequal_round_trips(case: Case, arm: str) -> bool:
@@ -98,12 +98,12 @@ def unequal_round_trips(case: Case) -> Iterator[Concern]:
         # the audit of the facts has reported a difference of the lab's round trips already
         if not all(known) or (not by_fleet and (_without_way(case, arm) or _unequal_round_trips(case, arm))):
             continue
-        base, own = map(median, known)
-        if unlike(base, own, _UNEQUAL_IN_TRIALS, _noise_us(case, arm, known)):
+        base, other = map(median, known)
+        if unlike(base, other, _UNEQUAL_IN_TRIALS, _noise_us(case, arm, known)):
             which = "from the fleet, mean of its machines: " if by_fleet else ""
             yield Concern(
                 [case.baseline, arm],
-                f"A round trip takes {base:,.0f} us to {case.baseline} and {own:,.0f} us to {arm} "
+                f"A round trip takes {base:,.0f} us to {case.baseline} and {other:,.0f} us to {arm} "
                 f"({which}medians over the trials): each statement of a transaction waits for one.",
                 "Run the load from a machine that is equally far from all servers; as it is, the way is a part of "
                 "what is compared.",

@@ -67,7 +67,7 @@ class _Cell:
 
 def _by_arm(case: Case) -> list[tuple[str, list[_Cell]]]:
     """The load points of each arm at which a quality is measured; an arm whose trials all failed is judged by that."""
-    found: dict[str, list[_Cell]] = {}
+    cells: dict[str, list[_Cell]] = {}
     for point, load_point in enumerate(case.plan.load_points):
         quality = None if load_point.pack is None else load_point.pack.quality
         if quality is None:
@@ -76,11 +76,11 @@ def _by_arm(case: Case) -> list[tuple[str, list[_Cell]]]:
             arm: [trial.quality for trial in case.grid.of(arm, point) if trial.quality is not None]
             for arm in case.plan.arms
         }
-        values = {arm: median(own) for arm, own in known.items() if own}
+        values = {arm: median(qualities) for arm, qualities in known.items() if qualities}
         if (base := values.get(case.baseline)) is not None:
             for arm, value in values.items():
-                found.setdefault(arm, []).append(_Cell(point, quality, value, base))
-    return list(found.items())
+                cells.setdefault(arm, []).append(_Cell(point, quality, value, base))
+    return list(cells.items())
 
 
 def _concern(case: Case, arm: str, odd: list[_Cell], message: str, cure: str) -> Concern:

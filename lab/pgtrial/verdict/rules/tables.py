@@ -28,12 +28,12 @@ _CACHES = {
 @rule("tables_of_others", "tables that pgtrial has not made")
 def tables_of_others(case: Case) -> Iterator[Concern]:
     """Nothing brings such tables back to a first state: each trial starts from what the last one left."""
-    found = {arm: names for arm, names in case.known("server", "tables_of_others").items() if names}
-    if found:
-        names = sorted({name for own in found.values() for name in own})
+    tables = {arm: names for arm, names in case.known("server", "tables_of_others").items() if names}
+    if tables:
+        names = sorted({name for names in tables.values() for name in names})
         yield Concern(
-            list(found),
-            f"The load of {listed(found)} runs on {listed(names)} that pgtrial has not made: they are used as they "
+            list(tables),
+            f"The load of {listed(tables)} runs on {listed(names)} that pgtrial has not made: they are used as they "
             "are, never emptied or vacuumed.",
             "Name another database in the dsn, where pgtrial makes tables of its own, if trials are to start alike.",
             "info",
@@ -46,18 +46,18 @@ def unequal_tables(case: Case) -> Iterator[Concern]:
     for arm in case.others:
         sizes = [(point, _size(case, case.baseline, point), _size(case, arm, point)) for point in _points(case)]
         odd = [
-            (point, base, own)
-            for point, base, own in sizes
-            if base and own and unlike(base, own, _LARGER, _LARGER_BYTES)
+            (point, base, other)
+            for point, base, other in sizes
+            if base and other and unlike(base, other, _LARGER, _LARGER_BYTES)
         ]
         if odd:
-            point, base, own = max(odd, key=lambda entry: max(entry[1:]) / min(entry[1:]))
+            point, base, other = max(odd, key=lambda entry: max(entry[1:]) / min(entry[1:]))
             chosen = case.declared_below(arm, "server.setup_sql")
-            larger = arm if own > base else case.baseline
+            larger = arm if other > base else case.baseline
             yield Concern(
                 [case.baseline, arm],
                 f"Before the load tables and indexes take {base / 2**20:,.0f} MB in {case.baseline} and "
-                f"{own / 2**20:,.0f} MB in {arm} ({point.label}): "
+                f"{other / 2**20:,.0f} MB in {arm} ({point.label}): "
                 + (
                     "as the study's SQL makes them."
                     if chosen
@@ -141,18 +141,18 @@ def _cache(case: Case, arm: str, cache: str) -> float | None:
 @rule("dead_tuples", "trials began with dead rows", over_trials=True)
 def dead_tuples(case: Case) -> Iterator[Concern]:
     """Dead rows that earlier trials left make later ones slower, and by chance one arm's more than another's."""
-    found = {}
+    worst_shares = {}
     for arm in case.plan.arms:
         shares = [share for trial in case.completed(arm) if (share := _dead(trial)) is not None]
         over = [share for share in shares if share > _DEAD]
         if is_frequent(len(over), len(shares)):
-            found[arm] = max(over)
-    if found:
-        worst = max(found, key=lambda arm: found[arm])
+            worst_shares[arm] = max(over)
+    if worst_shares:
+        worst = max(worst_shares, key=lambda arm: worst_shares[arm])
         yield Concern(
-            list(found),
-            f"Trials of {listed(found)} begin with dead rows that are carried over, "
-            f"up to {found[worst]:.0%} of all rows in {worst}.",
+            list(worst_shares),
+            f"Trials of {listed(worst_shares)} begin with dead rows that are carried over, "
+            f"up to {worst_shares[worst]:.0%} of all rows in {worst}.",
             'Use [server] reset = "copy", or "vacuum" for a given server.',
         )
 
@@ -197,21 +197,21 @@ def unequal_autovacuum(case: Case) -> Iterator[Concern]:
 def _unequal(case: Case, counter: _Counter, what: str, declaring: tuple[str, ...], cure: str) -> Iterator[Concern]:
     """For each arm, the load point with the most unequal pairs, where unequal pairs are frequent."""
     for arm in case.others:
-        found = []
+        points = []
         for point in case.plan.load_points:
             known = _known_pairs(case, arm, point, counter)
-            odd = [(base, own) for base, own in known if base != own]
+            odd = [(base, other) for base, other in known if base != other]
             if is_frequent(len(odd), len(known)):
-                found.append((point, len(known), odd))
-        if not found:
+                points.append((point, len(known), odd))
+        if not points:
             continue
-        point, pairs, odd = max(found, key=lambda entry: len(entry[2]) / entry[1])
-        base, own = (sum(counts) for counts in zip(*odd, strict=True))
-        more = f", and at {len(found) - 1} more" if len(found) > 1 else ""
+        point, pairs, odd = max(points, key=lambda entry: len(entry[2]) / entry[1])
+        base, other = (sum(counts) for counts in zip(*odd, strict=True))
+        more = f", and at {len(points) - 1} more" if len(points) > 1 else ""
         yield Concern(
             [case.baseline, arm],
             f"{what} inside the measured part are unequal: in {len(odd)} of {pairs} blocks at {point.label}{more}; "
-            f"there {base:g} in {case.baseline} and {own:g} in {arm}.",
+            f"there {base:g} in {case.baseline} and {other:g} in {arm}.",
             cure,
             "info" if case.declared_below(arm, *declaring) else "warning",
         )
@@ -219,8 +219,8 @@ def _unequal(case: Case, counter: _Counter, what: str, declaring: tuple[str, ...
 
 def _known_pairs(case: Case, arm: str, point: LoadPoint, counter: _Counter) -> list[tuple[float, float]]:
     """Both counts of each pair of trials that has them."""
-    counts = [(_count(base, counter), _count(own, counter)) for base, own in case.pairs(arm, point)]
-    return [(base, own) for base, own in counts if base is not None and own is not None]
+    counts = [(_count(base, counter), _count(other, counter)) for base, other in case.pairs(arm, point)]
+    return [(base, other) for base, other in counts if base is not None and other is not None]
 
 
 def _count(trial: Trial, counter: _Counter) -> float | None:
