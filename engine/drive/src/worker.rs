@@ -153,7 +153,7 @@ impl<'a, M: Mode> Worker<'a, M> {
                 }
             }
         }
-        let has_deadlines = target.is_some_and(|target| target.params.connect_timeout.is_some());
+        let has_deadlines = target.is_some_and(|target| target.params.connect_timeout != Ok(None));
         if std::mem::take(&mut self.thread.sockets.await_room) || has_deadlines {
             let now = Instant::now();
             for client in self.clients.iter_mut().filter(|client| client.state == ClientState::Connecting) {

@@ -4,12 +4,14 @@ use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{self, ScramSha256};
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use ground::text;
 
 use crate::error::ConnectionError;
 use crate::frame;
-use crate::params::{AuthMethod, ChannelBinding, Params, Password};
+use crate::params::{AuthMethod, CertMode, ChannelBinding, Params, Password};
+use crate::tls::CertificateRequest;
 
 /// Codes of authentication requests.
 mod code {
@@ -31,6 +33,8 @@ pub struct Authentication {
     /// The server's certificate hash, if TLS is on and the certificate has one: it binds SCRAM to the channel.
     pub end_point: Option<Vec<u8>>,
     binds_channel: bool,
+    /// What the TLS handshake did with the client's certificate, if that matters.
+    pub certificate_request: Option<Arc<CertificateRequest>>,
     /// Whether the password was needed.
     pub has_used_password: bool,
     /// Whether we have proved our identity, and under SCRAM the server its own.
@@ -67,7 +71,7 @@ impl Authentication {
                 write_password(hash.as_bytes(), out);
                 self.proved = true;
             }
-            code::SASL => self.start_scram(data, params.channel_binding, password, out)?,
+            code::SASL => self.start_scram(data, params, password, out)?,
             code::SASL_CONTINUE => {
                 let scram = self.scram.as_mut().ok_or_else(|| refused("SASL answer without a question"))?;
                 scram.update(data).map_err(scram_error)?;
@@ -86,9 +90,12 @@ impl Authentication {
         Ok(())
     }
 
-    /// Whether the user accepts this request at all: by `require_auth`, and by `channel_binding=require`, which nothing
+    /// Whether the user accepts this request at all: by `sslcertmode=require`, by `require_auth`, and by `channel_binding=require`, which nothing
     /// but SCRAM can meet and which must not give the password away to anything else.
     fn check(&self, number: u32, params: &Params) -> Result<(), ConnectionError> {
+        if number == code::OK && params.tls.cert_mode == CertMode::Require {
+            CertificateRequest::check(self.certificate_request.as_deref()).map_err(refused)?;
+        }
         let method = match number {
             code::OK if self.proved => None,
             code::OK => Some(AuthMethod::None),
@@ -121,13 +128,14 @@ impl Authentication {
     fn start_scram(
         &mut self,
         mechanisms: &[u8],
-        binding: ChannelBinding,
+        params: &Params,
         password: Option<&Password>,
         out: &mut Vec<u8>,
     ) -> Result<(), ConnectionError> {
         if self.scram.is_some() {
             return Err(refused("duplicate SASL authentication request"));
         }
+        let binding = params.channel_binding;
         let offers = |name: &str| mechanisms.split(|byte| *byte == 0).any(|offered| offered == name.as_bytes());
         let (mechanism, channel) = match &self.end_point {
             Some(hash) if offers(sasl::SCRAM_SHA_256_PLUS) && binding != ChannelBinding::Disable => {
@@ -148,6 +156,7 @@ impl Authentication {
         if !offers(mechanism) {
             return Err(refused("none of the server's SASL authentication mechanisms are supported"));
         }
+        params.require_auth.check_mechanism(mechanism).map_err(ConnectionError::Authentication)?;
         let scram = ScramSha256::new(&self.reveal(password)?, channel);
         let message = scram.message();
         frame::write(out, b'p', |out| {

@@ -118,9 +118,12 @@ pub enum ConnectionError {
     /// The socket could not be connected.
     #[error("{}", plain_io_message(.0))]
     Connect(io::Error),
-    /// An option of the socket is malformed.
+    /// An option of the socket is malformed, or the system rejects it.
     #[error("{0}")]
     TcpOption(String),
+    /// `connect_timeout` is malformed.
+    #[error("{0}")]
+    ConnectTimeout(String),
     #[error("could not receive data from server: {}", plain_io_message(.0))]
     Receive(io::Error),
     #[error("could not send data to server: {}", plain_io_message(.0))]
@@ -193,7 +196,9 @@ impl ConnectionError {
         use ConnectionError::*;
         match self {
             Server(error) | Dismissed(error) => &error.sqlstate,
-            Unresolved(_) | Connect(_) | TcpOption(_) | Timeout | Tls(_) | WrongSession(_) => "08001",
+            Unresolved(_) | Connect(_) | TcpOption(_) | ConnectTimeout(_) | Timeout | Tls(_) | WrongSession(_) => {
+                "08001"
+            }
             Receive(_) | Send(_) | Closed => "08006",
             LostSync { .. } | Protocol(_) | Violation { .. } | NoResults => "08P01",
             Copy => "0A000",

@@ -91,7 +91,7 @@ fn an_answer_to_the_tls_request_that_is_none() {
     assert_eq!(error_of(b"EFATAL", "sslmode=require"), "server sent an error response during SSL exchange");
     let garbage = error_of(b"S and then no TLS at all, but so much text that it cannot be", "sslmode=require");
     assert!(garbage.starts_with("SSL error: "), "{garbage}");
-    assert_eq!(error_of(b"S", "sslmode=require"), "SSL SYSCALL error: EOF detected");
+    assert_eq!(error_of(b"S", "sslmode=require"), "SSL error: unexpected eof while reading");
     assert!(error_of(b"HTTP/1.1 400", "sslmode=require sslnegotiation=direct").starts_with("SSL error: "));
 }
 

@@ -14,6 +14,7 @@ mod messages;
 mod opening;
 pub mod order;
 pub mod params;
+mod peer;
 pub mod reply;
 mod request;
 mod results;

@@ -100,7 +100,16 @@ impl Search {
             };
             match socket {
                 Ok(socket) => {
-                    let deadline = self.target.params.connect_timeout.map(|timeout| Instant::now() + timeout);
+                    let timeout = match &self.target.params.connect_timeout {
+                        Ok(timeout) => *timeout,
+                        Err(reason) => {
+                            let error = ConnectionError::ConnectTimeout(reason.clone());
+                            self.failures.push(self.target.describe_failure(&attempt, &error));
+                            next = Next::GiveUp;
+                            continue;
+                        }
+                    };
+                    let deadline = timeout.map(|timeout| Instant::now() + timeout);
                     let startup = Startup::new(Arc::clone(&self.target), attempt, self.wanted);
                     return Ok((Opening { search: self, at, deadline, startup }, Stream::new(socket)));
                 }

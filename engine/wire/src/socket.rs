@@ -4,15 +4,20 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use rustix::io::Errno;
+use rustix::net::sockopt::{
+    set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl, set_tcp_nodelay,
+};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use socket2::{Domain, SockAddr, TcpKeepalive, Type};
+use socket2::{Domain, SockAddr, Type};
 
 use crate::error::ConnectionError;
 use crate::params::{Params, TcpOptions};
+use ground::output::plain_io_message;
 
 /// A write to a closed peer is an error of the call, not a signal. Systems without the flag have a socket option, which
 /// `socket2` sets.
@@ -38,14 +43,13 @@ pub struct Socket {
 impl Socket {
     /// Starts connecting.
     pub fn connect(address: &SocketAddress, params: &Params) -> Result<Self, ConnectionError> {
-        let connected = match address {
+        match address {
             SocketAddress::Tcp(address) => {
                 let options = params.tcp.as_ref().map_err(|reason| ConnectionError::TcpOption(reason.clone()))?;
                 connect_tcp(*address, options).map(|socket| Self { socket, queued_for: None })
             }
-            SocketAddress::Unix(path) => connect_unix(path),
-        };
-        connected.map_err(ConnectionError::Connect)
+            SocketAddress::Unix(path) => connect_unix(path).map_err(ConnectionError::Connect),
+        }
     }
 
     /// Whether the socket is connected: `Ok(false)` while it is connecting, an error if that failed. Tries again to connect
@@ -115,27 +119,42 @@ impl Write for Socket {
     }
 }
 
-fn connect_tcp(address: SocketAddr, options: &TcpOptions) -> io::Result<socket2::Socket> {
-    let socket = socket2::Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    socket.set_nonblocking(true)?;
+/// Starts to connect, with the options set before, as by libpq.
+fn connect_tcp(address: SocketAddr, options: &TcpOptions) -> Result<socket2::Socket, ConnectionError> {
+    let socket = socket2::Socket::new(Domain::for_address(address), Type::STREAM, None);
+    let socket = socket.map_err(ConnectionError::Connect)?;
+    socket.set_nonblocking(true).map_err(ConnectionError::Connect)?;
+    set_options(&socket, options).map_err(|(option, error)| {
+        ConnectionError::TcpOption(format!("setsockopt({option}) failed: {}", plain_io_message(&error.into())))
+    })?;
     match socket.connect(&address.into()) {
-        Err(error) if Errno::from_io_error(&error) != Some(Errno::INPROGRESS) => return Err(error),
-        _ => {}
+        Err(error) if Errno::from_io_error(&error) != Some(Errno::INPROGRESS) => Err(ConnectionError::Connect(error)),
+        _ => Ok(socket),
     }
-    socket.set_tcp_nodelay(true)?;
-    let wanted = options.keepalives;
-    if wanted.enabled {
-        let mut keepalive = TcpKeepalive::new();
-        keepalive = wanted.idle.into_iter().fold(keepalive, TcpKeepalive::with_time);
-        keepalive = wanted.interval.into_iter().fold(keepalive, TcpKeepalive::with_interval);
-        keepalive = wanted.count.into_iter().fold(keepalive, TcpKeepalive::with_retries);
-        socket.set_tcp_keepalive(&keepalive)?;
+}
+
+/// Sets the options of a TCP socket; the error names the one that the system rejects.
+fn set_options(socket: &socket2::Socket, options: &TcpOptions) -> Result<(), (&'static str, Errno)> {
+    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+    set_tcp_nodelay(socket, true).map_err(|error| ("TCP_NODELAY", error))?;
+    if options.keepalives {
+        set_socket_keepalive(socket, true).map_err(|error| ("SO_KEEPALIVE", error))?;
+    }
+    if let Some(idle) = options.idle {
+        set_tcp_keepidle(socket, seconds(idle)).map_err(|error| ("TCP_KEEPIDLE", error))?;
+    }
+    if let Some(interval) = options.interval {
+        set_tcp_keepintvl(socket, seconds(interval)).map_err(|error| ("TCP_KEEPINTVL", error))?;
+    }
+    if let Some(count) = options.count {
+        set_tcp_keepcnt(socket, count).map_err(|error| ("TCP_KEEPCNT", error))?;
     }
     #[cfg(target_os = "linux")]
-    if options.user_timeout.is_some() {
-        socket.set_tcp_user_timeout(options.user_timeout)?;
+    if let Some(timeout) = options.user_timeout {
+        let set = rustix::net::sockopt::set_tcp_user_timeout(socket, timeout);
+        set.map_err(|error| ("TCP_USER_TIMEOUT", error))?;
     }
-    Ok(socket)
+    Ok(())
 }
 
 /// Starts to connect to a Unix listener. libpq fails with EAGAIN where its queue is full; here the socket waits for room.

@@ -8,12 +8,14 @@ use crate::authentication::Authentication;
 use crate::backend::{Backend, BackendKey};
 use crate::error::{ConnectionError, INVALID_PASSWORD, ServerError};
 use crate::frame::{self, Flow, Visitor};
-use crate::params::{SslMode, TargetSessionAttrs};
+use crate::params::{CertMode, SslMode, TargetSessionAttrs};
+use crate::peer;
 use crate::results::values;
 use crate::session_kind::SessionKind;
+use crate::socket::SocketAddress;
 use crate::stream::Stream;
 use crate::target::{Attempt, Target};
-use crate::tls::{self, TlsFailure};
+use crate::tls::{self, CertificateRequest, TlsFailure};
 use ground::text;
 
 /// Protocol version 3.0, to which the minor version is added, and the code of a request for TLS, in place of a type in a session's first message.
@@ -105,6 +107,11 @@ impl Startup {
         if self.state == State::Connecting {
             if !stream.socket.is_connected().map_err(ConnectionError::Connect)? {
                 return Ok(None);
+            }
+            if let (Ok(SocketAddress::Unix(_)), Some(required)) =
+                (&self.attempt.place, &self.target.params.required_peer)
+            {
+                peer::check(&stream.socket, required)?;
             }
             self.begin(stream)?;
         }
@@ -238,7 +245,12 @@ impl Startup {
     fn start_tls(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
         let name = tls::server_name(self.target.endpoint(&self.attempt), self.target.params.tls.mode)
             .map_err(ConnectionError::Tls)?;
-        let config = self.target.tls_config.clone().map_err(ConnectionError::Tls)?;
+        let mut config = self.target.tls_config.clone().map_err(ConnectionError::Tls)?;
+        if self.target.params.tls.cert_mode == CertMode::Require {
+            let (observed, request) = CertificateRequest::observed(&config);
+            config = observed;
+            self.authentication.certificate_request = Some(request);
+        }
         stream.start_tls(config, name).map_err(|error| ConnectionError::Tls(TlsFailure::of_handshake(&error)))?;
         self.state = State::TlsHandshake;
         Ok(())
@@ -372,7 +384,7 @@ fn tls_failure(message: &str) -> ConnectionError {
 /// A handshake's failure; libpq has other words for its sockets than later.
 fn handshake_error(error: io::Error) -> ConnectionError {
     match ConnectionError::receiving(error) {
-        ConnectionError::Closed => tls_failure("SSL SYSCALL error: EOF detected"),
+        ConnectionError::Closed => tls_failure("SSL error: unexpected eof while reading"),
         ConnectionError::Receive(error) => {
             tls_failure(&format!("SSL SYSCALL error: {}", ground::output::plain_io_message(&error)))
         }

@@ -44,7 +44,13 @@ pub struct RequireAuth {
 }
 
 impl RequireAuth {
-    /// Reads a comma-separated list of methods to accept, or, each with `!`, to reject. The error is a sentence.
+    /// All methods.
+    pub fn any() -> Self {
+        Self { accepted: !0, text: String::new() }
+    }
+
+    /// Reads a comma-separated list of methods to accept, or, each with `!`, to reject. As in libpq 18, an empty list accepts
+    /// only servers that ask for nothing. The error is a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let negated = text.starts_with('!');
         let mut listed = 0;
@@ -70,7 +76,10 @@ impl RequireAuth {
             }
             listed |= method.bit();
         }
-        Ok(Self { accepted: if negated || text.is_empty() { !listed } else { listed }, text: text.to_owned() })
+        if text.is_empty() {
+            listed = AuthMethod::None.bit();
+        }
+        Ok(Self { accepted: if negated { !listed } else { listed }, text: text.to_owned() })
     }
 
     /// Checks what the server asks for.
@@ -78,14 +87,25 @@ impl RequireAuth {
     /// # Errors
     /// libpq's sentence on a method that the user does not accept.
     pub fn check(&self, method: AuthMethod) -> Result<(), String> {
-        if self.accepted & method.bit() != 0 {
+        let is_sasl = matches!(method, AuthMethod::ScramSha256 | AuthMethod::Oauth);
+        // Which of its mechanisms is used is only known later: `check_mechanism`.
+        let wanted = if is_sasl { AuthMethod::ScramSha256.bit() | AuthMethod::Oauth.bit() } else { method.bit() };
+        if self.accepted & wanted != 0 { Ok(()) } else { Err(self.failure(AuthMethod::ALL[method as usize].2)) }
+    }
+
+    /// Checks the SASL mechanism that was chosen of those that the server offers, one of SCRAM.
+    ///
+    /// # Errors
+    /// libpq's sentence, where the user does not accept SCRAM.
+    pub fn check_mechanism(&self, mechanism: &str) -> Result<(), String> {
+        if self.accepted & AuthMethod::ScramSha256.bit() != 0 {
             return Ok(());
         }
-        Err(format!(
-            "authentication method requirement \"{}\" failed: {}",
-            self.text,
-            AuthMethod::ALL[method as usize].2
-        ))
+        Err(self.failure(&format!("server requested {mechanism} authentication")))
+    }
+
+    fn failure(&self, reason: &str) -> String {
+        format!("authentication method requirement \"{}\" failed: {reason}", self.text)
     }
 }
 
@@ -118,10 +138,10 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_accepted_by_default() {
-        let accepted = RequireAuth::parse("").unwrap();
+    fn everything_is_accepted_by_default_and_nothing_but_trust_by_an_empty_list() {
         for (method, ..) in AuthMethod::ALL {
-            assert_eq!(accepted.check(method), Ok(()));
+            assert_eq!(RequireAuth::any().check(method), Ok(()));
+            assert_eq!(RequireAuth::parse("").unwrap().check(method).is_ok(), method == AuthMethod::None);
         }
     }
 

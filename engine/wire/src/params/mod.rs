@@ -19,8 +19,6 @@ pub use environment::{Environment, ProcessEnvironment};
 pub use hosts::old_notation;
 pub use types::*;
 
-use std::time::Duration;
-
 use options::{Options, non_empty};
 
 /// Resolves what the command line gave to a complete set of parameters.
@@ -39,7 +37,7 @@ pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, String> {
     let hosts = hosts::split(&options, env)?;
     let mut warnings = Vec::new();
     let passwords = files::Passwords::for_session(&options, &user, &dbname, env, &mut warnings);
-    let require_auth = RequireAuth::parse(options.get("require_auth").unwrap_or(""))?;
+    let require_auth = options.get("require_auth").map_or_else(|| Ok(RequireAuth::any()), RequireAuth::parse)?;
     let channel_binding = settings::channel_binding(&options)?;
     let tls = settings::tls(&options, env)?;
     settings::refuse_unsupported(&options)?;
@@ -54,12 +52,13 @@ pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, String> {
         tls,
         application_name: settings::application_name(&options),
         options: non_empty(options.get("options")).map(str::to_owned),
-        connect_timeout: settings::time(&options, "connect_timeout", Duration::from_secs)?,
+        connect_timeout: settings::connect_timeout(&options),
         target_session_attrs,
         load_balance_random,
         client_encoding: settings::client_encoding(&options, env),
         channel_binding,
         require_auth,
+        required_peer: non_empty(options.get("requirepeer")).map(str::to_owned),
         tcp: settings::tcp(&options),
         protocol: settings::protocol_versions(&options)?,
         settings: settings::startup(&options, env),

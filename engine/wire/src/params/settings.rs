@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::environment::Environment;
 use super::options::{Options, is_space, non_empty};
 use super::types::{
-    ChannelBinding, Keepalives, Password, RootCert, SslMode, TargetSessionAttrs, TcpOptions, TlsParams, TlsVersion,
+    CertMode, ChannelBinding, Password, RootCert, SslMode, TargetSessionAttrs, TcpOptions, TlsParams, TlsVersion,
 };
 
 /// Finds the value of a parameter among the known ones.
@@ -61,9 +61,8 @@ pub fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, String
         return Err(weak("sslrootcert=system (use \"verify-full\")"));
     }
     let (min_version, max_version) = tls_versions(options)?;
-    let certmode = [("disable", Some(false)), ("allow", Some(true)), ("require", None)];
-    let send_cert = one_of(options, "sslcertmode", &certmode)?;
-    let send_cert = send_cert.ok_or_else(|| unsupported("sslcertmode", "require"))?;
+    let cert_modes = [("disable", CertMode::Disable), ("allow", CertMode::Allow), ("require", CertMode::Require)];
+    let cert_mode = one_of(options, "sslcertmode", &cert_modes)?;
 
     let given = |keyword| non_empty(options.get(keyword)).map(ground::text::path);
     let crl_dir = given("sslcrldir");
@@ -76,7 +75,8 @@ pub fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, String
         key_passphrase: non_empty(options.get("sslpassword")).map(Password::new),
         crl,
         crl_dir,
-        send_cert,
+        key_log: given("sslkeylogfile"),
+        cert_mode,
         sni: options.get("sslsni").is_some_and(|value| value.starts_with('1')),
         direct,
         min_version,
@@ -133,11 +133,10 @@ fn tls_versions(options: &Options) -> Result<(TlsVersion, TlsVersion), String> {
 
 /// Rejects parameters that would change the meaning or the safety of a session and are not implemented here.
 pub fn refuse_unsupported(options: &Options) -> Result<(), String> {
-    for option in ["requirepeer", "scram_client_key", "scram_server_key"] {
-        if let Some(value) = non_empty(options.get(option)) {
-            // The value of a key is a secret.
-            let shown = if option == "requirepeer" { value } else { "***" };
-            return Err(unsupported(option, shown));
+    for option in ["scram_client_key", "scram_server_key"] {
+        if options.get(option).is_some() {
+            // The value is a secret.
+            return Err(format!("{option} value \"***\" is not supported by this client"));
         }
     }
     let gssencmode = [("disable", true), ("prefer", true), ("require", false)];
@@ -164,10 +163,6 @@ pub fn protocol_versions(options: &Options) -> Result<RangeInclusive<u16>, Strin
     Ok(lowest..=highest)
 }
 
-fn unsupported(option: &'static str, value: &str) -> String {
-    format!("{option} value \"{value}\" is not supported by this client")
-}
-
 pub fn application_name(options: &Options) -> Option<String> {
     let own = options.get("application_name");
     non_empty(own.or_else(|| options.get("fallback_application_name"))).map(str::to_owned)
@@ -190,29 +185,25 @@ pub fn client_encoding(options: &Options, env: &dyn Environment) -> Option<Strin
 }
 
 pub fn tcp(options: &Options) -> Result<TcpOptions, String> {
-    let keepalives = keepalives(options)?;
-    Ok(TcpOptions { keepalives, user_timeout: time(options, "tcp_user_timeout", Duration::from_millis)? })
-}
-
-fn keepalives(options: &Options) -> Result<Keepalives, String> {
-    let enabled = optional_integer(options, "keepalives")?.is_none_or(|value| value != 0);
-    let count = optional_integer(options, "keepalives_count")?;
-    Ok(Keepalives {
-        enabled,
-        idle: time(options, "keepalives_idle", Duration::from_secs)?,
-        interval: time(options, "keepalives_interval", Duration::from_secs)?,
-        count: count.and_then(positive),
+    if optional_integer(options, "keepalives")? == Some(0) {
+        return Ok(TcpOptions::default());
+    }
+    // As in libpq, less than 0 is 0.
+    let from_zero = |value: Option<i32>| value.map(|value| u32::try_from(value).unwrap_or(0));
+    let number = |option| optional_integer(options, option).map(from_zero);
+    Ok(TcpOptions {
+        keepalives: true,
+        idle: number("keepalives_idle")?,
+        interval: number("keepalives_interval")?,
+        count: number("keepalives_count")?,
+        user_timeout: number("tcp_user_timeout")?,
     })
 }
 
-/// A time, of which `unit` makes one from the number; zero and less are no time.
-pub fn time(options: &Options, option: &'static str, unit: fn(u64) -> Duration) -> Result<Option<Duration>, String> {
-    let value = optional_integer(options, option)?.and_then(positive);
-    Ok(value.map(|value| unit(value.into())))
-}
-
-fn positive(value: i32) -> Option<u32> {
-    u32::try_from(value).ok().filter(|value| *value > 0)
+/// `connect_timeout`; zero and less are no limit.
+pub fn connect_timeout(options: &Options) -> Result<Option<Duration>, String> {
+    let seconds = optional_integer(options, "connect_timeout")?.and_then(|value| u64::try_from(value).ok());
+    Ok(seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs))
 }
 
 fn optional_integer(options: &Options, option: &'static str) -> Result<Option<i32>, String> {

@@ -44,8 +44,8 @@ pub struct Params {
     pub application_name: Option<String>,
     /// Command-line options for the server process (`options`, `PGOPTIONS`).
     pub options: Option<String>,
-    /// Time limit for each endpoint; `None` waits for ever.
-    pub connect_timeout: Option<Duration>,
+    /// Time limit for each endpoint, where `None` waits for ever, or what is wrong with it: that ends the first connection.
+    pub connect_timeout: Result<Option<Duration>, String>,
     /// Which kind of server is acceptable.
     pub target_session_attrs: TargetSessionAttrs,
     /// Whether each connection tries the endpoints in a fresh random order.
@@ -56,6 +56,8 @@ pub struct Params {
     pub channel_binding: ChannelBinding,
     /// Which ways of authentication the user accepts.
     pub require_auth: RequireAuth,
+    /// `requirepeer`: the account that servers on Unix sockets must run as.
+    pub required_peer: Option<String>,
     /// The options of TCP sockets, or what is wrong with them: that matters only where a socket is one.
     pub tcp: Result<TcpOptions, String>,
     /// The minor versions of protocol 3 that are acceptable.
@@ -165,6 +167,17 @@ pub enum TlsVersion {
     V1_3,
 }
 
+/// `sslcertmode`: whether the client's certificate is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertMode {
+    /// Never.
+    Disable,
+    /// If the server asks for it and there is one.
+    Allow,
+    /// Or fail: the server must ask for it, and there must be one.
+    Require,
+}
+
 /// Everything about encryption. Paths that were not given are libpq's defaults below `~/.postgresql`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsParams {
@@ -182,8 +195,10 @@ pub struct TlsParams {
     pub crl: Option<PathBuf>,
     /// `sslcrldir`: a directory of files with revoked certificates.
     pub crl_dir: Option<PathBuf>,
-    /// `sslcertmode`: `false` for `disable`, which never sends the client's certificate.
-    pub send_cert: bool,
+    /// `sslkeylogfile`: a file to which the sessions' secrets are appended, for debugging.
+    pub key_log: Option<PathBuf>,
+    /// `sslcertmode`.
+    pub cert_mode: CertMode,
     /// `sslsni`: whether the server is told the host name.
     pub sni: bool,
     /// `sslnegotiation=direct`: TLS starts at once, without asking in PostgreSQL's protocol (servers from 17 on).
@@ -222,23 +237,17 @@ pub enum ChannelBinding {
     Require,
 }
 
-/// Options of TCP sockets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Options of TCP sockets; `None` leaves the system's default. With `keepalives=0` libpq sets none of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
-    pub keepalives: Keepalives,
-    /// How long sent data may stay unacknowledged (`TCP_USER_TIMEOUT`); `None` leaves the system's default.
-    pub user_timeout: Option<Duration>,
-}
-
-/// TCP keepalive settings; `None` leaves the system's default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keepalives {
     /// Whether keepalives are sent at all.
-    pub enabled: bool,
-    /// Silence before the first keepalive.
-    pub idle: Option<Duration>,
-    /// Time between keepalives that are not answered.
-    pub interval: Option<Duration>,
+    pub keepalives: bool,
+    /// Silence before the first keepalive, in seconds. Systems may reject 0, as for the next two.
+    pub idle: Option<u32>,
+    /// Time between keepalives that are not answered, in seconds.
+    pub interval: Option<u32>,
     /// Keepalives that may stay unanswered.
     pub count: Option<u32>,
+    /// How long sent data may stay unacknowledged (`TCP_USER_TIMEOUT`), in milliseconds.
+    pub user_timeout: Option<u32>,
 }

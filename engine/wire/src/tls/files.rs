@@ -14,7 +14,7 @@ use rustls::sign::{CertifiedKey, SigningKey, SingleCertAndKey};
 use super::certificate::Certificate;
 use super::failure::{TlsFailure, unusable};
 use super::key;
-use crate::params::{RootCert, SslMode, TlsParams};
+use crate::params::{CertMode, RootCert, SslMode, TlsParams};
 
 /// What to do without trusted authorities.
 const ROOT_HINT: &str = "Either provide the file, use the system's trusted roots with sslrootcert=system, or change sslmode to disable server certificate verification.";
@@ -124,7 +124,7 @@ pub fn load_client_cert(
     tls: &TlsParams,
     provider: &CryptoProvider,
 ) -> Result<Option<Arc<SingleCertAndKey>>, TlsFailure> {
-    let Some(cert) = tls.cert.as_deref().filter(|_| tls.send_cert) else {
+    let Some(cert) = tls.cert.as_deref().filter(|_| tls.cert_mode != CertMode::Disable) else {
         return Ok(None);
     };
     match std::fs::metadata(cert) {

@@ -3,9 +3,11 @@
 //! Source: PostgreSQL 18 documentation, 32.19 "SSL Support".
 
 mod certificate;
+mod client_certificate;
 mod failure;
 mod files;
 mod key;
+mod key_log;
 mod revocation;
 mod verifier;
 
@@ -17,6 +19,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, SupportedProtocolVersion};
 
 pub use certificate::server_end_point;
+pub use client_certificate::CertificateRequest;
 pub use failure::TlsFailure;
 
 use crate::params::{Endpoint, SslMode, TlsParams, TlsVersion, old_notation};
@@ -50,6 +53,9 @@ pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, TlsFailure> {
     config.alpn_protocols = vec![ALPN_PROTOCOL.to_vec()];
     config.enable_sni = tls.sni;
     config.resumption = Resumption::disabled();
+    if let Some(file) = &tls.key_log {
+        config.key_log = key_log::KeyLog::open(file)?;
+    }
     Ok(Arc::new(config))
 }
 

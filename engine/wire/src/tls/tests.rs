@@ -13,7 +13,7 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 
 use super::*;
-use crate::params::{Address, RootCert, SslMode};
+use crate::params::{Address, CertMode, RootCert, SslMode};
 
 const SERIAL: u64 = 77;
 
@@ -86,7 +86,8 @@ impl Authority {
             key_passphrase: None,
             crl: Some(self.path("root.crl")),
             crl_dir: None,
-            send_cert: true,
+            key_log: None,
+            cert_mode: CertMode::Allow,
             sni: true,
             direct: false,
             min_version: TlsVersion::V1_2,
@@ -374,7 +375,7 @@ fn the_clients_certificate_is_sent_if_it_is_there() {
 
     fs::set_permissions(&key_file, fs::Permissions::from_mode(0o604)).unwrap();
     assert!(message(&tls).contains("has group or world access"));
-    let silent = TlsParams { send_cert: false, ..tls };
+    let silent = TlsParams { cert_mode: CertMode::Disable, ..tls };
     assert!(client_config(&silent).is_ok());
 }
 
