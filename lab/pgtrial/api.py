@@ -32,11 +32,11 @@ from pgtrial.store.comparison import comparison
 from pgtrial.store.directory import StudyDirectory
 
 _WIDTH = 640
-"""Of a chart, pixels."""
+"""Width of a chart, pixels."""
 _GREY = "#57606e"
 """In place of a colour that the page does not have by value."""
 _VEGA_LITE = "application/vnd.vegalite.v6+json"
-"""Of a notebook's output."""
+"""The type of a notebook's output."""
 
 
 class Latency:

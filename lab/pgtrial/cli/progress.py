@@ -115,7 +115,7 @@ class _Lines:
         self._say = say
         self._begun: TrialBegins | None = None
         self._number = 0
-        """Of the trial that ends next; of those that run at the same time the first one's is known."""
+        """The number of the trial that ends next; of those that run at the same time the first one's is known."""
         self._blocks = 0
 
     def hear(self, event: ProgressEvent) -> None:
@@ -153,7 +153,7 @@ class _Display:
         self._begun: TrialBegins | None = None
         self._second: Second | None = None
         self._tps: dict[str, deque[float]] = {}
-        """Of the trial under way, by arm: the last seconds or slices."""
+        """The last seconds or slices of the trial under way, by arm."""
         self._last: Trial | None = None
         self._block: BlockEnds | None = None
         self._since = time.monotonic()

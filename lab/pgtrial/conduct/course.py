@@ -37,7 +37,7 @@ class Course:
     point: LoadPoint
     data: Data
     script: Path | None
-    """Of a workload of the study's own: its file, of a pack its folder."""
+    """The file of a workload of the study's own, or the folder of a pack."""
     directory: Path
     listener: Listener
     maker: LoadMaker

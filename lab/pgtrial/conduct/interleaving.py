@@ -28,7 +28,7 @@ SLICE_S = 0.25
 as a transaction (docs/method.md)."""
 
 _MEMORY_SHARE = 0.6
-"""Of the machine's memory, for the shared buffers of all servers."""
+"""The share of the machine's memory for the shared buffers of all servers."""
 
 _ROUNDING = 1e-9
 
@@ -141,7 +141,7 @@ def _places(servers: dict[str, Server]) -> Iterator[tuple[str, str]]:
 
 
 _FACTORS = (1, 2, 4, 8, 12, 20, 40, 60, 120)
-"""Of 250 ms: 0.5, 1, 2, 3, 5, 10, 15 and 30 s."""
+"""Multiples of 250 ms: 0.5, 1, 2, 3, 5, 10, 15 and 30 s."""
 
 _FEWEST_ROUNDS = 2
 

@@ -27,7 +27,7 @@ from pgtrial.servers.workspace import Workspace
 from pgtrial.store.study_file import build_study
 
 _TRANSACTIONS = 20
-"""Of each client in each script."""
+"""How many each client runs of each script."""
 _CLIENTS = 2
 
 _BY_SERVER = "ERROR: "

@@ -79,7 +79,7 @@ class Wanted:
     scale: int = 10
     clients: int = 8
     interleave: str = "auto"
-    """As `[load] interleave`."""
+    """The key `[load] interleave`."""
     warmup_s: float = 1.0
     duration_s: float = 5.0
     """The measured part of a trial."""

@@ -125,7 +125,7 @@ def read_value(machine: Machine, name: str, path: Path) -> str:
 
 
 def in_force(text: str) -> str:
-    """Of a kernel switch the word in brackets: `always [madvise] never` is madvise; another value is itself."""
+    """The word in brackets of a kernel switch: `always [madvise] never` is madvise; another value is itself."""
     chosen = _CHOSEN.search(text)
     return chosen[1] if chosen else text
 
@@ -168,7 +168,7 @@ PAUSES_S = (0.0, 0.25, 0.5, 1.0, 2.0)
 """Before each attempt after the first: what the kernel frees, it frees little by little."""
 
 _CONTIGUOUS = resource("make_contiguous.sh", __package__)
-"""As one command: the caches are some hundred, and the machine may be far."""
+"""One command: the caches are some hundred, and the machine may be far."""
 
 
 class HugePages(Change):

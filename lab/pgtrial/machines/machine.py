@@ -116,7 +116,7 @@ class Machine(Protocol):
         """
 
     def looked(self, command: Command, user: str | None = None) -> Done:
-        """As `run`, for a command that changes nothing: it may be repeated."""
+        """Run a command that changes nothing, and so may be repeated."""
         return self.run(command, user=user)
 
     def tool(self, command: Command) -> str:

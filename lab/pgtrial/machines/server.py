@@ -13,7 +13,7 @@ from pgtrial.machines.volumes import is_private
 from pgtrial.model.resources import resource
 
 TIMEOUT_S = 120
-"""Of a start and of a stop."""
+"""Limit of a start and of a stop."""
 
 _STOP = resource("stop_server.sh", __package__)
 """pg_ctl waits until postmaster.pid is gone, and the postmaster ends a moment later: until then it works in its data

@@ -310,7 +310,7 @@ def _parse(line: str) -> Mounted | None:
 
 
 def _parse_words(line: str) -> Mounted | None:
-    """Of FreeBSD, DragonFly and macOS: `/dev/ada0p2 on / (ufs, local, noatime)`."""
+    """A line of FreeBSD, DragonFly or macOS: `/dev/ada0p2 on / (ufs, local, noatime)`."""
     match = _OF_MOUNT.fullmatch(line)
     if match is None:
         return None

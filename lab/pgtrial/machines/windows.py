@@ -107,6 +107,6 @@ def number(value: Any) -> float | None:
 
 
 def whole(value: Any) -> int | None:
-    """As `number`, a whole one."""
+    """A whole number, by the rules of `number`."""
     parsed = number(value)
     return None if parsed is None else int(parsed)

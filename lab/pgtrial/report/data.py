@@ -55,10 +55,10 @@ class StudyData:
     """By index of the trial, of those that are interleaved; in the order of time."""
 
     statement_plans: StatementPlans | None = None
-    """Of a replay: plans of the statements that got slower."""
+    """Plans of a replay's statements that got slower."""
 
     certificate: Certificate | None = None
-    """Of the machine, from before the study; that of a self-test is its own."""
+    """The machine's, from before the study; that of a self-test is its own."""
 
     every_second: bool = False
     """Whether charts over the seconds of a trial show each of them, however many there are."""
@@ -76,17 +76,17 @@ class StudyData:
 
     @cached_property
     def waits_by_cell(self) -> Cells:
-        """As `waits`."""
+        """The rows of `waits`, by cell."""
         return self._by_cell(self.waits)
 
     @cached_property
     def observed_by_cell(self) -> Cells:
-        """As `observed`."""
+        """The rows of `observed`, by cell."""
         return self._by_cell(self.observed)
 
     @cached_property
     def provider_by_cell(self) -> Cells:
-        """As `provider`."""
+        """The rows of `provider`, by cell."""
         return self._by_cell(self.provider)
 
     def _by_cell(self, frames: Mapping[int, pl.DataFrame]) -> Cells:

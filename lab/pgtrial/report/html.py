@@ -162,5 +162,5 @@ def specs(parts: Sequence[Section]) -> Markup:
 
 
 def _packed(text: str) -> str:
-    """As gzip in base64, without the time: the same text gives the same page."""
+    """The text as gzip in base64, without the time: the same text gives the same page."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()

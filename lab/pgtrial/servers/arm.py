@@ -65,7 +65,7 @@ class Arm(Protocol):
 
     @property
     def data_directory(self) -> Path | None:
-        """Of the server being served, on its machine; None between trials and for given servers."""
+        """The data directory of the server being served, on its machine; None between trials and for given servers."""
 
     @property
     def account(self) -> str | None:

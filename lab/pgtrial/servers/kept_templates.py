@@ -58,7 +58,7 @@ class TemplateRecord(Record):
     key: TemplateKey
     label: str
     settings: dict[str, str]
-    """Of the server while it loaded."""
+    """Settings of the server while it loaded."""
     pgtrial: str
     data_format: int
     libc: tuple[str, str]

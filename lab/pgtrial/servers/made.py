@@ -370,5 +370,5 @@ _TRIM_WAL = """
 cd "$1" && ls | grep -E '^[0-9A-F]{24}$' | sort | awk -v current="$2" '($0 "") > (current "")' |
 tail -n "+$3" | xargs rm -f
 """
-"""Of the WAL files in $1 that are ready, those after the segment $2, removes all from number $3 on: loading leaves more
+"""Removes the WAL files in $1 that are ready and come after the segment $2, all from number $3 on: loading leaves more
 than trials need, and each trial would copy them."""

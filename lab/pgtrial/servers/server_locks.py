@@ -26,7 +26,7 @@ from pgtrial.servers.given_limits import LOCK_APPLICATION
 from pgtrial.servers.server_identity import same_server
 
 _KEYS = (0x70677472, 0x69616C73)
-"""Of the advisory lock: the letters of `pgtrials`."""
+"""The keys of the advisory lock: the letters of `pgtrials`."""
 
 _OTHERS = """SELECT locks.pid, application_name, usename, datname, host(client_addr)
     FROM pg_locks locks LEFT JOIN pg_stat_activity activity ON activity.pid = locks.pid
@@ -56,7 +56,7 @@ class _LockSession:
         self.session.prepare_threshold = None  # behind a pooler the next statement may be another session's
         self.pooled = self.session.info.backend_pid != value(self.session, "SELECT pg_backend_pid()")
         self.pid = -1
-        """Of the server process, as the server knows it, while it has the lock."""
+        """The number of the server process, as the server knows it, while it has the lock."""
 
     def take(self, own: Sequence[int]) -> tuple[object, ...] | None:
         """Take the lock, and return another lab that has it, which leaves it untaken; `own` are processes of this one.

@@ -145,7 +145,7 @@ class Domain:
 
 
 def _truth(text: str) -> bool | None:
-    """As parse_bool reads it: any unambiguous beginning of a word."""
+    """The value that parse_bool reads: any unambiguous beginning of a word."""
     lowered = text.strip().lower()
     for words, truth in ((_TRUE, True), (_FALSE, False)):
         if lowered and any(word.startswith(lowered) for word in words) and lowered != "o":

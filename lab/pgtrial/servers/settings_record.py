@@ -158,7 +158,7 @@ def put_back(session: Session, record: SettingsRecord) -> list[str]:
 
 
 def put_back_anew(record: SettingsRecord, connect: Callable[[], Session]) -> list[str]:
-    """As `put_back`, by another session than the one that made the changes, once that one has ended.
+    """Put the former texts back by another session than the one that made the changes, once that one has ended.
 
     Raises as well what `connect` raises: psycopg.OperationalError or ArmError.
     """

@@ -48,7 +48,7 @@ class TemplateOrder:
     label: str
     """What it holds, for people."""
     settings: Mapping[str, str]
-    """Of the server while it loads."""
+    """Settings of the server while it loads."""
     build: Callable[[Path], None]
     """Makes the data directory at a path that is not there yet."""
 

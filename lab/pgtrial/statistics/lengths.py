@@ -32,7 +32,7 @@ class Proposal:
 
     duration_s: int
     time_share: float
-    """Of the time that the study takes with its own length."""
+    """A share of the time that the study takes with its own length."""
 
 
 def spread_at(noise: Noise, duration_s: float) -> float:

@@ -22,5 +22,5 @@ def t_interval(values: p8.Values, alpha: float = ALPHA) -> p8.Interval:
 
 
 def quantile(alpha: float, freedom: int) -> float:
-    """Of Student's distribution: what a two-sided test at this level has to exceed."""
+    """The quantile of Student's distribution that a two-sided test at this level has to exceed."""
     return -float(stdtrit(freedom, alpha / 2))

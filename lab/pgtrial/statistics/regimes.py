@@ -178,7 +178,7 @@ def _ramp(batches: Floats, bounds: list[int]) -> int | None:
 
 
 def _best_ramp(batches: Floats) -> tuple[int, Floats]:
-    """Of the straight lines that bend once into a level, or out of one, the best: where it ends, and what it leaves."""
+    """The best straight line that bends once into a level, or out of one: where it ends, and what it leaves."""
     n = len(batches)
     place = np.arange(n) + 0.5
     slopes = [(knot, np.minimum(place, knot)) for knot in range(3, n + 1)]

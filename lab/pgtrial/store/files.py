@@ -25,7 +25,7 @@ def read_record(path: Path, kind: type[_R], cure: str) -> _R:
 
 
 def record_at(path: Path, kind: type[_R], cure: str) -> _R | None:
-    """As read_record; None if there is no such file."""
+    """Read a record; None if there is no such file. Raises StoreError."""
     return read_record(path, kind, cure) if path.exists() else None
 
 
@@ -118,7 +118,7 @@ def write_atomically(path: Path, data: str | bytes) -> None:
 
 
 def write_in_folder(path: Path, data: str | bytes) -> None:
-    """As write_atomically; the folder is made where it is not there. Raises StoreError."""
+    """Write atomically, and make the folder where it is not there. Raises StoreError."""
     with writing(path):
         path.parent.mkdir(exist_ok=True)
     write_atomically(path, data)

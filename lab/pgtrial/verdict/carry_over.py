@@ -37,9 +37,9 @@ class Speeds:
     alone: float
     """Among its own slices alone, as extrapolated from runs of one and of two slices."""
     whole: float
-    """Of all its runs."""
+    """In all its runs."""
     after: dict[str, float]
-    """Of its runs of one slice, by the arm before them."""
+    """In its runs of one slice, by the arm before them."""
 
 
 CellSpeeds = Mapping[tuple[int, int, str], Speeds]

@@ -58,7 +58,7 @@ class Spent:
     wall_s: float
     """In which some trial was under way, from its preparation to its end."""
     measured_s: float
-    """Of that, in which trials were measured."""
+    """The part of it in which trials were measured."""
 
     @property
     def measured(self) -> float:
@@ -127,7 +127,7 @@ def _shift(grid: Grid, slices: Slices, arm: str, block: int, point: int) -> floa
 
 
 def _change(grid: Grid, slices: Slices, trial: Trial | None) -> float | None:
-    """Of a trial's log speed from its first half to its second."""
+    """The change of a trial's log speed from its first half to its second."""
     rows = slices.get(trial.index, ()) if trial is not None and grid.goodput(trial) else ()
     measured = sorted((row for row in rows if row.phase == "measure"), key=lambda row: row.planned_begin_s)
     middle = len(measured) // 2

@@ -43,7 +43,7 @@ class Series:
     """One claim after the looks so far."""
 
     asked: Question
-    """As the last look read it."""
+    """The question of the last look."""
     decision: p8.Decision
     used: Sequence[int]
     """The units that say something on which the shown reading rests; before the first look all that are complete."""

@@ -125,7 +125,7 @@ def loads_round_trip(trial: Trial) -> float | None:
 
 
 def _machines(trials: Iterable[Trial]) -> list[str]:
-    """Of the fleet, in the order in which they first took part."""
+    """The machines of the fleet, in the order in which they first took part."""
     return list(dict.fromkeys(share.machine for trial in trials for share in trial.machines))
 
 

@@ -126,7 +126,7 @@ class MachineFiles(Files):
         self._seen: dict[Path, Path | None] = {}
         """What looks have shown; of a directory what it is without links, of a file None."""
         self._texts: dict[Path, str | None] = {}
-        """Of files that were read; None of those that are not there."""
+        """Texts of files that were read; None for those that are not there."""
         self._resolved: dict[Path, Path] = {}
         """Files that were read, and paths that were resolved, without a look that had shown them."""
         self._first = [*patterns, *(escape(str(path)) for path in directories)]

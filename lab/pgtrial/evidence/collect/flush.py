@@ -18,7 +18,7 @@ from pgtrial.machines.windows import WindowsHost
 
 @collector("probes", measures=True)
 def flush_rates(subject: Subject) -> Rates:
-    """Of the volume of the data directory; with `wal_` in front that of pg_wal where it lies on another device."""
+    """Rates of the data directory's volume; with `wal_` in front those of pg_wal where it lies on another device."""
     files, machine, data = subject.host, subject.machine, subject.data_directory
     if not subject.ours or data is None or machine is None or isinstance(machine, WindowsHost):
         return {}

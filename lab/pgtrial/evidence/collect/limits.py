@@ -25,7 +25,7 @@ _Limit = float | str | None
 
 @collector("limits", host=True)
 def limits(subject: Subject) -> dict[str, Any]:
-    """Of the server where there is one, else, on this machine, of the lab itself."""
+    """The limits of the server where there is one, else, on this machine, of the lab itself."""
     files, process = subject.host, subject.server_process
     if process is None and not files.local:
         return {}

@@ -52,7 +52,7 @@ _CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
 
 @collector("probes", server=True, measures=True)
 def clock(subject: Subject) -> dict[str, Any]:
-    """Of a server elsewhere, microseconds; `clock_offset_us` is positive where its clock is ahead of the lab's."""
+    """A remote server's clock, microseconds; `clock_offset_us` is positive where it is ahead of the lab's."""
     if subject.here:
         return {}
     offset, error = subject.measured(clock_offset) or (None, None)
@@ -83,7 +83,7 @@ _TLS = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid(
 
 @collector("network", server=True)
 def network(subject: Subject) -> dict[str, Any]:
-    """Of the lab's own connection; the engine's goes the same way."""
+    """The way of the lab's own connection; the engine's goes the same way."""
     address = peer_address(subject.session)
     interface = None if address is None else _interface(address, subject.session.info.port)
     stats = psutil.net_if_stats().get(interface or "")

@@ -31,7 +31,7 @@ Parameters = dict[str, str]
 
 @collector("storage", host=True, files=_FILES)
 def storage(subject: Subject) -> dict[str, Any]:
-    """Of the data directory; with `wal_` in front when pg_wal is a link to another file system."""
+    """Storage of the data directory; with `wal_` in front that of a pg_wal that is a link to another file system."""
     files, directory = subject.host, subject.data_directory
     if directory is None:
         return {}
@@ -162,7 +162,7 @@ def _disk(files: Files, sys: Path, link: Path) -> Path | None:
 
 
 def queue_facts(files: Files, disk: Path | None) -> dict[str, Any]:
-    """Of one disk: model, kind, cache, scheduler, queue; all None if there is no such disk."""
+    """Facts of one disk: model, kind, cache, scheduler, queue; all None if there is no such disk."""
     if disk is None:
         return dict.fromkeys(["device", *NAMES["disk"]])
     facts = {"device": disk.name, **read_facts(files, NAMES["disk"], disk)}

@@ -166,6 +166,6 @@ system = _told("os", system_of)
 
 @collector("storage", systems=["Windows"])
 def storage(subject: Subject) -> Group:
-    """Of the volume that holds the data directory."""
+    """The volume that holds the data directory."""
     directory = subject.data_directory
     return {} if directory is None else storage_of(_asked(subject), directory)

@@ -32,7 +32,7 @@ COUNTERS_EVERY = 2
 """So many looks at the sessions for one at the counters."""
 
 MOST_SHARE = 0.01
-"""Of one CPU: where a look costs so much that this share would be passed, the next one waits for longer."""
+"""A share of one CPU: where a look costs so much that it would be passed, the next one waits for longer."""
 
 _JITTER = 0.4
 """Share by which intervals vary at random: the server's own processes wake up at fixed ones, and so do rates."""

@@ -24,7 +24,7 @@ have ended (ps(1)).
 _OF_A_FILE = re.compile(r"(/\S*?/(?:stat|meminfo|dev|cpu|memory|io|schedstat)):(.*)")
 _OF_A_PROCESS = re.compile(r"process\s+(\d+)\s+(\d+)\s+(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)")
 _USER_HZ = "100"
-"""Of every kind of processor that Linux still runs on, where getconf is not there to say it."""
+"""What every kind of processor has that Linux still runs on, where getconf is not there to say it."""
 
 _FREEBSD_MODES = ("user_s", "nice_s", "system_s", "irq_s", "idle_s")
 """The order of kern.cp_time (FreeBSD's sys/resource.h, CP_USER to CP_IDLE)."""

@@ -29,7 +29,7 @@ _SINCE = 11
 """The first version with procedures."""
 
 _SEED = 1
-"""Of the rows: all arms get the same."""
+"""The seed of the rows: all arms get the same."""
 
 _VIOLATED = 2
 """The engine's exit status where a condition does not hold."""

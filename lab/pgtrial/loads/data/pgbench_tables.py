@@ -30,7 +30,7 @@ _PHASES = ("dt", _ROWS, "v", "p", "f")
 """pgbench's steps: the tables, their rows, vacuum, primary keys, foreign keys."""
 
 _CONNECTIONS = 8
-"""Of all engines together that share the rows of one table; more engines have one each."""
+"""Connections of all engines together that share the rows of one table; more engines have one each."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def _missing(connection: Session, tables: PgbenchTables) -> tuple[str, ...]:
 
 
 def _left(server: Target, tables: PgbenchTables) -> tuple[str, ...]:
-    """As `_missing`, with the keys dropped that the first of these phases has made already."""
+    """The phases that `_missing` names, with the keys dropped that the first of these phases has made already."""
     with server.connect() as connection:
         missing = _missing(connection, tables)
     if missing:

@@ -25,10 +25,10 @@ from pgtrial.model.units import format_duration
 from pgtrial.store.workloads import digest
 
 _BYTES_PER_ROW = 275
-"""Of sysbench's own tests: a row of 220 bytes, and its two index entries."""
+"""A row of sysbench's own tests: 220 bytes, and its two index entries."""
 
 _SEED = 1
-"""Of the random numbers of preparing: all arms get the same rows."""
+"""The seed of the random numbers of preparing: all arms get the same rows."""
 
 _FOR_EACH_THREAD = "bulk_insert"
 """The test that has a table for each thread."""
@@ -82,7 +82,7 @@ class SysbenchTables(MarkedTables):
 
     @property
     def relations_made(self) -> str:
-        """Of a script only the script knows, and so of a test whose number of tables is not given."""
+        """The tables of a test whose number is given; those of a script only the script knows."""
         if self.scripts or self.tables is None:
             return f"what prepare of {self.test} creates"
         return "sbtest1" if self.tables == 1 else f"sbtest1 to sbtest{self.tables}"
@@ -93,7 +93,7 @@ class SysbenchTables(MarkedTables):
 
     @property
     def mb(self) -> int:
-        """Of a script 0: only the script knows."""
+        """The size of a test's tables; 0 for a script: only the script knows."""
         return round((self.tables or 0) * (self.table_size or 0) * _BYTES_PER_ROW / 1e6)
 
     @property

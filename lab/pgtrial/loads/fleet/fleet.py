@@ -80,12 +80,12 @@ class Fleet(LoadMaker):
 
     @property
     def names(self) -> list[str]:
-        """Of the machines that are there."""
+        """Names of the machines that are there."""
         return [member.name for member in self._members]
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Of the machines that are there."""
+        """Addresses of the machines that are there."""
         return tuple(dict.fromkeys(member.address for member in self._members))
 
     def gather(self) -> None:
@@ -107,7 +107,7 @@ class Fleet(LoadMaker):
 
     @property
     def engines(self) -> int:
-        """As many as there are machines that load data."""
+        """The number of machines that load data."""
         return len(self._loading)
 
     def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:

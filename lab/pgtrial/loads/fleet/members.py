@@ -55,7 +55,7 @@ class Member:
     lost: str | None = None
     """Why it is not there any more."""
     offset: Offset = field(init=False, repr=False)
-    """Of its clock, as it was measured last."""
+    """The offset of its clock, as it was measured last."""
 
     @property
     def with_lab(self) -> bool:
@@ -133,7 +133,7 @@ def check_offset(machine: str, offset: Offset) -> None:
 
 
 _CLOCK_SHARE = 0.1
-"""Of a slice, by which the slices of one load may begin apart on two machines."""
+"""The share of a slice by which the slices of one load may begin apart on two machines."""
 
 
 def doubt_of_clocks(offsets: Mapping[str, Offset], slice_s: float) -> str | None:

@@ -34,7 +34,7 @@ class Packed:
     cpus: Sequence[int] | None = None
 
     def order(self, *more: str, one_output: bool = False) -> dict[str, Any]:
-        """As an agent takes it, with further arguments behind the front end's name."""
+        """The order that an agent takes, with further arguments behind the front end's name."""
         front_end, *rest = self.arguments
         return {
             "arguments": [front_end, *more, *rest],

@@ -223,7 +223,7 @@ def job(script: str, home: Path, done_with: Sequence[Path] = ()) -> str:
 
 
 _LOOK_TIMEOUT_S = 60.0
-"""Of the first PowerShell after a start of Windows, too."""
+"""Enough for the first PowerShell after a start of Windows, too."""
 
 _POSIX_ON_WINDOWS = ("CYGWIN", "MINGW", "MSYS", "UWIN")
 """How uname names what Git and Cygwin bring: a shell whose processes and files are not those of Windows."""

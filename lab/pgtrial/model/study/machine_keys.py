@@ -18,7 +18,7 @@ _COUNTERPARTS = {
     "vm.dirty_background_bytes": "vm.dirty_background_ratio",
     "vm.overcommit_kbytes": "vm.overcommit_ratio",
 }
-"""Of each pair one is in force and the other is 0, which cannot always be written (Linux: sysctl/vm.rst)."""
+"""Pairs of which one is in force and the other is 0, which cannot always be written (Linux: sysctl/vm.rst)."""
 COUNTERPARTS = {**_COUNTERPARTS, **{other: name for name, other in _COUNTERPARTS.items()}}
 
 _FACTS = {

@@ -18,7 +18,7 @@ _RANDOM = "poisson:"
 _RATE = re.compile(r"\d+(\.\d+)?")
 
 _MOST_CONNECTIONS = 100_000
-"""Of all pools together, as the engine has it."""
+"""Connections of all pools together, the engine's limit."""
 
 NOT_FOR_TASKS = {
     "scale": "its table has the size of tasks.threads_in_table and tasks.rows",
@@ -92,7 +92,7 @@ class TasksSection(Record):
 
     @property
     def connections(self) -> int:
-        """Of all pools together, at most."""
+        """The most connections of all pools together."""
         return self.apps * self.pool
 
     @property

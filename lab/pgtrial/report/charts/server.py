@@ -164,7 +164,7 @@ def _quantities(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:
 
 
 _MOST_CHARTS = 16
-"""Of all load points together, but two for each at least; the table has all."""
+"""The most charts of all load points together, but two for each at least; the table has all."""
 
 
 def provider_charts(data: StudyData) -> list[Figure]:

@@ -11,7 +11,7 @@ from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
 
 _STEP = 0.005
-"""Of the curve: smaller steps are left out, which keeps the page small."""
+"""Smaller steps of the curve are left out, which keeps the page small."""
 
 _LIMITS_S = (0.1, 1.0, 10.0)
 """Nielsen's limits of response times."""

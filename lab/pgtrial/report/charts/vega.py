@@ -53,7 +53,7 @@ class Layer:
         return replace(self, params=(*self.params, param))
 
     def spec(self) -> dict[str, Any]:
-        """As Vega-Lite has it. The rows and what the reader chooses belong to the whole chart."""
+        """The specification of Vega-Lite. The rows and what the reader chooses belong to the whole chart."""
         transforms = {"transform": list(self.transforms)} if self.transforms else {}
         return {"data": {"name": self.rows}, "mark": self.mark_of, "encoding": self.encoding, **transforms}
 

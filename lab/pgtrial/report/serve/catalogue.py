@@ -66,7 +66,7 @@ class Glance:
 
     @property
     def name(self) -> str:
-        """Of the directory or of the bundle."""
+        """The name of the directory or of the bundle."""
         return self.path.name.removesuffix(SUFFIX)
 
 

@@ -33,7 +33,7 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Of every answer that has none of its own by that name."""
+"""Headers of every answer that has none of its own by that name."""
 
 
 class Gate:

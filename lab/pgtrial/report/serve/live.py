@@ -40,7 +40,7 @@ class UnderWay:
     planned: PlannedTrial
     load_point: str
     phase: str | None
-    """Of the last second; None: its load has not begun."""
+    """The phase of the last second; None: its load has not begun."""
     second: int
     tps: list[float]
     """By second, of trials that alternate by slice; the last SHOWN_S."""
@@ -56,7 +56,7 @@ class SoFar:
 
     @property
     def estimate(self) -> Estimate | None:
-        """Of all complete units, with the interval of a study that had planned to end here; None: of none yet."""
+        """What all complete units say, with the interval of a study planned to end here; None: there are none."""
         return self.steps[-1].difference if self.steps else self.claim.difference
 
 

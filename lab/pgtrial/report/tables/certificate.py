@@ -15,7 +15,7 @@ from pgtrial.report.table import Table, by_place
 from pgtrial.report.words import signed
 
 _FALSE_SHARE = 0.05
-"""Of A/A studies at most this share may get a verdict."""
+"""At most this share of A/A studies may get a verdict."""
 _IMPROBABLE = 0.03
 """So many false verdicts or more are a warning: 10 of 100 have a probability of 2.8%."""
 _TOLD = (0.05, 0.03)

@@ -72,7 +72,7 @@ KINDS = (
     Kind("within 1 s", "tasks", "more", lambda tasks: tasks.within("1_s")),
     Kind("within 10 s", "tasks", "more", lambda tasks: tasks.within("10_s")),
 )
-"""As published, and Nielsen's limits of response times: at once, without a break in thought, with attention kept."""
+"""The published criteria, and Nielsen's limits of response times: at once, thought unbroken, attention kept."""
 
 SECONDARY = len(KINDS) - 1
 

@@ -88,7 +88,7 @@ class Difference:
 
     @property
     def key(self) -> str:
-        """As a study declares it: `settings.work_mem`, `storage.filesystem`."""
+        """The name in a study's declaration: `settings.work_mem`, `storage.filesystem`."""
         return f"{self.group}.{self.name}"
 
 

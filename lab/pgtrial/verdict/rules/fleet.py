@@ -90,5 +90,5 @@ def _apart_s(trial: Trial) -> float:
 
 
 def _measured_s(case: Case, trial: Trial) -> float:
-    """As planned; of tasks, which run to their end, as measured."""
+    """The planned length; that of tasks, which run to their end, is the measured one."""
     return case.plan.duration_s or (trial.measured.duration_s if trial.measured else 0.0)

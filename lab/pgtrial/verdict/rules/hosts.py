@@ -18,7 +18,7 @@ _TCG = "QEMU TCG CPU"
 """How QEMU's software emulation names the processor of its machines of kind `max`."""
 
 _EMULATORS = frozenset({"qemu", "bochs"})
-"""As systemd-detect-virt(1) names them; QEMU with hardware support is `kvm` there."""
+"""Names by systemd-detect-virt(1); QEMU with hardware support is `kvm` there."""
 
 
 @rule("unequal_hosts", "hosts differ")
@@ -159,7 +159,7 @@ _NOISE = {
         "Give the machine more memory, or the server and the data less of it.",
     ),
 }
-"""Of each kind of noise: the share of the CPU time, of stalls that of the time, above which a trial is noisy; what is
+"""By kind of noise: the share of the CPU time, of stalls that of the time, above which a trial is noisy; what is
 found; the cure."""
 
 
