@@ -1,6 +1,6 @@
 """`python -m bench.reliability`: attacks the lab and the engine, and writes the figures into docs/reliability.md.
 
-As root on Linux, in a clone after `make test`; servers run as another user. The whole campaign takes about three hours.
+As root on Linux, in a clone after `make test`; servers run as another user. The whole campaign takes about four hours.
 All that it mounts, sets or starts is removed at its end, also after Ctrl-C. The exit status is 1 if there were defects.
 """
 
@@ -19,7 +19,20 @@ from pathlib import Path
 
 from tests.conftest import public_directory
 
-from bench.reliability import clocks, crowds, disks, fuzz, given_servers, hostile, kills, machines, orders
+from bench.reliability import (
+    clocks,
+    crowds,
+    data_of_others,
+    disks,
+    fuzz,
+    given_servers,
+    hostile,
+    kills,
+    machines,
+    numbers,
+    orders,
+    trust,
+)
 from bench.reliability.kind import Campaign, Kind, Missing
 from bench.reliability.page import PAGE, read, write
 from pgtrial.model.units import format_duration
@@ -30,6 +43,9 @@ KINDS: tuple[Kind, ...] = (
     kills.KIND,
     machines.KIND,
     given_servers.KIND,
+    data_of_others.KIND,
+    trust.KIND,
+    numbers.KIND,
     orders.KIND,
     crowds.KIND,
     hostile.KIND,
@@ -74,7 +90,7 @@ def _arguments() -> argparse.Namespace:
         "--kills",
         type=int,
         default=200,
-        help="processes and machines that are killed, and a quarter as many labs with given servers (default: 200)",
+        help="processes and machines that are killed; of the other kinds with random moments a share (default: 200)",
     )
     parser.add_argument(
         "--minutes",

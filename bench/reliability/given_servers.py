@@ -8,19 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
-from tests.conduct.small import PGTRIAL, start_lab
+from tests.conduct.small import start_lab
 
 from bench.reliability.kind import Attack, Campaign, Figure, Kind
-from bench.reliability.labs import PATIENCE_S, forget
+from bench.reliability.labs import PATIENCE_S, clean_up, forget
 from bench.reliability.served import served
 from pgtrial.loads.target import Target
 from pgtrial.servers.workspace import leftovers
 
 _SHARE = 0.25
 """Moments, by --kills."""
-_MOMENT_S = 12.0
-_REFUSED_EACH = 10
-"""How often a moment comes with the same study and one more arm, whose setting takes a restart: it is refused."""
+_MOMENT_S = 16.0
+_WHOLE_EACH = 10
+"""Beside each moment comes one of the same study with one more arm, whose setting takes a restart: it is refused. So
+often nobody kills its lab before."""
 
 _SERVER = {"shared_buffers": "64MB", "huge_pages": "off", "autovacuum": "off"}
 _ROLE = "given_owner"
@@ -83,21 +84,24 @@ def _run(campaign: Campaign) -> Iterator[Figure]:
         return
     attack = Attack(campaign, "given", "kill -9 of the lab in studies that change settings of a given server", planned)
     changed = refused = 0
+    chance = campaign.chance
     with served(campaign, {"workload": "select-only", "scale": 1}, _SERVER) as target:
         _execute(target, *_MADE)
         given = _Given(attack, target)
         length_s = given.whole_study()
         for number in range(planned):
             given.draw_settings()
-            if number % _REFUSED_EACH == 0:
-                given.refused_study()
+            if number % _WHOLE_EACH == 0:
+                refused_s = given.refused_study()
                 refused += 1
-            changed += given.killed_study(campaign.chance.uniform(0, length_s))
+            else:
+                given.killed_study(chance.uniform(0, refused_s), _RESTART)
+            changed += given.killed_study(chance.uniform(0, length_s))
             attack.done()
     yield attack.figure(
         f"the file was changed at {changed} of {planned} kills; its lines are lists, values that the role's own hide, "
-        f"settings that take a restart, and one that is not loaded; {refused} studies with an arm that takes a restart "
-        "were refused"
+        "settings that take a restart, and one that is not loaded; beside each moment a study with an arm that takes a "
+        f"restart: {planned - refused} labs were killed, {refused} refused it"
     )
 
 
@@ -136,27 +140,22 @@ class _Given:
             self._check("a whole study")
         return length_s
 
-    def refused_study(self) -> None:
-        """Run a study that cannot be, by one of its arms."""
+    def refused_study(self) -> float:
+        """Run a study that cannot be, by one of its arms; its seconds."""
+        began = time.monotonic()
         status, said = self._lab(self._study + _RESTART, None)
         if status == 0 or "takes effect at a restart only" not in said:
             self._attack.defect(f"a setting that takes a restart was not refused: {status}, {said}")
         self._check("a study that was refused")
+        return time.monotonic() - began
 
-    def killed_study(self, moment_s: float) -> bool:
-        """Kill a lab after this time and clean up; whether the file had been changed."""
-        self._lab(self._study, moment_s)
+    def killed_study(self, moment_s: float, arms: str = "") -> bool:
+        """Kill the lab of the study with these arms too, and clean up; whether the file had been changed."""
+        self._lab(self._study + arms, moment_s)
         changed = self._file.read_bytes() != self._before
-        done = subprocess.run(
-            [PGTRIAL, "cleanup"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode != 0 or "Traceback" in done.stderr:
-            self._attack.defect(f"pgtrial cleanup ended with {done.returncode}: {done.stdout}{done.stderr}")
-        self._check(f"a kill after {moment_s:.2f} s")
+        after = f"a kill after {moment_s:.2f} s"
+        clean_up(self._attack, after)
+        self._check(after)
         return changed
 
     def _lab(self, study: str, killed_after_s: float | None) -> tuple[int, str]:
@@ -173,7 +172,7 @@ class _Given:
         return lab.returncode, (said.strip().splitlines() or [""])[-1]
 
     def _check(self, after: str) -> None:
-        """The file is what it was, new sessions start, and nothing is left."""
+        """The file is what it was, and new sessions start."""
         if (now := self._file.read_bytes()) != self._before:
             self._attack.defect(f"postgresql.auto.conf was {self._before!r} and is {now!r} after {after}")
         for user in (self._target.user, _ROLE):

@@ -10,10 +10,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
-from tests.conduct.small import each_once, start_lab
+from tests.conduct.small import PGTRIAL, each_once, start_lab
 
 from bench.reliability.kind import Attack, Campaign
 from pgtrial.model.errors import PgtrialError
+from pgtrial.servers.given_data import records
 from pgtrial.servers.postmaster import server_processes
 from pgtrial.servers.workspace import leftovers
 from pgtrial.store.directory import StudyDirectory
@@ -140,6 +141,23 @@ def _check_complete(attack: Attack, folder: Path) -> StudyDirectory | None:
     for left in leftovers(attack.campaign.state):
         attack.defect(f"left behind: {left.what} in {left.path}")
     return study
+
+
+def clean_up(attack: Attack, after: str) -> None:
+    """`pgtrial cleanup` ends well, and nothing is left of labs that ended before."""
+    state = attack.campaign.state
+    words = [PGTRIAL, "cleanup"]
+    try:
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+        )
+    except subprocess.TimeoutExpired:
+        attack.defect(f"pgtrial cleanup did not end within {PATIENCE_S:.0f} s after {after}")
+        return
+    if done.returncode != 0 or "Traceback" in done.stderr:
+        attack.defect(f"pgtrial cleanup ended with {done.returncode} after {after}: {done.stdout}{done.stderr}")
+    for left in (*leftovers(state), *records(state)):
+        attack.defect(f"left behind after {after}: {left.what}")
 
 
 def forget(folder: Path) -> None:

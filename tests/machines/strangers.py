@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 import pytest
@@ -14,18 +16,40 @@ from pgtrial.model.resources import resource
 SHELL = resource("machines/processes.sh", "pgtrial")
 
 
-@pytest.fixture
-def stranger(tmp_path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with a child, whose command line has the word postgres."""
+@contextmanager
+def started_in(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with a child, whose command line has the word postgres, as long as the context lasts."""
     command = ["sh", "-c", "sleep 300 & exec tail -f postgresql-notes.txt"]
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "postgresql-notes.txt").touch()
-    with subprocess.Popen(command, cwd=tmp_path / "elsewhere", start_new_session=True) as process:
+    folder.mkdir()
+    (folder / "postgresql-notes.txt").touch()
+    with subprocess.Popen(command, cwd=folder, start_new_session=True) as process:
         while not psutil.Process(process.pid).children():
             time.sleep(0.01)
+        try:
+            yield process
+        finally:
+            for each in [*psutil.Process(process.pid).children(), process]:
+                each.kill()
+
+
+@pytest.fixture
+def stranger(tmp_path) -> Iterator[subprocess.Popen[bytes]]:
+    """One for a test."""
+    with started_in(tmp_path / "elsewhere") as process:
         yield process
-        for each in [*psutil.Process(process.pid).children(), process]:
-            each.kill()
+
+
+REUSED = ("boot", "born", "old")
+"""How a job's record shows that its number was given again: after another start of the machine, to a later process, or
+not at all, as those of former versions."""
+
+
+def record_of_a_job(process: subprocess.Popen[bytes], reused: str) -> str:
+    """What the record of a job holds whose number this process has now."""
+    script = f"{SHELL}echo $(this_boot) $(born {process.pid})"
+    boot, born = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    boot, born = ("other" if reused == "boot" else boot), ("1" if reused == "born" else born)
+    return f"{process.pid}\n" if reused == "old" else f"{process.pid} {boot} {born}\n"
 
 
 _TOUCHED = {psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}

@@ -23,6 +23,10 @@ NEVER = frozenset({"changes", "rooms", "lock", "template.json", "files.json", "u
 """What root believes."""
 
 
+SECRET = "root's secret"
+"""What files of the victim hold."""
+
+
 @dataclass(frozen=True)
 class Victim:
     """A directory of root's with files that a server's data has too, and a process that works in it."""
@@ -46,7 +50,7 @@ def victim(directory: Path) -> Iterator[Victim]:
     directory.mkdir(mode=0o700)
     for name in ("base/1/1259", "changes/000001.json", "pg_wal/1", "PG_VERSION", "pg_hba.conf", "secret", "data/x"):
         (directory / name).parent.mkdir(exist_ok=True, parents=True)
-        (directory / name).write_text("root's secret")
+        (directory / name).write_text(SECRET)
         (directory / name).chmod(0o600)
     process = subprocess.Popen(["bash", "-c", "exec -a postgres sleep 600"], cwd=directory)
     (directory / "postmaster.pid").write_text(f"{process.pid}\n{directory}\n")
@@ -57,9 +61,10 @@ def victim(directory: Path) -> Iterator[Victim]:
         process.wait()
 
 
-def as_account(account: str, act: Callable[[], object]) -> None:
-    """Do something in a process of the account's, which has to succeed."""
+def as_account(account: str, act: Callable[[], int | None]) -> int:
+    """Do something in a process of the account's, which has to succeed; the number that it returns."""
     entry = pwd.getpwnam(account)
+    ours, theirs = os.pipe()
     child = os.fork()
     if not child:
         status = 1
@@ -67,20 +72,26 @@ def as_account(account: str, act: Callable[[], object]) -> None:
             os.setgroups([])
             os.setgid(entry.pw_gid)
             os.setuid(entry.pw_uid)
-            act()
+            os.write(theirs, str(act() or 0).encode())
             status = 0
         except BaseException as error:  # noqa: BLE001
             print(repr(error), file=sys.stderr)
         finally:
             os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "its words are above"
+    os.close(theirs)
+    with open(ours, "rb") as answer:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "its words are above"
+        return int(answer.read() or 0)
 
 
-def exchange(paths: Sequence[Path], attack: str, target: Victim) -> None:
-    """Exchange what is at these paths, as far as the own account may; what root believes never gives way."""
+def exchange(paths: Sequence[Path], attack: str, target: Victim) -> int:
+    """Exchange what is at these paths, as far as the own account may; how many there were.
+
+    What root believes never gives way.
+    """
     exchanged = 0
     for path in sorted(paths, reverse=True):
-        with suppress(PermissionError, FileNotFoundError):
+        with suppress(OSError):  # it is not the account's, or not there any more
             is_directory = stat.S_ISDIR(path.lstat().st_mode)
             if attack == "links in place of directories" and is_directory:
                 path.rename(path.with_name(f"{path.name}.was"))
@@ -97,7 +108,7 @@ def exchange(paths: Sequence[Path], attack: str, target: Victim) -> None:
                 continue
             exchanged += 1
             assert path.name not in NEVER, f"{path} could be exchanged"
-    assert exchanged, "the account has nothing that it could exchange"
+    return exchanged
 
 
 _NAMES = ("postmaster.pid", "PG_VERSION", "pg_hba.conf")

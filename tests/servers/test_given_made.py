@@ -23,51 +23,16 @@ from pgtrial.servers.given_data import records, remove_all
 from pgtrial.servers.workspace import Workspace, clean
 from pgtrial.store.study_file import build_study
 from tests.conftest import require_engine
-from tests.packs import MANIFEST, write_pack
+from tests.packs import OBJECTS, write_pack_of_objects
 from tests.servers.given import dsn_of, execute, silent, spec_of
 
 pytestmark = pytest.mark.server
-
-_SCHEMA = """
-CREATE SCHEMA app;
-CREATE TYPE app.mood AS ENUM ('good', 'bad');
-CREATE DOMAIN positive AS int CHECK (VALUE > 0);
-CREATE TYPE pair AS (a int, b int);
-CREATE FUNCTION next_of(i int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT i + 1';
-CREATE TABLE counters (id int PRIMARY KEY DEFAULT next_of(1), value bigint NOT NULL, kind app.mood, p positive);
-CREATE TABLE lines (id serial PRIMARY KEY, counter int REFERENCES counters);
-ALTER TABLE counters ADD COLUMN line int REFERENCES lines;
-CREATE TABLE parts (id int) PARTITION BY RANGE (id);
-CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
-CREATE FUNCTION total() RETURNS numeric LANGUAGE sql BEGIN ATOMIC SELECT sum(value) FROM counters; END;
-CREATE PROCEDURE raise() LANGUAGE sql AS 'UPDATE counters SET value = value + 1';
-CREATE AGGREGATE product(bigint) (sfunc = int8mul, stype = bigint);
-CREATE OPERATOR === (leftarg = int, rightarg = int, function = int4eq);
-CREATE FUNCTION filled() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
-CREATE TRIGGER filled BEFORE INSERT ON counters FOR EACH ROW EXECUTE FUNCTION filled();
-CREATE SEQUENCE numbers;
-CREATE VIEW seen AS SELECT id, total() FROM counters;
-CREATE MATERIALIZED VIEW kept AS SELECT * FROM seen;
-CREATE VIEW above AS SELECT * FROM kept;
-COMMENT ON FUNCTION total() IS 'what all counters have';
-COMMENT ON TABLE lines IS 'a comment of the pack';
-BEGIN;
-CREATE TABLE late (id int);
-COMMENT ON TABLE late IS 'another one';
-COMMIT;
-VACUUM late;
-DO $$ BEGIN CREATE TABLE done (id int); END $$;
-SELECT 1 AS one INTO taken;
-CREATE TABLE app.inner AS SELECT 1 AS one;
-"""
 
 
 @pytest.fixture
 def pack(tmp_path):
     """The data of a pack that makes objects of many kinds."""
-    manifest = f'server = 15\nextensions = ["pg_trgm"]\n{MANIFEST.lstrip()}'
-    data = "INSERT INTO counters (id, value) SELECT i, 0 FROM generate_series(1, 10 * :scale) AS i;\n"
-    write_pack(tmp_path / "objects", pack_toml=manifest, schema_sql=_SCHEMA, data_sql=data)
+    write_pack_of_objects(tmp_path / "objects")
     asked = {"load": {"workload": "./objects", "scale": 1}, "arms": {"a": {}, "b": {}}}
     spec = build_study(asked, "test", tmp_path)
     return data_of(spec, load_points(spec)[0])
@@ -128,7 +93,7 @@ class TestObjectsOfPacks:
             assert larger.find(session)
 
     def test_killed_at_any_statement_nothing_is_left_without_a_mark(self, given, pack):
-        statements = _SCHEMA.count(";") - _SCHEMA.count("; END") - 1
+        statements = OBJECTS.count(";") - OBJECTS.count("; END") - 1
         with given.target.connect() as session:
             before = present(session)
             for step in range(1, statements, 3):

@@ -64,7 +64,9 @@ def test_root_touches_nothing_for_the_servers_account(fresh_state, lab, attack, 
             process.send_signal(signal.SIGKILL)
             process.wait()
         seen = [*state.rglob("*")]  # more than the account sees
-        as_account(account, lambda: exchange(seen, attack, target))
+        assert as_account(account, lambda: exchange(seen, attack, target)), (
+            "the account has nothing that it could exchange"
+        )
         if not killed:
             process.stdin.close()
             process.wait()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 
 import psutil
@@ -10,21 +9,18 @@ import pytest
 
 from pgtrial.machines.ssh.machine import RemoteMachine
 from tests.machines.ssh.hosts import wait_until
-from tests.machines.strangers import SHELL, is_untouched
+from tests.machines.strangers import REUSED, is_untouched, record_of_a_job
 
 pytestmark = pytest.mark.machine
 
 
-@pytest.mark.parametrize("changed", ["boot", "born", "old"])
-def test_a_job_whose_number_was_given_again_is_left_alone(tmp_path, hosts, stranger, changed):
+@pytest.mark.parametrize("reused", REUSED)
+def test_a_job_whose_number_was_given_again_is_left_alone(tmp_path, hosts, stranger, reused):
     machine = RemoteMachine(hosts[0].login)
     jobs = tmp_path / "jobs"
     machine.begin_jobs(jobs)
     (jobs / "7").mkdir()
-    script = f"{SHELL}echo $(this_boot) $(born {stranger.pid})"
-    boot, born = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    boot, born = ("other" if changed == "boot" else boot), ("1" if changed == "born" else born)
-    (jobs / "7" / "pid").write_text(f"{stranger.pid}\n" if changed == "old" else f"{stranger.pid} {boot} {born}\n")
+    (jobs / "7" / "pid").write_text(record_of_a_job(stranger, reused))
     machine.end_jobs(jobs)
     machine.close()
     assert is_untouched(stranger)

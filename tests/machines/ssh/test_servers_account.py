@@ -55,7 +55,9 @@ def test_root_touches_nothing_for_the_servers_account(fresh_state, hosts, lab, a
             lab.send_signal(signal.SIGKILL)
             lab.wait()
         seen = [*hosts[0].data.rglob("*")]  # more than the account sees
-        as_account(_ACCOUNT, lambda: exchange(seen, attack, target))
+        assert as_account(_ACCOUNT, lambda: exchange(seen, attack, target)), (
+            "the account has nothing that it could exchange"
+        )
         if not killed:
             lab.stdin.close()
             lab.wait()

@@ -1,0 +1,179 @@
+"""Attacks on root's trust: the servers' account exchanges all that it can write, while a lab runs and after its end."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.conduct.small import start_lab
+from tests.machines.ssh.hosts import Host
+from tests.servers.intruder import ATTACKS, SECRET, Victim, as_account, exchange, victim
+
+from bench.reliability.hosts import host
+from bench.reliability.kind import Attack, Campaign, Figure, Kind, Missing
+from bench.reliability.labs import PATIENCE_S, clean_up, forget
+from pgtrial.machines.machine import LOCAL
+from pgtrial.servers.installations import resolve
+from pgtrial.servers.room import servers_account
+from pgtrial.servers.workspace import Workspace
+
+_HERE, _ON_A_HOST = 0.2, 0.08
+"""Moments of studies, by --kills."""
+_HERE_S, _ON_A_HOST_S = 16.0, 25.0
+_SMALL = 65536
+
+_STUDY = """
+[study]
+name = "trust"
+[load]
+workload = "simple-update"
+scale = 1
+clients = 2
+warmup = "200ms"
+duration = "1s"
+interleave = "off"
+share_server = false
+[server]
+settings = {{ shared_buffers = "16MB", max_wal_size = "64MB", min_wal_size = "32MB", huge_pages = "off" }}
+{server}
+[arms.a]
+[arms.b]
+{arm}
+[verdict]
+blocks = 1
+"""
+_VOLUMES = 'storage = { fs = "ext4", size = "300MB", wal = { fs = "tmpfs", size = "160MB" } }'
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What the account attacks: the servers of a study, in a directory that holds all that the lab has there."""
+
+    study: str
+    below: Path
+    host: Host | None = None
+    """None: this machine."""
+
+
+def _run(campaign: Campaign) -> Iterator[Figure]:
+    account = servers_account(LOCAL)
+    if account is None:
+        raise Missing("the attacks are those of an account that is not root's")
+    if here := round(campaign.kills * _HERE):
+        place = _Place(_STUDY.format(server="", arm=_VOLUMES), campaign.state)
+        yield _Enemy(campaign, account, place, here).figure()
+    if elsewhere := round(campaign.kills * _ON_A_HOST):
+        with Workspace(campaign.state) as workspace:
+            programs = workspace.reachable(resolve("18")).bin
+        with host(campaign) as other:
+            server = f'ssh = "{other.login}"\ndata = "{other.data}"\npostgres = "{programs}"'
+            place = _Place(_STUDY.format(server=server, arm="port = 54322"), other.data, other)
+            yield _Enemy(campaign, account, place, elsewhere).figure()
+
+
+class _Enemy:
+    """The servers' account at one place."""
+
+    def __init__(self, campaign: Campaign, account: str, place: _Place, planned: int) -> None:
+        where = "" if place.host is None else " on a host"
+        what = f"the servers' account exchanges all that it can write{where}, at random moments of studies"
+        self._attack = Attack(campaign, "trust", what, planned)
+        self._campaign = campaign
+        self._account = account
+        self._place = place
+        self._folder = campaign.scratch / "trust"
+        self._exchanged = 0
+        self._killed = 0
+
+    def figure(self) -> Figure:
+        """Attack in each way, every other time after the lab was killed."""
+        began = time.monotonic()
+        with self._lab() as lab:
+            said = self._rest_of(lab)
+            length_s = time.monotonic() - began
+            if lab.returncode != 0:
+                self._attack.defect(f"a study that nobody attacked ended with {lab.returncode}: {said}")
+        self._check_left("a study that nobody attacked")
+        for number in range(self._attack.planned):
+            kills = number // len(ATTACKS) % 2 == 0
+            self._attacked_study(
+                ATTACKS[number % len(ATTACKS)], self._campaign.chance.uniform(0, length_s), kills=kills
+            )
+            self._attack.done()
+        return self._attack.figure(
+            f"{len(ATTACKS)} kinds of attack; {self._exchanged:,} files and directories were exchanged; "
+            f"{self._killed} labs were killed before"
+        )
+
+    def _attacked_study(self, kind: str, moment_s: float, *, kills: bool) -> None:
+        """Exchange what there is at a moment of a study; nothing of the victim's is touched or shown."""
+        after = f"{kind} {moment_s:.1f} s after the beginning of a lab{' that was killed' if kills else ''}"
+        forget(self._campaign.scratch / "victim")
+        with victim(self._campaign.scratch / "victim") as target, self._lab() as lab:
+            before = target.state()
+            with suppress(subprocess.TimeoutExpired):
+                lab.wait(moment_s)
+            if kills and lab.poll() is None:
+                lab.kill()
+                lab.wait()
+                self._killed += 1
+            self._exchange(kind, target, after)
+            said = self._rest_of(lab)
+            self._check_left(after)
+            now = target.state()
+            for name in sorted(now.keys() | before.keys()):
+                if now.get(name) != before.get(name):
+                    self._attack.defect(f"{name} was {before.get(name)} and is {now.get(name)} after {after}")
+        shown = [str(path) for top in (self._folder, self._campaign.state) for path in top.rglob("*") if _shows(path)]
+        if shown or SECRET in said:
+            self._attack.defect(f"{', '.join(shown) or 'the lab'} shows what root alone may read, after {after}")
+
+    def _exchange(self, kind: str, target: Victim, after: str) -> None:
+        paths = [*self._place.below.rglob("*")]  # more than the account sees
+        try:
+            self._exchanged += as_account(self._account, lambda: exchange(paths, kind, target))
+        except AssertionError as failure:
+            self._attack.defect(f"{failure}: {after}")
+
+    def _lab(self) -> subprocess.Popen[str]:
+        forget(self._folder)
+        self._folder.mkdir()
+        return start_lab(self._folder, self._place.study)
+
+    def _rest_of(self, lab: subprocess.Popen[str]) -> str:
+        """What a lab says up to its end."""
+        try:
+            output, said = lab.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._attack.defect(f"a lab did not end within {PATIENCE_S:.0f} s")
+            lab.kill()
+            output, said = lab.communicate()
+        if "Traceback" in said:
+            self._attack.defect(f"a lab ended with a traceback: {said}")
+        return output + said
+
+    def _check_left(self, after: str) -> None:
+        other = self._place.host
+        if other is not None:
+            other.note_rooms()
+        clean_up(self._attack, after)
+        for what in other.left_in_the_end() if other is not None else ():
+            self._attack.defect(f"left on the host after {after}: {what}")
+
+
+def _shows(path: Path) -> bool:
+    """Whether a small file has what root alone may read."""
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > _SMALL:
+        return False
+    return SECRET.encode() in path.read_bytes()
+
+
+def _seconds(campaign: Campaign) -> float:
+    return round(campaign.kills * _HERE) * _HERE_S + round(campaign.kills * _ON_A_HOST) * _ON_A_HOST_S
+
+
+KIND = Kind("trust", _seconds, _run)
