@@ -68,6 +68,10 @@ VACUUM late;
 DO $$ BEGIN CREATE TABLE done (id int); END $$;
 SELECT 1 AS one INTO taken;
 CREATE TABLE app.inner AS SELECT 1 AS one;
+CREATE TABLE before (id int);
+ALTER TABLE before RENAME TO after;
+ALTER FUNCTION filled RENAME TO fulfilled;
+DO $$ BEGIN ALTER SEQUENCE numbers RENAME TO figures; END $$;
 """
 """A schema with objects of many kinds."""
 

@@ -368,6 +368,28 @@ def test_a_missing_table_and_a_foreign_one_are_told(tasks, fresh):
     assert "has a table_a that was not made by pgtrial-engine tasks; rename it" in foreign.stderr
 
 
+def test_a_copy_of_the_table_serves_as_it_is_and_is_never_replaced(tasks, fresh):
+    target = fresh(18, empty=True)
+    assert tasks.run(target, "--initialize-only", *SMALL).status == 0
+    with target.connect() as connection:
+        connection.execute("CREATE SCHEMA aside")
+        connection.execute("CREATE TABLE aside.table_a AS SELECT * FROM table_a")
+        comment = connection.execute("SELECT quote_literal(obj_description('table_a'::regclass))").fetchone()[0]
+        connection.execute(f"COMMENT ON TABLE aside.table_a IS {comment}")
+        connection.execute(f"ALTER DATABASE {target.dbname} SET search_path = aside, public")
+        made = connection.execute("SELECT 'aside.table_a'::regclass::oid").fetchone()
+    refused = tasks.run(target, "--initialize-only", *SMALL)
+    assert (refused.status, refused.stderr) == (
+        1,
+        f'pgtrial-engine tasks: error: database "{target.dbname}" has a table_a that is a copy of one that '
+        "pgtrial-engine tasks made; drop or rename it, or name another database\n",
+    )
+    wrong = tasks.run(target, "--rows", "7")
+    assert "--rows is 7, but table_a was made with" in wrong.stderr
+    with target.connect() as connection:
+        assert connection.execute("SELECT 'table_a'::regclass::oid").fetchone() == made
+
+
 def test_what_a_user_may_not_do_or_have_is_told(tasks, peers, fresh, tmp_path):
     target = fresh(18, empty=True)
     with target.connect() as connection:

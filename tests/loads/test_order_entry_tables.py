@@ -35,7 +35,7 @@ def test_what_was_loaded_is_found_again_and_replaced_by_another_size(server):
         assert OrderEntryTables(1).find(connection)
         megabytes = connection.execute(
             "SELECT sum(pg_total_relation_size(c.oid)) / 1e6 FROM pg_class c WHERE c.relkind = 'r' AND "
-            + OrderEntryTables.relations
+            + OrderEntryTables(1).relations(connection)
         ).fetchone()
         assert megabytes is not None
         assert float(megabytes[0]) == pytest.approx(OrderEntryTables(1).mb, rel=0.2), (

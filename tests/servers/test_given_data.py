@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 
 from pgtrial.conduct.settle import NO_PREWARM, warm_relations
 from pgtrial.evidence.observe.views import wait_for_clients_to_leave
-from pgtrial.loads.data.data import comment_on
 from pgtrial.loads.data.pgbench_names import TABLES
-from pgtrial.loads.data.pgbench_tables import PgbenchTables, find_tables
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.data.task_table import creation_s
 from pgtrial.loads.process import finished, starting
 from pgtrial.model.errors import StudyError
@@ -22,7 +20,7 @@ from pgtrial.servers.arm import Needs
 from pgtrial.servers.given_data import made_for, records, remove
 from pgtrial.servers.server_locks import ServerLocks
 from tests.conftest import require_engine
-from tests.servers.given import arm_of, checked, dsn_of, execute, silent, spec_of
+from tests.servers.given import arm_of, checked, dsn_of, silent, spec_of
 
 pytestmark = pytest.mark.server
 
@@ -97,40 +95,6 @@ def test_tables_and_history_of_somebody_elses_pgbench_stay_as_they_are(given, wo
         assert said in arm.notes[0]
         assert connection.execute(query).fetchall() == before
     assert before[0][3] == 100
-
-
-@pytest.mark.parametrize("how", ["copy of the database", "restored dump"])
-def test_tables_that_were_copied_with_their_mark_are_somebody_elses(given, workspace, tmp_path, how):
-    require_engine()
-    execute(given, "CREATE DATABASE one")
-    arm_of(spec_of(dsn_of(given, "one")), workspace).prepare(PgbenchTables(1), silent)
-    execute(given, f"CREATE DATABASE two TEMPLATE {'one' if how == 'copy of the database' else 'template1'}")
-    with (
-        replace(given.target, dbname="one").connect() as first,
-        replace(given.target, dbname="two").connect() as second,
-    ):
-        if how == "restored dump":
-            for name in TABLES:
-                second.execute(_DEFINITIONS[name])
-                second.execute(f"COMMENT ON TABLE {name} IS '{comment_on(first, name)}'")
-            second.execute("INSERT INTO pgbench_branches VALUES (1, 0, '')")
-        second.execute("INSERT INTO pgbench_history (tid) VALUES (1)")
-        arm = checked(spec_of(dsn_of(given, "two"), workload="select-only"), workspace)
-        assert "pgbench's tables of scale 1 are not pgtrial's" in arm.notes[0]
-        with arm.serve(PgbenchTables(1), tmp_path / "log", {}):
-            assert second.execute("SELECT tid FROM pgbench_history").fetchall() == [(1,)]
-        with pytest.raises(StudyError, match="will not replace"):
-            arm_of(spec_of(dsn_of(given, "two"), scale=2), workspace).prepare(PgbenchTables(2), silent)
-        assert (found := find_tables(first)) is not None
-        assert found.ours
-
-
-_DEFINITIONS = {
-    "pgbench_accounts": "CREATE TABLE pgbench_accounts (aid int PRIMARY KEY) WITH (fillfactor = 100)",
-    "pgbench_branches": "CREATE TABLE pgbench_branches (bid int, bbalance int, filler text)",
-    "pgbench_history": "CREATE TABLE pgbench_history (tid int)",
-    "pgbench_tellers": "CREATE TABLE pgbench_tellers (tid int)",
-}
 
 
 def test_a_history_of_somebody_else_beside_tables_of_pgtrials_is_never_emptied(given, workspace, tmp_path):

@@ -4,6 +4,7 @@
 //! Several engines can fill the same tables; each generates its share of the rows or tables.
 
 mod copy;
+mod mark;
 pub mod order_entry;
 mod parallel;
 mod pgbench;

@@ -7,6 +7,9 @@ use ground::shard::Shard;
 use wire::error::ConnectionError;
 use wire::session::Session;
 
+use crate::mark::{Mark, Marks, place_in};
+use crate::session::{LoadError, execute, query};
+
 /// The program whose options messages name.
 pub const NAME: &str = "pgtrial-engine tasks";
 
@@ -29,12 +32,12 @@ impl Shape {
         Self { threads: threads.unwrap_or(published), rows: rows.unwrap_or(published_rows) }
     }
 
-    /// A comment by which a table is known as one of ours.
-    fn comment(self, begin: &str) -> String {
+    /// The text of a mark by which a table is known as one of ours.
+    fn text(self, begin: &str) -> String {
         format!("{begin}{} x {}", self.threads, self.rows)
     }
 
-    fn from_comment(begin: &str, text: &str) -> Option<Self> {
+    fn from_text(begin: &str, text: &str) -> Option<Self> {
         let (threads, rows) = text.strip_prefix(begin)?.split_once(" x ")?;
         Some(Self { threads: threads.parse().ok()?, rows: rows.parse().ok()? })
     }
@@ -50,6 +53,8 @@ enum Present {
     Ours(Shape),
     /// It lacks rows, or VACUUM.
     Unfinished(Shape),
+    /// Restored or copied by somebody else, from one that was made with this shape.
+    Copy(Shape),
     /// Not made here, or no longer marked.
     Other,
 }
@@ -82,8 +87,8 @@ pub fn make(session: &mut Session, shape: Shape, steps: &str, shard: Shard, dbna
     let made = since(began);
     if steps.contains('v') {
         let began = Instant::now();
-        execute(session, "vacuum analyze table_a")?;
-        execute(session, &format!("comment on table table_a is '{}'", shape.comment(MADE)))?;
+        execute(session, "vacuum analyze table_a").map_err(describe)?;
+        mark(session, &shape.text(MADE)).map_err(describe)?;
         let created = if steps == STEPS { format!("created in {made:.0} ms, ") } else { String::new() };
         let Shape { threads, rows } = shape;
         print_stderr(format_args!("table_a: {threads} x {rows} rows {created}vacuumed in {:.0} ms\n", since(began)));
@@ -94,19 +99,26 @@ pub fn make(session: &mut Session, shape: Shape, steps: &str, shard: Shard, dbna
 /// The empty table and its index, marked in the same transaction: what breaks off is known for what it is.
 fn create(session: &mut Session, shape: Shape, dbname: &str) -> Result<(), String> {
     let before = present(session)?;
-    if before == Present::Other {
-        return Err(format!(
-            "database \"{dbname}\" has a table_a that was not made by {NAME}; rename it, or name another database"
-        ));
+    if let Present::Other | Present::Copy(_) = before {
+        let is_copy = before != Present::Other;
+        return Err(crate::mark::refusal(dbname, "table_a", NAME, is_copy));
     }
+    execute_all(session, shape, before != Present::No).map_err(describe)
+}
+
+fn execute_all(session: &mut Session, shape: Shape, is_there: bool) -> Result<(), LoadError> {
     execute(session, "begin")?;
-    if before != Present::No {
+    if is_there {
         execute(session, "drop table table_a")?;
     }
     execute(session, "create table table_a (thread_id int, a_value int)")?;
     execute(session, "create index table_a_thread_id on table_a (thread_id)")?;
-    execute(session, &format!("comment on table table_a is '{}'", shape.comment(UNFINISHED)))?;
+    mark(session, &shape.text(UNFINISHED))?;
     execute(session, "commit")
+}
+
+fn mark(session: &mut Session, text: &str) -> Result<(), LoadError> {
+    Marks::open(session)?.set_on_table(session, "table_a", text)
 }
 
 fn generate(session: &mut Session, shape: Shape, shard: Shard, began: Instant) -> Result<(), String> {
@@ -114,7 +126,7 @@ fn generate(session: &mut Session, shape: Shape, shard: Shard, began: Instant) -
     let (first, all) = (own.start, (own.end - own.start) * u64::from(shape.rows));
     for thread in own {
         let rows = format!("select {}, pg_catalog.generate_series(1, {})", thread + 1, shape.rows);
-        execute(session, &format!("insert into table_a {rows}"))?;
+        execute(session, &format!("insert into table_a {rows}")).map_err(describe)?;
         let made = (thread + 1 - first) * u64::from(shape.rows);
         print_stderr(format_args!("{made} of {all} rows of table_a made ({:.1} s)\n", since(began) / 1000.0));
     }
@@ -138,7 +150,7 @@ pub fn find(session: &mut Session, threads: Option<u32>, rows: Option<u32>, dbna
             ));
         }
         Present::Other => return Ok(Shape::published_but(threads, rows)),
-        Present::Ours(shape) => shape,
+        Present::Ours(shape) | Present::Copy(shape) => shape,
     };
     for (option, given, made) in [("--threads-in-table", threads, shape.threads), ("--rows", rows, shape.rows)] {
         if let Some(given) = given.filter(|given| *given != made) {
@@ -151,26 +163,30 @@ pub fn find(session: &mut Session, threads: Option<u32>, rows: Option<u32>, dbna
 }
 
 fn present(session: &mut Session) -> Result<Present, String> {
-    const SQL: &str = "select pg_catalog.obj_description(oid, 'pg_class') \
-        from pg_catalog.pg_class where oid = pg_catalog.to_regclass('table_a')";
-    let rows = session.query(SQL).map_err(|error| error.to_string())?;
-    let Some(row) = rows.into_iter().next() else { return Ok(Present::No) };
-    let comment = row.into_iter().next().flatten().unwrap_or_default();
-    let finished = Shape::from_comment(MADE, &comment).map(Present::Ours);
-    Ok(finished
-        .or_else(|| Shape::from_comment(UNFINISHED, &comment).map(Present::Unfinished))
-        .unwrap_or(Present::Other))
-}
-
-fn execute(session: &mut Session, sql: &str) -> Result<(), String> {
-    session.query(sql).map(drop).map_err(|error| describe(&error))
+    let sql = format!(
+        "select pg_catalog.obj_description(oid, 'pg_class'), {} \
+         from pg_catalog.pg_class where oid = pg_catalog.to_regclass('table_a')",
+        place_in("relname", "oid")
+    );
+    let found = query(session, &sql).map_err(|error| error.to_string())?;
+    let Some(row) = found.into_iter().next() else { return Ok(Present::No) };
+    let mut values = row.into_iter().map(Option::unwrap_or_default);
+    let (comment, place) = (values.next().unwrap_or_default(), values.next().unwrap_or_default());
+    let Mark { text, is_here } = Marks::open(session).map_err(|error| error.to_string())?.read(&comment, &place);
+    let (made, unfinished) = (Shape::from_text(MADE, &text), Shape::from_text(UNFINISHED, &text));
+    Ok(match (made, unfinished) {
+        (Some(shape), _) if is_here => Present::Ours(shape),
+        (Some(shape), _) => Present::Copy(shape),
+        (None, Some(shape)) if is_here => Present::Unfinished(shape),
+        _ => Present::Other,
+    })
 }
 
 /// Why the table could not be made.
-fn describe(error: &ConnectionError) -> String {
+fn describe(error: LoadError) -> String {
     const DENIED: &str = "42501";
     match error {
-        ConnectionError::Server(server) if server.sqlstate == DENIED => format!(
+        LoadError::Query { error: ConnectionError::Server(server), .. } if server.sqlstate == DENIED => format!(
             "could not make table_a: {}; name a database in which this user may create tables, or grant that right",
             server.message
         ),
@@ -185,10 +201,10 @@ mod tests {
     #[test]
     fn a_table_of_ours_says_how_large_it_is() {
         let shape = Shape { threads: 3, rows: 50 };
-        assert_eq!(Shape::from_comment(MADE, &shape.comment(MADE)), Some(shape));
-        assert_eq!(Shape::from_comment(MADE, &shape.comment(UNFINISHED)), None);
+        assert_eq!(Shape::from_text(MADE, &shape.text(MADE)), Some(shape));
+        assert_eq!(Shape::from_text(MADE, &shape.text(UNFINISHED)), None);
         for text in ["", "pgtrial tasks: ", "pgtrial tasks: 3 x", "accounts", "pgtrial tasks: a x b"] {
-            assert_eq!(Shape::from_comment(MADE, text), None, "{text}");
+            assert_eq!(Shape::from_text(MADE, text), None, "{text}");
         }
     }
 

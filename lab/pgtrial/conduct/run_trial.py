@@ -240,7 +240,7 @@ class _Measured:
                     views.wait_for_clients_to_leave(session, self._others)
                 if self._before is not None:
                     course.deltas |= views.deltas(self._before, self._counters())
-                course.relations = views.read_relations(session, course.data.relations)
+                course.relations = views.read_relations(session, course.data.relations(session))
             except psycopg.OperationalError as error:
                 course.lose(error)
         if course.lost is not None and patience_s(course.load.on_server_loss) is None:
@@ -275,7 +275,7 @@ def _make_ready(course: Course, session: Session, arm: Arm, checkpoint: Checkpoi
         course.not_permitted += [missed] if missed else []
         if course.load.phases_s[0] == 0:
             checkpoint.issue()
-    course.relations_before = views.read_relations(session, course.data.relations)
+    course.relations_before = views.read_relations(session, course.data.relations(session))
     if course.point.tasks is not None:
         course.table_created_s = creation_s(session)
     course.round_trip_us = median_round_trip(session)

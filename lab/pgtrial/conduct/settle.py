@@ -58,7 +58,7 @@ def warm_relations(session: Session, server: Server, data: Data) -> str | None:
     buffers with the same pages, so that arms with and without the extension start alike. A given server is not altered:
     there the extension is used only if it is installed already.
     """
-    tables = _TABLES.format(relations=data.relations)
+    tables = _TABLES.format(relations=data.relations(session))
     if _has_prewarm(session, server):
         with suppress(psycopg.errors.InsufficientPrivilege):
             session.execute(_PREWARM.format(tables=tables).encode())

@@ -1,4 +1,4 @@
-"""What SQL of packs, scripts and sysbench tests makes in a database: found, marked by its comment, and dropped.
+"""What SQL of packs, scripts and sysbench tests makes in a database: found, marked (`marks.py`), and dropped.
 
 An object is marked in the transaction that makes it, so that a lab that is killed leaves none that nobody knows.
 """
@@ -13,6 +13,7 @@ import psycopg
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
+from pgtrial.loads.marks import Mark, Marks, place_in
 from pgtrial.loads.target import Session, value
 from pgtrial.model.errors import StudyError
 
@@ -21,6 +22,8 @@ class _Catalog(NamedTuple):
     """A catalog of objects that have comments; "" for a column or a function that it does not have."""
 
     name: str
+    label: str
+    """The column of an object's name."""
     schema: str
     owner: str
     is_visible: str
@@ -28,19 +31,19 @@ class _Catalog(NamedTuple):
 
 
 _CATALOGS = (
-    _Catalog("pg_class", "relnamespace", "relowner", "pg_table_is_visible"),
-    _Catalog("pg_proc", "pronamespace", "proowner", "pg_function_is_visible"),
-    _Catalog("pg_type", "typnamespace", "typowner", "pg_type_is_visible"),
-    _Catalog("pg_operator", "oprnamespace", "oprowner", "pg_operator_is_visible"),
-    _Catalog("pg_collation", "collnamespace", "collowner", "pg_collation_is_visible"),
-    _Catalog("pg_ts_config", "cfgnamespace", "cfgowner", "pg_ts_config_is_visible"),
-    _Catalog("pg_ts_dict", "dictnamespace", "dictowner", "pg_ts_dict_is_visible"),
-    _Catalog("pg_namespace", "", "nspowner", ""),
-    _Catalog("pg_extension", "", "extowner", ""),
-    _Catalog("pg_foreign_server", "", "srvowner", ""),
-    _Catalog("pg_cast", "", "", ""),
-    _Catalog("pg_event_trigger", "", "evtowner", ""),
-    _Catalog("pg_publication", "", "pubowner", "", 100000),
+    _Catalog("pg_class", "relname", "relnamespace", "relowner", "pg_table_is_visible"),
+    _Catalog("pg_proc", "proname", "pronamespace", "proowner", "pg_function_is_visible"),
+    _Catalog("pg_type", "typname", "typnamespace", "typowner", "pg_type_is_visible"),
+    _Catalog("pg_operator", "oprname", "oprnamespace", "oprowner", "pg_operator_is_visible"),
+    _Catalog("pg_collation", "collname", "collnamespace", "collowner", "pg_collation_is_visible"),
+    _Catalog("pg_ts_config", "cfgname", "cfgnamespace", "cfgowner", "pg_ts_config_is_visible"),
+    _Catalog("pg_ts_dict", "dictname", "dictnamespace", "dictowner", "pg_ts_dict_is_visible"),
+    _Catalog("pg_namespace", "nspname", "", "nspowner", ""),
+    _Catalog("pg_extension", "extname", "", "extowner", ""),
+    _Catalog("pg_foreign_server", "srvname", "", "srvowner", ""),
+    _Catalog("pg_cast", "", "", "", ""),
+    _Catalog("pg_event_trigger", "evtname", "", "evtowner", ""),
+    _Catalog("pg_publication", "pubname", "", "pubowner", "", 100000),
 )
 
 TABLES = ("r", "p")
@@ -53,8 +56,9 @@ _PART = (
 )
 """Parts of other objects have no mark of their own: those of extensions, row types, sequences of columns."""
 
-_MAY_MAKE = re.compile(r"(CREATE|SELECT|WITH|DO|CALL|IMPORT|EXECUTE|COMMENT)\b", re.IGNORECASE)
+_MAY_MAKE = re.compile(r"(CREATE|SELECT|WITH|DO|CALL|IMPORT|EXECUTE|COMMENT|ALTER\b.*\bRENAME)\b", re.I | re.S)
 """The statements that may make objects, or exchange a mark."""
+_CHANGES_MARKS = re.compile(r"COMMENT\b|.*\bRENAME\b", re.I | re.S)
 
 
 class MadeObject(NamedTuple):
@@ -62,7 +66,9 @@ class MadeObject(NamedTuple):
 
     catalog: str
     oid: int
-    comment: str
+    mark: Mark
+    place: str
+    """As of `marks.place_in`."""
     kind: str
     identity: str
     name: str
@@ -92,8 +98,10 @@ def _query(session: Session, condition: str, *, identify: bool) -> str:
             conditions.append(condition.replace("OWN", f"pg_get_userbyid(c.{catalog.owner}) = current_user"))
         else:
             conditions.append(condition.replace("OWN", "true"))
+        name = f"c.{catalog.label}" if catalog.label else "''"
         columns = (
             f"'{catalog.name}', c.oid::bigint, coalesce(obj_description(c.oid, '{catalog.name}'), ''), "
+            f"{place_in(name, 'c.oid')}, "
             + ("i.type, i.identity, " if identify else "'', '', ")
             + ("c.relname::text, c.relkind::text, " if relation else "'', '', ")
             + (f"c.{catalog.schema}::bigint, " if catalog.schema else "0, ")
@@ -107,12 +115,24 @@ def _query(session: Session, condition: str, *, identify: bool) -> str:
 def _objects(session: Session, condition: str, *, identify: bool = True, parameters: Any = None) -> list[MadeObject]:
     query = _query(session, condition, identify=identify)
     repeated = [*parameters] * query.count("%s") if parameters else None
-    return [MadeObject(*row) for row in session.execute(query.encode(), repeated).fetchall()]
+    rows = session.execute(query.encode(), repeated).fetchall()
+    marks = Marks(session)
+    return [
+        MadeObject(catalog, oid, marks.read(comment, place), place, *others)
+        for catalog, oid, comment, place, *others in rows
+    ]
 
 
-def marked_objects(session: Session, mark: str) -> list[MadeObject]:
-    """The objects of all schemas that have this very comment."""
-    return [found for found in _objects(session, "OWN") if found.comment == mark]
+def marked_objects(session: Session, text: str) -> list[MadeObject]:
+    """The objects of all schemas that have this very mark."""
+    return [found for found in _objects(session, "OWN") if found.mark == Mark(text)]
+
+
+def copied_objects(session: Session, beginnings: tuple[str, ...]) -> list[str]:
+    """The objects with marks of others, in the way of those that are made with such marks."""
+    copies = [found for found in _objects(session, "true") if found.mark.is_copy(beginnings)]
+    schemas = {found.oid for found in copies if found.catalog == "pg_namespace"}
+    return [found.identity for found in copies if found.visible or found.schema in schemas]
 
 
 def new_relations(session: Session, before: frozenset[tuple[str, int]]) -> list[MadeObject]:
@@ -126,11 +146,16 @@ def present(session: Session) -> frozenset[tuple[str, int]]:
     return frozenset(found.key for found in _objects(session, "true", identify=False))
 
 
-def mark_objects(session: Session, found: Iterable[MadeObject], mark: str) -> None:
-    """Set the comments."""
+def mark_objects(session: Session, found: Iterable[MadeObject], text: str) -> None:
+    """Set the marks."""
+    marks = Marks(session)
     for each in found:
-        words, identity = sql.SQL(_words(each)), sql.SQL(each.identity)
-        session.execute(sql.SQL("COMMENT ON {} {} IS {}").format(words, identity, sql.Literal(mark)))
+        _comment(session, each, marks.comment(text, each.place))
+
+
+def _comment(session: Session, found: MadeObject, comment: str) -> None:
+    words, identity = sql.SQL(_words(found)), sql.SQL(found.identity)
+    session.execute(sql.SQL("COMMENT ON {} {} IS {}").format(words, identity, sql.Literal(comment)))
 
 
 def _words(found: MadeObject) -> str:
@@ -164,11 +189,10 @@ class MarkingSession:
         cursor = self.session.execute(statement)
         if self.session.info.transaction_status != TransactionStatus.INTRANS:
             return cursor
-        if text[:7].upper() == "COMMENT":
-            there = present(self.session)
-            self._made = [each for each in self._made if each.key in there]
+        if _CHANGES_MARKS.match(text):
+            there = {each.key: each for each in _objects(self.session, "true")}
+            self._made = [there[each.key] for each in self._made if each.key in there]
             mark_objects(self.session, self._made, self._mark)
-            return cursor
         xid = value(self.session, "SELECT txid_current_if_assigned()" if self._has_xid else "SELECT txid_current()")
         if xid is not None:
             new = _objects(self.session, "OWN AND c.xmin::text = %s", parameters=[str(int(xid) % 2**32)])
@@ -185,14 +209,14 @@ class MarkingSession:
 
 
 def drop_marked(session: Session, marks: tuple[str, ...], *, everywhere: bool = False) -> list[str]:
-    """Drop the objects whose comments begin with one of these marks, all or none.
+    """Drop the objects that pgtrial has made and whose marks begin with one of these, all or none.
 
     With `everywhere` those of all schemas and the extensions, else those that unqualified names reach and those of
     marked schemas. Returns the extensions that stay, without a mark, since other objects need them. Raises StudyError
     if something that has no such mark depends on the others.
     """
     with session.transaction():
-        ours = [each for each in _objects(session, "true") if each.comment.startswith(marks)]
+        ours = [each for each in _objects(session, "true") if each.mark.is_ours(marks)]
         schemas = {made.oid for made in ours if made.catalog == "pg_namespace"}
         extensions = [made for made in ours if made.catalog == "pg_extension"]
         left = [made for made in ours if made not in extensions]
@@ -204,7 +228,8 @@ def drop_marked(session: Session, marks: tuple[str, ...], *, everywhere: bool = 
         if not everywhere:
             return []
         kept, _ = _drop_all(session, extensions)
-        mark_objects(session, kept, "")
+        for each in kept:
+            _comment(session, each, "")
     return [each.identity for each in kept]
 
 

@@ -18,8 +18,7 @@ from typing import Any
 import psycopg
 
 from pgtrial.loads.data.data import Data
-from pgtrial.loads.data.order_entry_tables import OrderEntryTables, drop_procedures
-from pgtrial.loads.made_objects import drop_marked
+from pgtrial.loads.made_objects import copied_objects, drop_marked
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, StudyError, one_line
@@ -134,14 +133,14 @@ def made_for(state: Path, arms: Mapping[str, Arm]) -> Iterator[str]:
         yield f"pgtrial has made {_read(path).what}; it stays there for other studies, and pgtrial cleanup removes it"
 
 
-def remove(record: DataRecord) -> list[str]:
-    """Drop what bears the marks, and the record with it; a database that is gone has nothing left to drop.
+def remove(record: DataRecord) -> str:
+    """Drop what pgtrial has made, and the record with it; a database that is gone has nothing left to drop.
 
-    A role that cannot connect any more is replaced by PGUSER. Returns the extensions that stay. Raises StudyError where
-    another lab has a study on that server or something else depends on a table, ArmError and psycopg.Error where the
-    server cannot be reached or refuses.
+    A role that cannot connect any more is replaced by PGUSER. Returns what stays and why, for people, or "". Raises
+    StudyError where another lab has a study on that server or something else depends on a table, ArmError and
+    psycopg.Error where the server cannot be reached or refuses.
     """
-    kept: list[str] = []
+    stays = ""
     target = _way_in(record.target)
     if target is not None:
         with ServerLocks("cleanup") as locks:
@@ -149,11 +148,17 @@ def remove(record: DataRecord) -> list[str]:
             with closing(target.connect()) as session:
                 settle(record.path.parent.parent, session, record.target)
                 marks = tuple(mark for marks in record.made.values() for mark in marks)
-                if set(OrderEntryTables.marks) & set(marks):
-                    drop_procedures(session)
                 if marks:
-                    kept = drop_marked(session, marks, everywhere=True)
+                    stays = _stays(drop_marked(session, marks, everywhere=True), copied_objects(session, marks))
     record.path.unlink(missing_ok=True)
+    return stays
+
+
+def _stays(extensions: list[str], copies: list[str]) -> str:
+    kept = f"; the extension {', '.join(extensions)} stays, since other objects need it" if extensions else ""
+    if copies:
+        more = f" and {len(copies) - 1:,} more" if len(copies) > 1 else ""
+        kept += f"; {copies[0]}{more} stays, which is a copy that pgtrial did not make"
     return kept
 
 
@@ -194,7 +199,7 @@ def remove_all(state: Path) -> tuple[list[str], list[str]]:
             failed.append(f"{error}; forget it by pgtrial cleanup --forget {path}.")
             continue
         try:
-            kept = remove(record)
+            stays = remove(record)
         except (StudyError, ArmError, psycopg.Error) as error:
             failed.append(
                 f"Not removed: {record.what}: {one_line(error).removesuffix('.')}. Once that is mended, run pgtrial "
@@ -202,7 +207,6 @@ def remove_all(state: Path) -> tuple[list[str], list[str]]:
                 f"gone for good, run pgtrial cleanup --forget {path}."
             )
         else:
-            stays = f"; the extension {', '.join(kept)} stays, since other objects need it" if kept else ""
             done.append(f"Removed {record.what}{stays}.")
     return done, failed
 

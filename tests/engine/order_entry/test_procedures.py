@@ -85,8 +85,8 @@ def test_what_fails_to_serialize_is_called_again(order_entry, copy, tmp_path):
     assert violated(order_entry, target) == set()
 
 
-def test_a_call_returns_what_a_terminal_shows(order_entry, copy):
-    target = copy(1)
+def test_a_call_returns_what_a_terminal_shows(order_entry, fresh):
+    target = fresh(18, empty=True)
     assert order_entry.run(target, "load", "--procedures").status == 0
     with target.connect() as connection:
         order = connection.execute("CALL pgtrial_new_order(1, 2, 3, '{5,6}', '{1,1}', '{1,10}')").fetchone()
@@ -168,3 +168,23 @@ def test_a_user_who_may_not_make_them_needs_them_to_be_there(order_entry, copy):
         with target.connect() as connection:
             connection.execute("DROP OWNED BY clerk")
             connection.execute("DROP ROLE clerk")
+
+
+def test_procedures_of_others_are_used_as_they_are_or_refused(order_entry, copy):
+    target = copy(1)
+    run = ("run", "--procedures", "-t", "5", "--mix", "0,0,0,0,1")
+    assert order_entry.run(target, *run).status == 0
+    with target.connect() as connection:
+        connection.execute("COMMENT ON PROCEDURE pgtrial_payment IS 'mine'")
+    made = procedures(target)
+    assert order_entry.run(target, *run).status == 0, "it does the same"
+    with target.connect() as connection:
+        connection.execute("CREATE OR REPLACE PROCEDURE pgtrial_delivery(home int) LANGUAGE sql AS 'SELECT 1'")
+        connection.execute("COMMENT ON PROCEDURE pgtrial_delivery(int) IS 'mine'")
+    refused = order_entry.run(target, *run)
+    assert (refused.status, refused.stderr) == (
+        1,
+        "pgtrial-engine order-entry: error: the procedure pgtrial_delivery(integer) was not made by pgtrial-engine "
+        "order-entry, and does not do the same; rename it, or name another database\n",
+    )
+    assert procedures(target)["pgtrial_payment"] == made["pgtrial_payment"]

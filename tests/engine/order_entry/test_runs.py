@@ -122,7 +122,7 @@ def test_shards_of_a_run_have_its_clients(order_entry, copy, tmp_path):
         assert script["transactions"] == sum(done_of(events)["scripts"][index]["transactions"] for events in parts)
 
 
-def test_tables_of_others_and_incomplete_ones_are_refused(order_entry, copy, fresh):
+def test_tables_of_others_and_incomplete_ones_are_refused(order_entry, fresh):
     target = fresh(18, empty=True)
     for command in ("run", "check"):
         missing = order_entry.run(target, command)
@@ -139,13 +139,27 @@ def test_tables_of_others_and_incomplete_ones_are_refused(order_entry, copy, fre
         f'pgtrial-engine order-entry: error: database "{target.dbname}" has a table customer that was not made by '
         "pgtrial-engine order-entry; rename it, or name another database\n",
     )
-    incomplete = copy(1)
-    with incomplete.connect() as connection:
+    with target.connect() as connection:
+        connection.execute("DROP TABLE customer")
+    assert order_entry.run(target, "load").status == 0
+    with target.connect() as connection:
         connection.execute("COMMENT ON TABLE warehouse IS 'pgtrial order entry'")
-    refused = order_entry.run(incomplete, "run")
+    refused = order_entry.run(target, "run")
     assert refused.status == 1
     assert "are not complete; make them with" in refused.stderr
-    assert order_entry.run(incomplete, "load").status == 0, "what is ours is replaced"
+    assert order_entry.run(target, "load").status == 0, "what is ours is replaced"
+
+
+def test_a_copy_serves_a_run_and_is_never_replaced(order_entry, copy):
+    target = copy(1)
+    refused = order_entry.run(target, "load")
+    assert (refused.status, refused.stderr) == (
+        1,
+        f'pgtrial-engine order-entry: error: database "{target.dbname}" has a table customer that is a copy of one '
+        "that pgtrial-engine order-entry made; drop or rename it, or name another database\n",
+    )
+    assert order_entry.run(target, "run", "-t", "5").status == 0
+    assert order_entry.run(target, "check").status == 0
 
 
 def test_what_the_server_refuses_is_one_sentence(order_entry, copy):

@@ -37,7 +37,7 @@ def test_a_delta_holds_the_work_done_in_between(cluster):
         while not (changes := views.deltas(before, views.read_counters(session)))["checkpointer"]["num_requested"]:
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        relations = views.read_relations(session, PgbenchTables.relations)
+        relations = views.read_relations(session, PgbenchTables(1).relations(session))
         session.execute("DROP TABLE pgbench_work")
     assert changes["database"]["tup_inserted"] >= 1000
     if cluster.server.major >= 14:

@@ -90,7 +90,7 @@ def test_a_bloated_template_in_one_arm_is_named(bloated):
     relations = {}
     for name, cluster in zip("AB", bloated, strict=True):
         with cluster.target.connect() as connection:
-            relations[name] = read_relations(connection, PgbenchTables.relations)
+            relations[name] = read_relations(connection, PgbenchTables(1).relations(connection))
     trials = trials_of(plan_of(), lambda trial: {"relations_before": relations[trial.arm]})
     found = _above_the_verdict(*bloated, trials)
     assert set(found) == {"unequal_tables", "dead_tuples"}

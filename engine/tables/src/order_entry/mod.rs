@@ -26,6 +26,7 @@ use wire::session::Session;
 use wire::target::Target;
 
 use crate::copy::{Format, copy_rows};
+use crate::mark::{Marks, refusal};
 use crate::parallel::for_each;
 use crate::progress::{Progress, Style};
 use crate::session::{LoadError, MAX_SORT_MEMORY_KB, execute, raise_sort_memory};
@@ -44,9 +45,7 @@ pub fn load(session: Session, target: &Arc<Target>, made: Made, jobs: Option<usi
     let began = Instant::now();
     let dbname = &target.params.dbname;
     load_all(session, target, made, jobs).map_err(|error| match error {
-        Refusal::Foreign(name) => format!(
-            "database \"{dbname}\" has a table {name} that was not made by {NAME}; rename it, or name another database"
-        ),
+        Refusal::Foreign { name, is_copy } => refusal(dbname, &format!("table {name}"), NAME, is_copy),
         Refusal::Failed(error) => format!("could not make the tables of order entry: {error}"),
     })?;
     let warehouses = plural(made.warehouses, "warehouse");
@@ -57,7 +56,10 @@ pub fn load(session: Session, target: &Arc<Target>, made: Made, jobs: Option<usi
 /// Why nothing was made, or not all.
 enum Refusal {
     /// A table that was not made here has one of the names.
-    Foreign(String),
+    Foreign {
+        name: String,
+        is_copy: bool,
+    },
     Failed(LoadError),
 }
 
@@ -70,7 +72,7 @@ impl From<LoadError> for Refusal {
 fn load_all(mut session: Session, target: &Arc<Target>, made: Made, jobs: Option<usize>) -> Result<(), Refusal> {
     let before = mark::present(&mut session)?;
     if let Some(foreign) = before.iter().find(|table| !table.is_ours()) {
-        return Err(Refusal::Foreign(foreign.name.clone()));
+        return Err(Refusal::Foreign { name: foreign.name.clone(), is_copy: foreign.is_like_ours() });
     }
     if !before.is_empty() {
         let names: Vec<_> = before.iter().map(|table| table.name.as_str()).collect();
@@ -93,7 +95,7 @@ fn load_all(mut session: Session, target: &Arc<Target>, made: Made, jobs: Option
         foreign_keys().iter().try_for_each(|sql| execute(session, sql))?;
     }
     // From here on the tables are complete.
-    execute(session, &format!("comment on table warehouse is '{made}'"))?;
+    Marks::open(session)?.set_on_table(session, "warehouse", &made.to_string())?;
     Ok(())
 }
 
@@ -129,7 +131,7 @@ fn make_table(
     execute(session, "begin")?;
     raise.iter().try_for_each(|sql| execute(session, sql))?;
     execute(session, &table.create(fillfactor))?;
-    execute(session, &format!("comment on table {} is '{}'", table.name, mark::PART))?;
+    Marks::open(session)?.set_on_table(session, table.name, mark::PART)?;
     let rows = (table.rows)(population);
     copy_rows(session, &table.copy(), Format::Binary, rows, progress, stop).map_err(LoadError::Copy)?;
     table.keys().iter().try_for_each(|sql| execute(session, sql))?;

@@ -3,7 +3,8 @@
 
 use wire::session::Session;
 
-use super::mark::NAME;
+use super::mark::{NAME, PART};
+use crate::mark::{Marks, place_in};
 use crate::session::{LoadError, execute, query};
 
 /// A stored procedure in PL/pgSQL.
@@ -65,37 +66,61 @@ pub fn make_procedures(session: &mut Session) -> Result<(), String> {
             "--procedures needs PostgreSQL 11 or later, and this server is {server}; run {NAME} without it"
         ));
     }
-    make_missing(session).map_err(failed)
+    match make_missing(session).map_err(failed)? {
+        None => Ok(()),
+        Some(signature) => Err(format!(
+            "the procedure {signature} was not made by {NAME}, and does not do the same; rename it, or name another database"
+        )),
+    }
 }
 
-fn make_missing(session: &mut Session) -> Result<(), LoadError> {
+/// The signature of one that somebody else has made, where that is in the way.
+fn make_missing(session: &mut Session) -> Result<Option<String>, LoadError> {
     // What another engine has made while this one waited is seen, whatever the default isolation is.
     execute(session, "begin isolation level read committed")?;
     execute(session, LOCK)?;
+    let marks = Marks::open(session)?;
     for procedure in &PROCEDURES {
-        let found = procedure.found(session)?;
-        if matches!(&found[..], [(_, body)] if body == procedure.body) {
+        let found = procedure.found(session, &marks)?;
+        if matches!(&found[..], [there] if there.body == procedure.body) {
             continue;
         }
-        for (signature, _) in found {
-            execute(session, &format!("drop procedure {signature}"))?;
+        if let Some(foreign) = found.iter().find(|there| !there.is_ours) {
+            return Ok(Some(foreign.signature.clone()));
+        }
+        for there in found {
+            execute(session, &format!("drop procedure {}", there.signature))?;
         }
         execute(session, &procedure.create())?;
+        marks.set_on_procedure(session, procedure.name, PART)?;
     }
-    execute(session, "commit")
+    execute(session, "commit").map(|()| None)
+}
+
+/// A procedure that is there under one of our names.
+struct There {
+    signature: String,
+    body: String,
+    /// Versions up to 0.2 set no comment: a procedure without one counts as ours.
+    is_ours: bool,
 }
 
 impl Procedure {
-    /// The signatures and bodies of those of its name that unqualified names reach.
-    fn found(&self, session: &mut Session) -> Result<Vec<(String, String)>, LoadError> {
+    /// Those of its name that unqualified names reach.
+    fn found(&self, session: &mut Session, marks: &Marks) -> Result<Vec<There>, LoadError> {
         let sql = format!(
-            "select oid::pg_catalog.regprocedure, prosrc from pg_catalog.pg_proc \
+            "select oid::pg_catalog.regprocedure, prosrc, pg_catalog.obj_description(oid, 'pg_proc'), {} \
+             from pg_catalog.pg_proc \
              where proname = '{}' and prokind = 'p' and pg_catalog.pg_function_is_visible(oid)",
+            place_in("proname", "oid"),
             self.name
         );
         let rows = query(session, &sql)?.into_iter().map(|row| {
             let mut values = row.into_iter().map(Option::unwrap_or_default);
-            (values.next().unwrap_or_default(), values.next().unwrap_or_default())
+            let mut next = || values.next().unwrap_or_default();
+            let (signature, body, comment, place) = (next(), next(), next(), next());
+            let mark = marks.read(&comment, &place);
+            There { signature, body, is_ours: mark.is_here && (mark.text.is_empty() || mark.text.starts_with(PART)) }
         });
         Ok(rows.collect())
     }

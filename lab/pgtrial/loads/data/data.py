@@ -14,13 +14,15 @@ from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
 from pgtrial.loads.made_objects import (
     TABLES,
     MadeObject,
+    copied_objects,
     drop_marked,
     mark_objects,
     marked_objects,
     new_relations,
     present,
 )
-from pgtrial.loads.target import Session, Target, value
+from pgtrial.loads.marks import marked_by
+from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -36,11 +38,8 @@ LOADING_WAL_MB = 1024
 class Data(abc.ABC):
     """Data of one kind. Two that are equal are the same on a server, and share a template."""
 
-    relations: ClassVar[str]
-    """SQL condition for its tables, of which pg_class is named `c`."""
-
     marks: ClassVar[tuple[str, ...]]
-    """With which the comments on its tables begin, complete and unfinished ones: what pgtrial has made and may drop."""
+    """With which the marks on its tables begin, complete and unfinished ones: what pgtrial has made and may drop."""
 
     making_is_measured: ClassVar[bool] = False
     """Whether reports say how long it took to be made: then each study makes its own."""
@@ -74,6 +73,10 @@ class Data(abc.ABC):
     @abc.abstractmethod
     def digest(self) -> str:
         """Everything that the data depends on. A text that begins with a word and a space names the kind by it."""
+
+    @abc.abstractmethod
+    def relations(self, connection: Session) -> str:
+        """SQL condition for its tables on a server, of which pg_class is named `c`."""
 
     @property
     def unmarked(self) -> str:
@@ -122,23 +125,33 @@ class Data(abc.ABC):
         """The names of its tables on a server."""
         rows = connection.execute(
             "SELECT c.relname FROM pg_class c WHERE c.relkind IN ('r', 'p') AND pg_table_is_visible(c.oid) "
-            f"AND {self.relations} ORDER BY c.relname".encode()
+            f"AND {self.relations(connection)} ORDER BY c.relname".encode()
         ).fetchall()
         return [str(row[0]) for row in rows]
 
 
 class MarkedTables(Data):
-    """Data whose tables only a script knows: the comment on each new one says that pgtrial made it, and its digest."""
+    """Data whose tables only a script knows: the mark on each new one says that pgtrial made it, and its digest."""
 
     mark: ClassVar[str]
-    """With which the comment on a complete table begins, before the digest; one of `marks`."""
+    """With which the mark on a complete table begins, before the digest; one of `marks`."""
     unfinished: ClassVar[str]
-    """The comment on a table of data that is not complete."""
+    """The mark on a table of data that is not complete."""
+
+    def relations(self, connection: Session) -> str:
+        return marked_by(self.mark, connection)
 
     @property
     def replaced(self) -> str:
-        """With which the comments begin on complete tables in the place of which it is made."""
+        """With which the marks begin on complete tables in the place of which it is made."""
         return self.mark
+
+    def refuse_copies(self, connection: Session) -> None:
+        """Raise StudyError where somebody has restored or copied such data into the database: names would clash."""
+        found = copied_objects(connection, (self.replaced, self.unfinished))
+        if found:
+            more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+            raise tables_of_others(connection, f"{found[0]}{more}", "drop them", copied=True)
 
     @abc.abstractmethod
     def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
@@ -183,30 +196,6 @@ class MarkedTables(Data):
         return False
 
 
-def mark_tables(connection: Session, names: Iterable[str], mark: str) -> None:
-    """Set the comment on tables."""
-    comment = sql.SQL("COMMENT ON TABLE {} IS {}")
-    for name in names:
-        connection.execute(comment.format(sql.Identifier(name), sql.Literal(mark)))
-
-
-def comments(connection: Session) -> dict[str, str]:
-    """The comment on each table that unqualified names reach, by its name; "" where there is none."""
-    rows = connection.execute(
-        "SELECT relname, coalesce(obj_description(oid, 'pg_class'), '') FROM pg_class "
-        "WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid) AND relpersistence <> 't' AND relnamespace NOT IN "
-        "('pg_catalog'::regnamespace, 'information_schema'::regnamespace) ORDER BY relname"
-    ).fetchall()
-    return {str(name): str(comment) for name, comment in rows}
-
-
-def comment_on(connection: Session, relation: str) -> str | None:
-    """The comment on a relation, "" without one; None if there is no such relation."""
-    query = "SELECT coalesce(obj_description(oid, 'pg_class'), '') FROM pg_class WHERE oid = to_regclass(%s)"
-    comment: str | None = value(connection, query, relation)
-    return comment
-
-
 def too_old(connection: Session, what: str, since: int, otherwise: str) -> str | None:
     """Why `what` cannot run on a server, one sentence without a full stop; None if it has at least this version."""
     major = connection.info.server_version // 10000
@@ -215,11 +204,12 @@ def too_old(connection: Session, what: str, since: int, otherwise: str) -> str |
     return f"{what} PostgreSQL {since} or later, and this server is {major}; take a later one, or {otherwise}"
 
 
-def tables_of_others(connection: Session, tables: str, cure: str) -> StudyError:
-    """That `tables` which pgtrial did not make are in the place of its own."""
+def tables_of_others(connection: Session, tables: str, cure: str, *, copied: bool = False) -> StudyError:
+    """That `tables` which pgtrial did not make are in the place of its own; `copied`: they have its comments."""
+    copies = " (a copy of what it made elsewhere)" if copied else ""
     return StudyError(
-        f"the database {connection.info.dbname} already holds {tables} that pgtrial did not make and will not replace; "
-        f"{cure}, or name another database in the dsn"
+        f"the database {connection.info.dbname} already holds {tables} that pgtrial did not make and will not replace"
+        f"{copies}; {cure}, or name another database in the dsn"
     )
 
 

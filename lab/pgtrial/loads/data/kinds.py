@@ -30,7 +30,6 @@ def data_of(spec: StudySpec, point: LoadPoint) -> Data:
 class NoTables(Data):
     """No tables of pgtrial's: for a script on a given server that reads the tables of others alone."""
 
-    relations: ClassVar[str] = "false"
     marks: ClassVar[tuple[str, ...]] = ()
     label = "no tables"
     relations_made = "nothing"
@@ -41,6 +40,9 @@ class NoTables(Data):
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
         return None
+
+    def relations(self, connection: Session) -> str:
+        return "false"
 
     @property
     def key(self) -> dict[str, Any]:

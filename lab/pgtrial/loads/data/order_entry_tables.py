@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
-from pgtrial.loads.data.data import Data, comment_on, tables_of_others, too_old, vacuum
+from pgtrial.loads.data.data import Data, tables_of_others, too_old, vacuum
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
+from pgtrial.loads.marks import Mark, mark_on
 from pgtrial.loads.process import finished, last_words, starting
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import TrialError
@@ -23,7 +24,7 @@ MB_PER_WAREHOUSE = 105
 """Tables and indexes, at fill factor 100."""
 
 _MADE = "pgtrial order entry"
-"""With which the engine's comments on tables of its own begin."""
+"""With which the engine's marks on tables and procedures of its own begin."""
 
 _SINCE = 11
 """The first version with procedures."""
@@ -39,8 +40,6 @@ _VIOLATED = 2
 class OrderEntryTables(Data):
     """The nine tables of so many warehouses; `fillfactor` in percent."""
 
-    relations: ClassVar[str] = f"c.relname = ANY ('{{{','.join(TABLES)}}}')"
-
     marks: ClassVar[tuple[str, ...]] = (_MADE,)
 
     warehouses: int
@@ -55,6 +54,9 @@ class OrderEntryTables(Data):
             return None
         load = spec.load
         return cls(point.scale, load.fillfactor, load.foreign_keys, load.procedures)
+
+    def relations(self, connection: Session) -> str:
+        return f"c.relname = ANY ('{{{','.join(TABLES)}}}')"
 
     @property
     def label(self) -> str:
@@ -79,7 +81,7 @@ class OrderEntryTables(Data):
 
     @property
     def _mark(self) -> str:
-        """The engine's comment on the table warehouse when all is there."""
+        """The engine's mark on the table warehouse when all is there."""
         keys = "with" if self.foreign_keys else "without"
         warehouses = f"{self.warehouses} warehouse{'s' if self.warehouses != 1 else ''}"
         return f"{_MADE}: {warehouses}, seed {_SEED}, fillfactor {self.fillfactor}, {keys} foreign keys"
@@ -103,24 +105,12 @@ class OrderEntryTables(Data):
 
     def find(self, connection: Session) -> bool:
         """Whether these very tables are there. Raises StudyError for a table of others in the place of one."""
-        found = {name: comment for name in TABLES if (comment := comment_on(connection, name)) is not None}
-        foreign = next((name for name, comment in found.items() if not comment.startswith(_MADE)), None)
+        found = {name: mark for name in TABLES if (mark := mark_on(connection, name)) is not None}
+        foreign = next((name for name, mark in found.items() if not mark.is_ours(_MADE)), None)
         if foreign is not None:
-            raise tables_of_others(connection, f"a table {foreign}", "rename it")
-        return len(found) == len(TABLES) and found["warehouse"] == self._mark
-
-
-def drop_procedures(connection: Session) -> None:
-    """Drop the stored procedures that runs with `procedures` have made."""
-    if connection.info.server_version < _SINCE * 10000:
-        return
-    found = connection.execute(
-        "SELECT oid::regprocedure::text FROM pg_proc WHERE proname = ANY (%s) AND prokind = 'p' "
-        "AND pg_function_is_visible(oid)",
-        (list(_PROCEDURES),),
-    ).fetchall()
-    for (signature,) in found:
-        connection.execute(f"DROP PROCEDURE {signature}".encode())
+            copied = found[foreign].is_copy(_MADE)
+            raise tables_of_others(connection, f"a table {foreign}", "rename it", copied=copied)
+        return len(found) == len(TABLES) and found["warehouse"] == Mark(self._mark)
 
 
 def violated_condition(server: Target) -> str | None:

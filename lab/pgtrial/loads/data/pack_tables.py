@@ -9,9 +9,10 @@ from typing import ClassVar, Self
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.data.data import MarkedTables, comments, too_old
+from pgtrial.loads.data.data import MarkedTables, too_old
 from pgtrial.loads.load_makers import LoadMaker, OnLine
 from pgtrial.loads.made_objects import MarkingSession
+from pgtrial.loads.marks import Mark, table_marks
 from pgtrial.loads.sql_files import SqlFiles, names_in
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import ArmError, one_line
@@ -28,7 +29,6 @@ class PackTables(MarkedTables):
     mark: ClassVar[str] = "made by pgtrial for a pack: "
     unfinished: ClassVar[str] = "being made by pgtrial for a pack"
     marks: ClassVar[tuple[str, ...]] = (mark, unfinished)
-    relations: ClassVar[str] = f"obj_description(c.oid, 'pg_class') LIKE '{mark}%'"
 
     name: str
     scale: int
@@ -127,8 +127,11 @@ class PackTables(MarkedTables):
                 ) from None
 
     def find(self, connection: Session) -> bool:
-        """Whether tables of this very data are there."""
-        return self.mark + self.digest in comments(connection).values()
+        """Whether tables of this very data are there. Raises StudyError for a copy of such tables in their place."""
+        if Mark(self.mark + self.digest) in table_marks(connection).values():
+            return True
+        self.refuse_copies(connection)
+        return False
 
 
 def sql_files(spec: StudySpec, point: LoadPoint) -> SqlFiles | None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
 from psycopg import sql
 
-from pgtrial.loads.data.data import Data, comment_on, mark_tables, vacuum
+from pgtrial.loads.data.data import Data, vacuum
 from pgtrial.loads.data.pgbench_names import TABLES, names_tables
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
+from pgtrial.loads.marks import Mark, mark_on, mark_tables
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.records.plan import LoadPoint
@@ -22,9 +23,6 @@ MB_PER_SCALE = 15
 
 _MARK = "loaded by pgtrial: "
 _UNFINISHED = "being loaded by pgtrial: "
-_PLACE = """SELECT oid::text || '.' || to_regclass('pgbench_accounts')::oid::text FROM pg_database
-    WHERE datname = current_database()"""
-"""Identifiers of the database and the table, which no restored dump and no copy of a database share."""
 _ROWS = "g"
 _PHASES = ("dt", _ROWS, "v", "p", "f")
 """pgbench's steps: the tables, their rows, vacuum, primary keys, foreign keys."""
@@ -36,8 +34,6 @@ _CONNECTIONS = 8
 @dataclass(frozen=True)
 class PgbenchTables(Data):
     """pgbench's tables at a scale; `fillfactor` in percent."""
-
-    relations: ClassVar[str] = "c.relname LIKE 'pgbench\\_%'"
 
     marks: ClassVar[tuple[str, ...]] = (_MARK, _UNFINISHED)
 
@@ -54,6 +50,9 @@ class PgbenchTables(Data):
         if script is not None and spec.has_given and not spec.load.scale_is_set and not names_tables(script):
             return None
         return cls(point.scale, spec.load.fillfactor, spec.load.foreign_keys)
+
+    def relations(self, connection: Session) -> str:
+        return "c.relname LIKE 'pgbench\\_%'"
 
     @property
     def label(self) -> str:
@@ -146,7 +145,7 @@ class Found:
 
 def find_tables(connection: Session) -> Found | None:
     """The tables of this database's search path, or None if none of the four is there. Raises ArmError if some lack."""
-    present = {name: comment for name in TABLES if (comment := comment_on(connection, name)) is not None}
+    present = {name: mark for name in TABLES if (mark := mark_on(connection, name)) is not None}
     if not present:
         return None
     database = str(value(connection, "SELECT current_database()"))
@@ -156,11 +155,9 @@ def find_tables(connection: Session) -> Found | None:
             f"the database {database} has some of pgbench's tables but lacks {missing}: "
             "drop what is left of them, or name another database in the dsn"
         )
-    comment = present["pgbench_accounts"]
-    mark = _mark_in(connection, comment) if len(set(present.values())) == 1 else None
-    if mark is not None and comment.startswith(_UNFINISHED):
-        left = tuple(mark.pop("missing"))
-        return Found(PgbenchTables(**mark), ours=True, where=f"database {database}", missing=left)
+    made = _content(present["pgbench_accounts"]) if len(set(present.values())) == 1 else None
+    if made is not None and made.missing:
+        return replace(made, where=f"database {database}")
     options = value(connection, "SELECT reloptions FROM pg_class WHERE oid = to_regclass('pgbench_accounts')") or []
     fillfactor = next((int(item.split("=")[1]) for item in options if item.startswith("fillfactor=")), 100)
     keys = value(
@@ -168,21 +165,19 @@ def find_tables(connection: Session) -> Found | None:
         "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND conrelid = to_regclass('pgbench_accounts')",
     )
     scale = value(connection, "SELECT count(*) FROM pgbench_branches")
-    return Found(PgbenchTables(int(scale), fillfactor, bool(keys)), mark is not None, f"database {database}")
+    return Found(PgbenchTables(int(scale), fillfactor, bool(keys)), made is not None, f"database {database}")
 
 
-def _mark_in(connection: Session, comment: str) -> dict[str, Any] | None:
-    """What a mark of pgtrial's says; None for another comment, and for the mark of tables that these are a copy of.
-
-    A restored dump and a copy of a database have the comments of the first tables.
-    """
-    text = next((comment.removeprefix(mark) for mark in (_MARK, _UNFINISHED) if comment.startswith(mark)), None)
-    try:
-        content: dict[str, Any] = json.loads(text or "")
-        made_at = content.pop("place", None)  # older marks have none
-    except (ValueError, AttributeError):
+def _content(mark: Mark) -> Found | None:
+    """What a mark of pgtrial's says of its tables; None for another comment, and for the mark of other tables."""
+    if not mark.is_ours((_MARK, _UNFINISHED)):
         return None
-    return content if made_at in (None, value(connection, _PLACE)) else None
+    try:
+        content = json.loads(mark.text.partition(": ")[2])
+        missing = tuple(content.pop("missing", ()))
+        return Found(PgbenchTables(**content), ours=True, where="", missing=missing)
+    except (ValueError, TypeError, AttributeError):
+        return None
 
 
 def _missing(connection: Session, tables: PgbenchTables) -> tuple[str, ...]:
@@ -240,5 +235,4 @@ def _undo_constraints(server: Target, kinds: str) -> None:
 def _mark(server: Target, mark: str, content: dict[str, Any]) -> None:
     """Mark all four: one that somebody puts in the place of ours has no mark."""
     with server.connect() as connection, connection.transaction():
-        place = value(connection, _PLACE)
-        mark_tables(connection, TABLES, mark + json.dumps({**content, "place": place}))
+        mark_tables(connection, TABLES, mark + json.dumps(content))

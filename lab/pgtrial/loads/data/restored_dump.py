@@ -35,10 +35,6 @@ _CONNECTS = re.compile(rb"\\c(onnect)?\s")
 class RestoredDump(Data):
     """All that a dump has."""
 
-    relations: ClassVar[str] = (
-        "c.relnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname ~ '^pg_' OR nspname = 'information_schema')"
-    )
-
     marks: ClassVar[tuple[str, ...]] = ()
 
     sha256: str
@@ -51,6 +47,10 @@ class RestoredDump(Data):
         if point.replay is None or replay.data is None or replay.files is None:
             return None
         return cls(replay.files.data_sha256, replay.files.data_bytes, dump_at(replay.data))
+
+    def relations(self, connection: Session) -> str:
+        others = "SELECT oid FROM pg_namespace WHERE nspname ~ '^pg_' OR nspname = 'information_schema'"
+        return f"c.relnamespace NOT IN ({others})"
 
     @property
     def label(self) -> str:

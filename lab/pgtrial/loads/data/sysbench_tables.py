@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self
 
-from pgtrial.loads.data.data import MarkedTables, comments, tables_of_others
+from pgtrial.loads.data.data import MarkedTables, tables_of_others
 from pgtrial.loads.engine import server_options
 from pgtrial.loads.load_makers import DataOrder, LoadMaker, OnLine, noticing
+from pgtrial.loads.marks import table_marks
 from pgtrial.loads.process import lua_environment
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.records.plan import LoadPoint
@@ -45,7 +46,6 @@ class SysbenchTables(MarkedTables):
     mark: ClassVar[str] = "prepared by pgtrial: "
     unfinished: ClassVar[str] = "being prepared by pgtrial"
     marks: ClassVar[tuple[str, ...]] = (mark, unfinished)
-    relations: ClassVar[str] = f"obj_description(c.oid, 'pg_class') LIKE '{mark}%'"
 
     test: str
     """What the engine is to prepare: one of its own tests, or the name of a script among `scripts`."""
@@ -116,15 +116,17 @@ class SysbenchTables(MarkedTables):
 
     def find(self, connection: Session) -> bool:
         """Whether the tables of this very data are there. Raises StudyError for somebody else's in their place."""
-        marks = comments(connection)
-        there = sum(mark == self.mark + self.digest for mark in marks.values())
+        marks = table_marks(connection)
+        there = sum(mark.is_here and mark.text == self.mark + self.digest for mark in marks.values())
         if there and (self.scripts or there >= (self.tables or 1)):
             return True
-        others = [name for name, mark in marks.items() if not mark.startswith((self.mark, self.unfinished))]
+        others = {name: mark for name, mark in marks.items() if not mark.is_ours(self.marks)}
         foreign = [name for name in others if _OWN_TABLE.fullmatch(name)]
         if foreign and not self.scripts:
             more = f" and {len(foreign) - 1:,} more" if len(foreign) > 1 else ""
-            raise tables_of_others(connection, f"tables of sysbench ({foreign[0]}{more})", "drop them")
+            tables, copied = f"tables of sysbench ({foreign[0]}{more})", others[foreign[0]].is_copy(self.marks)
+            raise tables_of_others(connection, tables, "drop them", copied=copied)
+        self.refuse_copies(connection)
         return False
 
 

@@ -11,8 +11,9 @@ from typing import ClassVar, Self
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.data.data import Data, comment_on, tables_of_others, vacuum
+from pgtrial.loads.data.data import Data, tables_of_others, vacuum
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
+from pgtrial.loads.marks import Mark, mark_on, marked_by
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -20,7 +21,7 @@ from pgtrial.model.study.spec import StudySpec
 _TABLE = "table_a"
 _INDEX = "table_a_thread_id"
 _MADE = "pgtrial tasks: "
-"""With which the engine's comment on a table of its own begins."""
+"""With which the engine's mark on a table of its own begins."""
 _UNFINISHED = "pgtrial tasks, unfinished: "
 
 _ROWS = "g"
@@ -35,7 +36,6 @@ _BYTES_PER_ROW = 50
 class TaskTable(Data):
     """The shape of the table: values of thread_id, and rows of each. Writing tasks keep the number and the values."""
 
-    relations: ClassVar[str] = f"obj_description(c.oid, 'pg_class') LIKE '{_MADE}%'"
     marks: ClassVar[tuple[str, ...]] = (_MADE, _UNFINISHED)
     making_is_measured: ClassVar[bool] = True
 
@@ -45,6 +45,9 @@ class TaskTable(Data):
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
         return None if point.tasks is None else cls(point.tasks.threads_in_table, point.tasks.rows)
+
+    def relations(self, connection: Session) -> str:
+        return marked_by(_MADE, connection)
 
     @property
     def label(self) -> str:
@@ -97,10 +100,10 @@ class TaskTable(Data):
 
     def find(self, connection: Session) -> bool:
         """Whether this very table is there. Raises StudyError for somebody else's in its place."""
-        comment = comment_on(connection, _TABLE)
-        if comment is not None and not comment.startswith((_MADE, _UNFINISHED)):
-            raise tables_of_others(connection, f"a {_TABLE}", "rename it")
-        return comment == f"{_MADE}{self.threads} x {self.rows}"
+        mark = mark_on(connection, _TABLE)
+        if mark is not None and not mark.is_ours(self.marks):
+            raise tables_of_others(connection, f"a {_TABLE}", "rename it", copied=mark.is_copy(self.marks))
+        return mark == Mark(f"{_MADE}{self.threads} x {self.rows}")
 
 
 def table_a_order(env: Mapping[str, str], threads: int, rows: int, steps: str, *, most_parts: int = 1) -> DataOrder:
@@ -112,11 +115,13 @@ def table_a_order(env: Mapping[str, str], threads: int, rows: int, steps: str, *
 
 def _drop_unfinished(server: Target) -> None:
     with suppress(psycopg.Error), server.connect() as connection:
-        if (comment_on(connection, _TABLE) or "").startswith(_UNFINISHED):
+        mark = mark_on(connection, _TABLE)
+        if mark is not None and mark.is_ours(_UNFINISHED):
             connection.execute(f"DROP TABLE IF EXISTS {_TABLE}".encode())
 
 
 def creation_s(connection: Session) -> float | None:
     """How long the table took to be made, seconds; None if that was not noted."""
-    found = re.fullmatch(rf"{_CREATED}(\d+) ms", comment_on(connection, _INDEX) or "")
+    comment = mark_on(connection, _INDEX)
+    found = re.fullmatch(rf"{_CREATED}(\d+) ms", comment.text) if comment else None
     return int(found[1]) / 1000 if found else None

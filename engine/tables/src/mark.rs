@@ -1,0 +1,135 @@
+//! Marks: the comments by which is known what this program has made in a database, each with the place of its object.
+//!
+//! A place names the server, the database and the object. A restored dump and a copy of a database have the same comments
+//! on other objects, and an object that somebody has renamed is no longer where its mark says: neither was made here. The
+//! lab writes and reads the same form (`lab/pgtrial/loads/marks.py`).
+
+use wire::session::Session;
+
+use crate::session::{LoadError, execute, query};
+
+/// With this a place begins, behind the text of a mark.
+const BEGIN: &str = " [made as ";
+
+/// In the place of a server's identifier, where the user may not ask for it.
+const UNKNOWN: &str = "-";
+
+/// The comment on an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// Without the place; empty without a comment.
+    pub text: String,
+    /// Whether the place is that of the object. Versions up to 0.2 wrote none: their marks count as made here.
+    pub is_here: bool,
+}
+
+/// Reads and writes the marks of one server.
+pub struct Marks {
+    system: String,
+}
+
+impl Marks {
+    /// Asks for the server's identifier.
+    pub fn open(session: &mut Session) -> Result<Self, LoadError> {
+        const MAY_ASK: &str = "select pg_catalog.has_function_privilege(\
+            pg_catalog.to_regprocedure('pg_catalog.pg_control_system()')::pg_catalog.oid, 'execute')";
+        const ASK: &str = "select system_identifier from pg_catalog.pg_control_system()";
+        let may_ask = first(query(session, MAY_ASK)?).as_deref() == Some("t");
+        let system = if may_ask { first(query(session, ASK)?) } else { None };
+        Ok(Self { system: system.unwrap_or_else(|| UNKNOWN.to_owned()) })
+    }
+
+    /// The mark that a comment is on the object at a place as by [`place_in`].
+    pub fn read(&self, comment: &str, place: &str) -> Mark {
+        let Some((text, named)) = comment.rsplit_once(BEGIN) else {
+            return Mark { text: comment.to_owned(), is_here: true };
+        };
+        let is_here = [self.system.as_str(), UNKNOWN].iter().any(|system| named.strip_prefix(system) == Some(place));
+        Mark { text: text.to_owned(), is_here }
+    }
+
+    /// Marks a table that unqualified names reach.
+    pub fn set_on_table(&self, session: &mut Session, table: &str, text: &str) -> Result<(), LoadError> {
+        self.set(
+            session,
+            "table",
+            table,
+            text,
+            &format!(
+                "select {} from pg_catalog.pg_class where oid = pg_catalog.to_regclass('{table}')",
+                place_in("relname", "oid")
+            ),
+        )
+    }
+
+    /// Marks the procedures of a name that unqualified names reach.
+    pub fn set_on_procedure(&self, session: &mut Session, name: &str, text: &str) -> Result<(), LoadError> {
+        self.set(
+            session,
+            "procedure",
+            name,
+            text,
+            &format!(
+                "select {} from pg_catalog.pg_proc where proname = '{name}' and pg_catalog.pg_function_is_visible(oid)",
+                place_in("proname", "oid")
+            ),
+        )
+    }
+
+    fn set(&self, session: &mut Session, kind: &str, name: &str, text: &str, place: &str) -> Result<(), LoadError> {
+        let place = first(query(session, place)?).unwrap_or_default();
+        execute(session, &format!("comment on {kind} {name} is '{text}{BEGIN}{}{place}'", self.system))
+    }
+}
+
+/// Why `program` makes nothing in the place of somebody else's table, as a sentence.
+pub fn refusal(dbname: &str, table: &str, program: &str, is_copy: bool) -> String {
+    let (origin, cure) = if is_copy {
+        (format!("is a copy of one that {program} made"), "drop or rename it")
+    } else {
+        (format!("was not made by {program}"), "rename it")
+    };
+    format!("database \"{dbname}\" has a {table} that {origin}; {cure}, or name another database")
+}
+
+/// SQL of an object's place without the server's identifier; `name` and `oid` are expressions. Plain letters alone: the
+/// same in every encoding, and nothing to quote.
+pub fn place_in(name: &str, oid: &str) -> String {
+    let plain = |name| format!("pg_catalog.regexp_replace({name}::pg_catalog.text, '[^A-Za-z0-9_]', '?', 'g')");
+    let (database, name) = (plain("pg_catalog.current_database()"), plain(name));
+    format!(
+        "pg_catalog.concat('.', (select d.oid from pg_catalog.pg_database d \
+         where d.datname = pg_catalog.current_database()), '.', {oid}, ' ', {database}, '.', {name}, ']')"
+    )
+}
+
+fn first(rows: Vec<wire::session::Row>) -> Option<String> {
+    rows.into_iter().flatten().flatten().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_here_where_its_place_is() {
+        let marks = Marks { system: "71".to_owned() };
+        let read = |comment| marks.read(comment, ".5.9 bench.orders]");
+        let is_here = |comment| (read(comment).text, read(comment).is_here);
+        for (comment, text, here) in [
+            ("", "", true),
+            ("made by somebody", "made by somebody", true),
+            ("pgtrial: 3 x 4", "pgtrial: 3 x 4", true),
+            ("pgtrial: 3 x 4 [made as 71.5.9 bench.orders]", "pgtrial: 3 x 4", true),
+            ("pgtrial: 3 x 4 [made as -.5.9 bench.orders]", "pgtrial: 3 x 4", true),
+            ("pgtrial: 3 x 4 [made as 72.5.9 bench.orders]", "pgtrial: 3 x 4", false),
+            ("pgtrial: 3 x 4 [made as 71.5.8 bench.orders]", "pgtrial: 3 x 4", false),
+            ("pgtrial: 3 x 4 [made as 71.5.9 other.orders]", "pgtrial: 3 x 4", false),
+            ("pgtrial: 3 x 4 [made as 71.5.9 bench.orders", "pgtrial: 3 x 4", false),
+        ] {
+            assert_eq!(is_here(comment), (text.to_owned(), here), "{comment}");
+        }
+        let blind = Marks { system: UNKNOWN.to_owned() };
+        assert!(!blind.read("x [made as 71.5.9 bench.orders]", ".5.9 bench.orders]").is_here);
+    }
+}

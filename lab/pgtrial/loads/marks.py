@@ -1,0 +1,119 @@
+"""Marks: the comments by which pgtrial knows what it has made in a database, each with the place of its object.
+
+A place names the server, the database and the object. A restored dump and a copy of a database have the same comments
+on other objects, and an object that somebody has renamed is no longer where its mark says: neither is pgtrial's. The
+engine writes and reads the same form (`engine/tables/src/mark.rs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from psycopg import sql
+
+from pgtrial.loads.target import Session, value
+
+_BEGIN = " [made as "
+"""With which the place begins, behind the text of a mark."""
+
+_UNKNOWN = "-"
+"""In the place of a server's identifier, where the role may not ask for it."""
+
+_MAY_ASK = """SELECT pg_catalog.has_function_privilege(
+    pg_catalog.to_regprocedure('pg_catalog.pg_control_system()')::pg_catalog.oid, 'execute')"""
+_ASK = "SELECT system_identifier::text FROM pg_catalog.pg_control_system()"
+
+
+class Mark(NamedTuple):
+    """The comment on an object."""
+
+    text: str
+    """Without the place; "" without a comment."""
+    is_here: bool = True
+    """Whether the place is that of the object. Versions up to 0.2 wrote none: their marks count as pgtrial's."""
+
+    def is_ours(self, beginnings: str | tuple[str, ...]) -> bool:
+        """Whether pgtrial has made this very object; its marks begin with one of these."""
+        return self.is_here and self.text.startswith(beginnings)
+
+    def is_copy(self, beginnings: str | tuple[str, ...]) -> bool:
+        """Whether the comment is that of another object, which pgtrial has made."""
+        return not self.is_here and self.text.startswith(beginnings)
+
+
+def place_in(name: str, oid: str) -> str:
+    """SQL of an object's place without the server's identifier; `name` and `oid` are expressions.
+
+    Plain letters alone: the same in every encoding, and nothing to quote.
+    """
+    return (
+        "pg_catalog.concat('.', (SELECT d.oid FROM pg_catalog.pg_database d "
+        f"WHERE d.datname = pg_catalog.current_database()), '.', {oid}, ' ', "
+        f"{_plain('pg_catalog.current_database()')}, '.', {_plain(name)}, ']')"
+    )
+
+
+def _plain(name: str) -> str:
+    return f"pg_catalog.regexp_replace({name}::pg_catalog.text, '[^A-Za-z0-9_]', '?', 'g')"
+
+
+class Marks:
+    """Reads and writes the marks of a session's server."""
+
+    def __init__(self, session: Session) -> None:
+        self._system = str(value(session, _ASK)) if value(session, _MAY_ASK) else _UNKNOWN
+
+    def read(self, comment: str, place: str) -> Mark:
+        """The mark that a comment is on the object at a place as by `place_in`."""
+        text, begun, named = comment.rpartition(_BEGIN)
+        if not begun:
+            return Mark(comment)
+        system, _, _ = named.partition(".")
+        return Mark(text, system in (self._system, _UNKNOWN) and named == system + place)
+
+    def comment(self, text: str, place: str) -> str:
+        """The comment that marks the object at a place."""
+        return f"{text}{_BEGIN}{self._system}{place}"
+
+
+def mark_on(connection: Session, relation: str) -> Mark | None:
+    """The mark on a relation; None if there is no such relation."""
+    row = connection.execute(
+        f"SELECT coalesce(obj_description(oid, 'pg_class'), ''), {place_in('relname', 'oid')} FROM pg_class "
+        "WHERE oid = to_regclass(%s)".encode(),
+        [relation],
+    ).fetchone()
+    return None if row is None else Marks(connection).read(*row)
+
+
+def table_marks(connection: Session) -> dict[str, Mark]:
+    """The mark on each table that unqualified names reach, by its name."""
+    rows = connection.execute(
+        f"SELECT relname, coalesce(obj_description(oid, 'pg_class'), ''), {place_in('relname', 'oid')} FROM pg_class "
+        "WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid) AND relpersistence <> 't' AND relnamespace NOT IN "
+        "('pg_catalog'::regnamespace, 'information_schema'::regnamespace) ORDER BY relname".encode()
+    ).fetchall()
+    marks = Marks(connection)
+    return {str(name): marks.read(comment, place) for name, comment, place in rows}
+
+
+def mark_tables(connection: Session, names: Iterable[str], text: str) -> None:
+    """Set the marks on tables that unqualified names reach."""
+    marks = Marks(connection)
+    query = f"SELECT {place_in('relname', 'oid')} FROM pg_class WHERE oid = to_regclass(%s)"
+    for name in names:
+        comment = marks.comment(text, str(value(connection, query, name)))
+        connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.Identifier(name), sql.Literal(comment)))
+
+
+def marked_by(beginning: str, connection: Session) -> str:
+    """SQL condition for the tables that pgtrial has made with such a mark, of which pg_class is named `c`."""
+    query = (
+        f"SELECT c.oid::bigint, obj_description(c.oid, 'pg_class'), {place_in('c.relname', 'c.oid')} FROM pg_class c "
+        "WHERE pg_catalog.strpos(obj_description(c.oid, 'pg_class'), %s) = 1"
+    )
+    marks = Marks(connection)
+    rows = connection.execute(query.encode(), [beginning]).fetchall()
+    found = [str(oid) for oid, comment, place in rows if marks.read(comment, place).is_here]
+    return f"c.oid = ANY ('{{{','.join(found)}}}'::oid[])"
