@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from tests.conduct.small import start_lab
 from tests.machines.ssh.hosts import Host
@@ -25,6 +29,7 @@ _HERE, _ON_A_HOST = 0.2, 0.08
 """Moments of studies, by --kills."""
 _HERE_S, _ON_A_HOST_S = 16.0, 25.0
 _SMALL = 65536
+_LOOK_S = 0.05
 
 _STUDY = """
 [study]
@@ -92,11 +97,13 @@ class _Enemy:
     def figure(self) -> Figure:
         """Attack in each way, every other time after the lab was killed."""
         began = time.monotonic()
-        with self._lab() as lab:
+        with self._lab() as lab, _MadeByRoot(self._place.below, self._account) as made:
             said = self._rest_of(lab)
             length_s = time.monotonic() - began
             if lab.returncode != 0:
                 self._attack.defect(f"a study that nobody attacked ended with {lab.returncode}: {said}")
+        for path in sorted(made.found):
+            self._attack.defect(f"root made {path}, which the servers' account could have exchanged")
         self._check_left("a study that nobody attacked")
         for number in range(self._attack.planned):
             kills = number // len(ATTACKS) % 2 == 0
@@ -163,6 +170,41 @@ class _Enemy:
         clean_up(self._attack, after)
         for what in other.left_in_the_end() if other is not None else ():
             self._attack.defect(f"left on the host after {after}: {what}")
+
+
+class _MadeByRoot(threading.Thread):
+    """Watches for what root makes in directories of the servers' account, as long as the context lasts."""
+
+    def __init__(self, below: Path, account: str) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self._below = str(below)
+        self._account = pwd.getpwnam(account).pw_uid
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        """Look again and again."""
+        while not self._ended.wait(_LOOK_S):
+            self._look(self._below, owned=False)
+
+    def _look(self, directory: str, *, owned: bool) -> None:
+        with suppress(OSError), os.scandir(directory) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    owner = entry.stat(follow_symlinks=False).st_uid
+                    if owned and owner == 0:
+                        self.found.add(entry.path)
+                    # of a data directory that has a thousand files
+                    if entry.is_dir(follow_symlinks=False) and (not owned or entry.name == "pg_wal"):
+                        self._look(entry.path, owned=owned or owner == self._account)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self.join()
 
 
 def _shows(path: Path) -> bool:

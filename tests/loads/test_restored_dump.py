@@ -14,6 +14,7 @@ from pgtrial.loads.data.restored_dump import RestoredDump
 from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import ArmError
+from tests.conftest import require_root
 
 ROWS = "SELECT id, name FROM shop.item ORDER BY id"
 SHOP = r"""
@@ -96,6 +97,23 @@ def test_an_archive_needs_the_pg_restore_of_the_servers_installation(clusters, t
         dump_of(path), replace(target, programs=tmp_path)
     )
     assert "give a plain dump (pg_dump --format=plain)" in refusal(dump_of(path), replace(target, programs=None))
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("writable", ["the program", "its directory"])
+def test_root_runs_no_program_that_another_account_can_write(clusters, fresh_state, writable):
+    require_root()
+    programs = fresh_state / "bin"
+    programs.mkdir()
+    program = programs / "pg_restore"
+    program.write_text(f"#!/bin/sh\ntouch {fresh_state}/ran\n")
+    program.chmod(0o755)
+    shutil.chown(program if writable == "the program" else programs, "nobody")
+    path = fresh_state / "shop.dump"
+    path.write_bytes(b"PGDMP but no more")
+    target = replace(in_database(clusters(18).target, "refused"), programs=programs)
+    assert f"root does not run {program} to restore {path}: " in refusal(dump_of(path), target)
+    assert not (fresh_state / "ran").exists()
 
 
 def test_what_a_dump_takes_is_estimated_from_its_bytes(tmp_path):

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -284,9 +284,38 @@ def test_what_somebody_removes_meanwhile_is_no_error(store, tmp_path, monkeypatc
             entries = list(scanned)
         for entry in entries:
             if entry.name == "PG_VERSION":
-                os.unlink(entry)
+                (data / entry.name).unlink()
         return nullcontext(entries)
 
     monkeypatch.setattr(os, "scandir", look)
     assert _another(store).find(KEY) is None
     assert not (data / "PG_VERSION").exists()
+
+
+def test_a_directory_that_is_exchanged_while_it_is_looked_through_shows_no_names_of_another(
+    store, tmp_path, monkeypatch
+):
+    """The servers' account owns it, and everybody may read the list."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "secret").touch()
+    looked = os.scandir
+    exchanged = []
+
+    @contextmanager
+    def scandir(place):
+        of_the_data = os.path.samestat(os.stat(place), base.parent.stat())
+        if of_the_data and base.is_symlink():
+            base.unlink()
+            base.with_name("was").rename(base)
+        with looked(place) as entries:
+            yield entries
+        if of_the_data:
+            exchanged.append(base.rename(base.with_name("was")))
+            base.symlink_to(other)
+
+    base = tmp_path / "staging" / "data" / "base"
+    monkeypatch.setattr(os, "scandir", scandir)
+    data = store.ensure(_order(), tmp_path / "staging", _unheard, [])
+    assert exchanged
+    assert "secret" not in (data.parent / "files.json").read_text()

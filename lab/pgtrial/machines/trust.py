@@ -1,11 +1,11 @@
-"""Whether only root and the own account could have put something where it is: nothing else is obeyed or removed."""
+"""Whether only root and the own account could have put something where it is: nothing else is obeyed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from pgtrial.machines.machine import HostError, Machine, refused
+from pgtrial.machines.machine import LOCAL, HostError, Machine, refused
 
 
 def check_own(machine: Machine, paths: Sequence[Path], kind: str = "d") -> None:
@@ -24,19 +24,37 @@ def check_own(machine: Machine, paths: Sequence[Path], kind: str = "d") -> None:
             raise HostError(f"{path} can be written by other accounts, so what it says is not obeyed")
 
 
-def check_way(machine: Machine, path: Path) -> None:
+def check_way(machine: Machine, path: Path, also: int | None = None) -> None:
     """Raise HostError, with a sentence, where another account could exchange the directory at a path or one above it.
 
-    What lies in a directory with the sticky bit, such as /tmp, only its owner exchanges.
+    What lies in a directory with the sticky bit, such as /tmp, only its owner exchanges. `also` is the number of an
+    account that is trusted, too.
     """
     with refused(f"see whose {path} is"):
         resolved = machine.resolve(path)
         way = list(dict.fromkeys([*reversed(path.parents), path, *reversed(resolved.parents), resolved]))
         for above, entry in zip(way, machine.entries(way), strict=True):
             exchanged = (entry.group_writes or entry.others_write) and not entry.sticky and entry.kind == "d"
-            if entry.owner not in machine.trusted or exchanged:
+            if entry.owner not in machine.trusted | {also} or exchanged:
                 whose = "can be written by other accounts" if exchanged else "belongs to another account"
                 raise HostError(
                     f"{above} {whose}, which could exchange what root keeps below it; name a directory that root owns, "
                     "with all above it, or work as that account in place of root"
                 )
+
+
+def check_program(program: Path) -> None:
+    """Raise HostError, with a sentence, where root would run a program of this machine that another account can write.
+
+    The owner of pgtrial's own code, which root runs already, is trusted.
+    """
+    if not LOCAL.root:
+        return
+    own = Path(__file__).stat().st_uid
+    with refused(f"see whose {program} is"):
+        real = LOCAL.resolve(program)
+        (entry,) = LOCAL.entries([real])
+        if entry.owner not in LOCAL.trusted | {own} or entry.group_writes or entry.others_write:
+            raise HostError(f"other accounts can write {real}")
+        for directory in (program.parent, real.parent):
+            check_way(LOCAL, directory, own)

@@ -330,22 +330,33 @@ def _bytes_below(directory: Path) -> int:
     return sum(status.st_blocks * 512 for _, status in _entries(directory))
 
 
-def _entries(directory: Path, below: str = "") -> Iterator[tuple[str, os.stat_result]]:
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def _entries(directory: Path) -> Iterator[tuple[str, os.stat_result]]:
     """What is below a directory, by its path there; what somebody removes meanwhile is left out.
 
-    There are a thousand, looked through before each trial: hence no objects of pathlib.
+    There are a thousand, looked through before each trial: hence no objects of pathlib. Each directory is opened from
+    the one that holds it: the servers' account could put a link to another one in its place.
     """
+    with suppress(OSError):
+        yield from _entries_of(os.open(directory, _FOLDER), "")
+
+
+def _entries_of(folder: int, below: str) -> Iterator[tuple[str, os.stat_result]]:
+    """What is below an open directory, which is closed."""
     try:
-        with os.scandir(directory / below) as scanned:
+        with os.scandir(folder) as scanned:
             entries = list(scanned)
-    except OSError:
-        return
-    for entry in entries:
-        name = f"{below}{entry.name}"
-        with suppress(FileNotFoundError):
-            yield name, entry.stat(follow_symlinks=False)
-        if entry.is_dir(follow_symlinks=False):
-            yield from _entries(directory, f"{name}/")
+        for entry in entries:
+            name = f"{below}{entry.name}"
+            with suppress(FileNotFoundError):
+                yield name, entry.stat(follow_symlinks=False)
+            if entry.is_dir(follow_symlinks=False):
+                with suppress(OSError):
+                    yield from _entries_of(os.open(entry.name, _FOLDER, dir_fd=folder), f"{name}/")
+    finally:
+        os.close(folder)
 
 
 def _contents(record: TemplateRecord) -> str:

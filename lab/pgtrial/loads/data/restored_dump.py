@@ -15,6 +15,8 @@ from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
 from pgtrial.loads.process import finished
 from pgtrial.loads.sql_scanner import BYTE_ORDER_MARK, Scanner
 from pgtrial.loads.target import Session, Target
+from pgtrial.machines.machine import HostError
+from pgtrial.machines.trust import check_program
 from pgtrial.model.errors import ArmError, one_line
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -100,6 +102,13 @@ def _restore(path: Path, server: Target) -> None:
             f"{server.programs} has no pg_restore to restore {path}; name an installation that has it, or give a plain "
             "dump (pg_dump --format=plain)"
         )
+    try:
+        check_program(program)
+    except HostError as error:
+        raise ArmError(
+            f"root does not run {program} to restore {path}: {error}; name an installation of root's, or give a plain "
+            "dump (pg_dump --format=plain)"
+        ) from None
     # the server has no other role than the lab's
     options = ["--no-owner", "--no-privileges", "--exit-on-error", f"--dbname={server.dbname}"]
     done = finished([program, *options, path], server.environment())
