@@ -84,14 +84,14 @@ _DESK: list[Action] = [history]
 
 
 @contextmanager
-def recorded(cluster: Cluster, log: Path, capture: Path) -> Iterator[Target]:
+def recorded(cluster: Cluster, log: Path, capture: Path, prefix: str = PREFIX) -> Iterator[Target]:
     """A server that logs, with the shop's data; at the end what its sessions did meanwhile becomes a capture."""
     with cluster.target.connect() as connection:
         connection.execute(DATA.read_bytes())
     before = log.stat().st_size
     yield cluster.target
     cluster.stop()
-    command = [engine_path(), "capture", "-q", "--prefix", PREFIX, "-o", capture, "-"]
+    command = [engine_path(), "capture", "-q", "--prefix", prefix, "-o", capture, "-"]
     subprocess.run(command, check=True, capture_output=True, input=log.read_bytes()[before:])
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from pgtrial.conduct.plan import make_plan
@@ -126,6 +128,52 @@ def test_the_statement_without_its_index_is_named_first_with_its_plans(shop, wor
     assert HISTORY[:30] in brief_line.text
     assert not missing_plans(study), "a study that is run again has nothing left to do"
     assert "statement_plans.json" in files_of(study.path), "a bundle has what its report shows"
+
+
+def test_errors_are_compared_with_the_recorded_ones_by_statement(start_cluster, workspace, tmp_path):
+    """One arm lacks a table and its foreign key, and has a unique index more: its errors are others."""
+    require_engine()
+    prefix = "%m [%p] %q%u@%d %e "
+    cluster = start_cluster(18, settings=LOGGING | {"log_line_prefix": prefix})
+    buy = "INSERT INTO item (id, name, price) VALUES (1, 'x', 1)"
+    nobody = "INSERT INTO orders (customer, item, amount) VALUES (0, 1, 1)"
+    transactions = [
+        [buy, "SELECT 1"],
+        ["SELECT count(*) FROM customer", "SELECT 2"],
+        ["UPDATE item SET price = 5"],
+        [nobody, "SELECT 3"],
+    ]
+    with recorded(cluster, cluster.data_directory.with_suffix(".log"), tmp_path / "capture", prefix) as target:
+        address = f"host={target.host} port={target.port} user={target.user} dbname={target.dbname}"
+        with psycopg.connect(address, autocommit=True) as session:
+            for statements in transactions:
+                for statement in ["BEGIN", *statements, "ROLLBACK"]:
+                    with contextlib.suppress(psycopg.Error):
+                        session.execute(statement.encode())
+    other = "DROP TABLE customer CASCADE; UPDATE item SET price = id; CREATE UNIQUE INDEX ON item (price)"
+    study = study_of(tmp_path, blocks=1, arms={"as it is": {}, "other": {"setup_sql": other}})
+    run_study(study, lambda event: None)
+    same, changed = read_data(StudyDirectory.open(study.path)).result.failures
+    counts = ("sqlstate", "recorded", "new", "gone", "consequences", "gone_consequences")
+
+    def of(failures):
+        return {(each.text, *(getattr(each, name) for name in counts)) for each in failures.statements}
+
+    buy = "INSERT INTO item (id, name, price) VALUES ($1, $2, $3)"
+    nobody = "INSERT INTO orders (customer, item, amount) VALUES ($1, $2, $3)"
+    assert of(same) == {
+        (buy, "23505", 1, 0, 0, 0, 0),
+        (nobody, "23503", 1, 0, 0, 0, 0),
+        ("", "25P02", 2, 0, 0, 0, 0),
+    }
+    assert of(changed) == {
+        (buy, "23505", 1, 0, 0, 0, 0),
+        (nobody, "23503", 0, 0, 1, 0, 1),
+        ("SELECT count(*) FROM customer", "42P01", 0, 1, 0, 1, 0),
+        ("UPDATE item SET price = $1", "23505", 0, 1, 0, 0, 0),
+        ("", "25P02", 1, 1, 1, 0, 0),
+    }
+    assert (same.by_kind, changed.by_kind) == ({}, {"23505": 1, "25P02": 1, "42P01": 1})
 
 
 def test_a_table_that_is_missing_in_an_arm_is_told_in_one_sentence(shop, workspace):

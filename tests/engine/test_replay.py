@@ -166,10 +166,51 @@ def test_errors_are_compared_with_the_recorded_ones(replay: Program, fresh, tmp_
     assert rows(target, "SELECT id FROM t ORDER BY id") == [(1,), (2,)]
     by_text = {template["text"]: template for template in said["templates"]}
     assert by_text["select * from missing where id = $1"]["unexpected_failures"] == {"42P01": 1}
-    assert (by_text[insert]["expected"], by_text[insert]["missing"], by_text[insert]["rows"]) == (2, 1, 3)
+    inserts = by_text[insert]
+    assert (inserts["expected_failures"], inserts["missing_failures"], inserts["rows"]) == (
+        {"23505": 2},
+        {"23505": 1},
+        3,
+    )
     assert "errors that were not recorded: 2 (22012: 1, 42P01: 1)\n" in done.stdout
     said_of_it = 'failed with 42P01, which was not recorded: relation "missing" does not exist\n'
     assert f"(select * from missing where id = $1) {said_of_it}" in done.stderr
+
+
+@pytest.mark.server
+def test_what_follows_from_an_error_in_its_transaction_is_counted_with_it(
+    replay: Program, fresh, tmp_path: Path
+) -> None:
+    target = fresh(18, empty=True)
+    with target.connect() as connection:
+        connection.execute("CREATE TABLE t (id int)")
+    insert, missing = "insert into t values ($1)", "select * from missing"
+    capture = write_capture(
+        tmp_path / "capture",
+        [
+            Recorded(
+                [
+                    Said(0.0, "begin"),
+                    Said(0.1, missing),
+                    Said(0.2, insert, ["1"]),
+                    Said(0.3, insert, ["2"]),
+                    Said(0.4, "rollback"),
+                    Said(0.5, "begin"),
+                    Said(0.6, insert, ["1"], sqlstate="23505"),
+                    Said(0.7, "select 1", sqlstate="25P02"),
+                    Said(0.8, "rollback"),
+                    Said(0.9, "select 1"),
+                ]
+            )
+        ],
+    )
+    done, said = replayed(replay, target, capture, FAST)
+    assert said["unexpected_failures"] == {"25P02": 2, "42P01": 1}
+    assert said["missing_failures"] == {"23505": 1, "25P02": 1}
+    by_text = {template["text"]: template for template in said["templates"]}
+    assert by_text[missing]["consequences"] == {"42P01": 2}
+    assert (by_text[insert]["missing_consequences"], by_text[insert]["consequences"]) == ({"23505": 1}, {})
+    assert done.stderr.count("which was not recorded") == 1, "what follows is not reported"
 
 
 @pytest.mark.server

@@ -38,6 +38,10 @@ class Template:
     rows: int = 100
     failures: Mapping[str, int] = field(default_factory=dict)
     rows_hash: str | None = None
+    expected: Mapping[str, int] = field(default_factory=dict)
+    missing_failures: Mapping[str, int] = field(default_factory=dict)
+    consequences: Mapping[str, int] = field(default_factory=dict)
+    missing_consequences: Mapping[str, int] = field(default_factory=dict)
 
 
 Templates = Callable[[PlannedTrial], list[Template] | None]
@@ -79,5 +83,9 @@ def _result(number: int, template: Template) -> TemplateResult:
         rows=template.rows,
         rows_hash=template.rows_hash,
         failures=dict(template.failures),
+        expected=dict(template.expected),
+        missing_failures=dict(template.missing_failures),
+        consequences=dict(template.consequences),
+        missing_consequences=dict(template.missing_consequences),
         time_us=StatementTimes(mean=us, p50=us, p90=2 * us, p99=3 * us, max=4 * us) if is_timed else None,
     )

@@ -9,7 +9,7 @@ use mio::Token;
 use crate::client::Client;
 use crate::ledger::Tally;
 use crate::ledger::log::FailureKind;
-use crate::ledger::replay::{Found, ReplayTotals};
+use crate::ledger::replay::{Found, ReplayTotals, TransactionErrors};
 use crate::mode::Mode;
 use crate::outcome::Cause;
 use crate::plan::{Plan, ReplayPace, ReplayPlan};
@@ -46,6 +46,8 @@ pub struct Replayed {
 pub struct ReplayClient {
     /// Of the statement that is next or under way.
     expected: Expected,
+    /// Of the transaction under way.
+    errors: TransactionErrors,
     /// Whether it has ended a transaction block.
     has_ended_block: bool,
     /// Whether its connection broke while it waited for its next statement.
@@ -134,7 +136,8 @@ impl Mode for Replayed {
             let answered = connection.answered();
             Found { rows: answered.rows, hash: answered.hash }
         });
-        thread.mode.totals.succeed(&client.own.expected, found, now - client.transaction.began);
+        let time = now - client.transaction.began;
+        thread.mode.totals.succeed(&client.own.expected, found, time, &mut client.own.errors);
         if client.own.expected.discards {
             client.connection.as_mut().map(Connection::forget_prepared);
         }
@@ -147,7 +150,7 @@ impl Mode for Replayed {
         let expected = client.own.expected;
         if expected.is_failure(&error.sqlstate) {
             let time = now - client.transaction.began;
-            thread.mode.totals.fail_as_recorded(&expected, &error.sqlstate, time);
+            thread.mode.totals.fail_as_recorded(&expected, &error.sqlstate, time, &mut client.own.errors);
             thread.books.commit(client, now);
         } else {
             thread.fail_statement(client, &error.sqlstate, &error.message);
@@ -274,19 +277,22 @@ impl SessionClient {
 impl ReplayThread<'_> {
     /// A statement was answered. While its session waits it keeps nothing of it.
     fn end_statement(&mut self, client: &mut SessionClient) {
-        self.mode.totals.transactions += u64::from(client.status == b'I');
+        if client.status == b'I' {
+            self.mode.totals.transactions += 1;
+            client.own.errors = TransactionErrors::default();
+        }
         if let Some(connection) = &mut client.connection {
             connection.trim();
         }
     }
 
-    /// A statement failed otherwise than it was recorded.
+    /// A statement failed otherwise than it was recorded. What follows from an error before it is not reported.
     #[cold]
-    fn fail_statement(&mut self, client: &SessionClient, sqlstate: &str, error: &dyn std::fmt::Display) {
+    fn fail_statement(&mut self, client: &mut SessionClient, sqlstate: &str, error: &dyn std::fmt::Display) {
         let account = client.own.expected.account;
-        self.mode.totals.fail(&client.own.expected, sqlstate);
+        let is_consequence = self.mode.totals.fail(&client.own.expected, sqlstate, &mut client.own.errors);
         self.books.fail(client, sqlstate, FailureKind::Other);
-        if self.is_new((Some(account), sqlstate.to_owned())) {
+        if !is_consequence && self.is_new((Some(account), sqlstate.to_owned())) {
             let (name, error) = (&self.mode.accounts[account], first_line(error));
             let text = format!("{name} failed with {sqlstate}, which was not recorded: {error}");
             self.books.report(Report::Note(text));
@@ -299,6 +305,7 @@ impl ReplayThread<'_> {
         self.mode.totals.sessions.lost += 1;
         client.connection = None;
         client.status = b'I';
+        client.own.errors = TransactionErrors::default();
         client.program.complete(ActionResult::Lost(error));
     }
 

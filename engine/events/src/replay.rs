@@ -82,9 +82,14 @@ pub struct ReplayCounts {
     /// The sum of a hash of each execution's rows, modulo 2^64: 16 hexadecimal digits.
     pub rows_hash: Option<String>,
     pub other_rows: Count,
-    pub expected: Count,
+    /// Errors by SQLSTATE: as recorded, not recorded, recorded and not there.
+    pub expected_failures: Failures,
     pub unexpected_failures: Failures,
-    pub missing: Count,
+    pub missing_failures: Failures,
+    /// Later statements of transactions that errors of these ended, by the SQLSTATE of those errors: they failed with 25P02,
+    /// which was not recorded; or 25P02 was recorded for them, and neither error was there.
+    pub consequences: Failures,
+    pub missing_consequences: Failures,
     /// From sending to the answer, without unexpected errors.
     pub time_us: Option<Distribution>,
     /// See [`latency::Latencies::encode`].

@@ -99,9 +99,11 @@ fn replay() -> Replay {
         rows: COUNT,
         rows_hash: Some(String::new()),
         other_rows: COUNT,
-        expected: COUNT,
+        expected_failures: [].into(),
         unexpected_failures: [].into(),
-        missing: COUNT,
+        missing_failures: [].into(),
+        consequences: [].into(),
+        missing_consequences: [].into(),
         time_us: latency(Some(PERCENTILES)),
         histogram: String::new(),
     };

@@ -154,6 +154,8 @@ class Outcome:
             {
                 **template,
                 "failures": template["unexpected_failures"],
+                "missing": sum(template["missing_failures"].values()),
+                "expected": template["expected_failures"],
                 "time_us": _percentiles(StatementTimes, template["time_us"]),
             }
             for template in statements["templates"]

@@ -12,6 +12,7 @@ from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Claim, StudyResult, Word
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural, shortened
+from pgtrial.report.statement_errors import errors_text
 from pgtrial.report.words import (
     bounds_text,
     failures_text,
@@ -51,6 +52,8 @@ class Brief:
     headlines: list[Headline]
     measured: str
     failures: str
+    errors: str | None
+    """Of a replay: which statements failed anew on which arm, beside the recorded errors; None: none failed."""
     watched: list[str]
     """What a reader has to know, the most important first."""
     then: str | None
@@ -61,6 +64,7 @@ class Brief:
         left = len(self.watched) - most if most is not None else 0
         shown = [*self.watched[:most], *([f"{left} more: pgtrial verdict --all"] if left > 0 else [])]
         lines = [Line("measured", self.measured), Line("failures", self.failures)]
+        lines += [Line("errors", self.errors)] if self.errors is not None else []
         lines += [Line("watch out", "; ".join(shown))] if shown else []
         return [*lines, Line("next", self.then)] if self.then is not None else lines
 
@@ -71,6 +75,7 @@ def brief(result: StudyResult, plan: Plan, directory: Path | None = None) -> Bri
         [_headline(claim, result, plan) for claim in result.primary],
         measured=_measured(result, plan, result.primary[0]),
         failures=_failures(result, plan),
+        errors="; ".join(errors_text(of_arm) for of_arm in result.failures if of_arm.statements) or None,
         watched=_watched(result),
         then=next(_steps(result, plan, directory), None),
     )

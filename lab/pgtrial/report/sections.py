@@ -84,7 +84,7 @@ _TOPICS = (
         "statements",
         "Statements",
         "What became of the statements of the replay, by template: statements that differ in their values alone.",
-        tables=[statements.statement_tables, statements.plan_tables],
+        tables=[statements.statement_tables, statements.error_tables, statements.plan_tables],
         folded=False,
     ),
     Topic(

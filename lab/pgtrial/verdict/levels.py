@@ -11,6 +11,7 @@ from pgtrial.model.records.trial import Trial
 from pgtrial.statistics.describe import median_interval, spread
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.series import read
+from pgtrial.verdict.statement_errors import statement_errors
 
 _LATENCIES = {"mean": 0.0, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 """Shown name, without its point the field of records.Latency -> the share of transactions that are faster."""
@@ -55,7 +56,7 @@ def failures(grid: Grid, arm: str) -> Failures:
     trials = grid.of(arm)
     kinds: Counter[str] = Counter()
     for trial in trials:
-        kinds.update(_new_failures(trial))
+        kinds.update(_failed_transactions(trial))
     done = sum(
         trial.measured.transactions + sum(trial.measured.failures.values()) for trial in trials if trial.measured
     )
@@ -70,18 +71,13 @@ def failures(grid: Grid, arm: str) -> Failures:
         share=failed / (failed + committed) if failed else 0.0,
         by_kind=dict(sorted(kinds.items())),
         aborted_clients=sum(trial.aborted_clients for trial in trials),
+        statements=statement_errors(trials),
     )
 
 
-def _new_failures(trial: Trial) -> Mapping[str, int]:
-    """Failed transactions of a trial by SQLSTATE or kind. What failed when it was recorded does as it should."""
-    if trial.measured is None:
-        return {}
-    if trial.replay is None:
-        return trial.measured.failures
-    recorded = trial.replay.expected_failures
-    kept = {kind: count - recorded.get(kind, 0) for kind, count in trial.measured.failures.items()}
-    return {kind: count for kind, count in kept.items() if count > 0}
+def _failed_transactions(trial: Trial) -> Mapping[str, int]:
+    """Failed transactions of a trial by SQLSTATE or kind. The engine counts no error of a replay that was recorded."""
+    return trial.measured.failures if trial.measured is not None else {}
 
 
 def leading_failures(grid: Grid, counts: list[Failures]) -> list[str]:
@@ -104,7 +100,7 @@ def _differ(grid: Grid, arm: str) -> bool:
 
 
 def _failed(grid: Grid, arm: str, block: int) -> int:
-    return sum(sum(_new_failures(trial).values()) for trial in grid.in_block(arm, block))
+    return sum(sum(_failed_transactions(trial).values()) for trial in grid.in_block(arm, block))
 
 
 def failed_trials(grid: Grid) -> list[FailedTrial]:

@@ -88,13 +88,13 @@ def test_statements_that_fail_anew_on_all_arms_are_named():
     )
 
 
-def test_errors_that_were_recorded_are_no_failures():
-    plan, trials = run_replays(8, lambda planned: [Template(failures={"40001": 3})])
-    failed = {"23505": 10, "40001": 3}
+def test_errors_with_the_sqlstate_of_recorded_ones_are_failures_too():
+    """The engine counts errors that were recorded as transactions, never as failures."""
+    plan, trials = run_replays(8, lambda planned: [Template(failures={"23505": 3}, expected={"23505": 10})])
     recorded = [
         trial.model_copy(
             update={
-                "measured": trial.measured.model_copy(update={"transactions": 87, "failures": failed}),
+                "measured": trial.measured.model_copy(update={"transactions": 97, "failures": {"23505": 3}}),
                 "replay": trial.replay.model_copy(update={"expected_failures": {"23505": 10}}),
             }
         )
@@ -102,4 +102,4 @@ def test_errors_that_were_recorded_are_no_failures():
         if trial.measured and trial.replay
     ]
     for found in decision_of(plan, recorded).failures:
-        assert (found.by_kind, found.failed_transactions, found.transactions) == ({"40001": 24}, 24, 8 * 97)
+        assert (found.by_kind, found.failed_transactions, found.transactions) == ({"23505": 24}, 24, 8 * 97)

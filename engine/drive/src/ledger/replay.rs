@@ -1,6 +1,8 @@
 //! Replays: what became of the recorded sessions and of the statements of each template. Counted apart from the seconds, in
 //! each thread until its end.
 
+use std::borrow::Cow;
+
 use super::counts::Failures;
 use ground::clock::Nanos;
 use ground::random::splitmix64_at;
@@ -9,6 +11,9 @@ use workload::recorded::{Expected, Failure};
 
 /// The kind of failure of a statement whose recorded SQLSTATE is not known.
 const UNSTATED: &str = "unstated";
+
+/// SQLSTATE of a statement in a transaction that an error before it has ended.
+const IN_FAILED_TRANSACTION: &str = "25P02";
 
 /// What became of a replay.
 #[derive(Debug, Clone, Default)]
@@ -54,12 +59,39 @@ pub struct ReplayAccount {
     /// Those with another number of rows than recorded.
     pub other_rows: u64,
     /// As in [`ReplayTotals`].
-    pub expected: u64,
+    pub expected: Failures,
     pub unexpected: Failures,
-    pub missing: u64,
+    pub missing: Failures,
+    /// Later statements, of any account, of transactions that an error of this one ended, by the SQLSTATE of that error:
+    /// those that failed with 25P02, which was not recorded, and those for which it was recorded and did not come, as the
+    /// error itself did not.
+    pub consequences: Failures,
+    pub missing_consequences: Failures,
     /// From sending to the answer, microseconds and as a histogram; without unexpected errors.
     pub moments: Moments,
     pub times: Latencies,
+}
+
+/// The errors of a session's transaction that later ones follow from.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TransactionErrors {
+    /// The error that ended the transaction.
+    ended_by: Option<Cause>,
+    /// The recorded error that did not come.
+    missing: Option<Cause>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Cause {
+    account: usize,
+    failure: Failure,
+}
+
+impl Cause {
+    fn new(account: usize, sqlstate: &str) -> Self {
+        let failure = sqlstate.as_bytes().try_into().map_or(Failure::Unstated, Failure::Code);
+        Self { account, failure }
+    }
 }
 
 /// What an execution returned or changed.
@@ -76,36 +108,65 @@ impl ReplayTotals {
         Self { accounts: vec![ReplayAccount::default(); accounts], ..Self::default() }
     }
 
-    /// The server has executed a statement.
-    pub(crate) fn succeed(&mut self, expected: &Expected, Found { rows, hash }: Found, time: Nanos) {
+    /// The server has executed a statement of a transaction with these errors.
+    pub(crate) fn succeed(
+        &mut self,
+        expected: &Expected,
+        Found { rows, hash }: Found,
+        time: Nanos,
+        errors: &mut TransactionErrors,
+    ) {
         let account = &mut self.accounts[expected.account];
         account.answer(time);
         account.rows += rows;
         account.hash = account.hash.wrapping_add(splitmix64_at(hash, rows));
         account.other_rows += u64::from(expected.rows.is_some_and(|recorded| recorded != rows));
         let Some(failure) = expected.failure else { return };
-        account.missing += 1;
-        let code = match &failure {
-            Failure::Code(code) => String::from_utf8_lossy(code),
-            Failure::Unstated => UNSTATED.into(),
-        };
-        *self.missing.entry(code.into_owned()).or_default() += 1;
+        for failures in [&mut account.missing, &mut self.missing] {
+            count(failures, &name(&failure));
+        }
+        match errors.missing {
+            Some(cause) if failure == Failure::Unstated || name(&failure) == IN_FAILED_TRANSACTION => {
+                count(&mut self.accounts[cause.account].missing_consequences, &name(&cause.failure));
+            }
+            _ => errors.missing = Some(Cause { account: expected.account, failure }),
+        }
     }
 
     /// A statement failed as it was recorded.
-    pub(crate) fn fail_as_recorded(&mut self, expected: &Expected, sqlstate: &str, time: Nanos) {
+    pub(crate) fn fail_as_recorded(
+        &mut self,
+        expected: &Expected,
+        sqlstate: &str,
+        time: Nanos,
+        errors: &mut TransactionErrors,
+    ) {
         let account = &mut self.accounts[expected.account];
         account.answer(time);
-        account.expected += 1;
-        *self.expected.entry(sqlstate.to_owned()).or_default() += 1;
+        for failures in [&mut account.expected, &mut self.expected] {
+            count(failures, sqlstate);
+        }
+        if sqlstate != IN_FAILED_TRANSACTION {
+            errors.ended_by = Some(Cause::new(expected.account, sqlstate));
+        }
     }
 
-    /// A statement failed otherwise than it was recorded.
-    pub(crate) fn fail(&mut self, expected: &Expected, sqlstate: &str) {
+    /// A statement failed otherwise than it was recorded. Returns whether that follows from an error before it.
+    pub(crate) fn fail(&mut self, expected: &Expected, sqlstate: &str, errors: &mut TransactionErrors) -> bool {
         let account = &mut self.accounts[expected.account];
         account.statements += 1;
         for failures in [&mut account.unexpected, &mut self.unexpected] {
-            *failures.entry(sqlstate.to_owned()).or_default() += 1;
+            count(failures, sqlstate);
+        }
+        match errors.ended_by {
+            Some(cause) if sqlstate == IN_FAILED_TRANSACTION => {
+                count(&mut self.accounts[cause.account].consequences, &name(&cause.failure));
+                true
+            }
+            _ => {
+                errors.ended_by = Some(Cause::new(expected.account, sqlstate));
+                false
+            }
         }
     }
 
@@ -163,12 +224,30 @@ impl ReplayAccount {
         self.rows += other.rows;
         self.hash = self.hash.wrapping_add(other.hash);
         self.other_rows += other.other_rows;
-        self.expected += other.expected;
-        add(&mut self.unexpected, &other.unexpected);
-        self.missing += other.missing;
+        for (mine, theirs) in [
+            (&mut self.expected, &other.expected),
+            (&mut self.unexpected, &other.unexpected),
+            (&mut self.missing, &other.missing),
+            (&mut self.consequences, &other.consequences),
+            (&mut self.missing_consequences, &other.missing_consequences),
+        ] {
+            add(mine, theirs);
+        }
         self.moments.merge(&other.moments);
         self.times.merge(&other.times);
     }
+}
+
+/// A recorded failure as it is counted.
+fn name(failure: &Failure) -> Cow<'_, str> {
+    match failure {
+        Failure::Code(code) => String::from_utf8_lossy(code),
+        Failure::Unstated => UNSTATED.into(),
+    }
+}
+
+fn count(failures: &mut Failures, kind: &str) {
+    *failures.entry(kind.to_owned()).or_default() += 1;
 }
 
 fn add(sum: &mut Failures, failures: &Failures) {
@@ -186,25 +265,56 @@ mod tests {
         let expected = |account, failure, rows| Expected { account, failure, rows, ..Expected::default() };
         let (mut one, mut other) = (ReplayTotals::new(2), ReplayTotals::new(2));
         let found = |rows| Found { rows, hash: 7 };
-        one.succeed(&expected(0, None, Some(3)), found(3), 1_000_000);
-        one.succeed(&expected(0, None, Some(3)), found(4), 3_000_000);
-        other.succeed(&expected(1, Some(Failure::Code(*b"23505")), None), found(1), 1_000_000);
-        other.succeed(&expected(1, Some(Failure::Unstated), None), found(1), 1_000_000);
-        other.fail_as_recorded(&expected(1, Some(Failure::Code(*b"23505")), None), "23505", 2_000_000);
-        other.fail(&expected(0, None, None), "42P01");
+        let alone = TransactionErrors::default;
+        one.succeed(&expected(0, None, Some(3)), found(3), 1_000_000, &mut alone());
+        one.succeed(&expected(0, None, Some(3)), found(4), 3_000_000, &mut alone());
+        let duplicate = expected(1, Some(Failure::Code(*b"23505")), None);
+        other.succeed(&duplicate, found(1), 1_000_000, &mut alone());
+        other.succeed(&expected(1, Some(Failure::Unstated), None), found(1), 1_000_000, &mut alone());
+        other.fail_as_recorded(&duplicate, "23505", 2_000_000, &mut alone());
+        assert!(!other.fail(&expected(0, None, None), "42P01", &mut alone()));
         let mut whole = ReplayTotals::default();
         whole.merge(&one);
         whole.merge(&other);
         let [first, second] = &whole.accounts[..] else { panic!("{whole:?}") };
         assert_eq!((first.statements, first.rows, first.other_rows, first.unexpected()), (3, 7, 1, 1));
-        assert_eq!((second.statements, second.expected, second.missing), (3, 1, 2));
         assert_eq!((first.moments.count, first.moments.mean(), first.times.percentile(50.0)), (2, 2000.0, Some(1000)));
         let counts =
             |of: &[(&str, u64)]| of.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect::<Failures>();
+        assert_eq!((second.statements, &second.expected), (3, &counts(&[("23505", 1)])));
+        assert_eq!(second.missing, counts(&[("23505", 1), ("unstated", 1)]));
         assert_eq!(whole.expected, counts(&[("23505", 1)]));
         assert_eq!(whole.unexpected, counts(&[("42P01", 1)]));
         assert_eq!(whole.missing, counts(&[("23505", 1), ("unstated", 1)]));
         assert_eq!((whole.statements(), whole.other_rows()), ((6, 9), 1));
+    }
+
+    #[test]
+    fn what_follows_from_an_error_in_a_transaction_is_counted_with_that_error() {
+        let plain = |account| Expected { account, ..Expected::default() };
+        let recorded = |account, code| Expected { failure: Some(Failure::Code(code)), ..plain(account) };
+        let mut totals = ReplayTotals::new(3);
+        let mut errors = TransactionErrors::default();
+        assert!(!totals.fail(&plain(0), "42P01", &mut errors));
+        assert!(totals.fail(&plain(1), "25P02", &mut errors));
+        assert!(totals.fail(&plain(2), "25P02", &mut errors));
+        // An error as recorded, behind which the capture lacks what followed.
+        let mut errors = TransactionErrors::default();
+        totals.fail_as_recorded(&recorded(1, *b"23505"), "23505", 1, &mut errors);
+        totals.fail_as_recorded(&recorded(2, *b"25P02"), "25P02", 1, &mut errors);
+        assert!(totals.fail(&plain(2), "25P02", &mut errors));
+        // A recorded error that does not come, and what had followed from it.
+        let mut errors = TransactionErrors::default();
+        totals.succeed(&recorded(1, *b"23505"), Found::default(), 1, &mut errors);
+        totals.succeed(&recorded(2, *b"25P02"), Found::default(), 1, &mut errors);
+        // A transaction whose beginning is not in the capture.
+        assert!(!totals.fail(&plain(2), "25P02", &mut TransactionErrors::default()));
+        let [first, second, third] = &totals.accounts[..] else { panic!("{totals:?}") };
+        let once = |kind: &str| Failures::from([(kind.to_owned(), 1)]);
+        assert_eq!(first.consequences, Failures::from([("42P01".to_owned(), 2)]));
+        assert_eq!((&second.consequences, &second.missing_consequences), (&once("23505"), &once("23505")));
+        assert_eq!((&third.consequences, &third.missing), (&Failures::new(), &once("25P02")));
+        assert_eq!(third.unexpected, Failures::from([("25P02".to_owned(), 3)]));
     }
 
     #[test]
@@ -214,7 +324,12 @@ mod tests {
             for executions in threads {
                 let mut totals = ReplayTotals::new(1);
                 executions.iter().for_each(|(rows, hash)| {
-                    totals.succeed(&Expected::default(), Found { rows: *rows, hash: *hash }, 1)
+                    totals.succeed(
+                        &Expected::default(),
+                        Found { rows: *rows, hash: *hash },
+                        1,
+                        &mut TransactionErrors::default(),
+                    )
                 });
                 whole.merge(&totals);
             }

@@ -73,9 +73,11 @@ fn counts(account: &ReplayAccount, is_hashed: bool) -> ReplayCounts {
         rows: account.rows.into(),
         rows_hash: is_hashed.then(|| format!("{:016x}", account.hash)),
         other_rows: account.other_rows.into(),
-        expected: account.expected.into(),
+        expected_failures: failures(&account.expected),
         unexpected_failures: failures(&account.unexpected),
-        missing: account.missing.into(),
+        missing_failures: failures(&account.missing),
+        consequences: failures(&account.consequences),
+        missing_consequences: failures(&account.missing_consequences),
         time_us: account
             .times
             .percentiles()

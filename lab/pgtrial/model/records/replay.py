@@ -7,6 +7,9 @@ from pydantic import Field
 from pgtrial.model.records import Record, added
 from pgtrial.model.units import plural
 
+IN_FAILED_TRANSACTION = "25P02"
+"""SQLSTATE of a statement in a transaction that an error before it has ended."""
+
 
 class ReplayFiles(Record):
     """The capture and the dump of a study, as they were when it was planned."""
@@ -68,6 +71,16 @@ class TemplateResult(Record):
     rows_hash: str | None = added(None, "Of the values of all returned rows, in any order; None: not asked for.")
     failures: dict[str, int] = Field({}, description="By SQLSTATE, those that were not recorded.")
     missing: int = Field(0, description="Recorded errors that did not occur.")
+    expected: dict[str, int] = added({}, "By SQLSTATE, errors as recorded.")
+    missing_failures: dict[str, int] = added({}, "By SQLSTATE, recorded errors that did not occur.")
+    consequences: dict[str, int] = added(
+        {},
+        "Later statements, of any template, of transactions that an error of this one ended, by the SQLSTATE of that "
+        "error: they failed with 25P02, which was not recorded.",
+    )
+    missing_consequences: dict[str, int] = added(
+        {}, "The same of recorded errors that did not occur: 25P02 was recorded for these statements."
+    )
     time_us: StatementTimes | None = Field(description="Without unexpected errors; None where all failed.")
 
     @property

@@ -166,6 +166,21 @@ class Level(Record):
     quality: Spread | None = added(None, "Of a pack that measures one: the quality of the answers, e.g. the recall.")
 
 
+class StatementErrors(Record):
+    """Errors of a replay's statements with one SQLSTATE on one arm, beside the recorded ones, over all its trials."""
+
+    template: int | None = Field(
+        description="None: later statements of transactions that an error had ended (25P02), of all templates."
+    )
+    text: str = Field(description="Of the template; empty without one.")
+    sqlstate: str
+    recorded: int = Field(description="Errors that occurred as recorded.")
+    new: int = Field(description="Errors that were not recorded.")
+    gone: int = Field(description="Recorded errors that did not occur.")
+    consequences: int = Field(description="Later statements of the same transactions that failed anew with 25P02.")
+    gone_consequences: int = Field(description="Such statements that failed when they were recorded, and do not.")
+
+
 class Failures(Record):
     """What went wrong on one arm, over all its trials."""
 
@@ -177,6 +192,7 @@ class Failures(Record):
     share: float = Field(description="Failed / (failed + committed) transactions.")
     by_kind: dict[str, int] = Field(description="Failed transactions by SQLSTATE or kind.")
     aborted_clients: int
+    statements: list[StatementErrors] = added([], "Of a replay: the statements with errors, the newest kinds first.")
 
 
 class Steadiness(Record):

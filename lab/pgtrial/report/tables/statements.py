@@ -8,7 +8,8 @@ from itertools import zip_longest
 from statistics import median
 from typing import Any
 
-from pgtrial.model.records.results import Estimate, StatementClaim
+from pgtrial.model.records.replay import IN_FAILED_TRANSACTION
+from pgtrial.model.records.results import Estimate, StatementClaim, StatementErrors
 from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.model.units import as_written, percent
 from pgtrial.report.data import StudyData
@@ -73,6 +74,30 @@ def _of(data: StudyData, arm: str, claim: StatementClaim) -> list[tuple[int, int
         if trial.arm == arm and trial.status == "completed" and trial.replay is not None
         for template in trial.replay.templates
         if template.template == claim.template
+    ]
+
+
+def error_tables(data: StudyData) -> list[Table[tuple[str, StatementErrors]]]:
+    """The statements that failed, or that had failed when they were recorded; none of a study without such."""
+    return [
+        Table(
+            "Errors of statements beside the recorded ones, over all trials of an arm: those that are new, those that "
+            "occurred as recorded, and recorded ones that are gone. Later statements of a transaction that an error "
+            f"has ended fail with {IN_FAILED_TRANSACTION}: they are counted with that error, and are the last row of "
+            "an arm.",
+            [(failures.arm, errors) for failures in data.result.failures for errors in failures.statements],
+            [
+                Column("arm", lambda row: row[0]),
+                number("template", lambda row: row[1].template),
+                Column("statement", lambda row: row[1].text or "later statements of failed transactions"),
+                Column("SQLSTATE", lambda row: row[1].sqlstate),
+                number("new", lambda row: row[1].new, ","),
+                number("as recorded", lambda row: row[1].recorded, ","),
+                number("gone", lambda row: row[1].gone, ","),
+                number("new after it", lambda row: row[1].consequences, ","),
+                number("gone after it", lambda row: row[1].gone_consequences, ","),
+            ],
+        )
     ]
 
 

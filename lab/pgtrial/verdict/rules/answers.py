@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pgtrial.model.records.plan import LoadPoint
-from pgtrial.model.records.replay import TemplateResult
+from pgtrial.model.records.replay import IN_FAILED_TRANSACTION, TemplateResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import grouped, shortened
 from pgtrial.verdict.rules.case import Case, Concern, is_frequent, rule
@@ -103,8 +103,10 @@ def unequal_errors(case: Case) -> Iterator[Concern]:
         for point in case.plan.load_points:
             pairs = _by_template(case, arm, point).values()
             failing = [failing for of_template in pairs for failing in _failing(case, arm, of_template)]
+            if _consequences(case.completed(None, point)):
+                failing = [statement for statement in failing if statement.sqlstate != IN_FAILED_TRANSACTION]
             if failing:
-                yield _told(max(failing, key=lambda statement: statement.failed), len(failing), case)
+                yield _told(max(failing, key=lambda statement: statement.failed), len(failing), case, point)
 
 
 @rule("new_errors", "statements fail that did not when they were recorded", over_trials=True)
@@ -113,7 +115,10 @@ def new_errors(case: Case) -> Iterator[Concern]:
     arms = [case.baseline, *case.others]
     for point in case.plan.load_points:
         failed = {arm: _failures(case, arm, point) for arm in arms}
+        later = _consequences(case.completed(None, point))
         common = set.intersection(*(set(of_arm) for of_arm in failed.values()))
+        if later:
+            common = {(number, state) for number, state in common if state != IN_FAILED_TRANSACTION}
         totals = {key: sum(of_arm[key] for of_arm in failed.values()) for key in common}
         ranked = sorted(common, key=lambda key: (-totals[key], key))
         if not ranked:
@@ -123,6 +128,7 @@ def new_errors(case: Case) -> Iterator[Concern]:
         }
         named = "; ".join(
             f"{_named(templates[number])} with {state}{_missing_there(state)}, {totals[number, state]:,} times"
+            f"{_later(later[number, state])}"
             for number, state in ranked[:_NAMED]
         )
         more = f"; and {len(ranked) - _NAMED} more" if len(ranked) > _NAMED else ""
@@ -141,6 +147,19 @@ def _failures(case: Case, arm: str, point: LoadPoint) -> Counter[tuple[int, str]
         for number, result in _templates(trial).items():
             failed.update({(number, state): count for state, count in result.failures.items()})
     return failed
+
+
+def _consequences(trials: Iterable[Trial]) -> Counter[tuple[int, str]]:
+    """By template and SQLSTATE of an error how many later statements of the same transactions failed."""
+    later: Counter[tuple[int, str]] = Counter()
+    for trial in trials:
+        for number, result in _templates(trial).items():
+            later.update({(number, state): count for state, count in result.consequences.items()})
+    return later
+
+
+def _later(count: int) -> str:
+    return f" and {count:,} times later in the same transactions ({IN_FAILED_TRANSACTION})" if count else ""
 
 
 def _missing_there(sqlstate: str) -> str:
@@ -171,8 +190,9 @@ def _failing(case: Case, arm: str, pairs: Sequence[_Pair]) -> Iterator[_Failing]
             yield _Failing(worse, better, pairs[0][0], state, max(of_base, of_arm), min(of_base, of_arm))
 
 
-def _told(worst: _Failing, number: int, case: Case) -> Concern:
+def _told(worst: _Failing, number: int, case: Case, point: LoadPoint) -> Concern:
     more = f"; {number - 1} more templates fail on one arm more than on the other" if number > 1 else ""
+    later = _consequences(case.completed(worst.arm, point))[worst.template.template, worst.sqlstate]
     missing = _MISSING.get(worst.sqlstate)
     lacking = f"{missing} is missing there" if missing is not None else "errors that were not recorded"
     everything = sum(trial.replay.statements for trial in case.completed(worst.arm) if trial.replay is not None)
@@ -180,7 +200,7 @@ def _told(worst: _Failing, number: int, case: Case) -> Concern:
     return Concern(
         [worst.arm] if worst.arm != case.baseline else [case.baseline, worst.other],
         f"Statements of {_named(worst.template)} fail in {worst.arm} with SQLSTATE {worst.sqlstate}, {lacking}: "
-        f"{worst.failed:,} of them, and {worst.failed_there:,} in {worst.other}{more}.",
+        f"{worst.failed:,} of them{_later(later)}, and {worst.failed_there:,} in {worst.other}{more}.",
         "Give both arms the same data ([load.replay] data) and the same schema (setup_sql, extensions); what fails "
         "costs less than what is answered.",
         "withhold" if grave else "warning",

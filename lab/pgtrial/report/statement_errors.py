@@ -1,0 +1,56 @@
+"""Errors of a replay's statements in one line for each arm: which are new, as recorded, and gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pgtrial.model.records.results import Failures, StatementErrors
+from pgtrial.model.units import plural, shortened
+
+_NAMED = 2
+"""How many statements of a kind are named for an arm, and how many characters of each."""
+_LENGTH = 40
+
+
+@dataclass(frozen=True)
+class _Errors:
+    """How often statements of a template failed with an SQLSTATE, and later ones in the same transactions."""
+
+    text: str
+    sqlstate: str
+    count: int
+    later: int
+
+    def __str__(self) -> str:
+        later = f" and {self.later:,} later in the same transactions" if self.later else ""
+        return f"{shortened(self.text, _LENGTH)} with {self.sqlstate}, {plural(self.count, 'time')}{later}"
+
+
+def errors_text(failures: Failures) -> str:
+    """`b: 5 new (SELECT * FROM t with 42P01, 2 times and 3 later in the same transactions), 13 as recorded`."""
+    of_arm = failures.statements
+    new, recorded, gone = (sum(getattr(errors, kind) for errors in of_arm) for kind in ("new", "recorded", "gone"))
+    parts = [f"{new:,} new{_named(_new(of_arm))}"] if new else []
+    parts += [f"{recorded:,} as recorded"] if recorded else []
+    parts += [f"{gone:,} recorded and gone{_named(_gone(of_arm))}"] if gone else []
+    return f"{failures.arm}: {', '.join(parts)}"
+
+
+def _new(of_arm: Iterable[StatementErrors]) -> Iterator[_Errors]:
+    for errors in of_arm:
+        if errors.template is not None and errors.new + errors.consequences:
+            yield _Errors(errors.text, errors.sqlstate, errors.new, errors.consequences)
+
+
+def _gone(of_arm: Iterable[StatementErrors]) -> Iterator[_Errors]:
+    for errors in of_arm:
+        if errors.template is not None and errors.gone + errors.gone_consequences:
+            yield _Errors(errors.text, errors.sqlstate, errors.gone, errors.gone_consequences)
+
+
+def _named(causes: Iterable[_Errors]) -> str:
+    ranked = sorted(causes, key=lambda errors: -errors.count - errors.later)
+    named = [str(errors) for errors in ranked[:_NAMED]]
+    named += [f"{len(ranked) - _NAMED} more"] if len(ranked) > _NAMED else []
+    return f" ({'; '.join(named)})" if named else ""
