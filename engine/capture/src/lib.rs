@@ -1,6 +1,7 @@
 //! Captures: what the sessions of a server did, read from its logs.
 //!
 //! - `anonymize`: replaces the values of a capture by tokens
+//! - `error`: why no capture can be made
 //! - `format`: a capture on disk, written and read
 //! - `left_out`: what logs have and a capture lacks
 //! - `log`: PostgreSQL's logs as records
@@ -14,6 +15,7 @@
 //! docs/replay.md describes what a capture has and what it cannot have.
 
 pub mod anonymize;
+pub mod error;
 pub mod format;
 mod left_out;
 pub mod log;

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use ground::output::could_not;
 
 use crate::anonymize;
+use crate::error::CaptureError;
 use crate::format::{About, LeftOut, Origin, Source, Writer};
 use crate::left_out::{LeftOuts, Reason};
 use crate::log::{Found, Log, Prefix};
@@ -44,20 +45,20 @@ pub struct Progress {
 /// How many records there are between two reports of progress.
 const STRIDE: u64 = 1024;
 
-/// Reads the logs and writes the capture. An error is a sentence.
-pub fn make(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<About, String> {
+/// Reads the logs and writes the capture.
+pub fn make(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<About, CaptureError> {
     if !order.anonymize {
         return read(order, directory, progress);
     }
     // A directory that cannot be used is refused before the logs are read.
-    drop(Writer::create(directory).map_err(|error| error.to_string())?);
+    drop(Writer::create(directory)?);
     // The order of all values must be known before the first token is.
     let mut plain = directory.as_os_str().to_owned();
     plain.push(".plain");
     let plain = Path::new(&plain);
     fs::create_dir(plain)
         .map_err(could_not(format_args!("make \"{}\", where the values are kept meanwhile", plain.display())))?;
-    let made = read(order, plain, progress).and_then(|_| anonymize::rewrite(plain, directory));
+    let made = read(order, plain, progress).and_then(|_| Ok(anonymize::rewrite(plain, directory)?));
     // Also after an error no values may stay behind.
     let removed = fs::remove_dir_all(plain);
     let about = made?;
@@ -65,7 +66,7 @@ pub fn make(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress))
     Ok(about)
 }
 
-fn read(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<About, String> {
+fn read(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<About, CaptureError> {
     if let Some(mix) = &order.mix {
         return write_mix(order, mix, directory);
     }
@@ -74,7 +75,7 @@ fn read(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> 
         let size = fs::metadata(name).ok().filter(fs::Metadata::is_file).map(|file| file.len());
         total = total.zip(size).map(|(total, size)| total + size);
     }
-    let writer = Writer::create(directory).map_err(|error| error.to_string())?;
+    let writer = Writer::create(directory)?;
     let mut reading = Reading {
         recorder: Recorder::new(writer, order.selection.clone()),
         zones: if order.selection.has_zone() { order.zones.clone().exact() } else { order.zones.clone() },
@@ -96,40 +97,36 @@ fn read(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> 
         left_out,
     };
     if finished.writer.is_empty() {
-        return Err(nothing(&origin.left_out, is_foreign));
+        return Err(nothing(origin.left_out, is_foreign));
     }
-    finished.writer.finish(origin).map_err(|error| error.to_string())
+    Ok(finished.writer.finish(origin)?)
 }
 
-fn write_mix(order: &Order, mix: &Mix, directory: &Path) -> Result<About, String> {
-    let mut writer = Writer::create(directory).map_err(|error| error.to_string())?;
+fn write_mix(order: &Order, mix: &Mix, directory: &Path) -> Result<About, CaptureError> {
+    let mut writer = Writer::create(directory)?;
     let mut left_out = LeftOuts::default();
     let sources = mix::write(mix, &mut writer, &mut left_out)?;
     if writer.is_empty() {
         return Err(match left_out.list().into_iter().max_by_key(|left_out| left_out.count) {
-            Some(LeftOut { why, count, .. }) => format!("no statement can be made; left out: {count} {why}"),
-            None => format!("no statement can be made: \"{}\" has no calls", mix.statements),
+            Some(LeftOut { why, count, .. }) => CaptureError::NothingMade { count, why },
+            None => CaptureError::NoCalls(mix.statements.clone()),
         });
     }
     let left_out = left_out.list();
     let origin = Origin { made_at: iso(now()), made_by: order.made_by.clone(), sources, left_out, ..Origin::default() };
-    writer.finish(origin).map_err(|error| error.to_string())
+    Ok(writer.finish(origin)?)
 }
 
 /// Why there is no statement in the logs.
-fn nothing(left_out: &[LeftOut], is_foreign: bool) -> String {
-    let most = left_out.iter().max_by_key(|left_out| left_out.count);
-    match most {
-        Some(LeftOut { first, .. }) if is_foreign => format!(
-            "the logs are in another language than English (line {} of \"{}\"). Set lc_messages = 'C' on the server and log again",
-            first.line, first.source
-        ),
-        Some(LeftOut { why, count, first, .. }) => format!(
-            "no statement of the logs can be used; left out: {count} {why} (first in line {} of \"{}\")",
-            first.line, first.source
-        ),
-        None => "the logs have no statements. Set log_statement = 'all' or log_min_duration_statement = 0 on the server and log again"
-            .to_owned(),
+fn nothing(left_out: Vec<LeftOut>, is_foreign: bool) -> CaptureError {
+    let Some(LeftOut { why, count, first, .. }) = left_out.into_iter().max_by_key(|left_out| left_out.count) else {
+        return CaptureError::NoStatements;
+    };
+    let (line, log) = (first.line, first.source);
+    if is_foreign {
+        CaptureError::OtherLanguage { line, log }
+    } else {
+        CaptureError::NothingUsable { count, why, line, log }
     }
 }
 
@@ -143,7 +140,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn read(&mut self, name: &str, prefix: Option<&Prefix>) -> Result<(), String> {
+    fn read(&mut self, name: &str, prefix: Option<&Prefix>) -> Result<(), CaptureError> {
         let done: u64 = self.sources.iter().map(|source| source.bytes).sum();
         let Some(log) = Log::open(name, prefix)? else {
             let (name, format) = (name.to_owned(), "empty".to_owned());
@@ -158,13 +155,8 @@ impl Reading<'_> {
             match found {
                 Found::Unreadable { line, why } => self.recorder.leave_out(Reason::from(why), name, line)?,
                 Found::Record(record) => {
-                    self.zones.place(record).map_err(|zone| {
-                        format!(
-                            "line {} of the log \"{name}\" has a time in {zone}. Give the zone of the server's log with --timezone \
-                             (SHOW log_timezone)",
-                            record.line
-                        )
-                    })?;
+                    let placed = self.zones.place(record);
+                    placed.map_err(|why| CaptureError::Zone { line: record.line, log: name.to_owned(), why })?;
                     if order.records == 0 {
                         self.check_order(name, record.time.utc)?;
                     }
@@ -178,9 +170,7 @@ impl Reading<'_> {
             Ok(())
         })?;
         if order.is_backwards() {
-            return Err(format!(
-                "the log \"{name}\" has its newest messages first. Sort it by time (gcloud logging read --order=asc)"
-            ));
+            return Err(CaptureError::NewestFirst(name.to_owned()));
         }
         let zones = self.zones.several();
         self.sources.push(Source { name: name.to_owned(), format, prefix, zones, bytes: bytes.get() });
@@ -188,12 +178,10 @@ impl Reading<'_> {
     }
 
     /// Logs are read in the order of their times: sessions go on from one to the next.
-    fn check_order(&mut self, name: &str, time: Micros) -> Result<(), String> {
+    fn check_order(&mut self, name: &str, time: Micros) -> Result<(), CaptureError> {
         if let Some((before, other)) = &self.before {
             if time < *before {
-                return Err(format!(
-                    "the log \"{name}\" begins before \"{other}\", which was read first. Name the logs in the order of their times"
-                ));
+                return Err(CaptureError::OutOfOrder { log: name.to_owned(), before: other.clone() });
             }
         }
         self.before = Some((time, name.to_owned()));

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use crate::error::CaptureError;
 use crate::format::{Error, Failure, Parameterization, Protocol, SessionId, Shape, Statement, Writer};
 use crate::left_out::{LeftOuts, Reason};
 use crate::log::{Record, Severity, language_of};
@@ -137,7 +138,7 @@ impl Recorder {
     }
 
     /// Writes what is pending. Returns the writer.
-    pub fn finish(mut self) -> Result<Finished, String> {
+    pub fn finish(mut self) -> Result<Finished, CaptureError> {
         self.take_unrepeated(Micros::MAX, None)?;
         let mut processes: Vec<u32> = self.sessions.keys().copied().collect();
         processes.sort_unstable();
@@ -146,13 +147,13 @@ impl Recorder {
     }
 
     /// Counts something that is left out.
-    pub fn leave_out(&mut self, reason: Reason, source: &str, line: u64) -> Result<(), String> {
+    pub fn leave_out(&mut self, reason: Reason, source: &str, line: u64) -> Result<(), CaptureError> {
         self.left_out.add(reason, source, line);
         Ok(())
     }
 
     /// Takes a record of the log `source`.
-    pub fn take(&mut self, record: &Record, source: &str) -> Result<(), String> {
+    pub fn take(&mut self, record: &Record, source: &str) -> Result<(), CaptureError> {
         self.first.get_or_insert(record.time.utc);
         if !self.repeated.is_empty() {
             self.take_unrepeated(record.time.utc, Some(record.pid))?;
@@ -167,7 +168,7 @@ impl Recorder {
         }
     }
 
-    fn log(&mut self, record: &Record, source: &str) -> Result<(), String> {
+    fn log(&mut self, record: &Record, source: &str) -> Result<(), CaptureError> {
         match message::read(&record.message) {
             Said::Starting(version) => {
                 self.server_version = Some(version.to_owned());
@@ -209,7 +210,7 @@ impl Recorder {
     }
 
     /// The session of a record. One that a new session's record shows to be over is ended.
-    fn session(&mut self, record: &Record) -> Result<&mut Open, String> {
+    fn session(&mut self, record: &Record) -> Result<&mut Open, CaptureError> {
         if self.sessions.get(&record.pid).is_some_and(|open| open.is_another(record)) {
             self.end_session(record.pid, None)?;
         }
@@ -223,7 +224,7 @@ impl Recorder {
         Ok(open)
     }
 
-    fn end_session(&mut self, pid: u32, end: Option<Micros>) -> Result<(), String> {
+    fn end_session(&mut self, pid: u32, end: Option<Micros>) -> Result<(), CaptureError> {
         let source = self.sessions.get(&pid).map(|open| open.source.clone()).unwrap_or_default();
         self.count_evidence(pid, &source, None);
         let Some(mut open) = self.sessions.remove(&pid) else { return Ok(()) };
@@ -234,11 +235,11 @@ impl Recorder {
         let name = |name: String| Some(name).filter(|name| !name.is_empty());
         (session.user, session.database) = (name(open.user), name(open.database));
         session.application = name(open.application);
-        self.writer.end_session(id).map_err(sentence)
+        Ok(self.writer.end_session(id)?)
     }
 
     /// The time of a statement that was logged before, or of one that is not logged.
-    fn duration(&mut self, record: &Record, source: &str, duration: Micros) -> Result<(), String> {
+    fn duration(&mut self, record: &Record, source: &str, duration: Micros) -> Result<(), CaptureError> {
         self.session(record)?;
         let open = self.sessions.get_mut(&record.pid).expect("its session is open");
         let Some(pending) = &mut open.pending else {
@@ -269,7 +270,7 @@ impl Recorder {
     }
 
     /// An error ends the pending statement, or is that of a statement which was not logged.
-    fn error(&mut self, record: &Record, source: &str) -> Result<(), String> {
+    fn error(&mut self, record: &Record, source: &str) -> Result<(), CaptureError> {
         if !is_client(record) || record.has_no_user {
             return Ok(());
         }
@@ -286,7 +287,7 @@ impl Recorder {
     }
 
     /// Takes the errors that their leader did not repeat: of a process that says something else, or some time ago.
-    fn take_unrepeated(&mut self, now: Micros, pid: Option<u32>) -> Result<(), String> {
+    fn take_unrepeated(&mut self, now: Micros, pid: Option<u32>) -> Result<(), CaptureError> {
         let is_over = |error: &Record| pid.is_none_or(|pid| pid == error.pid) || error.time.utc + REPEATED < now;
         let (over, kept) = std::mem::take(&mut self.repeated).into_iter().partition(|(error, _)| is_over(error));
         self.repeated = kept;
@@ -295,7 +296,7 @@ impl Recorder {
     }
 
     /// An error of a client's session.
-    fn own_error(&mut self, record: &Record, source: &str) -> Result<(), String> {
+    fn own_error(&mut self, record: &Record, source: &str) -> Result<(), CaptureError> {
         let failure = record.sqlstate.map_or(Failure::Unstated, Failure::Code);
         let hash = hash_of(&record.statement);
         // Without log_min_error_statement an error does not say what failed. A session may also fail while it is idle.
@@ -320,7 +321,7 @@ impl Recorder {
         }
     }
 
-    fn failed_statement(&mut self, record: &Record, source: &str, failure: Failure) -> Result<(), String> {
+    fn failed_statement(&mut self, record: &Record, source: &str, failure: Failure) -> Result<(), CaptureError> {
         let text = record.statement.as_str();
         let parameters = message::context_parameters(&record.context);
         let is_extended = parameters.is_some() || highest_parameter(text) > 0;
@@ -328,7 +329,7 @@ impl Recorder {
         self.statement(record, source, &Sent { protocol, text, parameters, duration: None, failure: Some(failure) })
     }
 
-    fn statement(&mut self, record: &Record, source: &str, sent: &Sent<'_>) -> Result<(), String> {
+    fn statement(&mut self, record: &Record, source: &str, sent: &Sent<'_>) -> Result<(), CaptureError> {
         self.session(record)?;
         self.count_evidence(record.pid, source, Some(sent.protocol));
         let open = self.sessions.get_mut(&record.pid).expect("its session is open");
@@ -360,7 +361,7 @@ impl Recorder {
     }
 
     /// The template of a statement and its parameters; nothing if the log lacks their values.
-    fn template(&mut self, sent: &Sent<'_>) -> Result<Option<(u32, Values)>, String> {
+    fn template(&mut self, sent: &Sent<'_>) -> Result<Option<(u32, Values)>, CaptureError> {
         let bound = match sent.parameters.map(parameters::parse) {
             None => None,
             Some(None) => return Ok(None),
@@ -374,7 +375,7 @@ impl Recorder {
             None if sent.protocol != Protocol::Prepared => self.with_literals(sent),
             bound => self.with_bound(sent, bound.unwrap_or_default()),
         };
-        named.map(Some).map_err(sentence)
+        Ok(named.map(Some)?)
     }
 
     fn with_literals(&mut self, sent: &Sent<'_>) -> Result<(u32, Values), Error> {
@@ -425,17 +426,17 @@ impl Open {
     }
 
     /// Writes the statement that was logged when it began, if there is one.
-    fn write_pending(&mut self, writer: &mut Writer) -> Result<(), String> {
+    fn write_pending(&mut self, writer: &mut Writer) -> Result<(), CaptureError> {
         let Some(Pending { statement, parameters, .. }) = self.pending.take() else { return Ok(()) };
         let id = match self.id {
             Some(id) => id,
             None => {
                 let start = self.connected.unwrap_or(statement.start).min(statement.start);
-                *self.id.insert(writer.begin_session(start).map_err(sentence)?)
+                *self.id.insert(writer.begin_session(start)?)
             }
         };
         self.free = statement.start.saturating_add(statement.duration.unwrap_or(0));
-        writer.statement(id, &statement, &parameters).map_err(sentence)
+        Ok(writer.statement(id, &statement, &parameters)?)
     }
 
     /// Takes over names that are known. The application may change during the session; the last one counts.
@@ -452,10 +453,6 @@ impl Open {
     }
 }
 
-fn sentence(error: Error) -> String {
-    error.to_string()
-}
-
 /// Whether a record is of a client's session, as far as the log has that. Parallel workers repeat their leader's errors.
 fn is_client(record: &Record) -> bool {
     // While it connects its type is "not initialized".
@@ -463,16 +460,17 @@ fn is_client(record: &Record) -> bool {
 }
 
 /// Finds out whether the prefix says the names that the message of an authorized connection has.
-fn check_names(record: &Record, source: &str, names: &Names<'_>) -> Result<(), String> {
+fn check_names(record: &Record, source: &str, names: &Names<'_>) -> Result<(), CaptureError> {
     let differ = |one: &str, other: &str| !one.is_empty() && !other.is_empty() && one != other;
     if !differ(&record.user, names.user) && !differ(&record.database, names.database) {
         return Ok(());
     }
-    Err(format!(
-        "line {} of \"{source}\" is of {}@{} by log_line_prefix, and of {}@{} by its message. Give the server's log_line_prefix \
-         with --prefix (SHOW log_line_prefix)",
-        record.line, record.user, record.database, names.user, names.database
-    ))
+    Err(CaptureError::OtherNames {
+        line: record.line,
+        log: source.to_owned(),
+        by_prefix: format!("{}@{}", record.user, record.database),
+        by_message: format!("{}@{}", names.user, names.database),
+    })
 }
 
 fn hash_of(text: &str) -> u64 {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
+use crate::error::{UnknownZone, Unplaced};
 use crate::log::Record;
 use crate::time::{Abbreviation, Timestamp, iso, signed_offset};
 
@@ -39,14 +40,12 @@ struct Candidate {
 }
 
 impl Zones {
-    /// Of logs in this zone: a name of the time zone database, or an offset such as `+05:30`. An error is a sentence.
-    pub fn of(name: &str) -> Result<Self, String> {
+    /// Of logs in this zone: a name of the time zone database, or an offset such as `+05:30`.
+    pub fn of(name: &str) -> Result<Self, UnknownZone> {
         let offset = || signed_offset(&name.replace(':', "")).filter(|_| name.starts_with(['+', '-']));
         let fixed = || Offset::from_seconds(offset()?.try_into().ok()?).ok().map(TimeZone::fixed);
         let zone = TimeZone::get(name).ok().or_else(fixed);
-        let given = zone.ok_or_else(|| {
-            format!("\"{name}\" is no time zone. Give a name such as Europe/Berlin, or an offset such as +05:30")
-        })?;
+        let given = zone.ok_or_else(|| UnknownZone(name.to_owned()))?;
         Ok(Self { given: Some(given), ..Self::default() })
     }
 
@@ -56,8 +55,8 @@ impl Zones {
         Self { exact: true, ..self }
     }
 
-    /// Finds out when a record's times were. An error is what its log has, a sentence without its subject and its end.
-    pub fn place(&mut self, record: &mut Record) -> Result<(), String> {
+    /// Finds out when a record's times were.
+    pub fn place(&mut self, record: &mut Record) -> Result<(), Unplaced> {
         let Record { time, session_start, session_id, .. } = record;
         if let Some(start) = session_start {
             // The first part of a session's identifier is its start in seconds since 1970: the log proves the offset.
@@ -68,11 +67,11 @@ impl Zones {
     }
 
     /// Finds out when a time was that stands by itself.
-    pub fn place_alone(&mut self, time: &mut Timestamp) -> Result<(), String> {
+    pub fn place_alone(&mut self, time: &mut Timestamp) -> Result<(), Unplaced> {
         self.place_time(time, None)
     }
 
-    fn place_time(&mut self, time: &mut Timestamp, proven: Option<i64>) -> Result<(), String> {
+    fn place_time(&mut self, time: &mut Timestamp, proven: Option<i64>) -> Result<(), Unplaced> {
         let Some(abbreviation) = time.zone else {
             self.others = true;
             return if self.is_certain() { Ok(()) } else { Err(self.beside()) };
@@ -97,11 +96,11 @@ impl Zones {
     }
 
     /// Why a time of another kind cannot be placed beside those that are not certain.
-    fn beside(&self) -> String {
-        format!("another notation than those before, whose zone is {}", self.several().unwrap_or_default())
+    fn beside(&self) -> Unplaced {
+        Unplaced::OtherNotation(self.several().unwrap_or_default())
     }
 
-    fn find(&mut self, abbreviation: &Abbreviation, time: Timestamp, proven: Option<i64>) -> Result<i64, String> {
+    fn find(&mut self, abbreviation: &Abbreviation, time: Timestamp, proven: Option<i64>) -> Result<i64, Unplaced> {
         let (name, wall) = (abbreviation.name(), clock(time)?);
         let before = (!self.offsets.is_empty()).then_some(self.taken);
         let mut found = match &self.given {
@@ -118,13 +117,16 @@ impl Zones {
             found.retain(|candidate| Some(candidate.offset) == proven);
         }
         let offset = match (&self.given, found.first()) {
-            (Some(zone), None) => return Err(format!("{name}, which {} does not have on that day", name_of(zone))),
+            (Some(zone), None) => {
+                return Err(Unplaced::NotInZone { name: name.to_owned(), zone: name_of(zone).to_owned() });
+            }
             (None, None) => match proven {
                 Some(offset) => offset,
-                None => return Err(format!("{name}, which no time zone has on that day")),
+                None => return Err(Unplaced::InNoZone(name.to_owned())),
             },
             (_, Some(one)) => self.offset_of(one, &found).ok_or_else(|| {
-                format!("{name}, which is {}", candidates(found.iter().map(|one| (&one.zone, one.offset))))
+                let zones = candidates(found.iter().map(|one| (&one.zone, one.offset)));
+                Unplaced::Ambiguous { name: name.to_owned(), zones }
             })?,
         };
         self.possible = found;
@@ -152,9 +154,9 @@ fn all() -> Vec<TimeZone> {
 }
 
 /// What a clock showed.
-fn clock(time: Timestamp) -> Result<DateTime, String> {
+fn clock(time: Timestamp) -> Result<DateTime, Unplaced> {
     let text = iso(time.wall);
-    text.trim_end_matches('Z').parse().map_err(|_| format!("{text}, which is no time"))
+    text.trim_end_matches('Z').parse().map_err(|_| Unplaced::NoTime(text))
 }
 
 /// The zones that have an abbreviation on a clock that shows this time, each with its offset at the first abbreviation,
@@ -249,7 +251,7 @@ mod tests {
             let mut time = time(text);
             zones.place_alone(&mut time).map(|()| (time.wall as f64 - time.utc as f64) / 3.6e9)
         });
-        placed.collect()
+        placed.map(|placed| placed.map_err(|why| why.to_string())).collect()
     }
 
     #[test]
@@ -333,7 +335,7 @@ mod tests {
         }
         let other = offsets(&mut Zones::of("America/Chicago").unwrap(), &["2026-07-01 12:00:00 CEST"]);
         assert_eq!(other, [Err("CEST, which America/Chicago does not have on that day".to_owned())]);
-        let error = Zones::of("IST").unwrap_err();
+        let error = Zones::of("IST").unwrap_err().to_string();
         assert_eq!(error, "\"IST\" is no time zone. Give a name such as Europe/Berlin, or an offset such as +05:30");
     }
 

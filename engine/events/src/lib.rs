@@ -3,6 +3,7 @@
 //! load is made or how events of several machines are added.
 
 mod done;
+mod error;
 mod line;
 mod measured;
 mod measurement;
@@ -10,6 +11,7 @@ mod replay;
 mod start;
 
 pub use done::{ClientUsage, Done, Drain, MachineShare, ResponseClasses, ResponseTime, Script, Tasks, Warning};
+pub use error::EventError;
 pub use line::{ClientError, Event, Line, Lost, Other, Task};
 pub use measured::{
     Count, Counts, Distribution, Extent, Failures, PoolTimeouts, Queries, Slice, Summary, Tick, Times, add_failures,

@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::done::Done;
+use crate::error::EventError;
 use crate::measured::Tick;
 use crate::start::{Connected, Hello, PROTOCOL, PhaseStart, to_map};
 use ground::clock::Phase;
-use ground::output::OutputFile;
+use ground::output::{CouldNot, OutputFile};
 
 /// Error messages show at most this many bytes of a line.
 const SHOWN: usize = 60;
@@ -122,8 +123,8 @@ impl Serialize for Line {
 }
 
 impl Line {
-    /// Writes the line and hands it on, so that a reader can follow the run. The error is a sentence.
-    pub fn write(&self, out: &mut OutputFile) -> Result<(), String> {
+    /// Writes the line and hands it on, so that a reader can follow the run.
+    pub fn write(&self, out: &mut OutputFile) -> Result<(), CouldNot> {
         out.write(|out| {
             let line = serde_json::to_string(self)?;
             out.write_all(ground::text::utf8(&line).as_bytes())?;
@@ -142,9 +143,8 @@ struct Head<'a> {
 }
 
 impl Line {
-    /// Reads a line without its line end. Unknown keys are ignored, or kept where the event is passed on. The error
-    /// continues a sentence that begins with the line's place.
-    pub fn read(line: &[u8]) -> Result<Self, String> {
+    /// Reads a line without its line end. Unknown keys are ignored, or kept where the event is passed on.
+    pub fn read(line: &[u8]) -> Result<Self, EventError> {
         let Head { event, t, protocol } = parse(line)?;
         let event = match &*event {
             "hello" => {
@@ -158,49 +158,40 @@ impl Line {
             "task" => {
                 let task: Map<String, Value> = own_keys(line)?;
                 for key in ["arrived_s", "waited_s", "served_s"] {
-                    task.get(key).and_then(Value::as_f64).ok_or_else(|| no_number(key))?;
+                    task.get(key).and_then(Value::as_f64).ok_or(EventError::NoNumber(key))?;
                 }
                 Event::Task(serde_json::from_value(task.into()).map_err(|error| no_event(line, &error))?)
             }
             "done" => Event::Done(parse(line)?),
             name => Event::Other(Other { name: name.to_owned(), keys: own_keys(line)? }),
         };
-        Ok(Self { t: t.ok_or_else(|| no_number("t"))?, event })
+        Ok(Self { t: t.ok_or(EventError::NoNumber("t"))?, event })
     }
 }
 
-fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
+fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, EventError> {
     serde_json::from_slice(line).map_err(|error| no_event(line, &error))
 }
 
 /// The keys beside those that all events have.
-fn own_keys(line: &[u8]) -> Result<Map<String, Value>, String> {
+fn own_keys(line: &[u8]) -> Result<Map<String, Value>, EventError> {
     let mut keys: Map<String, Value> = parse(line)?;
     keys.shift_remove("event");
     keys.shift_remove("t");
     Ok(keys)
 }
 
-fn no_event(line: &[u8], error: &serde_json::Error) -> String {
+fn no_event(line: &[u8], error: &serde_json::Error) -> EventError {
     let start = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]).into_owned();
-    let more = if line.len() > SHOWN { "..." } else { "" };
     // The number of the line is always 1.
     let reason = error.to_string().replace(" at line 1 column", " at column");
-    format!("is no event of this protocol ({reason}): {start:?}{more}")
+    EventError::NoEvent { reason, start, is_cut: line.len() > SHOWN }
 }
 
-fn no_number(key: &str) -> String {
-    format!("says no number for \"{key}\"")
-}
-
-fn reject_other_protocol(version: Option<Value>) -> Result<(), String> {
+fn reject_other_protocol(version: Option<Value>) -> Result<(), EventError> {
     match version {
         Some(version) if version == PROTOCOL => Ok(()),
-        version => Err(format!(
-            "speaks version {} of the event protocol and this program version {PROTOCOL}; install the same release of \
-             pgtrial on all machines",
-            version.unwrap_or_default()
-        )),
+        version => Err(EventError::OtherProtocol(version.unwrap_or_default())),
     }
 }
 
@@ -210,7 +201,7 @@ mod tests {
     use crate::measured::Count;
 
     fn rejected(line: &str) -> String {
-        Line::read(line.as_bytes()).err().unwrap_or_default()
+        Line::read(line.as_bytes()).err().map_or(String::new(), |error| error.to_string())
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::ops::AddAssign;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::error::EventError;
 use ground::clock::Phase;
 use latency::{MOST, Moments, Percentiles};
 
@@ -143,12 +144,12 @@ impl Extent {
     }
 }
 
-/// The moments of `count` values. Without values there need be no figures. The error continues a sentence about the event.
-pub fn moments_of(count: Count, figures: Option<Moments>) -> Result<Moments, String> {
+/// The moments of `count` values. Without values there need be no figures.
+pub fn moments_of(count: Count, figures: Option<Moments>) -> Result<Moments, EventError> {
     match figures {
         _ if count.0 == 0 => Ok(Moments::default()),
         Some(moments) => Ok(moments),
-        None => Err(format!("has {} values without their figures", count.0)),
+        None => Err(EventError::NoFigures(count.0)),
     }
 }
 

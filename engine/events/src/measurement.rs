@@ -4,6 +4,7 @@ use latency::{Decoder, Latencies, Moments};
 
 use ground::clock::Phase;
 
+use crate::error::EventError;
 use crate::measured::{Counts, Distribution, Extent, PoolTimeouts, Slice, Summary, Tick, Times, moments_of};
 
 /// What ticks and summaries are made of. The optional parts depend on the kind of load; see [`Times`].
@@ -44,15 +45,15 @@ impl Measurement {
         self.add_float_sums(&FloatSums { moments: other.moments, timeouts: other.timeouts, slice: other.slice });
     }
 
-    /// Adds counts and histograms of a second, and returns the other sums. The error continues a sentence about the event.
-    pub fn add_tick(&mut self, tick: &Tick, decoder: &mut Decoder) -> Result<FloatSums, String> {
+    /// Adds counts and histograms of a second, and returns the other sums.
+    pub fn add_tick(&mut self, tick: &Tick, decoder: &mut Decoder) -> Result<FloatSums, EventError> {
         let Tick { counts, times, .. } = tick;
-        let mut add = |encoded: &str, sum: &mut Latencies, key: &str| {
-            decoder.add(encoded.as_bytes(), sum).map_err(|problem| format!("cannot be added: its {key} {problem}"))
+        let mut add = |encoded: &str, sum: &mut Latencies, key: &'static str| {
+            decoder.add(encoded.as_bytes(), sum).map_err(|problem| EventError::Histogram { key, problem })
         };
         let added = add(&times.histogram, &mut self.latencies, "histogram")?;
         if added != counts.transactions.0 {
-            return Err(format!("has {} transactions, but {added} in its histogram", counts.transactions.0));
+            return Err(EventError::OtherSum { transactions: counts.transactions.0, added });
         }
         for (encoded, sum, key) in [
             (&times.service_histogram, &mut self.service, "service_histogram"),
@@ -181,6 +182,9 @@ mod tests {
         part.merge(&part.clone());
         assert_eq!(sum.tick(Phase::Measure, 0, 1.0), part.tick(Phase::Measure, 0, 1.0));
         let wrong = Tick { counts: Counts::default(), ..tick };
-        assert_eq!(sum.add_tick(&wrong, &mut decoder).unwrap_err(), "has 0 transactions, but 1 in its histogram");
+        assert_eq!(
+            sum.add_tick(&wrong, &mut decoder).unwrap_err().to_string(),
+            "has 0 transactions, but 1 in its histogram"
+        );
     }
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use signal_hook::consts::SIGPIPE;
 use signal_hook::low_level::emulate_default_handler;
+use thiserror::Error;
 
 use crate::text;
 
@@ -37,7 +38,7 @@ pub fn heed_closed_pipe(written: io::Result<()>) -> io::Result<()> {
     written
 }
 
-/// A file that is written while a run goes on, or standard output. Errors are sentences.
+/// A file that is written while a run goes on, or standard output.
 pub struct OutputFile {
     out: BufWriter<Box<dyn Write>>,
     /// What could not be written, if that fails.
@@ -51,26 +52,35 @@ impl OutputFile {
     }
 
     /// A new file, which replaces an old one. Its name is its path in quotes after its kind.
-    pub fn create(kind: &str, path: &Path) -> Result<Self, String> {
+    pub fn create(kind: &str, path: &Path) -> Result<Self, CouldNot> {
         let name = format!("{kind}\"{}\"", text::of_path(path));
         let file = File::create(path).map_err(could_not(format_args!("open {name}")))?;
         Ok(Self { out: BufWriter::new(Box::new(file)), name })
     }
 
     /// Hands to the system what `write` writes.
-    pub fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
+    pub fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), CouldNot> {
         let written = write(&mut self.out).and_then(|()| self.out.flush());
         written.map_err(could_not(format_args!("write {}", self.name)))
     }
 }
 
-/// Makes "could not WHAT: REASON" of an error.
-pub fn could_not(what: impl fmt::Display) -> impl FnOnce(io::Error) -> String {
-    move |error| format!("could not {what}: {}", plain_io_message(&error))
+/// What could not be done, and the system's reason.
+#[derive(Debug, Error)]
+#[error("could not {what}: {}", plain_io_message(source))]
+pub struct CouldNot {
+    what: String,
+    source: io::Error,
 }
 
-/// The system's message without Rust's error number, as `strerror` returns it.
+/// Makes "could not WHAT: REASON" of an error.
+pub fn could_not(what: impl fmt::Display) -> impl FnOnce(io::Error) -> CouldNot {
+    move |source| CouldNot { what: what.to_string(), source }
+}
+
+/// The system's message without the number that Rust adds to it, as `strerror` returns it.
 pub fn plain_io_message(error: &io::Error) -> String {
     let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
+    let number = error.raw_os_error().map(|number| format!(" (os error {number})"));
+    number.and_then(|number| text.strip_suffix(&number).map(str::to_owned)).unwrap_or(text)
 }

@@ -40,12 +40,12 @@ fn compare(load: &Load, log: &Log, form: Form) -> Result<(), String> {
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let (path, output) = (directory.path().join("log"), directory.path().join("capture"));
     fs::write(&path, &log.bytes).map_err(|error| error.to_string())?;
-    let prefix = form.needed_prefix().map(Prefix::parse).transpose()?;
+    let prefix = form.needed_prefix().map(Prefix::parse).transpose().map_err(|error| error.to_string())?;
     let logs = vec![path.to_string_lossy().into_owned()];
     let about = match make(&Order { logs, prefix, ..Order::default() }, &output, &mut |_| {}) {
         Ok(_) if log.is_compressed => return Err("a compressed log was captured".to_owned()),
         Ok(about) => about,
-        Err(sentence) => return refused(&sentence, load, log),
+        Err(error) => return refused(&error.to_string(), load, log),
     };
     let sessions = sessions_of(&output).map_err(|error| error.to_string())?;
     let mut is_captured = vec![false; load.statements.len()];

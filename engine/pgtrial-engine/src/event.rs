@@ -18,7 +18,7 @@ use drive::{Abortion, Began, Observer, Outcome, RunError, Tick};
 use events::{Connected, Distribution, Event, Extent, Line, Measurement, Warning};
 pub use events::{PROTOCOL, timestamp};
 use ground::clock::{Clock, Phase, seconds};
-use ground::output::OutputFile;
+use ground::output::{CouldNot, OutputFile};
 use ground::shard::ClientShare;
 pub use replay::{ReplayDescription, TemplateName};
 
@@ -62,7 +62,7 @@ impl Events {
         if name == "-" { Self::Stdout } else { Self::File(ground::text::path(name)) }
     }
 
-    fn open(&self, clock: Clock, hello: &RunDescription<'_>) -> Result<EventWriter, String> {
+    fn open(&self, clock: Clock, hello: &RunDescription<'_>) -> Result<EventWriter, CouldNot> {
         let mut out = match self {
             Self::Stdout => OutputFile::stdout(""),
             Self::File(path) => OutputFile::create("events file ", path)?,
@@ -100,7 +100,7 @@ struct EventWriter {
 }
 
 impl EventWriter {
-    fn write(&mut self, event: Event) -> Result<(), String> {
+    fn write(&mut self, event: Event) -> Result<(), CouldNot> {
         Line { t: seconds(self.clock.now()), event }.write(&mut self.out)
     }
 }
@@ -117,15 +117,15 @@ pub struct RunEvents<'a> {
 }
 
 impl<'a> RunEvents<'a> {
-    /// Events to where the option says, if it was given, of a run that `stop` ends. Writes the first one. The error is a
-    /// sentence, as is what `complain` gets.
+    /// Events to where the option says, if it was given, of a run that `stop` ends. Writes the first one. What
+    /// `complain` gets is a sentence.
     pub fn open(
         option: Option<&Events>,
         clock: Clock,
         hello: &RunDescription<'_>,
         stop: &'a AtomicBool,
         complain: impl FnMut(&str) + 'a,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, CouldNot> {
         let writer = option.map(|events| events.open(clock, hello)).transpose()?;
         Ok(Self { writer, replay: hello.replay.cloned(), is_lost: false, stop, complain: Box::new(complain) })
     }
@@ -153,7 +153,7 @@ impl<'a> RunEvents<'a> {
         }
         self.writer = None;
         self.is_lost = true;
-        (self.complain)(&problem);
+        (self.complain)(&problem.to_string());
     }
 }
 

@@ -14,11 +14,7 @@ use crate::format::{About, Capture, Error, Origin, Writer};
 use tokens::Vocabulary;
 
 /// Writes the capture in `plain` anew with tokens. The values of all of it are in memory meanwhile.
-pub fn rewrite(plain: &Path, directory: &Path) -> Result<About, String> {
-    rewrite_capture(plain, directory).map_err(|error| error.to_string())
-}
-
-fn rewrite_capture(plain: &Path, directory: &Path) -> Result<About, Error> {
+pub fn rewrite(plain: &Path, directory: &Path) -> Result<About, Error> {
     let capture = Capture::open(plain)?;
     let mut vocabulary = Vocabulary::new();
     for session in capture.sessions()? {

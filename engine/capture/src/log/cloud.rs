@@ -6,6 +6,7 @@ use super::prefix::Prefix;
 use super::record::{Found, Sink, Unreadable};
 use super::source::{Line, Lines};
 use super::stderr::Assembler;
+use crate::error::CaptureError;
 
 /// An object that has not ended after so many bytes has lost a brace or a quote.
 const LONGEST_ENTRY: usize = 64 << 20;
@@ -17,7 +18,7 @@ struct Entry {
 }
 
 /// Reads a log to its end.
-pub fn read(lines: &mut Lines, prefix: &Prefix, sink: &mut Sink<'_>) -> Result<(), String> {
+pub fn read(lines: &mut Lines, prefix: &Prefix, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut entries = Entries { prefix, assembler: Assembler::new(prefix) };
     let mut objects = Objects::default();
     while let Some(line) = lines.next()? {
@@ -52,7 +53,7 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    fn take(&mut self, object: Line<'_>, sink: &mut Sink<'_>) -> Result<(), String> {
+    fn take(&mut self, object: Line<'_>, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let Ok(Entry { text_payload }) = serde_json::from_slice(object.bytes) else {
             return sink(Found::Unreadable { line: object.number, why: Unreadable::Format });
         };
@@ -79,7 +80,11 @@ struct Objects {
 
 impl Objects {
     /// Takes a line. Calls `take` with each object that ends in it, as a line.
-    fn push(&mut self, line: Line<'_>, take: &mut dyn FnMut(Line<'_>) -> Result<(), String>) -> Result<(), String> {
+    fn push(
+        &mut self,
+        line: Line<'_>,
+        take: &mut dyn FnMut(Line<'_>) -> Result<(), CaptureError>,
+    ) -> Result<(), CaptureError> {
         for c in line.bytes {
             if self.depth == 0 {
                 // Between objects there are brackets, commas and spaces.

@@ -6,12 +6,13 @@ use super::record::{Found, Record, Sink, Unreadable, report};
 use super::row::{COLUMNS, begins_row, column, rows_within, split, time};
 use super::source::{Line, Lines};
 use super::words::{Part, part};
+use crate::error::CaptureError;
 
 /// A row that has not ended after so many bytes has lost a quote.
 const LONGEST_ROW: usize = 64 << 20;
 
 /// Reads a log to its end.
-pub fn read(lines: &mut Lines, sink: &mut Sink<'_>) -> Result<(), String> {
+pub fn read(lines: &mut Lines, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut rows = Rows::default();
     while let Some(line) = lines.next()? {
         rows.push(line, sink)?;
@@ -33,7 +34,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn push(&mut self, line: Line<'_>, sink: &mut Sink<'_>) -> Result<(), String> {
+    fn push(&mut self, line: Line<'_>, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         if !self.row.is_empty() && (begins_row(line.bytes) || self.row.len() >= LONGEST_ROW) {
             self.close(Unreadable::Format, sink)?;
         }
@@ -59,19 +60,19 @@ impl Rows {
     }
 
     /// What is left at the end of the log is cut short.
-    fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), String> {
+    fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         if self.row.is_empty() { Ok(()) } else { self.close(Unreadable::CutShort, sink) }
     }
 
     /// Takes the row that has no further line.
-    fn close(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), String> {
+    fn close(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         self.take_last(why, sink)?;
         if self.row.is_empty() { Ok(()) } else { self.give_up(why, sink) }
     }
 
     /// Gives up the row up to the last row that begins within it, which may be whole or go on in the next line. Other rows
     /// within it, and messages in another form, are counted as lost.
-    fn take_last(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), String> {
+    fn take_last(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let begins: Vec<usize> = [0].into_iter().chain(rows_within(&self.row)).collect();
         let Some((last, torn)) = begins.split_last().filter(|(last, _)| **last > 0) else {
             return self.give_up(why, sink);
@@ -93,7 +94,7 @@ impl Rows {
     }
 
     /// Gives up the row, in which no other one begins.
-    fn give_up(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), String> {
+    fn give_up(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         report(self.line, why, messages_in(&self.row), sink)?;
         self.clear();
         Ok(())

@@ -12,6 +12,7 @@ use super::row::{begins_row, rows_within};
 use super::source::Lines;
 use super::stderr;
 use super::words::part_ends;
+use crate::error::CaptureError;
 
 /// A format, and the prefix of its lines if it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +27,8 @@ pub enum Format {
 const LINES: usize = 50;
 
 impl Format {
-    /// Finds the format of a log that begins with `head`. An error is a sentence.
-    fn of(name: &str, head: &[u8], prefix: Option<&Prefix>) -> Result<Self, String> {
+    /// Finds the format of a log that begins with `head`.
+    fn of(name: &str, head: &[u8], prefix: Option<&Prefix>) -> Result<Self, CaptureError> {
         let text = String::from_utf8_lossy(head);
         let start = text.trim_start();
         let is_array = start.strip_prefix('[').is_some_and(|rest| rest.trim_start().starts_with('{'));
@@ -37,9 +38,7 @@ impl Format {
             } else if text.contains("\"error_severity\"") {
                 Ok(Self::Json)
             } else {
-                Err(format!(
-                    "\"{name}\" has JSON that is neither PostgreSQL's jsonlog nor an export of Cloud SQL. Give a log of a server"
-                ))
+                Err(CaptureError::OtherJson(name.to_owned()))
             };
         }
         let first_lines = || head.split(|c| *c == b'\n').take(LINES);
@@ -75,26 +74,17 @@ impl Format {
 }
 
 /// The prefix that lines have: the given one, or a guess.
-fn prefix_of(name: &str, lines: &str, given: Option<&Prefix>) -> Result<Prefix, String> {
+fn prefix_of(name: &str, lines: &str, given: Option<&Prefix>) -> Result<Prefix, CaptureError> {
+    let log = || name.to_owned();
+    let first = || stderr::shown(lines.lines().next().unwrap_or_default());
     let Some(given) = given else {
-        return Prefix::guess(lines).ok_or_else(|| {
-            format!(
-                "no line of \"{name}\" begins with a known log_line_prefix; the first one is: {}. \
-                 Give the server's with --prefix (SHOW log_line_prefix)",
-                stderr::shown(lines.lines().next().unwrap_or_default())
-            )
-        });
+        return Prefix::guess(lines).ok_or_else(|| CaptureError::UnknownPrefix { log: log(), first: first() });
     };
     if lines.lines().any(|line| given.read(line).is_some()) {
         return Ok(given.clone());
     }
-    let hint = Prefix::guess(lines).map_or(String::new(), |guess| format!("; it looks like '{}'", guess.text()));
-    Err(format!(
-        "no line of \"{name}\" begins with the prefix '{}'; the first one is: {}. Give the server's log_line_prefix with \
-         --prefix{hint}",
-        given.text(),
-        stderr::shown(lines.lines().next().unwrap_or_default())
-    ))
+    let guess = Prefix::guess(lines).map(|guess| guess.text().to_owned());
+    Err(CaptureError::AnotherPrefix { log: log(), prefix: given.text().to_owned(), first: first(), guess })
 }
 
 /// A log that is about to be read.
@@ -105,7 +95,7 @@ pub struct Log {
 
 impl Log {
     /// Opens a file, or standard input for `-`, and finds its format. Returns nothing for an empty one.
-    pub fn open(name: &str, prefix: Option<&Prefix>) -> Result<Option<Self>, String> {
+    pub fn open(name: &str, prefix: Option<&Prefix>) -> Result<Option<Self>, CaptureError> {
         let (lines, head) = Lines::open(name)?;
         if head.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
@@ -123,7 +113,7 @@ impl Log {
     }
 
     /// Reads it to its end.
-    pub fn read(mut self, sink: &mut Sink<'_>) -> Result<(), String> {
+    pub fn read(mut self, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         match &self.format {
             Format::Stderr(prefix) => stderr::read(&mut self.lines, prefix, sink),
             Format::Csv => csv::read(&mut self.lines, sink),
@@ -137,7 +127,7 @@ impl Log {
 mod tests {
     use super::*;
 
-    fn format(head: &str, prefix: Option<&str>) -> Result<Format, String> {
+    fn format(head: &str, prefix: Option<&str>) -> Result<Format, CaptureError> {
         let prefix = prefix.map(|text| Prefix::parse(text).unwrap());
         Format::of("x.log", head.as_bytes(), prefix.as_ref())
     }
@@ -176,7 +166,7 @@ mod tests {
     fn a_given_prefix_is_used_if_lines_have_it() {
         let found = format("[7] 2026-11-23 08:00:00.123 UTC LOG:  a\n", Some("[%p] %m ")).unwrap();
         assert_eq!(found.prefix().map(Prefix::text), Some("[%p] %m "));
-        let error = format("2026-11-23 08:00:00.123 UTC [1] LOG:  a\n", Some("[%p] %m ")).unwrap_err();
+        let error = format("2026-11-23 08:00:00.123 UTC [1] LOG:  a\n", Some("[%p] %m ")).unwrap_err().to_string();
         let expected = "no line of \"x.log\" begins with the prefix '[%p] %m '; the first one is: 2026-11-23 08:00:00.123 UTC \
                         [1] LOG:  a. Give the server's log_line_prefix with --prefix; it looks like '%m [%p] '";
         assert_eq!(error, expected);
@@ -184,11 +174,11 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused_with_their_first_line() {
-        let error = format("Nov 23 08:00:00 host postgres[1]: LOG:  a\n", None).unwrap_err();
+        let error = format("Nov 23 08:00:00 host postgres[1]: LOG:  a\n", None).unwrap_err().to_string();
         assert!(
             error.starts_with("no line of \"x.log\" begins with a known log_line_prefix; the first one is: Nov 23")
         );
-        let error = format("{\"a\": 1}\n", None).unwrap_err();
+        let error = format("{\"a\": 1}\n", None).unwrap_err().to_string();
         assert!(error.starts_with("\"x.log\" has JSON that is neither"));
     }
 }

@@ -8,6 +8,7 @@ use super::mixed::{messages_of_another_form, objects};
 use super::record::{Found, Record, Sink, Unreadable, report};
 use super::source::Lines;
 use super::words::{Part, part};
+use crate::error::CaptureError;
 use crate::time::Timestamp;
 
 /// The keys that captures need.
@@ -78,7 +79,7 @@ fn read_line(text: &str) -> Read {
 }
 
 /// Reads a log to its end.
-pub fn read(lines: &mut Lines, sink: &mut Sink<'_>) -> Result<(), String> {
+pub fn read(lines: &mut Lines, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut record = Record::default();
     while let Some(line) = lines.next()? {
         if line.bytes.is_empty() {
@@ -103,7 +104,7 @@ pub fn read(lines: &mut Lines, sink: &mut Sink<'_>) -> Result<(), String> {
 }
 
 /// Takes a line; false if it cannot be read.
-fn take(record: &mut Record, text: &str, line: u64, sink: &mut Sink<'_>) -> Result<bool, String> {
+fn take(record: &mut Record, text: &str, line: u64, sink: &mut Sink<'_>) -> Result<bool, CaptureError> {
     let message = match read_line(text) {
         Read::NotOfTheServer => return Ok(true),
         Read::Message(message) => *message,

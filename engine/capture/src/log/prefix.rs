@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::fields::{Behind, Field, Fields, ends_of, field_of, pid_of};
 use super::record::Record;
 use super::words::{Part, has_part, take_part, take_unknown_part};
+use crate::error::PrefixError;
 
 /// A prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +32,8 @@ enum Item {
 const PART_END: usize = 3;
 
 impl Prefix {
-    /// Reads a prefix as the server's configuration has it. An error is a sentence.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// Reads a prefix as the server's configuration has it.
+    pub fn parse(text: &str) -> Result<Self, PrefixError> {
         let mut items = Vec::new();
         let mut rest = text;
         while let Some(at) = rest.find('%') {
@@ -40,7 +41,7 @@ impl Prefix {
             let escape = &rest[at + 1..];
             let width = escape.bytes().take_while(|c| c.is_ascii_digit() || *c == b'-').count();
             let Some(letter) = escape[width..].chars().next() else {
-                return Err(format!("the prefix \"{text}\" ends within an escape. Give log_line_prefix as it is set"));
+                return Err(PrefixError::OpenEscape(text.to_owned()));
             };
             rest = &escape[width + letter.len_utf8()..];
             match (letter, field_of(letter)) {
@@ -48,9 +49,7 @@ impl Prefix {
                 ('q', _) => items.push(Item::SessionsOnly),
                 (_, Some(field)) => items.push(Item::Field { field, is_padded: width > 0 }),
                 (_, None) => {
-                    return Err(format!(
-                        "the prefix \"{text}\" has %{letter}, which PostgreSQL does not know. Give log_line_prefix as it is set"
-                    ));
+                    return Err(PrefixError::UnknownEscape { prefix: text.to_owned(), letter });
                 }
             }
         }
@@ -60,10 +59,7 @@ impl Prefix {
             prefix.items.iter().any(|item| matches!(item, Item::Field { field, .. } if fields.contains(field)))
         };
         if !has(&[Field::Pid, Field::SessionId]) || !has(&[Field::Time, Field::Epoch]) {
-            return Err(format!(
-                "the prefix \"{text}\" does not say which session a line is of, and when it was written. Log with %p or %c, \
-                 and with %m, %n or %t"
-            ));
+            return Err(PrefixError::NoSession(text.to_owned()));
         }
         Ok(prefix)
     }

@@ -1,6 +1,7 @@
 //! A message of a server with the parts that captures need, whatever the log's format.
 
 use super::words::{Language, Severity};
+use crate::error::CaptureError;
 use crate::time::Timestamp;
 
 /// One message. Texts that the log does not have are empty.
@@ -97,10 +98,10 @@ pub enum Unreadable {
     CutShort,
 }
 
-/// Receives what a reader finds. An error, a sentence, ends the reading.
-pub type Sink<'a> = dyn FnMut(Found<'_>) -> Result<(), String> + 'a;
+/// Receives what a reader finds. An error ends the reading.
+pub type Sink<'a> = dyn FnMut(Found<'_>) -> Result<(), CaptureError> + 'a;
 
 /// Reports so many messages that cannot be read, which begin in this line.
-pub fn report(line: u64, why: Unreadable, count: u64, sink: &mut Sink<'_>) -> Result<(), String> {
+pub fn report(line: u64, why: Unreadable, count: u64, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     (0..count).try_for_each(|_| sink(Found::Unreadable { line, why }))
 }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use ground::output::could_not;
 
 use super::envelope::{Envelope, Unwrapped, foreign_form};
+use crate::error::CaptureError;
 
 /// How much of a log decides its format.
 const HEAD: u64 = 256 << 10;
@@ -47,7 +48,7 @@ impl<'a> Line<'a> {
 
 impl Lines {
     /// Opens a file, or standard input for `-`. Returns its lines and its first part, in which the last line may be cut.
-    pub fn open(name: &str) -> Result<(Self, Vec<u8>), String> {
+    pub fn open(name: &str) -> Result<(Self, Vec<u8>), CaptureError> {
         let input: Box<dyn Read> = match name {
             "-" => Box::new(io::stdin()),
             _ => Box::new(
@@ -57,15 +58,15 @@ impl Lines {
         Self::new(name, input)
     }
 
-    fn new(name: &str, mut input: Box<dyn Read>) -> Result<(Self, Vec<u8>), String> {
+    fn new(name: &str, mut input: Box<dyn Read>) -> Result<(Self, Vec<u8>), CaptureError> {
         let mut head = Vec::new();
         let read = input.by_ref().take(HEAD).read_to_end(&mut head);
         read.map_err(could_not(format_args!("read the log \"{name}\"")))?;
         if head.starts_with(&[0x1f, 0x8b]) {
-            return Err(format!("the log \"{name}\" is compressed. Unpack it: zcat {name} | pgtrial capture - ..."));
+            return Err(CaptureError::Compressed(name.to_owned()));
         }
         if let Some((form, cure)) = foreign_form(&head) {
-            return Err(format!("the log \"{name}\" {form}; {cure}"));
+            return Err(CaptureError::Foreign { log: name.to_owned(), form, cure });
         }
         let mut whole: Box<dyn Read> = Box::new(Cursor::new(head.clone()).chain(input));
         if let Some(envelope) = Envelope::of(&head) {
@@ -94,7 +95,7 @@ impl Lines {
     }
 
     /// Reads the next line.
-    pub fn next(&mut self) -> Result<Option<Line<'_>>, String> {
+    pub fn next(&mut self) -> Result<Option<Line<'_>>, CaptureError> {
         self.line.clear();
         self.line.shrink_to(1 << 20);
         let read = self.input.read_until(b'\n', &mut self.line);

@@ -8,10 +8,11 @@ use super::row::begins_row;
 use super::source::{Line, Lines};
 use super::torn::{begins_in_hole, messages_within, messages_within_text, messages_within_texts};
 use super::words::{Part, Severity, has_part};
+use crate::error::CaptureError;
 use crate::message;
 
 /// Reads a log to its end.
-pub fn read(lines: &mut Lines, prefix: &Prefix, sink: &mut Sink<'_>) -> Result<(), String> {
+pub fn read(lines: &mut Lines, prefix: &Prefix, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut assembler = Assembler::new(prefix);
     while let Some(line) = lines.next()? {
         assembler.push(line, sink)?;
@@ -67,7 +68,7 @@ impl<'a> Assembler<'a> {
     }
 
     /// Takes the next line. A record is found when the line behind it shows that it is complete.
-    pub fn push(&mut self, line: Line<'_>, sink: &mut Sink<'_>) -> Result<(), String> {
+    pub fn push(&mut self, line: Line<'_>, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let Some(text) = line.text() else {
             return self.spoil(line, Unreadable::Encoding, sink);
         };
@@ -94,11 +95,7 @@ impl<'a> Assembler<'a> {
         let within = if read.is_none() { messages_within(prefix, text) } else { 0 };
         let refuted = prefix.refuted_by(text, read.as_ref().map(|(matched, ..)| matched));
         if let Some(why) = refuted.filter(|_| within == 0) {
-            return Err(format!(
-                "line {} of the log {why}: {}. Give the server's with --prefix (SHOW log_line_prefix)",
-                line.number,
-                shown(text)
-            ));
+            return Err(CaptureError::RefutedPrefix { line: line.number, why, text: shown(text) });
         }
         match read {
             Some((matched, part @ (Part::Message(_) | Part::Foreign(_)), text)) => {
@@ -137,7 +134,7 @@ impl<'a> Assembler<'a> {
     }
 
     /// Reports the last record.
-    pub fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), String> {
+    pub fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let swallowed = std::mem::take(&mut self.swallowed);
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => Ok(()),
@@ -225,7 +222,7 @@ impl<'a> Assembler<'a> {
     }
 
     /// Gives up the message that a line belongs to, or the line if it belongs to none.
-    fn spoil(&mut self, line: Line<'_>, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), String> {
+    fn spoil(&mut self, line: Line<'_>, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let text = String::from_utf8_lossy(line.bytes);
         let read = self.prefix.read(&text).map(|(matched, part, _)| (matched.pid, part));
         let is_its = match read {
@@ -370,7 +367,7 @@ mod tests {
         let lines = log(&[">LOG:  a", ">[user=app] LOG:  statement: b"]);
         let error = read(&mut Lines::of(&lines), &prefix, &mut |_| Ok(())).unwrap_err();
         assert_eq!(
-            error,
+            error.to_string(),
             "line 2 of the log does not begin with '%m [%p] ', as lines before it do: 2026-11-23 08:00:00.123 UTC [7] \
              [user=app] LOG:  statement: b. Give the server's with --prefix (SHOW log_line_prefix)"
         );

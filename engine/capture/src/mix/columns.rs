@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use ground::random::Random;
 
 use super::table::{Row, Table};
+use crate::error::CaptureError;
 
 /// How many values a list has whose length is not recorded.
 const LIST: usize = 5;
@@ -60,7 +61,7 @@ pub struct Range {
 
 impl Columns {
     /// Reads the columns of a file. An error is a sentence.
-    pub fn of(table: &Table) -> Result<Self, String> {
+    pub fn of(table: &Table) -> Result<Self, CaptureError> {
         let mut found = Self::default();
         for row in table.rows() {
             let number = found.columns.len();
@@ -124,7 +125,7 @@ impl Columns {
 }
 
 impl Column {
-    fn of(row: Row<'_>) -> Result<Self, String> {
+    fn of(row: Row<'_>) -> Result<Self, CaptureError> {
         let shares = elements(row.text("most_common_freqs"));
         let mut sum = 0.0;
         let common = elements(row.text("most_common_vals")).into_iter().zip(shares).map(|(value, share)| {

@@ -16,6 +16,7 @@ use std::collections::HashMap;
 
 use ground::random::Random;
 
+use crate::error::CaptureError;
 use crate::format::{Parameterization, Protocol, SessionId, Shape, Source, Statement, Writer};
 use crate::left_out::{LeftOuts, Reason};
 use crate::sql::tokens::{Kind, Tokens};
@@ -56,8 +57,8 @@ struct Made {
     duration: Micros,
 }
 
-/// Writes the sessions of a mix. Returns the files that were read. An error is a sentence.
-pub fn write(mix: &Mix, writer: &mut Writer, left_out: &mut LeftOuts) -> Result<Vec<Source>, String> {
+/// Writes the sessions of a mix. Returns the files that were read.
+pub fn write(mix: &Mix, writer: &mut Writer, left_out: &mut LeftOuts) -> Result<Vec<Source>, CaptureError> {
     let counted = Table::read(&mix.statements, &["query", "calls", "rows"])?;
     let known = Table::read(&mix.columns, &["table", "column", "type"])?;
     let mut columns = Columns::of(&known)?;
@@ -71,7 +72,7 @@ pub fn write(mix: &Mix, writer: &mut Writer, left_out: &mut LeftOuts) -> Result<
             Ok(normalized) => {
                 let parameters = Parameterization::Literals { places: &normalized.places, first: 1 };
                 let shape = Shape { protocol: Protocol::Simple, text: &normalized.text, parameters };
-                let template = writer.template(&shape).map_err(|error| error.to_string())?;
+                let template = writer.template(&shape)?;
                 let rows = row.number("rows")?.unwrap_or(0.0) / calls.max(1.0);
                 let mean = row.number("mean_exec_time")?.unwrap_or(0.0);
                 let duration = (mean * 1000.0) as Micros;
@@ -84,7 +85,7 @@ pub fn write(mix: &Mix, writer: &mut Writer, left_out: &mut LeftOuts) -> Result<
     let begin = now();
     let mut sessions: Vec<(SessionId, Micros)> = Vec::new();
     for _ in 0..mix.sessions {
-        sessions.push((writer.begin_session(begin).map_err(|error| error.to_string())?, begin));
+        sessions.push((writer.begin_session(begin)?, begin));
     }
     let mut left = 1.0;
     for (number, index) in order.iter().enumerate() {
@@ -98,7 +99,7 @@ pub fn write(mix: &Mix, writer: &mut Writer, left_out: &mut LeftOuts) -> Result<
         let values = draw(statement, &mut columns, &mut random);
         let sent =
             Statement { start, duration: Some(statement.duration), template: statement.template, ..Default::default() };
-        writer.statement(*id, &sent, &values).map_err(|error| error.to_string())?;
+        writer.statement(*id, &sent, &values)?;
     }
     Ok(vec![counted.source("pg_stat_statements"), known.source("pg_stats")])
 }
@@ -122,10 +123,10 @@ fn normalized(query: &str, columns: &Columns) -> Result<Normalized, Reason> {
 }
 
 /// Numbers of statements in a random order, each as often as it is called. What is left of a call is one with that probability.
-fn order(made: &[Made], random: &mut Random) -> Result<Vec<u32>, String> {
+fn order(made: &[Made], random: &mut Random) -> Result<Vec<u32>, CaptureError> {
     let total: f64 = made.iter().map(|statement| statement.calls).sum();
     if total > MOST_STATEMENTS {
-        return Err(format!("the mix would have {total:.0} statements; make it shorter with --length"));
+        return Err(CaptureError::LongMix(total));
     }
     let mut order = Vec::new();
     for (index, statement) in (0..).zip(made) {

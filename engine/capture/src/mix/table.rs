@@ -4,6 +4,7 @@ use std::fs;
 
 use ground::output::could_not;
 
+use crate::error::CaptureError;
 use crate::format::Source;
 use crate::log::split_row;
 
@@ -25,8 +26,8 @@ pub struct Row<'a> {
 }
 
 impl Table {
-    /// Reads a file that has these columns, and maybe others. An error is a sentence.
-    pub fn read(name: &str, wanted: &[&str]) -> Result<Self, String> {
+    /// Reads a file that has these columns, and maybe others.
+    pub fn read(name: &str, wanted: &[&str]) -> Result<Self, CaptureError> {
         let content = fs::read(ground::text::path(name)).map_err(could_not(format_args!("read \"{name}\"")))?;
         let bytes = content.len() as u64;
         let mut table = Self { name: name.to_owned(), bytes, header: Vec::new(), rows: Vec::new() };
@@ -43,17 +44,15 @@ impl Table {
             }
         }
         if begin < content.len() {
-            return Err(format!("line {first_line} of \"{name}\" is cut short: a quote has no end"));
+            return Err(CaptureError::OpenQuote { file: name.to_owned(), line: first_line });
         }
         if let Some(missing) = wanted.iter().find(|column| table.place(column).is_none()) {
-            return Err(format!(
-                "\"{name}\" has no column {missing}; write it anew with the queries of \"pgtrial capture --queries\""
-            ));
+            return Err(CaptureError::NoColumn { file: name.to_owned(), column: (*missing).to_owned() });
         }
         Ok(table)
     }
 
-    fn push(&mut self, row: &[u8], line: u64) -> Result<(), String> {
+    fn push(&mut self, row: &[u8], line: u64) -> Result<(), CaptureError> {
         let row = row.strip_suffix(b"\r").unwrap_or(row);
         if row.is_empty() {
             return Ok(());
@@ -61,13 +60,13 @@ impl Table {
         let mut fields = Vec::new();
         let count = split_row(row, &mut fields);
         let texts: Result<Vec<_>, _> = fields.into_iter().map(String::from_utf8).collect();
-        let texts = texts.map_err(|_| format!("line {line} of \"{}\" is not UTF-8", self.name))?;
+        let texts = texts.map_err(|_| CaptureError::NotUtf8 { file: self.name.clone(), line })?;
         if self.header.is_empty() && count > 0 {
             self.header = texts;
         } else if count == self.header.len() {
             self.rows.push((line, texts));
         } else {
-            return Err(format!("line {line} of \"{}\" is not a row of CSV like its header", self.name));
+            return Err(CaptureError::NotARow { file: self.name.clone(), line });
         }
         Ok(())
     }
@@ -93,13 +92,17 @@ impl<'a> Row<'a> {
     }
 
     /// A field as a number.
-    pub fn number(&self, column: &str) -> Result<Option<f64>, String> {
+    pub fn number(&self, column: &str) -> Result<Option<f64>, CaptureError> {
         let text = self.text(column);
         if text.is_empty() {
             return Ok(None);
         }
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());
-        let wrong = || format!("{column} in line {} of \"{}\" is not a number: \"{text}\"", self.line, self.table.name);
-        number.map(Some).ok_or_else(wrong)
+        number.map(Some).ok_or_else(|| CaptureError::NotANumber {
+            file: self.table.name.clone(),
+            line: self.line,
+            column: column.to_owned(),
+            text: text.to_owned(),
+        })
     }
 }

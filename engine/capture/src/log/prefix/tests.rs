@@ -156,7 +156,7 @@ fn a_prefix_without_session_or_time_is_refused() {
         ("%m [%p] %z", "the prefix \"%m [%p] %z\" has %z, which"),
         ("%m [%p] %", "the prefix \"%m [%p] %\" ends within"),
     ] {
-        assert!(Prefix::parse(text).unwrap_err().starts_with(message), "{text}");
+        assert!(Prefix::parse(text).unwrap_err().to_string().starts_with(message), "{text}");
     }
 }
 

@@ -36,7 +36,7 @@ const OPTIONS: &[Row] = &[
             Ok(())
         }),
     Row::value("--prefix=FORMAT", (), "log_line_prefix of logs in the format stderr (default: a guess\nfrom the first lines)",
-        |options, value| set(&mut options.order.prefix, Prefix::parse(value.text))),
+        |options, value| set(&mut options.order.prefix, Prefix::parse(value.text).map_err(|error| error.to_string()))),
     Row::value("--database=NAME", (), "only sessions of this database",
         |options, value| set(&mut options.order.selection.database, Ok::<_, String>(value.text.to_owned()))),
     Row::value("--from=TIME", (), "only statements logged at this time or later, as the log's clock\nshows it: '2026-11-23 08:00:00'; with a zone, in that: '... UTC'",
@@ -44,7 +44,7 @@ const OPTIONS: &[Row] = &[
     Row::value("--to=TIME", (), "only statements logged before this time",
         |options, value| set(&mut options.order.selection.to, moment(value))),
     Row::value("--timezone=ZONE", (), "log_timezone of the server, where the logs have an abbreviation that\nseveral zones have: Asia/Kolkata, +05:30",
-        |options, value| set(&mut options.order.zones, Zones::of(value.text))),
+        |options, value| set(&mut options.order.zones, Zones::of(value.text).map_err(|error| error.to_string()))),
     Row::value("--statements=FILE", (), "make a synthetic mix of these counts of pg_stat_statements, with\n--columns and --counted, in place of logs",
         |options, value| set(&mut options.mix.statements, Ok::<_, String>(value.text.to_owned()))),
     Row::value("--columns=FILE", (), "what pg_stats knows of the columns, from which values are drawn",

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use capture::format::{About, Capture, Template};
+use capture::format::{About, Capture, Error, Template};
 use capture::time::iso;
 
 /// How many of the commonest templates are listed.
@@ -21,8 +21,8 @@ pub fn json(about: &About) -> String {
 }
 
 /// The commonest templates of a capture and how many statements each has.
-pub fn commonest(directory: &Path) -> Result<Vec<(u64, Template)>, String> {
-    let capture = Capture::open(directory).map_err(|error| error.to_string())?;
+pub fn commonest(directory: &Path) -> Result<Vec<(u64, Template)>, Error> {
+    let capture = Capture::open(directory)?;
     let listed = capture.about().commonest.iter().take(LISTED);
     Ok(listed.map(|usage| (usage.statements, capture.templates()[usage.template as usize].clone())).collect())
 }

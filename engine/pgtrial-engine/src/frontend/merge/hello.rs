@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::error::MergeError;
 use events::{Hello, PROTOCOL, Shard};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -16,9 +17,9 @@ const SHARD: &str = "shard";
 /// Error messages show at most this many characters of a value.
 const SHOWN: usize = 60;
 
-/// Merges the first events, by machine, of a fleet of `fleet` machines, some of which may be lost; `None` without any. The
-/// error is a sentence about machines that did not run shards of one load.
-pub fn merged(parts: &[(&str, &Hello)], fleet: usize) -> Result<Option<Hello>, String> {
+/// Merges the first events, by machine, of a fleet of `fleet` machines, some of which may be lost; `None` without any.
+/// Machines that did not run shards of one load are an error.
+pub fn merged(parts: &[(&str, &Hello)], fleet: usize) -> Result<Option<Hello>, MergeError> {
     let Some(((first, whole), others)) = parts.split_first() else { return Ok(None) };
     let mut plan = whole.plan.clone();
     for (name, part) in others {
@@ -41,12 +42,9 @@ pub fn merged(parts: &[(&str, &Hello)], fleet: usize) -> Result<Option<Hello>, S
     Ok(Some(Hello { protocol: PROTOCOL, pid: std::process::id(), started, plan, machines, ..whole }))
 }
 
-fn differ(first: &str, second: &str, key: &str, theirs: &Value, mine: &Value) -> String {
-    format!(
-        "machine {second} has no part of the run of machine {first}: \"{key}\" is {} there and {} on {second}",
-        shown(theirs),
-        shown(mine)
-    )
+fn differ(first: &str, second: &str, key: &str, theirs: &Value, mine: &Value) -> MergeError {
+    let [first, second, key] = [first, second, key].map(str::to_owned);
+    MergeError::OtherRun { first, second, key, theirs: shown(theirs), mine: shown(mine) }
 }
 
 fn shown(value: &Value) -> String {
@@ -62,8 +60,8 @@ fn add_plan(
     plan: &mut Map<String, Value>,
     other: &Map<String, Value>,
     summed: &[&str],
-    differ: &dyn Fn(&str, &Value, &Value) -> String,
-) -> Result<(), String> {
+    differ: &dyn Fn(&str, &Value, &Value) -> MergeError,
+) -> Result<(), MergeError> {
     let keys: BTreeSet<_> = plan.keys().chain(other.keys()).filter(|key| *key != SHARD).cloned().collect();
     for key in keys {
         let theirs = other.get(&key).unwrap_or(&Value::Null);
@@ -85,24 +83,21 @@ fn add_plan(
 }
 
 /// Each shard of the run must be there once, unless no machine had a shard.
-fn check_shards(parts: &[(&str, &Hello)], fleet: usize) -> Result<(), String> {
+fn check_shards(parts: &[(&str, &Hello)], fleet: usize) -> Result<(), MergeError> {
     let shards = parts.iter().map(|(name, part)| Ok((*name, shard_of(name, &part.plan)?)));
-    let shards = shards.collect::<Result<Vec<_>, String>>()?;
+    let shards = shards.collect::<Result<Vec<_>, MergeError>>()?;
     let unsharded = shards.iter().find(|(_, shard)| shard.is_none());
     let mut seen: Vec<(&str, Shard)> = Vec::new();
     for (name, shard) in shards.iter().filter_map(|(name, shard)| Some((*name, (*shard)?))) {
         let Shard { number, of, clients } = shard;
         if let Some((other, _)) = unsharded {
-            return Err(format!(
-                "machine {other} had a load of its own, and machine {name} part {number} of {of} of one"
-            ));
+            return Err(MergeError::OwnLoad { whole: (*other).to_owned(), part: name.to_owned(), number, of });
         }
         if of != fleet as u64 {
-            let are = if fleet == 1 { "is 1 machine".to_owned() } else { format!("are {fleet} machines") };
-            return Err(format!("machine {name} had part {number} of {of}, and there {are}"));
+            return Err(MergeError::OtherFleet { machine: name.to_owned(), number, of, fleet });
         }
         if let Some((other, _)) = seen.iter().find(|(_, seen)| seen.number == number) {
-            return Err(format!("machines {other} and {name} both had part {number} of {of}"));
+            return Err(MergeError::SameShard { first: (*other).to_owned(), second: name.to_owned(), number, of });
         }
         if let Some((other, theirs)) = seen.iter().find(|(_, seen)| seen.clients != clients) {
             return Err(differ(other, name, "shard.clients", &json!(theirs.clients), &json!(clients)));
@@ -112,10 +107,12 @@ fn check_shards(parts: &[(&str, &Hello)], fleet: usize) -> Result<(), String> {
     Ok(())
 }
 
-fn shard_of(name: &str, plan: &Map<String, Value>) -> Result<Option<Shard>, String> {
+fn shard_of(name: &str, plan: &Map<String, Value>) -> Result<Option<Shard>, MergeError> {
     let Some(shard) = plan.get(SHARD) else { return Ok(None) };
-    Option::deserialize(shard).map_err(|error| {
-        format!("machine {name} does not say which part of the run it had ({error}): {}", shown(shard))
+    Option::deserialize(shard).map_err(|error| MergeError::NoShard {
+        machine: name.to_owned(),
+        reason: error.to_string(),
+        text: shown(shard),
     })
 }
 
@@ -135,7 +132,7 @@ mod tests {
         let hellos: Vec<_> = plans.iter().map(|plan| hello(plan.clone())).collect();
         let names = ["a", "b", "c"];
         let parts: Vec<_> = names.into_iter().zip(&hellos).collect();
-        Ok(merged(&parts, plans.len())?.unwrap())
+        Ok(merged(&parts, plans.len()).map_err(|error| error.to_string())?.unwrap())
     }
 
     #[test]

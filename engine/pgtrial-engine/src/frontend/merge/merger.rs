@@ -2,6 +2,7 @@
 
 use events::{Connected, Count, Event, Line, Lost, Other, PhaseStart};
 
+use super::error::{LineError, MergeError};
 use super::hello;
 use super::report::{self, Totals};
 use super::seconds::{Merged, Seconds};
@@ -36,19 +37,19 @@ impl Merger {
         Self { streams, early: Some(Vec::new()), ..Self::default() }
     }
 
-    /// Adds a line of a machine, without its line end. The error is a sentence.
-    pub fn add_line(&mut self, machine: usize, line: &[u8]) -> Result<(), String> {
+    /// Adds a line of a machine, without its line end.
+    pub fn add_line(&mut self, machine: usize, line: &[u8]) -> Result<(), MergeError> {
         self.streams[machine].lines += 1;
-        let added = Line::read(line).and_then(|line| self.add_event(machine, line));
-        added.map_err(|problem| {
-            let stream = &self.streams[machine];
-            format!("machine {}, line {}: {problem}", stream.name, stream.lines)
+        let added = Line::read(line).map_err(LineError::from).and_then(|line| self.add_event(machine, line));
+        added.map_err(|error| {
+            let Stream { name, lines, .. } = &self.streams[machine];
+            MergeError::Line { machine: name.clone(), line: *lines, error }
         })?;
         self.push_complete()
     }
 
-    /// The lines of a machine have ended. It is lost if its `done` is missing. The error is a sentence.
-    pub fn end_stream(&mut self, machine: usize) -> Result<(), String> {
+    /// The lines of a machine have ended. It is lost if its `done` is missing.
+    pub fn end_stream(&mut self, machine: usize) -> Result<(), MergeError> {
         if self.streams[machine].is_running() {
             self.lose(machine);
         }
@@ -86,15 +87,15 @@ impl Merger {
         running.map(|(machine, stream)| (stream.next, machine)).min()
     }
 
-    fn add_event(&mut self, machine: usize, Line { t, event }: Line) -> Result<(), String> {
+    fn add_event(&mut self, machine: usize, Line { t, event }: Line) -> Result<(), LineError> {
         let stream = &mut self.streams[machine];
         if !stream.is_running() {
-            return Err("comes after the end of the run".to_owned());
+            return Err(LineError::AfterTheEnd);
         }
         match (&stream.hello, &event) {
-            (Some(_), Event::Hello(_)) => return Err("is a second hello".to_owned()),
+            (Some(_), Event::Hello(_)) => return Err(LineError::SecondHello),
             (Some(_), _) | (None, Event::Hello(_)) => {}
-            (None, _) => return Err("is no hello, and the first".to_owned()),
+            (None, _) => return Err(LineError::NoHello),
         }
         match event {
             Event::Hello(hello) => stream.hello = Some((t, *hello)),
@@ -134,7 +135,7 @@ impl Merger {
     }
 
     /// Makes the events for which no machine is missing any more.
-    fn push_complete(&mut self) -> Result<(), String> {
+    fn push_complete(&mut self) -> Result<(), MergeError> {
         if self.early.is_some() && !self.push_hello()? {
             return Ok(());
         }
@@ -159,7 +160,7 @@ impl Merger {
     }
 
     /// Returns whether all machines have reported their `hello`, so that the merged one could be made.
-    fn push_hello(&mut self) -> Result<bool, String> {
+    fn push_hello(&mut self) -> Result<bool, MergeError> {
         if self.streams.iter().any(|stream| stream.is_running() && stream.hello.is_none()) {
             return Ok(false);
         }
@@ -171,8 +172,7 @@ impl Merger {
         let t =
             self.streams.iter().filter_map(|stream| stream.hello.as_ref()).fold(0.0, |t: f64, (one, _)| t.max(*one));
         let Some(hello) = hello::merged(&parts, self.streams.len())? else {
-            let names: Vec<_> = self.streams.iter().map(|stream| stream.name.as_str()).collect();
-            return Err(format!("no machine said anything of a run: {}", names.join(", ")));
+            return Err(MergeError::NoRun(self.streams.iter().map(|stream| stream.name.clone()).collect()));
         };
         self.push(t, Event::Hello(Box::new(hello)));
         for Line { t, event } in self.early.take().unwrap_or_default() {
@@ -219,7 +219,7 @@ impl Merger {
         }
     }
 
-    fn push_done(&mut self) -> Result<(), String> {
+    fn push_done(&mut self) -> Result<(), MergeError> {
         let done = || self.streams.iter().filter_map(|stream| Some((stream, stream.done.as_ref()?)));
         let is_lost = self.streams.iter().any(|stream| stream.state == StreamState::Lost);
         let highest = done().map(|(_, (_, done))| done.status).max().unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Merges the events of several engines, each of which ran one shard of a load, into the events of the whole run.
 
+mod error;
 mod hello;
 mod merger;
 mod options;
@@ -13,9 +14,10 @@ mod tests;
 use std::io;
 use std::process::ExitCode;
 
+use error::MergeError;
 use events::{Event, Line, Lost};
-use ground::options::exit_status;
-use ground::output::{OutputFile, print_stderr};
+use ground::options::{Stop, exit_status};
+use ground::output::{CouldNot, OutputFile, print_stderr};
 use merger::Merger;
 use options::{Inputs, NAME};
 use stream::phase_name;
@@ -23,15 +25,17 @@ use stream::phase_name;
 /// Merges with `args` (without the program's name). The exit status is the highest of the engines' own; 2 if a machine was
 /// lost; 1 if the input is rejected.
 pub fn main(args: Vec<String>) -> ExitCode {
-    let merged = options::parse(args).and_then(|inputs| Ok(merge(inputs)?));
+    let merged = options::parse(args).and_then(|inputs| merge(inputs).map_err(|error| Stop::Error(error.to_string())));
     exit_status(merged, |message| format!("{NAME}: error: {message}"))
 }
 
 /// Returns the exit status.
-fn merge(Inputs { machines, files }: Inputs) -> Result<u8, String> {
+fn merge(Inputs { machines, files }: Inputs) -> Result<u8, MergeError> {
     let mut merger = Merger::new(machines);
     let mut out = OutputFile::stdout("events");
-    let mut write = |merger: &mut Merger| merger.take_lines().iter().try_for_each(|line| write_line(&mut out, line));
+    let mut write = |merger: &mut Merger| -> Result<(), MergeError> {
+        Ok(merger.take_lines().iter().try_for_each(|line| write_line(&mut out, line))?)
+    };
     let read = if files.is_empty() {
         source::merge_live(&mut merger, io::stdin(), &mut write)
     } else {
@@ -40,10 +44,10 @@ fn merge(Inputs { machines, files }: Inputs) -> Result<u8, String> {
     // The events that were complete before an error are written.
     let written = write(&mut merger);
     read.and(written)?;
-    merger.status().ok_or_else(|| "the machines' events ended before the run did".to_owned())
+    merger.status().ok_or(MergeError::NoEnd)
 }
 
-fn write_line(out: &mut OutputFile, line: &Line) -> Result<(), String> {
+fn write_line(out: &mut OutputFile, line: &Line) -> Result<(), CouldNot> {
     if let Event::Lost(lost) = &line.event {
         warn_of_loss(lost);
     }

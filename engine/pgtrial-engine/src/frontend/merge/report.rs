@@ -1,8 +1,9 @@
 //! The merged `done`: phases from the sums of their seconds, the rest from the machines' own `done`.
 
+use super::error::MergeError;
 use events::{
-    ClientUsage, Count, Counts, Distribution, Done, Drain, Extent, MachineShare, Measurement, ResponseClasses,
-    ResponseTime, Script, Summary, Tasks, Warning, add_failures, moments_of,
+    ClientUsage, Count, Counts, Distribution, Done, Drain, EventError, Extent, MachineShare, Measurement,
+    ResponseClasses, ResponseTime, Script, Summary, Tasks, Warning, add_failures, moments_of,
 };
 
 use super::stream::{Stream, StreamState};
@@ -30,7 +31,7 @@ impl Totals {
 }
 
 /// Merges the last events. Of lost machines only the seconds are included. The error is a sentence.
-pub fn done(streams: &[Stream], totals: &Totals, status: u8) -> Result<Done, String> {
+pub fn done(streams: &[Stream], totals: &Totals, status: u8) -> Result<Done, MergeError> {
     let parts: Vec<_> =
         streams.iter().filter_map(|stream| stream.done.as_ref().map(|(_, done)| (stream, &**done))).collect();
     let longest = |of: fn(&Done) -> f64| parts.iter().map(|(_, done)| of(done)).fold(0.0, f64::max);
@@ -79,8 +80,8 @@ impl Default for ScriptSum {
 }
 
 impl ScriptSum {
-    /// Adds a machine's part. The error continues a sentence about the script.
-    fn add(&mut self, script: &Script, decoder: &mut Decoder) -> Result<(), String> {
+    /// Adds a machine's part.
+    fn add(&mut self, script: &Script, decoder: &mut Decoder) -> Result<(), EventError> {
         let count = script.counts.transactions;
         self.moments.merge(&moments_of(count, script.latency_us.map(|latency| latency.moments(count)))?);
         self.counts.merge(&script.counts);
@@ -88,7 +89,7 @@ impl ScriptSum {
             (Some(mut sum), Some(encoded)) => {
                 decoder
                     .add(encoded.as_bytes(), &mut sum)
-                    .map_err(|problem| format!("has a histogram that {problem}"))?;
+                    .map_err(|problem| EventError::Histogram { key: "histogram", problem })?;
                 Some(sum)
             }
             _ => None,
@@ -106,23 +107,22 @@ impl ScriptSum {
     }
 }
 
-fn scripts(parts: &Parts<'_>) -> Result<Vec<Script>, String> {
+fn scripts(parts: &Parts<'_>) -> Result<Vec<Script>, MergeError> {
     let (mut sums, mut decoder): (Vec<ScriptSum>, _) = (Vec::new(), Decoder::default());
     for (stream, done) in parts {
         if sums.is_empty() {
             sums.resize_with(done.scripts.len(), Default::default);
         }
         if sums.len() != done.scripts.len() {
-            return Err(format!(
-                "machine {} reports {} scripts, the machines before it {}",
-                stream.name,
-                done.scripts.len(),
-                sums.len()
-            ));
+            return Err(MergeError::OtherScripts {
+                machine: stream.name.clone(),
+                scripts: done.scripts.len(),
+                before: sums.len(),
+            });
         }
         for (sum, script) in sums.iter_mut().zip(&done.scripts) {
             let added = sum.add(script, &mut decoder);
-            added.map_err(|problem| format!("machine {}: a script {problem}", stream.name))?;
+            added.map_err(|error| MergeError::Script { machine: stream.name.clone(), error })?;
         }
     }
     Ok(sums.into_iter().map(ScriptSum::into_script).collect())
@@ -150,7 +150,7 @@ fn client(parts: &Parts<'_>) -> ClientUsage {
 
 /// All figures are exact, except the median of several machines, which is that of the histogram of `responses`. `None`
 /// without pools.
-fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<Tasks>, String> {
+fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<Tasks>, MergeError> {
     let parts: Vec<_> = parts.iter().filter_map(|(stream, done)| Some((*stream, done.tasks.as_ref()?))).collect();
     if parts.is_empty() {
         return Ok(None);
@@ -163,9 +163,9 @@ fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<Tasks>, Stri
         for (stream, tasks) in &parts {
             let (count, extent) = times(tasks);
             let moments = moments_of(count, extent.map(|extent| extent.moments(count)));
-            all.merge(&moments.map_err(|problem| format!("machine {}: its tasks {problem}", stream.name))?);
+            all.merge(&moments.map_err(|error| MergeError::Tasks { machine: stream.name.clone(), error })?);
         }
-        Ok::<_, String>(Extent::new(&all))
+        Ok::<_, MergeError>(Extent::new(&all))
     };
     let medians: Vec<_> = parts.iter().filter_map(|(_, tasks)| tasks.response_us?.median).collect();
     let median = match medians[..] {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use events::{FloatSums, Measurement, PhaseStart, Tick};
+use events::{EventError, FloatSums, Measurement, PhaseStart, Tick};
 
 use super::stream::{FailedTask, Position};
 use latency::{Decoder, Latencies, Packed};
@@ -43,8 +43,8 @@ impl Seconds {
         merged.at = [merged.at, start.at].into_iter().flatten().reduce(f64::min);
     }
 
-    /// Adds a machine's second, which ended `since` seconds after its load began. The error continues a sentence.
-    pub fn add(&mut self, machine: usize, tick: &Tick, since: f64, failed: Vec<FailedTask>) -> Result<(), String> {
+    /// Adds a machine's second, which ended `since` seconds after its load began.
+    pub fn add(&mut self, machine: usize, tick: &Tick, since: f64, failed: Vec<FailedTask>) -> Result<(), EventError> {
         let is_crowded = self.open.len() > UNPACKED;
         let merged = self.open.entry(Position::of_second(tick.phase, tick.second)).or_default();
         merged.unpack();

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde::de::IgnoredAny;
 
+use super::error::MergeError;
 use super::merger::Merger;
 use ground::output::could_not;
 
@@ -29,7 +30,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// The next line without its line end. A last line without a line end is dropped, unless it is a whole event.
-    fn next(&mut self) -> Result<Option<&[u8]>, String> {
+    fn next(&mut self) -> Result<Option<&[u8]>, MergeError> {
         self.line.clear();
         let mut from = (&mut self.from).take(LONGEST_LINE as u64);
         from.read_until(b'\n', &mut self.line).map_err(could_not(format_args!("read {}", self.name)))?;
@@ -37,7 +38,7 @@ impl<R: BufRead> Lines<R> {
             return Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)));
         }
         if self.line.len() >= LONGEST_LINE {
-            return Err(format!("{} has a line of more than {LONGEST_LINE} bytes, which is no event", self.name));
+            return Err(MergeError::LongLine { input: self.name.clone(), longest: LONGEST_LINE });
         }
         Ok(Some(&*self.line).filter(|line| is_whole(line)))
     }
@@ -53,8 +54,8 @@ fn is_whole(line: &[u8]) -> bool {
 pub fn merge_files(
     merger: &mut Merger,
     paths: &[PathBuf],
-    mut write: impl FnMut(&mut Merger) -> Result<(), String>,
-) -> Result<(), String> {
+    mut write: impl FnMut(&mut Merger) -> Result<(), MergeError>,
+) -> Result<(), MergeError> {
     let mut files = Vec::new();
     for path in paths {
         let name = format!("\"{}\"", path.display());
@@ -81,13 +82,14 @@ pub fn merge_files(
 pub fn merge_live(
     merger: &mut Merger,
     from: impl Read,
-    mut write: impl FnMut(&mut Merger) -> Result<(), String>,
-) -> Result<(), String> {
+    mut write: impl FnMut(&mut Merger) -> Result<(), MergeError>,
+) -> Result<(), MergeError> {
     let mut lines = Lines::new(BufReader::with_capacity(BUFFER, from), "standard input".to_owned());
     let mut number = 0u64;
     while let Some(line) = lines.next()? {
         number += 1;
-        let (machine, event) = split(line, merger.machines()).ok_or_else(|| unnumbered(number, merger.machines()))?;
+        let (machine, event) = split(line, merger.machines())
+            .ok_or_else(|| MergeError::NoMachine { line: number, most: merger.machines() - 1 })?;
         if event.is_empty() {
             merger.end_stream(machine)?;
         } else {
@@ -108,11 +110,6 @@ fn split(line: &[u8], machines: usize) -> Option<(usize, &[u8])> {
     let tab = line.iter().position(|byte| *byte == b'\t')?;
     let machine = std::str::from_utf8(&line[..tab]).ok()?.parse().ok()?;
     (machine < machines).then_some((machine, &line[tab + 1..]))
-}
-
-fn unnumbered(line: u64, machines: usize) -> String {
-    let most = machines - 1;
-    format!("line {line} of standard input does not begin with a machine's number, from 0 to {most}, and a tab")
 }
 
 #[cfg(test)]

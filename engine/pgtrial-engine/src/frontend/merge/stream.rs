@@ -1,8 +1,8 @@
-//! The events of one machine: what it has reported, and how far it has come. Errors continue a sentence that begins with
-//! the machine and the line.
+//! The events of one machine: what it has reported, and how far it has come.
 
 use events::{Connected, Done, Hello, PhaseStart, Summary, Task, Tick};
 
+use super::error::LineError;
 use ground::clock::Phase;
 
 /// A position in the run: the beginning of a phase, or one of its seconds.
@@ -115,10 +115,10 @@ impl Stream {
     }
 
     /// A phase begins.
-    pub fn begin_phase(&mut self, t: f64, start: &PhaseStart) -> Result<(), String> {
+    pub fn begin_phase(&mut self, t: f64, start: &PhaseStart) -> Result<(), LineError> {
         let position = Position::beginning(start.phase);
         if position < self.next {
-            return Err(format!("begins the phase {} a second time or too late", phase_name(start.phase)));
+            return Err(LineError::LatePhase(phase_name(start.phase)));
         }
         self.began.get_or_insert(LoadStart { t, at: start.at });
         self.next = position.next();
@@ -126,10 +126,10 @@ impl Stream {
     }
 
     /// A second is over. Returns the tasks that failed in it.
-    pub fn end_second(&mut self, tick: &Tick) -> Result<Vec<FailedTask>, String> {
+    pub fn end_second(&mut self, tick: &Tick) -> Result<Vec<FailedTask>, LineError> {
         let position = Position::of_second(tick.phase, tick.second);
         if tick.phase != self.next.phase || self.began.is_none() || position < self.next {
-            return Err(format!("has second {} of {} out of its order", tick.second, phase_name(tick.phase)));
+            return Err(LineError::SecondOutOfOrder { second: tick.second, phase: phase_name(tick.phase) });
         }
         self.next = position.next();
         let sums = &mut self.sums[tick.phase as usize];
@@ -152,7 +152,7 @@ impl Stream {
     }
 
     /// The run is over on this machine. Rejects sums that differ from those of the seconds.
-    pub fn finish(&mut self, t: f64, done: Box<Done>) -> Result<(), String> {
+    pub fn finish(&mut self, t: f64, done: Box<Done>) -> Result<(), LineError> {
         let of = |summary: &Option<Summary>| summary.as_ref().map_or(0, |phase| phase.counts.transactions.0);
         for (phase, reported) in [
             (Phase::Warmup, of(&done.warmup)),
@@ -161,10 +161,7 @@ impl Stream {
         ] {
             let counted = self.sums(phase).transactions;
             if counted != reported {
-                return Err(format!(
-                    "reports {reported} transactions of {}, and its seconds have {counted}: events are missing",
-                    phase_name(phase)
-                ));
+                return Err(LineError::MissingEvents { reported, counted, phase: phase_name(phase) });
             }
         }
         self.done = Some((t, done));

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use ground::getopt::GetoptError;
-use ground::output::print_stderr;
+use ground::output::{CouldNot, print_stderr};
 use ground::text;
 
 /// The version of pgbench whose behaviour this front end has.
@@ -65,6 +65,12 @@ impl Failure {
     pub fn plain(mut self, text: &str) -> Self {
         self.lines.push(text.strip_suffix('\n').unwrap_or(text).to_owned());
         self
+    }
+}
+
+impl From<CouldNot> for Failure {
+    fn from(error: CouldNot) -> Self {
+        Self::error(error)
     }
 }
 

@@ -11,6 +11,7 @@ use drive::start_at::StartAt;
 use ground::getopt;
 use ground::getopt::GetoptError;
 use ground::options::{Argument, OptionRow, Stop, set};
+use ground::output::CouldNot;
 use wire::params::Given;
 use workload::replay::Choice;
 
@@ -100,6 +101,12 @@ pub struct Rejection(String);
 impl From<String> for Rejection {
     fn from(sentence: String) -> Self {
         Self(sentence)
+    }
+}
+
+impl From<CouldNot> for Rejection {
+    fn from(error: CouldNot) -> Self {
+        Self(error.to_string())
     }
 }
 

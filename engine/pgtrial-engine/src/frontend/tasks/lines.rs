@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use crate::event::timestamp;
 use drive::ledger::tasks::Task;
 use ground::clock::Nanos;
-use ground::output::OutputFile;
+use ground::output::{CouldNot, OutputFile};
 
 /// The form of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Lines {
 
 impl Lines {
     /// Writes the names of the columns.
-    pub fn begin(&mut self) -> Result<(), String> {
+    pub fn begin(&mut self) -> Result<(), CouldNot> {
         let header = match self.form {
             LineFormat::Text => "ApplicationId | Running Tasks | Task Duration | EndTime",
             LineFormat::Csv => "application,task,running_tasks,task_duration_s,end_time,queue_s,service_s,failure",
@@ -33,7 +33,7 @@ impl Lines {
     }
 
     /// Writes tasks, and hands the lines on.
-    pub fn write(&mut self, tasks: &[Task]) -> Result<(), String> {
+    pub fn write(&mut self, tasks: &[Task]) -> Result<(), CouldNot> {
         self.out.write(|out| {
             for task in tasks {
                 let ended = timestamp(self.origin + Duration::from_nanos(task.ended()));

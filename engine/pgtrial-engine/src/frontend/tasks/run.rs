@@ -14,7 +14,7 @@ use crate::frontend::self_check;
 use drive::{Began, Observer, Outcome, Tick};
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
-use ground::output::{OutputFile, print_stderr, print_stdout};
+use ground::output::{CouldNot, OutputFile, print_stderr, print_stdout};
 use tables::refuse_read_only;
 use tables::tasks;
 use tables::tasks::NAME;
@@ -88,7 +88,7 @@ fn finish(outcome: &Outcome, events: &mut RunEvents<'_>, has_lost_lines: bool, o
     status
 }
 
-fn open_lines(options: &TasksOptions, origin: SystemTime) -> Result<Vec<Lines>, String> {
+fn open_lines(options: &TasksOptions, origin: SystemTime) -> Result<Vec<Lines>, CouldNot> {
     let to_stdout = !options.quiet && options.log.is_none() && !options.load.output.has_only_events();
     let mut lines = Vec::new();
     if to_stdout {
@@ -111,12 +111,12 @@ struct TaskWriter {
 
 impl TaskWriter {
     /// Writes to all files of lines. One that cannot be written to is reported once and given up.
-    fn each_lines(&mut self, write: impl Fn(&mut Lines) -> Result<(), String>) {
+    fn each_lines(&mut self, write: impl Fn(&mut Lines) -> Result<(), CouldNot>) {
         let before = self.lines.len();
         self.lines.retain_mut(|lines| {
             let written = write(lines);
-            if let Err(message) = &written {
-                report_error(message);
+            if let Err(error) = &written {
+                report_error(&error.to_string());
             }
             written.is_ok()
         });

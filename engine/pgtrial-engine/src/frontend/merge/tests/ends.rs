@@ -53,7 +53,7 @@ fn when_all_are_lost_the_seconds_are_summed_up() {
     let done = of_kind(&events, "done")[0];
     assert_eq!((status, of_kind(&events, "lost").len()), (2, 2));
     assert_eq!((&done["measure"]["transactions"], &done["measure"]["tps"]), (&json!(40), &json!(20.0)));
-    assert_eq!(in_turns(&[vec![], vec![]]).unwrap_err(), "no machine said anything of a run: m0, m1");
+    assert_eq!(in_turns(&[vec![], vec![]]).unwrap_err().to_string(), "no machine said anything of a run: m0, m1");
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn missing_events_and_those_out_of_order_are_rejected() {
     let without = |index: usize| {
         let mut stream = stream.clone();
         stream.remove(index);
-        in_turns(&[stream]).unwrap_err()
+        in_turns(&[stream]).unwrap_err().to_string()
     };
     assert_eq!(
         without(8),
@@ -186,7 +186,7 @@ fn missing_events_and_those_out_of_order_are_rejected() {
     let twice = |index: usize| {
         let mut stream = stream.clone();
         stream.insert(index, stream[index].clone());
-        in_turns(&[stream]).unwrap_err()
+        in_turns(&[stream]).unwrap_err().to_string()
     };
     assert_eq!(twice(0), "machine m0, line 2: is a second hello");
     assert_eq!(twice(7), "machine m0, line 9: begins the phase measure a second time or too late");

@@ -102,7 +102,8 @@ proptest! {
         let mut order = order.iter().cycle();
         match merged(&streams, |_| *order.next().unwrap()) {
             Ok((events, _)) => prop_assert_eq!(&*events.last().unwrap().event, "done"),
-            Err(message) => {
+            Err(error) => {
+                let message = error.to_string();
                 prop_assert!(message.contains("machine") && !message.contains('\n'), "{}", message);
             }
         }

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::error::MergeError;
 use super::merger::Merger;
 use ground::clock::Phase;
 use latency::Latencies;
@@ -125,7 +126,7 @@ pub fn engine(of: &[Transaction], clients: u64, clock: f64, paced: bool) -> Vec<
 }
 
 /// Feeds streams to the merger, always a line of the one that `next` names among those that have one; then ends them all.
-pub fn merged(streams: &[Vec<Vec<u8>>], mut next: impl FnMut(usize) -> usize) -> Result<(Vec<Merged>, u8), String> {
+pub fn merged(streams: &[Vec<Vec<u8>>], mut next: impl FnMut(usize) -> usize) -> Result<(Vec<Merged>, u8), MergeError> {
     let mut merger = Merger::new((0..streams.len()).map(|index| format!("m{index}")));
     let mut rest: Vec<_> = streams.iter().map(|lines| lines.iter()).collect();
     let mut open: Vec<usize> = (0..streams.len()).collect();
@@ -136,12 +137,12 @@ pub fn merged(streams: &[Vec<Vec<u8>>], mut next: impl FnMut(usize) -> usize) ->
             None => merger.end_stream(open.remove(chosen))?,
         }
     }
-    let status = merger.status().ok_or("no end")?;
+    let status = merger.status().ok_or(MergeError::NoEnd)?;
     Ok((events(&mut merger), status))
 }
 
 /// The same in turns.
-pub fn in_turns(streams: &[Vec<Vec<u8>>]) -> Result<(Vec<Merged>, u8), String> {
+pub fn in_turns(streams: &[Vec<Vec<u8>>]) -> Result<(Vec<Merged>, u8), MergeError> {
     let mut turn = 0;
     merged(streams, |_| {
         turn += 1;

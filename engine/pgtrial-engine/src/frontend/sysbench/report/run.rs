@@ -15,7 +15,7 @@ use crate::frontend::sysbench::log::{Level, Log};
 use drive::plan::{Load, Plan};
 use drive::{Outcome, RunError};
 use ground::interrupt;
-use ground::output::{print_stderr, print_stdout};
+use ground::output::{CouldNot, print_stderr, print_stdout};
 
 /// Runs the load; the exit status: 0, 1 for a failure, 2 for a forced shutdown or clients that were not ready in time, 130
 /// for an interrupt.
@@ -131,12 +131,12 @@ fn describe(error: &RunError) -> String {
     }
 }
 
-/// The events, if there are to be some; the error is a whole sentence.
+/// The events, if there are to be some.
 fn open_events<'a, W: Write + 'a>(
     run: &Run<'_, W>,
     options: &ReportOptions,
     stop: &'a AtomicBool,
-) -> Result<RunEvents<'a>, String> {
+) -> Result<RunEvents<'a>, CouldNot> {
     let seed = run.settings.int("rand_seed") as u64;
     let hello = RunDescription { frontend: "sysbench", plan: run.plan, scale: None, seed, server: None, replay: None };
     let log = run.log.clone();

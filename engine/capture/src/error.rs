@@ -1,0 +1,107 @@
+//! Why no capture can be made.
+
+use ground::output::CouldNot;
+use thiserror::Error;
+
+use crate::format;
+
+/// What is wrong with a log, a file of a mix, or the directory of the capture. A sentence each.
+#[derive(Debug, Error)]
+pub enum CaptureError {
+    #[error(transparent)]
+    File(#[from] CouldNot),
+    #[error(transparent)]
+    Format(#[from] format::Error),
+    #[error("the log \"{log}\" {form}; {cure}")]
+    Foreign { log: String, form: &'static str, cure: &'static str },
+    #[error("the log \"{0}\" is compressed. Unpack it: zcat {0} | pgtrial capture - ...")]
+    Compressed(String),
+    #[error("\"{0}\" has JSON that is neither PostgreSQL's jsonlog nor an export of Cloud SQL. Give a log of a server")]
+    OtherJson(String),
+    #[error(
+        "no line of \"{log}\" begins with a known log_line_prefix; the first one is: {first}. Give the server's with --prefix \
+         (SHOW log_line_prefix)"
+    )]
+    UnknownPrefix { log: String, first: String },
+    #[error(
+        "no line of \"{log}\" begins with the prefix '{prefix}'; the first one is: {first}. Give the server's log_line_prefix with \
+         --prefix{}", guess.as_ref().map_or(String::new(), |guess| format!("; it looks like '{guess}'"))
+    )]
+    AnotherPrefix { log: String, prefix: String, first: String, guess: Option<String> },
+    #[error("line {line} of the log {why}: {text}. Give the server's with --prefix (SHOW log_line_prefix)")]
+    RefutedPrefix { line: u64, why: String, text: String },
+    #[error(
+        "line {line} of \"{log}\" is of {by_prefix} by log_line_prefix, and of {by_message} by its message. Give the server's \
+         log_line_prefix with --prefix (SHOW log_line_prefix)"
+    )]
+    OtherNames { line: u64, log: String, by_prefix: String, by_message: String },
+    #[error(
+        "line {line} of the log \"{log}\" has a time in {why}. Give the zone of the server's log with --timezone (SHOW log_timezone)"
+    )]
+    Zone { line: u64, log: String, why: Unplaced },
+    #[error("the log \"{0}\" has its newest messages first. Sort it by time (gcloud logging read --order=asc)")]
+    NewestFirst(String),
+    #[error(
+        "the log \"{log}\" begins before \"{before}\", which was read first. Name the logs in the order of their times"
+    )]
+    OutOfOrder { log: String, before: String },
+    #[error(
+        "the logs are in another language than English (line {line} of \"{log}\"). Set lc_messages = 'C' on the server and log again"
+    )]
+    OtherLanguage { line: u64, log: String },
+    #[error("no statement of the logs can be used; left out: {count} {why} (first in line {line} of \"{log}\")")]
+    NothingUsable { count: u64, why: String, line: u64, log: String },
+    #[error(
+        "the logs have no statements. Set log_statement = 'all' or log_min_duration_statement = 0 on the server and log again"
+    )]
+    NoStatements,
+    #[error("line {line} of \"{file}\" is cut short: a quote has no end")]
+    OpenQuote { file: String, line: u64 },
+    #[error("line {line} of \"{file}\" is not UTF-8")]
+    NotUtf8 { file: String, line: u64 },
+    #[error("line {line} of \"{file}\" is not a row of CSV like its header")]
+    NotARow { file: String, line: u64 },
+    #[error("\"{file}\" has no column {column}; write it anew with the queries of \"pgtrial capture --queries\"")]
+    NoColumn { file: String, column: String },
+    #[error("{column} in line {line} of \"{file}\" is not a number: \"{text}\"")]
+    NotANumber { file: String, line: u64, column: String, text: String },
+    #[error("the mix would have {0:.0} statements; make it shorter with --length")]
+    LongMix(f64),
+    #[error("no statement can be made; left out: {count} {why}")]
+    NothingMade { count: u64, why: String },
+    #[error("no statement can be made: \"{0}\" has no calls")]
+    NoCalls(String),
+}
+
+/// Why a text is no `log_line_prefix` by which sessions and times can be told. A sentence each.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PrefixError {
+    #[error("the prefix \"{0}\" ends within an escape. Give log_line_prefix as it is set")]
+    OpenEscape(String),
+    #[error("the prefix \"{prefix}\" has %{letter}, which PostgreSQL does not know. Give log_line_prefix as it is set")]
+    UnknownEscape { prefix: String, letter: char },
+    #[error(
+        "the prefix \"{0}\" does not say which session a line is of, and when it was written. Log with %p or %c, and with %m, %n or %t"
+    )]
+    NoSession(String),
+}
+
+/// A text that names no time zone. A sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("\"{0}\" is no time zone. Give a name such as Europe/Berlin, or an offset such as +05:30")]
+pub struct UnknownZone(pub String);
+
+/// Why it is not known when a time was: what its log has, a sentence without its subject and its end.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Unplaced {
+    #[error("another notation than those before, whose zone is {0}")]
+    OtherNotation(String),
+    #[error("{name}, which {zone} does not have on that day")]
+    NotInZone { name: String, zone: String },
+    #[error("{0}, which no time zone has on that day")]
+    InNoZone(String),
+    #[error("{name}, which is {zones}")]
+    Ambiguous { name: String, zones: String },
+    #[error("{0}, which is no time")]
+    NoTime(String),
+}
