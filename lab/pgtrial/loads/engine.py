@@ -49,12 +49,12 @@ def refusal_by_sysbench(test: str, options: Sequence[str], env: Mapping[str, str
             done = finished(command, env, stderr=subprocess.STDOUT, timeout=_HELP_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         return f"it did not answer within {_HELP_TIMEOUT_S:.0f}s; a script must do nothing before its events"
-    said = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
     # a test without a help command says so after it has taken the options, and bulk_insert only warns
-    ignored = next((line for line in said if "has no option" in line), None)
-    if ignored is not None or done.returncode == 0 or any("'help' command" in line for line in said):
+    ignored = next((line for line in lines if "has no option" in line), None)
+    if ignored is not None or done.returncode == 0 or any("'help' command" in line for line in lines):
         return ignored and ignored.removeprefix("WARNING: ")
-    return next((line for line in said if not line.startswith("sysbench ")), "it ended without a word")
+    return next((line for line in lines if not line.startswith("sysbench ")), "it ended without a word")
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ def recorded_examples(capture: Path, templates: Sequence[int]) -> dict[int, Exam
     """By template the first statement that did not fail. Raises StudyError in the engine's words."""
     numbers = ",".join(map(str, templates))
     with begun(["replay", str(capture), f"--examples={numbers}"], {}, stderr=subprocess.PIPE) as engine:
-        said, complaint = engine.communicate()
+        output, complaint = engine.communicate()
     if engine.returncode != 0:
         raise StudyError(f"the engine cannot read the capture: {_PROGRAM.sub('', complaint.strip())}")
-    found = [json.loads(line) for line in said.splitlines()]
-    return {each["template"]: Example(each["text"], each["values"]) for each in found}
+    examples = [json.loads(line) for line in output.splitlines()]
+    return {example["template"]: Example(example["text"], example["values"]) for example in examples}
 
 
 class EngineRun:
@@ -191,8 +191,8 @@ class EngineRun:
 
     def message_about(self, name: str) -> str | None:
         """The first of the last messages that speaks of `name`, without the program's name; None if there is none."""
-        found = next((line for line in self._tail if name in line), None)
-        return found and _PROGRAM.sub("", found)
+        message = next((line for line in self._tail if name in line), None)
+        return message and _PROGRAM.sub("", message)
 
     def machines(self, done: Event | None) -> list[MachineShare]:
         """What each machine of a fleet did of a load; [] where it was one engine here. `done` is the last event."""
@@ -255,9 +255,9 @@ def events_of(runs: Sequence[EngineRun], deadline: float) -> Iterator[tuple[Engi
 
 def own_s(part: Mapping[str, Any], clients: int) -> float:
     """Seconds of a tick or a summary; with slices the mean time for which a client was active."""
-    own = part.get("slice", part)
-    if "client_s" in own:
-        return float(own["client_s"]) / max(1, clients)
+    times = part.get("slice", part)
+    if "client_s" in times:
+        return float(times["client_s"]) / max(1, clients)
     return float(part.get("duration_s", part.get("seconds", 1.0)))
 
 

@@ -58,9 +58,9 @@ class LoadOrder:
         lua = lua_environment(self.folder) if self.folder else {}
         return {**self.target.environment(), **lua}
 
-    def command(self, each: Each) -> list[str]:
+    def command(self, engine: Each) -> list[str]:
         """The words after the engine's path."""
-        return load_command(self.front_end, self.options(each), self.variables)
+        return load_command(self.front_end, self.options(engine), self.variables)
 
 
 @dataclass(frozen=True)

@@ -125,41 +125,41 @@ def _objects(session: Session, condition: str, *, identify: bool = True, paramet
 
 def marked_objects(session: Session, text: str) -> list[MadeObject]:
     """The objects of all schemas that have this very mark."""
-    return [found for found in _objects(session, "OWN") if found.mark == Mark(text)]
+    return [made for made in _objects(session, "OWN") if made.mark == Mark(text)]
 
 
 def copied_objects(session: Session, beginnings: tuple[str, ...]) -> list[str]:
     """The objects with marks of others, in the way of those that are made with such marks."""
-    copies = [found for found in _objects(session, "true") if found.mark.is_copy(beginnings)]
-    schemas = {found.oid for found in copies if found.catalog == "pg_namespace"}
-    return [found.identity for found in copies if found.visible or found.schema in schemas]
+    copies = [made for made in _objects(session, "true") if made.mark.is_copy(beginnings)]
+    schemas = {made.oid for made in copies if made.catalog == "pg_namespace"}
+    return [made.identity for made in copies if made.visible or made.schema in schemas]
 
 
 def new_relations(session: Session, before: frozenset[tuple[str, int]]) -> list[MadeObject]:
     """The relations of the session's role that were not there before."""
-    found = [each for each in _objects(session, "OWN") if each.catalog == "pg_class"]
-    return [each for each in found if each.key not in before]
+    relations = [made for made in _objects(session, "OWN") if made.catalog == "pg_class"]
+    return [made for made in relations if made.key not in before]
 
 
 def present(session: Session) -> frozenset[tuple[str, int]]:
     """All objects that are there, whoever made them."""
-    return frozenset(found.key for found in _objects(session, "true", identify=False))
+    return frozenset(made.key for made in _objects(session, "true", identify=False))
 
 
-def mark_objects(session: Session, found: Iterable[MadeObject], text: str) -> None:
+def mark_objects(session: Session, objects: Iterable[MadeObject], text: str) -> None:
     """Set the marks."""
     marks = Marks(session)
-    for each in found:
-        _comment(session, each, marks.comment(text, each.place))
+    for made in objects:
+        _comment(session, made, marks.comment(text, made.place))
 
 
-def _comment(session: Session, found: MadeObject, comment: str) -> None:
-    words, identity = sql.SQL(_words(found)), sql.SQL(found.identity)
+def _comment(session: Session, made: MadeObject, comment: str) -> None:
+    words, identity = sql.SQL(_words(made)), sql.SQL(made.identity)
     session.execute(sql.SQL("COMMENT ON {} {} IS {}").format(words, identity, sql.Literal(comment)))
 
 
-def _words(found: MadeObject) -> str:
-    return found.kind.upper().replace("-", " ")
+def _words(made: MadeObject) -> str:
+    return made.kind.upper().replace("-", " ")
 
 
 class MarkingSession:
@@ -190,16 +190,16 @@ class MarkingSession:
         if self.session.info.transaction_status != TransactionStatus.INTRANS:
             return cursor
         if _CHANGES_MARKS.match(text):
-            there = {each.key: each for each in _objects(self.session, "true")}
-            self._made = [there[each.key] for each in self._made if each.key in there]
+            there = {made.key: made for made in _objects(self.session, "true")}
+            self._made = [there[made.key] for made in self._made if made.key in there]
             mark_objects(self.session, self._made, self._mark)
         xid = value(self.session, "SELECT txid_current_if_assigned()" if self._has_xid else "SELECT txid_current()")
         if xid is not None:
             new = _objects(self.session, "OWN AND c.xmin::text = %s", parameters=[str(int(xid) % 2**32)])
-            new = [each for each in new if each.key not in self._before]
+            new = [made for made in new if made.key not in self._before]
             mark_objects(self.session, new, self._mark)
             self._made += new
-            self._before.update(each.key for each in new)
+            self._before.update(made.key for made in new)
         return cursor
 
     @property
@@ -216,21 +216,21 @@ def drop_marked(session: Session, marks: tuple[str, ...], *, everywhere: bool = 
     if something that has no such mark depends on the others.
     """
     with session.transaction():
-        ours = [each for each in _objects(session, "true") if each.mark.is_ours(marks)]
+        ours = [made for made in _objects(session, "true") if made.mark.is_ours(marks)]
         schemas = {made.oid for made in ours if made.catalog == "pg_namespace"}
         extensions = [made for made in ours if made.catalog == "pg_extension"]
         left = [made for made in ours if made not in extensions]
         if not everywhere:
-            left = [each for each in left if each.visible or each.schema in schemas]
+            left = [made for made in left if made.visible or made.schema in schemas]
         _, error = _drop_all(session, left)
         if error is not None:
             raise _depended(session, error) from None
         if not everywhere:
             return []
         kept, _ = _drop_all(session, extensions)
-        for each in kept:
-            _comment(session, each, "")
-    return [each.identity for each in kept]
+        for made in kept:
+            _comment(session, made, "")
+    return [made.identity for made in kept]
 
 
 def _drop_all(
@@ -249,10 +249,10 @@ def _dropped_once(
     session: Session, objects: list[MadeObject]
 ) -> tuple[list[MadeObject], psycopg.errors.DependentObjectsStillExist | None]:
     """Drop what nothing depends on, tables together, since they may refer to each other; what is left, and why."""
-    tables = [each for each in objects if each.letter in TABLES]
+    tables = [made for made in objects if made.letter in TABLES]
     left: list[MadeObject] = []
     why = None
-    for group in ([each] for each in objects if each not in tables):
+    for group in ([made] for made in objects if made not in tables):
         error = _drop(session, group)
         left += group if error else []
         why = error or why
@@ -265,7 +265,7 @@ def _dropped_once(
 
 
 def _drop(session: Session, group: list[MadeObject]) -> psycopg.errors.DependentObjectsStillExist | None:
-    listed = sql.SQL(", ").join(sql.SQL(each.identity) for each in group)
+    listed = sql.SQL(", ").join(sql.SQL(made.identity) for made in group)
     words = sql.SQL("TABLE" if group[0].letter in TABLES else _words(group[0]))
     try:
         with session.transaction():

@@ -115,5 +115,5 @@ def marked_by(beginning: str, connection: Session) -> str:
     )
     marks = Marks(connection)
     rows = connection.execute(query.encode(), [beginning]).fetchall()
-    found = [str(oid) for oid, comment, place in rows if marks.read(comment, place).is_here]
-    return f"c.oid = ANY ('{{{','.join(found)}}}'::oid[])"
+    tables = [str(oid) for oid, comment, place in rows if marks.read(comment, place).is_here]
+    return f"c.oid = ANY ('{{{','.join(tables)}}}'::oid[])"

@@ -28,13 +28,13 @@ def engine_path() -> Path:
             raise StudyError(f"PGTRIAL_ENGINE names {chosen}, which is not an executable file; correct or unset it")
         return Path(chosen)
     beside = Path(sys.executable).with_name(_NAME)
-    found = str(beside) if os.access(beside, os.X_OK) else shutil.which(_NAME)
-    if found is None:
+    path = str(beside) if os.access(beside, os.X_OK) else shutil.which(_NAME)
+    if path is None:
         raise StudyError(
             f"the load engine {_NAME} is neither beside {sys.executable} nor on PATH; "
             "reinstall pgtrial, or set PGTRIAL_ENGINE to the binary"
         )
-    return Path(found)
+    return Path(path)
 
 
 @contextmanager

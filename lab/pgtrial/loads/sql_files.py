@@ -40,7 +40,7 @@ def statements(text: str, variables: Mapping[str, str]) -> list[Statement]:
     Other names after a colon stay as they are, as do those in quoted texts, comments and bodies of functions ($$).
     """
     text = text.removeprefix(BYTE_ORDER_MARK)
-    found: list[Statement] = []
+    complete: list[Statement] = []
     parts: list[str] = []
     begin = place = 0
     for token in Scanner().tokens(text):
@@ -51,7 +51,7 @@ def statements(text: str, variables: Mapping[str, str]) -> list[Statement]:
             if not "".join(parts).strip():
                 parts, begin = [], place
         elif token.kind == "end":
-            found += _statement(parts, text, begin)
+            complete += _statement(parts, text, begin)
             parts, begin = [], place
         elif token.name in variables:
             value = variables[token.name]
@@ -59,7 +59,7 @@ def statements(text: str, variables: Mapping[str, str]) -> list[Statement]:
         else:
             parts.append(text[token.start : token.end])
     parts.append(text[place:])
-    return [*found, *_statement(parts, text, begin)]
+    return [*complete, *_statement(parts, text, begin)]
 
 
 def _statement(parts: list[str], text: str, begin: int) -> list[Statement]:
@@ -118,12 +118,12 @@ class SqlFiles:
             cursor = session.execute(statement.text.encode())
             return cursor.fetchall() if cursor.description is not None else []
         except psycopg.Error as error:
-            said = (error.diag.message_primary or first_line(error)).splitlines()[0]
+            words = (error.diag.message_primary or first_line(error)).splitlines()[0]
             if isinstance(error, psycopg.OperationalError) and (error.sqlstate or _GONE).startswith(_GONE):
-                raise TrialError(f"the server did not answer {file} of the pack {self.pack}: {said}") from None
+                raise TrialError(f"the server did not answer {file} of the pack {self.pack}: {words}") from None
             shown = shortened(" ".join(statement.text.split()), _SHOWN)
             where = f"the pack {self.pack}: {file}, line {statement.line} ({shown})"
-            raise StudyError(f"{where}: PostgreSQL says: {said}") from None
+            raise StudyError(f"{where}: PostgreSQL says: {words}") from None
 
     def _copy(self, session: Session, file: str, statement: Statement, copied: re.Match[str]) -> None:
         name = copied[2]

@@ -89,11 +89,11 @@ class Scanner:
             kind: Kind = "comment" if self._inside == "comment" else "quoted"
             place = self._close(text, 0)
             yield Token(kind, 0, place)
-        while (found := _TOKEN.search(text, place)) is not None:
-            if text[place : found.start()].strip():
+        while (match := _TOKEN.search(text, place)) is not None:
+            if text[place : match.start()].strip():
                 self.under_way = True
-            place = found.end()
-            token = self._token(found)
+            place = match.end()
+            token = self._token(match)
             if self._inside is not None:
                 place = self._close(text, place)
                 token = Token(token.kind, token.start, place)
@@ -101,10 +101,10 @@ class Scanner:
         if text[place:].strip():
             self.under_way = True
 
-    def _token(self, found: re.Match[str]) -> Token:
+    def _token(self, match: re.Match[str]) -> Token:
         """One token; of a block comment or a quoted text it is the opening, behind which `_inside` is set."""
-        start, end = found.span()
-        group = found.lastgroup or ""
+        start, end = match.span()
+        group = match.lastgroup or ""
         if group in ("line_comment", "comment"):
             if group == "comment":
                 self._inside, self._comments = "comment", 1
@@ -112,19 +112,19 @@ class Scanner:
         self.under_way = True
         match group:
             case "escapes" | "quote" | "dollar":
-                escapes = self._escapes and found[0] == "'"
-                self._inside = "escapes" if escapes else found[0] if group == "quote" else group
-                self._dollar = found[0]
+                escapes = self._escapes and match[0] == "'"
+                self._inside = "escapes" if escapes else match[0] if group == "quote" else group
+                self._dollar = match[0]
                 return Token("quoted", start, end)
             case "literal" | "name":
-                return Token("literal" if group == "literal" else "name", start, end, found[group])
+                return Token("literal" if group == "literal" else "name", start, end, match[group])
             case "end" if not self._parentheses and not self._bodies:
                 if self._words[:2] == _SETS_ESCAPES:
                     self._escapes = not _OFF.isdisjoint(self._words)
                 self._begin()
                 return Token("end", start, end)
             case "word":
-                self._word(found[0].lower())
+                self._word(match[0].lower())
             case "open":
                 self._parentheses += 1
             case "close":

@@ -46,7 +46,7 @@ class Needs:
         """The needs of a study."""
         points = load_points(spec)
         data = dict.fromkeys(data_of(spec, point) for point in points)
-        by_scale = sorted(data, key=lambda each: each.scale if isinstance(each, PgbenchTables) else math.inf)
+        by_scale = sorted(data, key=lambda tables: tables.scale if isinstance(tables, PgbenchTables) else math.inf)
         clients = max(point.clients for point in points)
         return cls(clients, by_scale, patience_s(spec.load.on_server_loss) or 0.0)
 
@@ -156,9 +156,9 @@ def check_sessions(needs: Needs, target: Target) -> None:
                 rows = connection.execute(_FOREIGN, ([name.lower() for name in settings],)).fetchall()
                 unequal = differences(connection, settings)
         except psycopg.OperationalError as error:
-            said = str(error).strip().splitlines()[-1].rpartition("FATAL:")[2].strip() or str(error)
+            words = str(error).strip().splitlines()[-1].rpartition("FATAL:")[2].strip() or str(error)
             raise StudyError(
-                f"arms.{arm}: a session cannot have these settings: {said}; correct them, or {_OWN}"
+                f"arms.{arm}: a session cannot have these settings: {words}; correct them, or {_OWN}"
             ) from None
         if rows:
             names = " and ".join(name for (name,) in rows)

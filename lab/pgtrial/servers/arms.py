@@ -34,7 +34,9 @@ class GivenArm:
         self.setup = setup
         self.host_seen: dict[str, dict[str, int]] = {}
         self.notes: list[str] = []
-        self._servers = [GivenServer(name, own, needs, workspace, maker, notes=self.notes) for own in setup.deployments]
+        self._servers = [
+            GivenServer(name, deployment, needs, workspace, maker, notes=self.notes) for deployment in setup.deployments
+        ]
 
     @property
     def machine(self) -> AnyMachine | None:
@@ -155,15 +157,15 @@ class SessionArm:
 
     def _sessions_of(self, target: Target) -> Target:
         """Where sessions of the server have the arm's settings. Raises TrialError if they have others."""
-        own = target.with_settings(self._settings)
+        with_settings = target.with_settings(self._settings)
         try:
-            with own.connect() as session:
+            with with_settings.connect() as session:
                 unequal = differences(session, self._settings)
         except psycopg.Error as error:
             raise TrialError(f"{target.label} gave no session the arm's settings: {one_line(error)}") from None
         if unequal:
             raise TrialError(f"{unequal_values(unequal, self._settings)} in new sessions of {target.label}")
-        return own
+        return with_settings
 
     def fetch_log(self, log: Path) -> None:
         """Bring the log of the first arm's trial up to now. Raises TrialError."""
@@ -195,10 +197,12 @@ def make_arms(
     needs = Needs.of(spec)
     servers = {name: spec.resolved(name) for name in spec.arms}
     if sessions:
-        own = servers[spec.baseline]
-        kept = {name: value for name, value in own.settings.items() if name not in sessions[spec.baseline]}
+        of_baseline = servers[spec.baseline]
+        kept = {name: value for name, value in of_baseline.settings.items() if name not in sessions[spec.baseline]}
         server = SharedServer(
-            _KINDS[type(own)](spec.baseline, own.model_copy(update={"settings": kept}), needs, workspace, maker)
+            _KINDS[type(of_baseline)](
+                spec.baseline, of_baseline.model_copy(update={"settings": kept}), needs, workspace, maker
+            )
         )
         return {name: SessionArm(name, servers[name], sessions[name], server) for name in spec.arms}
     return {name: _KINDS[type(server)](name, server, needs, workspace, maker) for name, server in servers.items()}

@@ -172,15 +172,15 @@ def _from_rows(path: str, rows: Sequence[_Row]) -> AutoConf:
 
     It is the last file that the server reads: what comes from others after it, it includes.
     """
-    own = list(dict.fromkeys(row for row in rows if row[0] == path and row[2] is not None))
-    lines = [Line(row[2] or "", row[3] or "") for row in own]
+    of_file = list(dict.fromkeys(row for row in rows if row[0] == path and row[2] is not None))
+    lines = [Line(row[2] or "", row[3] or "") for row in of_file]
     if name := _twice(lines):
         return AutoConf(lines, f"has {name} twice")
-    if own and rows[-1][0] != path:
+    if of_file and rows[-1][0] != path:
         return AutoConf(lines, "includes other files")
     if any(_NO_CHARACTER in line.text for line in lines):
         return AutoConf(lines, _NO_TEXT)
-    if [row[1] for row in own] != [number + 3 for number in range(len(own))]:
+    if [row[1] for row in of_file] != [number + 3 for number in range(len(of_file))]:
         return AutoConf(lines, "has comments")
     return AutoConf(lines)
 
@@ -204,13 +204,13 @@ def values_of(session: Session, name: str, text: str) -> list[str] | None:
     if not is_list(name, session.info.server_version):
         return [text]
     try:
-        found = elements(name, text)
+        listed = elements(name, text)
     except ValueError:
         return None
     for quoting in ("off", "on"):
         quote_all(session, quoting)
-        if found and list_text(session, found) == text:
-            return found
+        if listed and list_text(session, listed) == text:
+            return listed
     return None
 
 
@@ -220,12 +220,12 @@ def quote_all(session: Session, wanted: str) -> None:
     value(session, f"SELECT set_config('{name}', '{wanted}', false) WHERE current_setting('{name}') <> '{wanted}'")
 
 
-def list_text(session: Session, found: Sequence[str]) -> str:
+def list_text(session: Session, listed: Sequence[str]) -> str:
     """The text that ALTER SYSTEM stores for the elements of a list, as this session quotes names."""
     quoted = (
         "SELECT string_agg(quote_ident(element), ', ' ORDER BY number) FROM unnest(%s::text[]) WITH ORDINALITY AS t"
     )
-    return str(value(session, f"{quoted} (element, number)", list(found)))
+    return str(value(session, f"{quoted} (element, number)", list(listed)))
 
 
 def moved(names: Sequence[str], order: Sequence[str]) -> list[str]:

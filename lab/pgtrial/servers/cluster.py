@@ -114,8 +114,8 @@ class Cluster:
         postgres, asking = self.server.bin / "postgres", ("-C", "shared_memory_size_in_huge_pages")
         done = self.room.run([postgres, "-D", self.data_directory, *asking])
         if done.status != 0 or not done.stdout.strip().isdecimal():
-            said = " ".join((done.stderr or done.stdout).split()) or "it said nothing"
-            raise ArmError(f"PostgreSQL {self.server.version} does not tell how many huge pages it needs: {said}")
+            words = " ".join((done.stderr or done.stdout).split()) or "it said nothing"
+            raise ArmError(f"PostgreSQL {self.server.version} does not tell how many huge pages it needs: {words}")
         return int(done.stdout)
 
     def _listening(self) -> Mapping[str, str]:
@@ -148,16 +148,16 @@ class Cluster:
                 "set address to where clients reach that host"
             )
 
-    def _unreached(self, access: Access, said: str) -> ArmError:
+    def _unreached(self, access: Access, words: str) -> ArmError:
         label = self.room.machine.label
-        told = said.strip().splitlines()[0].rpartition("failed: ")[2]
-        if "pg_hba.conf" in said:
+        reason = words.strip().splitlines()[0].rpartition("failed: ")[2]
+        if "pg_hba.conf" in words:
             return ArmError(
                 f"the server on {label} runs, but sees clients from another address than "
-                f"{', '.join(access.clients)}: {told}; set address to one that is reached without translation"
+                f"{', '.join(access.clients)}: {reason}; set address to one that is reached without translation"
             )
         return ArmError(
-            f"PostgreSQL runs on {label}, but {access.address}:{access.port} cannot be reached from here ({told}): a "
+            f"PostgreSQL runs on {label}, but {access.address}:{access.port} cannot be reached from here ({reason}): a "
             f"firewall closes the port, or clients reach that host by another address; open port {access.port} for "
             f"{' and '.join(access.clients)}, or set port or address"
         )

@@ -17,20 +17,22 @@ _CURES = {
 """What to do where there is no connection, by a pattern of what was said; the first that is found."""
 
 
-def cure_of(said: str) -> str | None:
+def cure_of(refusal: str) -> str | None:
     """What to do about a refusal in these words; None: unknown."""
-    return next((cure for words, cure in _CURES.items() if re.search(words, said)), None)
+    return next((cure for words, cure in _CURES.items() if re.search(words, refusal)), None)
 
 
 def is_final(error: psycopg.Error) -> bool:
     """Whether waiting mends nothing: the server has answered, and not that it is starting, stopping or full."""
-    said = str(error)
-    return any(words in said for words in ("password", "authentication", "does not exist", "pg_hba.conf", "permission"))
+    message = str(error)
+    return any(
+        words in message for words in ("password", "authentication", "does not exist", "pg_hba.conf", "permission")
+    )
 
 
 def reason_of(error: psycopg.Error) -> str:
     """What the server or libpq said, without the hints and the repeated address."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    told = next((line for line in lines if "FATAL:" in line or "failed: " in line), lines[0])
-    reason = told.rpartition("FATAL:")[2].rpartition("failed: ")[2]
+    telling = next((line for line in lines if "FATAL:" in line or "failed: " in line), lines[0])
+    reason = telling.rpartition("FATAL:")[2].rpartition("failed: ")[2]
     return reason.removeprefix("connection is bad: ").strip().removesuffix(".")

@@ -20,7 +20,7 @@ def forget(state: Path, path: Path) -> str:
         known = given_data.paths(state)
         for run in abandoned_runs(state):
             known += [*settings_record.paths(run), *record_paths(run)]
-        if wanted not in {each.absolute() for each in known}:
+        if wanted not in {record.absolute() for record in known}:
             raise StudyError(
                 f"--forget {path}: this is no record of what an ended lab left on a server or a host; `pgtrial "
                 "cleanup` names the records that there are"

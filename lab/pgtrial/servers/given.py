@@ -70,12 +70,12 @@ class GivenServer:
                 self._settings.check()
             missing = [data for data in needs.data if not self._is_there(connection, data)]
             there = [data for data in needs.data if data not in missing]
-            found = [tables for data in there if (tables := data.used_as_found(connection)) is not None]
-            self.tables_of_others = found
-            resets = self.setup.reset != "none" and len(found) < len([data for data in there if data != NO_TABLES])
+            of_others = [tables for data in there if (tables := data.used_as_found(connection)) is not None]
+            self.tables_of_others = of_others
+            resets = self.setup.reset != "none" and len(of_others) < len([data for data in there if data != NO_TABLES])
             if missing or resets:
                 check_writable(self.name, connection)
-            self._notes += [f"{self.target.label}: {_as_found(tables)}" for tables in found]
+            self._notes += [f"{self.target.label}: {_as_found(tables)}" for tables in of_others]
             self._notes += [self._will_make(data) for data in missing]
             if missing:
                 check_may_create(self.name, connection)
@@ -111,10 +111,10 @@ class GivenServer:
                 self.prepare(tables, lambda line: None)
                 if self.setup.reset != "none":
                     with self._connect() as connection:
-                        if (found := tables.used_as_found(connection)) is None:
+                        if (of_others := tables.used_as_found(connection)) is None:
                             tables.reset(connection)
                         else:
-                            self._notes.append(_as_found(found))
+                            self._notes.append(_as_found(of_others))
         with ExitStack() as undo:
             if self.setup.settings:
                 with timed(timings, "start"):
@@ -234,10 +234,10 @@ class GivenServer:
         return connection
 
     def _unreachable(self, error: psycopg.Error) -> str:
-        said = reason_of(error)
+        reason = reason_of(error)
         named = "the host and port of the dsn" if self.setup.conninfo else "PGHOST and PGPORT"
-        cure = cure_of(said) or f"check that the server runs, and {named}"
-        return f"arms.{self.name}: cannot connect to {without_password(self.setup.conninfo)}: {said}; {cure}"
+        cure = cure_of(reason) or f"check that the server runs, and {named}"
+        return f"arms.{self.name}: cannot connect to {without_password(self.setup.conninfo)}: {reason}; {cure}"
 
 
 def _as_found(tables: str) -> str:

@@ -90,11 +90,11 @@ def settle(state: Path, session: Session, target: Target) -> None:
     """
     path = _path(state, target)
     if path.exists() and (begun := (record := _read(path)).begun) is not None and not is_held(begun.run):
-        found = [name for _, name in _unmarked(session, begun.names, begun.before)]
+        unmarked = [name for _, name in _unmarked(session, begun.names, begun.before)]
         if begun.empty:
-            found = [name for name in found if not value(session, f"SELECT EXISTS (SELECT FROM {name})")]
-        if found:
-            session.execute(f"DROP TABLE {', '.join(found)}".encode())
+            unmarked = [name for name in unmarked if not value(session, f"SELECT EXISTS (SELECT FROM {name})")]
+        if unmarked:
+            session.execute(f"DROP TABLE {', '.join(unmarked)}".encode())
         _write(replace(record, begun=None))
 
 

@@ -59,10 +59,10 @@ def _limits(connection: Session) -> list[tuple[int, int, str, str]]:
     of_server, is_superuser, of_role, of_base, *used = row
     limits = [(of_server, used[0], "max_connections less what is reserved", "raise max_connections there")]
     if not is_superuser:
-        own = "the CONNECTION LIMIT of the"
+        limit = "the CONNECTION LIMIT of the"
         limits += [
-            (of_role, used[1], f"{own} role {connection.info.user}", "raise it (ALTER ROLE)"),
-            (of_base, used[2], f"{own} database {connection.info.dbname}", "raise it (ALTER DATABASE)"),
+            (of_role, used[1], f"{limit} role {connection.info.user}", "raise it (ALTER ROLE)"),
+            (of_base, used[2], f"{limit} database {connection.info.dbname}", "raise it (ALTER DATABASE)"),
         ]
     return limits
 
@@ -124,7 +124,7 @@ def check_room(arm: str, setup: Given, reached: tuple[Target, Session], missing:
 def _megabytes(data: Sequence[Data]) -> int:
     """What the largest of each kind takes: one of pgbench's tables, and one of other data, is there at a time."""
     return sum(
-        max((each.mb for each in data if isinstance(each, PgbenchTables) is pgbenchs), default=0)
+        max((kept.mb for kept in data if isinstance(kept, PgbenchTables) is pgbenchs), default=0)
         for pgbenchs in (True, False)
     )
 

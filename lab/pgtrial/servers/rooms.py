@@ -228,11 +228,11 @@ def _is_there(machine: RemoteMachine, data: str) -> bool:
         3: f"{where}: there is no such directory, and none above it; make it (mkdir -p)",
         4: f"{where}: there is no such directory, and you may not make it; make it, or write sudo = true",
     }
-    found = machine.looked(["sh", "-c", _LOOK_AT_FOLDER, "sh", data])
-    if found.status != 0:
-        said = " ".join(found.stderr.split()) or f"status {found.status}"
-        raise HostError(words.get(found.status, f"{where}: {said}"))
-    return found.stdout.strip() != "new"
+    done = machine.looked(["sh", "-c", _LOOK_AT_FOLDER, "sh", data])
+    if done.status != 0:
+        reason = " ".join(done.stderr.split()) or f"status {done.status}"
+        raise HostError(words.get(done.status, f"{where}: {reason}"))
+    return done.stdout.strip() != "new"
 
 
 def _write_down(run: Path, place: RoomLocation) -> Path:
@@ -284,8 +284,8 @@ class Rooms:
             and other.host.connection.lost is not None
             and (other.host.connection.where.host, other.host.connection.where.port) == (where.host, where.port)
         ]
-        told = [each.ready() for each in (room, *beside)]
-        return [sentence for sentence in told if sentence is not None]
+        sentences = [one.ready() for one in (room, *beside)]
+        return [sentence for sentence in sentences if sentence is not None]
 
     def remove(self) -> list[str]:
         """Remove them all; a sentence for each that could not be."""

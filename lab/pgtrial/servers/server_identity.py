@@ -78,7 +78,7 @@ def _if_allowed(session: Session, query: str) -> str | None:
     under_way = session.info.transaction_status is TransactionStatus.INTRANS
     try:
         with session.transaction() if under_way else nullcontext():
-            found = value(session, query)
+            answer = value(session, query)
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedFunction):
         return None
-    return None if found is None else str(found)
+    return None if answer is None else str(answer)

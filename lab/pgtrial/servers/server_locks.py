@@ -58,8 +58,8 @@ class _LockSession:
         self.pid = -1
         """The number of the server process, as the server knows it, while it has the lock."""
 
-    def take(self, own: Sequence[int]) -> tuple[object, ...] | None:
-        """Take the lock, and return another lab that has it, which leaves it untaken; `own` are processes of this one.
+    def take(self, processes: Sequence[int]) -> tuple[object, ...] | None:
+        """Take the lock, or return another lab that has it and leave it untaken; `processes` are this lab's.
 
         Raises _CannotLock.
         """
@@ -70,7 +70,7 @@ class _LockSession:
             function = "pg_try_advisory_xact_lock_shared" if self.pooled else "pg_try_advisory_lock_shared"
             value(self.session, f"SELECT {function}(%s, %s)", *_KEYS)
             self.pid = int(value(self.session, "SELECT pg_backend_pid()"))
-            other = self.session.execute(_OTHERS.encode(), (*_KEYS, [self.pid, *own])).fetchone()
+            other = self.session.execute(_OTHERS.encode(), (*_KEYS, [self.pid, *processes])).fetchone()
         except (psycopg.errors.FeatureNotSupported, psycopg.errors.InsufficientPrivilege) as error:
             self._release()
             raise _CannotLock(one_line(error)) from None
@@ -167,7 +167,7 @@ class ServerLocks:
         """Arms that have one server in the same trials, and that server; None: no two have."""
         for held in self._held:
             for number in sorted({number for _, number, _ in held.used_by}):
-                arms = [arm for arm, own, _ in held.used_by if own == number]
+                arms = [arm for arm, other, _ in held.used_by if other == number]
                 if len(arms) > 1:
                     return arms, held.target
         return None
@@ -208,10 +208,10 @@ class ServerLocks:
     def _lock(self, arm: str, held: _HeldServer) -> list[str]:
         """Take the lock, or wait a moment for another lab that is about to end."""
         deadline = time.monotonic() + _PATIENCE_S
-        own = [each.lock.pid for each in self._held if each is not held]
+        processes = [other_held.lock.pid for other_held in self._held if other_held is not held]
         try:
             while True:
-                if (other := held.lock.take(own)) is None:
+                if (other := held.lock.take(processes)) is None:
                     return []
                 if time.monotonic() > deadline:
                     raise StudyError(f"{_of(arm)}{_in_use(held.target, other)}")
@@ -224,10 +224,10 @@ class ServerLocks:
 
 
 def _join(held: _HeldServer, arm: str, number: int, target: Target) -> None:
-    for name, own, database in held.used_by:
+    for name, of, database in held.used_by:
         if (name, database) == (arm, target.dbname):
             raise StudyError(
-                f"{_of(arm)}{target.label}, its deployment {number + 1}, is the database of its deployment {own + 1}"
+                f"{_of(arm)}{target.label}, its deployment {number + 1}, is the database of its deployment {of + 1}"
                 "; name each deployment once"
             )
     held.used_by.append((arm, number, target.dbname))
@@ -253,6 +253,6 @@ def _told(arm: str, target: Target) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        said = reason_of(error)
-        cure = f"; {known}" if (known := cure_of(said)) is not None else ""
-        raise ArmError(f"{_of(arm)}cannot lock {target.label} for the study: {said}{cure}") from None
+        reason = reason_of(error)
+        cure = f"; {known}" if (known := cure_of(reason)) is not None else ""
+        raise ArmError(f"{_of(arm)}cannot lock {target.label} for the study: {reason}{cure}") from None

@@ -39,26 +39,26 @@ def session_values(session: Session, names: Sequence[str]) -> dict[str, SessionV
     lowered = [name.lower() for name in names]
     for name in set(lowered) & set(TIME_LIMITS):
         session.execute(f"RESET {name}".encode())
-    found = [SessionValue(*row) for row in session.execute(_VALUES, (lowered,)).fetchall()]
-    return {each.name.lower(): each for each in found}
+    values = [SessionValue(*row) for row in session.execute(_VALUES, (lowered,)).fetchall()]
+    return {in_force.name.lower(): in_force for in_force in values}
 
 
 def differences(session: Session, settings: Mapping[str, str]) -> dict[str, str]:
     """By setting the value that a new session has in place of the wanted one. Raises psycopg.Error."""
     present = session_values(session, list(settings))
-    found = {}
+    unequal = {}
     for name, wanted in settings.items():
-        own = present.get(name.lower())
-        if own is None:
+        in_session = present.get(name.lower())
+        if in_session is None:
             # a setting of an extension that is not loaded is a text, which pg_settings does not have
             text = value(session, "SELECT current_setting(%s, true)", name)
             if text != wanted:
-                found[name] = "unknown" if text is None else repr(text)
-        elif not same_value(own.name, own.kind, own.unit, own.setting, wanted) and not _written_so(
-            session, own.name, wanted
-        ):
-            found[name] = repr(value(session, "SELECT current_setting(%s)", own.name))
-    return found
+                unequal[name] = "unknown" if text is None else repr(text)
+        elif not same_value(
+            in_session.name, in_session.kind, in_session.unit, in_session.setting, wanted
+        ) and not _written_so(session, in_session.name, wanted):
+            unequal[name] = repr(value(session, "SELECT current_setting(%s)", in_session.name))
+    return unequal
 
 
 def unequal_values(unequal: Mapping[str, str], settings: Mapping[str, str]) -> str:

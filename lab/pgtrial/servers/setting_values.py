@@ -54,11 +54,11 @@ def elements(name: str, text: str) -> list[str]:
     Raises ValueError for a text that is no such list.
     """
     fold = _fold if name.lower() in _IDENTIFIERS else None
-    found: list[str] = []
+    listed: list[str] = []
     rest = text.strip(_SPACE)
     while rest:
         element, rest = _quoted(rest) if rest.startswith('"') else _plain(rest, fold)
-        found.append(element)
+        listed.append(element)
         rest = rest.lstrip(_SPACE)
         if rest and not rest.startswith(","):
             raise ValueError(text)
@@ -66,7 +66,7 @@ def elements(name: str, text: str) -> list[str]:
             rest = rest[1:].lstrip(_SPACE)
             if not rest:
                 raise ValueError(text)
-    return found
+    return listed
 
 
 def _quoted(rest: str) -> tuple[str, str]:
@@ -191,6 +191,8 @@ def _converted(number: float, unit: str, base: str | None) -> float | None:
     (kind, size), (base_kind, base_size) = _UNITS[unit], _UNITS[match[2]]
     if kind != base_kind:
         return None
-    smaller = max((each for own, each in _UNITS.values() if own == kind and each < size), default=size)
+    smaller = max(
+        (unit_size for unit_kind, unit_size in _UNITS.values() if unit_kind == kind and unit_size < size), default=size
+    )
     whole = round(number * size / smaller) * smaller
     return whole / (base_size * int(match[1] or 1))

@@ -199,12 +199,12 @@ class SettingsCheck:
         wanted = self._wanted(row)
         if not is_list(row.name, session.info.server_version):
             return wanted
-        found = [element for element in elements(row.name, wanted) if element]
-        if not found and row.name in LIBRARIES:
+        listed = [element for element in elements(row.name, wanted) if element]
+        if not listed and row.name in LIBRARIES:
             if others:
                 self._refuse(f"{row.name} cannot be empty by ALTER SYSTEM while {others[0]} sets it; remove it there")
             return None
-        return list_text(session, found or [""])
+        return list_text(session, listed or [""])
 
     def _wanted(self, row: SessionValue) -> str:
         return next(text for name, text in self.settings.items() if name.lower() == row.name.lower())
@@ -214,12 +214,12 @@ class SettingsCheck:
 
         Raises StudyError in the server's words. A pooler may take no options; then the first trial shows them.
         """
-        own = {row.name: self._wanted(row) for row in rows if may_have(session, row)}
-        if not own:
+        values = {row.name: self._wanted(row) for row in rows if may_have(session, row)}
+        if not values:
             return
         try:
-            with closing(target.with_settings(own).connect()) as fresh:
-                differences(fresh, own)
+            with closing(target.with_settings(values).connect()) as fresh:
+                differences(fresh, values)
         except psycopg.OperationalError as error:
             with suppress(psycopg.OperationalError):
                 target.with_settings({"search_path": "pg_catalog"}).connect().close()
@@ -271,6 +271,6 @@ def _may_alter(session: Session, name: str) -> bool:
 
 def words(error: psycopg.Error) -> str:
     """What the server says, in one line."""
-    said = str(error).strip().splitlines() or [type(error).__name__]
-    line = next((line for line in said if "FATAL:" in line or "failed: " in line), said[0])
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    line = next((line for line in lines if "FATAL:" in line or "failed: " in line), lines[0])
     return line.rpartition("FATAL:")[2].rpartition("failed: ")[2].strip().removesuffix(".")

@@ -90,13 +90,13 @@ class SettingsRecord:
 
 def pending(run: Path) -> list[str]:
     """The settings that the run of a crashed lab has changed, in words; no server is asked."""
-    found = []
+    settings = []
     for path in paths(run):
         try:
-            found.append(SettingsRecord.read(path).what)
+            settings.append(SettingsRecord.read(path).what)
         except ArmError as error:
-            found.append(str(error))
-    return found
+            settings.append(str(error))
+    return settings
 
 
 def undo(run: Path) -> tuple[list[str], list[str]]:

@@ -33,10 +33,10 @@ class TemplateKey:
         """Directory name for people and machines: `pg18.6-s20-1a2b3c4d`."""
         brought = self.prepared.partition(" ")[0] if " " in self.prepared else "sysbench"
         what = brought if self.prepared else f"s{self.scale}" if self.scale else "empty"
-        own = {name: value for name, value in asdict(self).items() if name != "prepared" or value}
+        differing = {name: value for name, value in asdict(self).items() if name != "prepared" or value}
         # what all templates of this pgtrial depend on; the C library has the order of texts in indexes
         common = {"engine": __version__, "format": DATA_FORMAT, "libc": platform.libc_ver()}
-        digest = hashlib.sha256(json.dumps({**own, **common}, sort_keys=True).encode()).hexdigest()
+        digest = hashlib.sha256(json.dumps({**differing, **common}, sort_keys=True).encode()).hexdigest()
         return f"pg{self.version}-{what}-{digest[:8]}"
 
 

@@ -163,9 +163,9 @@ class Volumes:
         filesystem = str(volume.fs)
         command = [*MAKERS[filesystem], *volume.mkfs]
         if volume.device is not None:
-            own = str(uuid.uuid4())
-            words = (*command, _WITH_UUID[filesystem].format(own), str(device))
-            stack.enter_context(self.changes.made(Signature(device=device, uuid=own, make_command=words)))
+            identifier = str(uuid.uuid4())
+            words = (*command, _WITH_UUID[filesystem].format(identifier), str(device))
+            stack.enter_context(self.changes.made(Signature(device=device, uuid=identifier, make_command=words)))
         else:
             self.changes.machine.tool([*command, str(device)])
         return str(device), []
@@ -205,12 +205,12 @@ def _check_device(machine: Machine, device: Path, overwrite: bool, where: str) -
     if users:
         raise StudyError(f"{where}: {device} is in use: mounted at {', '.join(users)}")
     try:
-        found = machine.tool(["wipefs", "--noheadings", "--output", "TYPE", device]).split()
+        signatures = machine.tool(["wipefs", "--noheadings", "--output", "TYPE", device]).split()
     except HostError as error:
         raise StudyError(f"{where}: {error}") from None
-    if found and not overwrite:
+    if signatures and not overwrite:
         raise StudyError(
-            f"{where}: {device} holds {', '.join(found)}; to have it used all the same, write overwrite = true"
+            f"{where}: {device} holds {', '.join(signatures)}; to have it used all the same, write overwrite = true"
         )
 
 

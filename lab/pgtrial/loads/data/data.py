@@ -148,10 +148,10 @@ class MarkedTables(Data):
 
     def refuse_copies(self, connection: Session) -> None:
         """Raise StudyError where somebody has restored or copied such data into the database: names would clash."""
-        found = copied_objects(connection, (self.replaced, self.unfinished))
-        if found:
-            more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
-            raise tables_of_others(connection, f"{found[0]}{more}", "drop them", copied=True)
+        copies = copied_objects(connection, (self.replaced, self.unfinished))
+        if copies:
+            more = f" and {len(copies) - 1:,} more" if len(copies) > 1 else ""
+            raise tables_of_others(connection, f"{copies[0]}{more}", "drop them", copied=True)
 
     @abc.abstractmethod
     def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
@@ -164,7 +164,7 @@ class MarkedTables(Data):
 
         def made(connection: Session) -> list[MadeObject]:
             new = [relation for relation in new_relations(connection, before) if self.may_make(relation.name)]
-            known = {each.key for each in new}
+            known = {relation.key for relation in new}
             return [
                 *new,
                 *(marked for marked in marked_objects(connection, self.unfinished) if marked.key not in known),
@@ -181,9 +181,9 @@ class MarkedTables(Data):
         with server.connect() as connection:
             new = made(connection)
             # hint bits and frozen rows are written now, not by the first reads of a trial
-            for each in new:
-                if each.letter in TABLES:
-                    connection.execute(f"VACUUM (FREEZE, ANALYZE) {each.identity}".encode())
+            for relation in new:
+                if relation.letter in TABLES:
+                    connection.execute(f"VACUUM (FREEZE, ANALYZE) {relation.identity}".encode())
             mark_objects(connection, new, self.mark + self.digest)
 
     def may_make(self, name: str) -> bool:

@@ -23,7 +23,7 @@ KINDS: tuple[type[Data], ...] = (TaskTable, RestoredDump, SysbenchTables, OrderE
 
 def data_of(spec: StudySpec, point: LoadPoint) -> Data:
     """What a load point needs on its server."""
-    return next((found for kind in KINDS if (found := kind.needed(spec, point)) is not None), NO_TABLES)
+    return next((data for kind in KINDS if (data := kind.needed(spec, point)) is not None), NO_TABLES)
 
 
 @dataclass(frozen=True)

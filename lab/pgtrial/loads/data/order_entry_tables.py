@@ -105,12 +105,12 @@ class OrderEntryTables(Data):
 
     def find(self, connection: Session) -> bool:
         """Whether these very tables are there. Raises StudyError for a table of others in the place of one."""
-        found = {name: mark for name in TABLES if (mark := mark_on(connection, name)) is not None}
-        foreign = next((name for name, mark in found.items() if not mark.is_ours(_MADE)), None)
+        marks = {name: mark for name in TABLES if (mark := mark_on(connection, name)) is not None}
+        foreign = next((name for name, mark in marks.items() if not mark.is_ours(_MADE)), None)
         if foreign is not None:
-            copied = found[foreign].is_copy(_MADE)
+            copied = marks[foreign].is_copy(_MADE)
             raise tables_of_others(connection, f"a table {foreign}", "rename it", copied=copied)
-        return len(found) == len(TABLES) and found["warehouse"] == Mark(self._mark)
+        return len(marks) == len(TABLES) and marks["warehouse"] == Mark(self._mark)
 
 
 def violated_condition(server: Target) -> str | None:
@@ -122,10 +122,10 @@ def violated_condition(server: Target) -> str | None:
         done = finished([engine, "order-entry", "check"], server.environment())
     if done.returncode == 0:
         return None
-    told = [line.partition("error: ")[2] for line in done.stderr.splitlines() if "error: " in line]
-    if done.returncode != _VIOLATED or not told:
-        said = told[-1] if told else last_words(done.stderr.splitlines(), done.returncode)
-        raise TrialError(f"the consistency conditions could not be checked: {said}")
-    others = len(told) - 1
+    errors = [line.partition("error: ")[2] for line in done.stderr.splitlines() if "error: " in line]
+    if done.returncode != _VIOLATED or not errors:
+        words = errors[-1] if errors else last_words(done.stderr.splitlines(), done.returncode)
+        raise TrialError(f"the consistency conditions could not be checked: {words}")
+    others = len(errors) - 1
     more = f", and {others} more {'does' if others == 1 else 'do'} not hold" if others else ""
-    return told[0] + more
+    return errors[0] + more

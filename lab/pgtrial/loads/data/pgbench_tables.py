@@ -85,16 +85,16 @@ class PgbenchTables(Data):
 
     def find(self, connection: Session) -> bool:
         """Whether these very tables are there. Raises StudyError for other ones that pgtrial did not make."""
-        found = find_tables(connection)
-        if found is None:
+        present = find_tables(connection)
+        if present is None:
             return False
-        if not found.ours and found.contents != self:
+        if not present.ours and present.contents != self:
             raise StudyError(
-                f"{found.where} already holds pgbench tables of scale {found.contents.scale}, "
-                f"fillfactor {found.contents.fillfactor}, that pgtrial did not make and will not replace; "
-                f"ask for scale = {found.contents.scale} alone, drop them, or name another database in the dsn"
+                f"{present.where} already holds pgbench tables of scale {present.contents.scale}, "
+                f"fillfactor {present.contents.fillfactor}, that pgtrial did not make and will not replace; "
+                f"ask for scale = {present.contents.scale} alone, drop them, or name another database in the dsn"
             )
-        return found.contents == self and not found.missing
+        return present.contents == self and not present.missing
 
     def clear(self, connection: Session) -> bool:
         """Leave what is there to the load, which replaces it; whether it resumes a load that was interrupted."""
@@ -121,8 +121,8 @@ class PgbenchTables(Data):
         _mark(server, _MARK, asdict(self))
 
     def used_as_found(self, connection: Session) -> str | None:
-        found = find_tables(connection)
-        return f"pgbench's tables of {self.label}" if found is not None and not found.ours else None
+        present = find_tables(connection)
+        return f"pgbench's tables of {self.label}" if present is not None and not present.ours else None
 
     def reset(self, connection: Session) -> None:
         """Bring the tables near their first state: an empty history, no dead rows."""
@@ -182,8 +182,8 @@ def _content(mark: Mark) -> Found | None:
 
 def _missing(connection: Session, tables: PgbenchTables) -> tuple[str, ...]:
     """The phases that are left of a load of these tables that broke off; () where there is none."""
-    found = find_tables(connection)
-    return found.missing if found is not None and found.contents == tables else ()
+    present = find_tables(connection)
+    return present.missing if present is not None and present.contents == tables else ()
 
 
 def _left(server: Target, tables: PgbenchTables) -> tuple[str, ...]:

@@ -113,8 +113,8 @@ def _restore(path: Path, server: Target) -> None:
     options = ["--no-owner", "--no-privileges", "--exit-on-error", f"--dbname={server.dbname}"]
     done = finished([program, *options, path], server.environment())
     if done.returncode != 0:
-        said = [line for line in done.stderr.splitlines() if "error:" in line] or done.stderr.splitlines()
-        why = said[0].removeprefix("pg_restore: error: ") if said else f"it ended with status {done.returncode}"
+        errors = [line for line in done.stderr.splitlines() if "error:" in line] or done.stderr.splitlines()
+        why = errors[0].removeprefix("pg_restore: error: ") if errors else f"it ended with status {done.returncode}"
         raise ArmError(f"pg_restore cannot restore {path}: {why}")
 
 
@@ -174,6 +174,6 @@ def _copy(connection: Session, command: bytes, lines: Iterator[tuple[int, bytes]
 
 
 def _refusal(error: psycopg.Error, path: Path, line: int) -> ArmError:
-    said = (error.diag.message_primary or one_line(error)).removesuffix(".")
-    role = "; make the dump with --no-owner --no-privileges" if "role " in said and "does not exist" in said else ""
-    return ArmError(f"the dump {path} cannot be restored: line {line}: PostgreSQL says: {said}{role}")
+    words = (error.diag.message_primary or one_line(error)).removesuffix(".")
+    role = "; make the dump with --no-owner --no-privileges" if "role " in words and "does not exist" in words else ""
+    return ArmError(f"the dump {path} cannot be restored: line {line}: PostgreSQL says: {words}{role}")

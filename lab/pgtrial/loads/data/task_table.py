@@ -123,5 +123,5 @@ def _drop_unfinished(server: Target) -> None:
 def creation_s(connection: Session) -> float | None:
     """How long the table took to be made, seconds; None if that was not noted."""
     comment = mark_on(connection, _INDEX)
-    found = re.fullmatch(rf"{_CREATED}(\d+) ms", comment.text) if comment else None
-    return int(found[1]) / 1000 if found else None
+    match = re.fullmatch(rf"{_CREATED}(\d+) ms", comment.text) if comment else None
+    return int(match[1]) / 1000 if match else None

@@ -154,8 +154,8 @@ class Agent:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return getattr(error, "strerror", None) or str(error)
-        said = (done.stderr or done.stdout).strip().splitlines()
-        return None if done.returncode == 0 else said[-1] if said else f"it ended with status {done.returncode}"
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        return None if done.returncode == 0 else lines[-1] if lines else f"it ended with status {done.returncode}"
 
     def complaint_about(self, host: str, port: int, patience_s: float) -> str | None:
         """Why the server's address cannot be connected to from here; None when it can."""
@@ -174,15 +174,15 @@ class Agent:
         with contextlib.suppress(OSError):
             addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             for family, kind, protocol, _, address in addresses[:_ADDRESSES]:
-                found = []
+                trips = []
                 with contextlib.suppress(OSError):
                     for _ in range(times):
                         with socket.socket(family, kind, protocol) as probe:
                             probe.settimeout(patience_s)
                             begin = time.perf_counter()
                             probe.connect(address)
-                            found.append((time.perf_counter() - begin) * 1e6)
-                    return found
+                            trips.append((time.perf_counter() - begin) * 1e6)
+                    return trips
         return []
 
     def begin(self, name: str, order: dict[str, Any]) -> str | None:
@@ -191,7 +191,7 @@ class Agent:
         An order has `arguments`, `environment`, `files` (name -> bytes), which lie where it works, `cpus` (numbers, or
         None for all), and `one_output`: whether messages are lines like all others.
         """
-        for ended in [each for each, running in list(self._running.items()) if running.is_over]:
+        for ended in [begun for begun, running in list(self._running.items()) if running.is_over]:
             self._running.pop(ended, None)
         here = tempfile.mkdtemp(dir=self._room)
         for path, content in order["files"].items():
@@ -282,16 +282,16 @@ class _Running:
             reader.start()
 
     def lines(self, longest_s: float) -> tuple[list[str], bool]:
-        found: list[str] = []
+        lines: list[str] = []
         with contextlib.suppress(queue.Empty):
             line = self._lines.get(timeout=longest_s)
-            while line is not None and len(found) < _MOST_LINES:
-                found.append(line)
+            while line is not None and len(lines) < _MOST_LINES:
+                lines.append(line)
                 line = self._lines.get_nowait()
             if line is None:
-                return found, True
-            found.append(line)
-        return found, False
+                return lines, True
+            lines.append(line)
+        return lines, False
 
     def end(self, patience_s: float) -> int:
         try:

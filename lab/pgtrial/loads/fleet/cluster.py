@@ -113,7 +113,7 @@ class RayCluster:
         from ray.util import placement_group_table  # noqa: PLC0415
 
         node = placement_group_table(self._group)["bundles_to_node_id"].get(place)
-        return next((each["NodeManagerAddress"] for each in self._ray.nodes() if each["NodeID"] == node), "")
+        return next((machine["NodeManagerAddress"] for machine in self._ray.nodes() if machine["NodeID"] == node), "")
 
     def _caller(self, handle: Any) -> Caller:
         broken = (self._ray.exceptions.RayError, ConnectionError)
@@ -154,8 +154,8 @@ def _size(section: FleetSection, nodes: Sequence[dict[str, Any]]) -> int:
 
 def _why(error: BaseException) -> str:
     """Why a machine is lost, without the pages that Ray writes about it."""
-    said, kind = str(error), type(error).__name__
-    if "node" in said and ("died" in said or "terminated" in said or "dead" in said):
+    words, kind = str(error), type(error).__name__
+    if "node" in words and ("died" in words or "terminated" in words or "dead" in words):
         return "its node has left the Ray cluster"
     if kind == "ActorUnavailableError":
         return "its connection broke"

@@ -213,19 +213,19 @@ class Fleet(LoadMaker):
             raise ArmError(f"no machine of the fleet is left: {'; '.join(self._gone)}")
         report(f"{lost}; going on with {', '.join(self.names)}")
 
-    def _replacement(self, lost: Member, said: str, patience_s: float) -> list[Member]:
+    def _replacement(self, lost: Member, loss: str, patience_s: float) -> list[Member]:
         deadline = time.monotonic() + patience_s
         while True:
             try:
-                found = self._hiring.hire([lost.place], max(1.0, deadline - time.monotonic()))
-                name_all([*self._members, *found])
-                for member in found:
+                members = self._hiring.hire([lost.place], max(1.0, deadline - time.monotonic()))
+                name_all([*self._members, *members])
+                for member in members:
                     self._fit_out(member)
-                return found
+                return members
             except MachineLost as why:
                 # for some seconds after a node has died, its place is offered again
                 if time.monotonic() + _AGAIN_S > deadline:
-                    raise ArmError(f"{said} from the fleet, and no machine has taken its place: {why}") from None
+                    raise ArmError(f"{loss} from the fleet, and no machine has taken its place: {why}") from None
             time.sleep(_AGAIN_S)
 
     def _check_target(self, target: Target) -> None:

@@ -53,9 +53,9 @@ def resolved(address: str) -> str:
     # Ray's own "auto" takes any cluster whose processes it finds here; in Ray 2.60 actors of such drivers are cancelled
     noted = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
     with suppress(OSError):
-        if found := os.environ.get("RAY_ADDRESS") or noted.read_text().strip():
+        if address_of_cluster := os.environ.get("RAY_ADDRESS") or noted.read_text().strip():
             _take_token()
-            return found
+            return address_of_cluster
     raise StudyError(
         "this machine belongs to no Ray cluster that runs; start one (`ray start --head`), name another by "
         '--fleet ray://HOST:10001, or take "local" for one made for the run'
@@ -82,7 +82,7 @@ def connect(ray: Any, section: FleetSection, folder: str | None) -> None:
     quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
     # no option keeps Ray from printing pages about a node that is lost, which the lab reports in one sentence
     vars(ray._private.worker)["print_to_stdstream"] = lambda *arguments, **options: None
-    with _kept_errors() as said:
+    with _kept_errors() as kept:
         try:
             if address == LOCAL:
                 cpus = max(section.machines or 1, os.cpu_count() or 1)
@@ -90,7 +90,7 @@ def connect(ray: Any, section: FleetSection, folder: str | None) -> None:
             else:
                 ray.init(address=address, **quiet)
         except Exception as error:  # noqa: BLE001  (Ray raises nothing more special when its start takes too long)
-            raise _not_joined(address, error, _read(said)) from None
+            raise _not_joined(address, error, _read(kept)) from None
 
 
 @contextmanager
@@ -136,7 +136,7 @@ def kept_quiet() -> Iterator[None]:
             signal.signal(signal.SIGTERM, former)
 
 
-def _not_joined(address: str, error: Exception, said: str) -> StudyError:
+def _not_joined(address: str, error: Exception, printed: str) -> StudyError:
     """Why, from the error or from what Ray has printed before it."""
     if isinstance(error, ImportError) or "ray[client]" in str(error):
         return StudyError(f"a cluster at ray:// needs Ray's client, which is not installed; {EXTRA} does so")
@@ -148,7 +148,7 @@ def _not_joined(address: str, error: Exception, said: str) -> StudyError:
             f"the Ray cluster at {address} has Ray {rays} and Python {pythons}, and this machine Ray {own_ray} and "
             f"Python {own_python}; have the same on both: {cure}"
         )
-    if "Unauthenticated" in said or type(error).__name__ == "AuthenticationError":
+    if "Unauthenticated" in printed or type(error).__name__ == "AuthenticationError":
         return StudyError(f"the Ray cluster at {address} asks for a token that the lab has not; {_TOKEN}")
     return no_cluster(address, first_sentence(error))
 

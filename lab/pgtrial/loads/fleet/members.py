@@ -80,11 +80,11 @@ class Member:
 def answers(members: Iterable[Member], method: str, *arguments: Any, patience_s: float = ANSWER_S) -> dict[Member, Any]:
     """What the agents of members answer, all asked at once; those that are lost meanwhile are left out."""
     coming = {member: member.call(method, *arguments) for member in members}
-    found = {}
+    known = {}
     for member, answer in coming.items():
         with suppress(MachineLost):
-            found[member] = member.answer(answer, patience_s)
-    return found
+            known[member] = member.answer(answer, patience_s)
+    return known
 
 
 def name_all(members: Sequence[Member]) -> None:
@@ -163,4 +163,4 @@ def round_trips_us(members: Sequence[Member], target: Target) -> list[float | No
     # a machine that is lost will be reported by the load
     asked = (target.host, target.port, _TIMES, _PATIENCE_S)
     times = answers(members, "round_trips", *asked, patience_s=_TIMES * _PATIENCE_S + ANSWER_S)
-    return [round(median(found), 1) if (found := times.get(member)) else None for member in members]
+    return [round(median(trips), 1) if (trips := times.get(member)) else None for member in members]

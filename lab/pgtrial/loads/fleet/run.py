@@ -53,8 +53,8 @@ class FleetRun(EngineRun):
         command = order.command(_each(members))
         self._alternates = AT_A_WORD in command
         self._packed = pack(command, order.variables, self._folder, order.cpus)
-        each = enumerate(zip(members, round_trips_us(members, order.target), strict=True))
-        self._parts = [_Part(index, member, RemoteEngine(member), trip) for index, (member, trip) in each]
+        numbered = enumerate(zip(members, round_trips_us(members, order.target), strict=True))
+        self._parts = [_Part(index, member, RemoteEngine(member), trip) for index, (member, trip) in numbered]
         self._carriers = [
             threading.Thread(target=self._carry, args=(part,), name=f"fleet {part.member.name}", daemon=True)
             for part in self._parts
@@ -106,8 +106,8 @@ class FleetRun(EngineRun):
         for part in self._parts:
             self._tail.extend(part.messages)
         there = name if self._folder is None else name.replace(str(self._folder), HERE)
-        found = super().message_about(there)
-        return found and found.replace(there, name)
+        message = super().message_about(there)
+        return message and message.replace(there, name)
 
     def machines(self, done: Event | None) -> list[MachineShare]:
         """What each machine did, with the instant at which it began by the lab's clock."""

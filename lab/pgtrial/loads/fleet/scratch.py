@@ -74,8 +74,8 @@ def _abandoned() -> Iterator[Path]:
 
 def _is_ours(room: Path) -> bool:
     with suppress(FileNotFoundError):  # its lab has just removed it
-        found = room.lstat()
-        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+        status = room.lstat()
+        return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
     return False
 
 
@@ -97,14 +97,14 @@ def _end_processes(room: Path) -> int:
     """End the cluster's processes; most of them end with their lab, its agents look for it every some seconds."""
     ended: set[psutil.Process] = set()
     for _ in range(_ROUNDS):
-        found = [process for process in psutil.process_iter() if _is_of(process, f"{room}{os.sep}")]
-        if not found:
+        processes = [process for process in psutil.process_iter() if _is_of(process, f"{room}{os.sep}")]
+        if not processes:
             break
-        for process in found:
+        for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(found, timeout=_END_S)
-        ended.update(found)
+        psutil.wait_procs(processes, timeout=_END_S)
+        ended.update(processes)
     return len(ended)
 
 
