@@ -66,9 +66,23 @@ TIME_LIMITS = (
 """Settings that end what takes long. They are for those who use a server: the lab's own sessions wait through a load,
 and vacuum."""
 
-_WITHOUT_LIMITS = f"""SELECT set_config(name, '0', false) FROM unnest('{{{", ".join(TIME_LIMITS)}}}'::text[]) AS name
-    WHERE current_setting(name, true) <> '0'"""
-"""Sets nothing where there is no limit: behind a pooler a session may later be another client's."""
+CHANGED_BY_LAB = (*TIME_LIMITS, "search_path")
+"""Settings that the lab's own sessions may have otherwise than those of the load."""
+
+_AS_LAB_NEEDS = f"""SELECT pg_catalog.set_config(name, text, false) FROM (
+    SELECT name, '0' AS text FROM pg_catalog.unnest('{{{", ".join(TIME_LIMITS)}}}'::pg_catalog.text[]) AS name
+        WHERE pg_catalog.current_setting(name, true) OPERATOR(pg_catalog.<>) '0'
+    UNION ALL SELECT 'search_path', pg_catalog.array_to_string(ARRAY(
+            SELECT pg_catalog.quote_ident(s) FROM pg_catalog.unnest(schemas) AS s
+            WHERE s OPERATOR(pg_catalog.<>) 'pg_catalog'), ', ')
+        FROM pg_catalog.current_schemas(false) AS schemas
+        WHERE 'pg_catalog' OPERATOR(pg_catalog.=) ANY (schemas[2:])) AS changed
+    WHERE pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) :process"""
+"""Lifts limits of time, and has pg_catalog searched first, where schemas before it could have tables and functions of
+the same names. Behind a pooler, which answers with another number of a process, it sets nothing: that session may later
+be another client's.
+"""
+
 
 _SPLITS = re.compile(r"[\\ \t\n\r\f\v]")
 """Where the server splits the parameter `options`, and what escapes that (pg_split_opts)."""
@@ -147,7 +161,8 @@ class Target:
     def connect(self, **parameters: Any) -> Session:
         """Connect with autocommit, ignoring the lab's own PG* environment. Raises psycopg.OperationalError.
 
-        No limit of time that is set for the role or the server is in force in the session.
+        No limit of time that is set for the role or the server is in force in the session, and pg_catalog is searched
+        first.
         """
         everything = {
             "application_name": "pgtrial lab",
@@ -165,8 +180,7 @@ class Target:
             **parameters,
         }
         with without_pg_environment():
-            connection = psycopg.connect(**everything)
-        lift_time_limits(connection)
+            connection = open_session(**everything)
         for kind in _MOMENTS:
             connection.adapters.register_loader(kind, TextLoader)
         for kind in _TEXTS:
@@ -190,12 +204,32 @@ def backend_type(connection: Session) -> str:
     return "backend_type" if connection.info.server_version >= 100000 else "'client backend'"
 
 
-def lift_time_limits(connection: Session) -> None:
-    """Let a session of the lab's take its time; RESET ALL brings the limits back. Raises psycopg.OperationalError."""
+def open_session(conninfo: str = "", **parameters: Any) -> Session:
+    """A session as the lab needs it, also where a limit of milliseconds ends most of them at once.
+
+    Raises psycopg.OperationalError.
+    """
+    deadline = time.monotonic() + CONNECT_TIMEOUT_S
+    while True:
+        connection = psycopg.connect(conninfo, **parameters)
+        connection.prepare_threshold = None  # behind a pooler the next statement may be another session's
+        try:
+            as_lab_needs(connection)
+        except psycopg.Error as error:
+            is_ended = connection.broken  # by such a limit, whose message may not have arrived, or else for good
+            connection.close()
+            if not is_ended or time.monotonic() > deadline:
+                raise psycopg.OperationalError(str(error)) from None
+        else:
+            return connection
+
+
+def as_lab_needs(connection: Session) -> None:
+    """Let a session of the lab's take its time, and search pg_catalog first. Raises psycopg.OperationalError."""
     deadline = time.monotonic() + CONNECT_TIMEOUT_S
     while True:
         try:
-            connection.execute(_WITHOUT_LIMITS.encode())
+            connection.execute(_as_lab_needs(connection))
             return
         except psycopg.errors.QueryCanceled:
             if time.monotonic() > deadline:
@@ -203,6 +237,25 @@ def lift_time_limits(connection: Session) -> None:
             # within a limit of milliseconds there is time for no more than this, and now and then not even for that
             with suppress(psycopg.errors.QueryCanceled):
                 connection.execute("SET statement_timeout = 0")
+
+
+def _as_lab_needs(connection: Session) -> bytes:
+    return _AS_LAB_NEEDS.replace(":process", str(connection.info.backend_pid)).encode()
+
+
+def is_pooled(session: Session) -> bool:
+    """Whether a pooler is between: the next statement may be in another session. Raises psycopg.OperationalError."""
+    return bool(session.info.backend_pid != value(session, "SELECT pg_backend_pid()"))
+
+
+def rows_for_users(session: Session, query: str) -> list[tuple[Any, ...]]:
+    """The rows of a query in a session with the values that all others have. Raises psycopg.Error.
+
+    It is one message to the server and one transaction: a limit of milliseconds leaves no time for another.
+    """
+    cursor = session.execute(b"; ".join((b"RESET ALL", query.encode(), _as_lab_needs(session))))
+    cursor.nextset()
+    return cursor.fetchall()
 
 
 @contextmanager

@@ -38,6 +38,8 @@ class Needs:
     """How long a given server that does not answer is waited for."""
     at_once: int = 1
     """How many servers are up at the same time."""
+    prepared: bool = False
+    """Whether the clients prepare their statements."""
     sessions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By arm, the settings of its sessions, where the arms share one server."""
 
@@ -48,7 +50,8 @@ class Needs:
         data = dict.fromkeys(data_of(spec, point) for point in points)
         by_scale = sorted(data, key=lambda tables: tables.scale if isinstance(tables, PgbenchTables) else math.inf)
         clients = max(point.clients for point in points)
-        return cls(clients, by_scale, patience_s(spec.load.on_server_loss) or 0.0)
+        prepared = any(point.protocol == "prepared" for point in points)
+        return cls(clients, by_scale, patience_s(spec.load.on_server_loss) or 0.0, prepared=prepared)
 
     @property
     def largest(self) -> Data:
@@ -144,12 +147,15 @@ def check_clients(arm: str, needs: Needs, session: Session) -> None:
         )
 
 
-_OWN = "set [load] share_server = false, which gives each arm a server of its own"
 _FOREIGN = "SELECT name FROM pg_settings WHERE lower(name) = ANY (%s) AND context NOT IN ('user', 'superuser')"
 
 
-def check_sessions(needs: Needs, target: Target) -> None:
-    """Find out whether sessions can have the settings of each arm, and have them. Raises StudyError."""
+def check_sessions(needs: Needs, target: Target, otherwise: str) -> None:
+    """Find out whether sessions can have the settings of each arm, and have them. Raises StudyError.
+
+    `otherwise`: what it does if the arms do not share a server.
+    """
+    own = f"set [load] share_server = false, which {otherwise}"
     for arm, settings in needs.sessions.items():
         try:
             with target.with_settings(settings).connect() as connection:
@@ -157,14 +163,13 @@ def check_sessions(needs: Needs, target: Target) -> None:
                 unequal = differences(connection, settings)
         except psycopg.OperationalError as error:
             words = str(error).strip().splitlines()[-1].rpartition("FATAL:")[2].strip() or str(error)
-            raise StudyError(
-                f"arms.{arm}: a session cannot have these settings: {words}; correct them, or {_OWN}"
-            ) from None
+            cure = "name the server and no pooler in the dsn" if "startup parameter" in words else "correct them"
+            raise StudyError(f"arms.{arm}: a session cannot have these settings: {words}; {cure}, or {own}") from None
         if rows:
             names = " and ".join(name for (name,) in rows)
-            raise StudyError(f"arms.{arm}: {names} cannot be set by a session of this server; {_OWN}")
+            raise StudyError(f"arms.{arm}: {names} cannot be set by a session of this server; {own}")
         if unequal:
             raise StudyError(
                 f"arms.{arm}: {unequal_values(unequal, settings)} in sessions that ask for it; name the server and no "
-                f"pooler in the dsn, or {_OWN}"
+                f"pooler in the dsn, or {own}"
             )

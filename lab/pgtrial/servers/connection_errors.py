@@ -12,6 +12,7 @@ _CURES = {
     "password": "set PGPASSWORD or put the password into ~/.pgpass; if it has expired, ALTER ROLE ... VALID UNTIL",
     "too many connections for ": "wait until other sessions have ended, or raise that CONNECTION LIMIT",
     "too many c|remaining connection slots": "wait until other sessions have ended, or raise max_connections",
+    "due to .* timeout": "raise that limit (ALTER ROLE, ALTER DATABASE), or name another role in the dsn",
     "does not exist": "correct the dsn",
 }
 """What to do where there is no connection, by a pattern of what was said; the first that is found."""

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.load_makers import LoadMaker
-from pgtrial.loads.target import CONNECT_TIMEOUT_S, TIME_LIMITS, Session, Target, lift_time_limits
+from pgtrial.loads.target import CONNECT_TIMEOUT_S, TIME_LIMITS, Session, Target, is_pooled, open_session
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.model.errors import ArmError, StudyError
@@ -25,7 +25,7 @@ from pgtrial.servers.arm import Needs, check_data, check_sessions, timed
 from pgtrial.servers.cluster import check_settings
 from pgtrial.servers.connection_errors import cure_of, is_final, reason_of
 from pgtrial.servers.given_data import note_made, note_marked, settle
-from pgtrial.servers.given_limits import check_connections, check_may_create, check_room, check_writable
+from pgtrial.servers.given_limits import check_connections, check_may_create, check_prepared, check_room, check_writable
 from pgtrial.servers.given_settings import GivenSettings
 from pgtrial.servers.workspace import Workspace
 
@@ -80,7 +80,8 @@ class GivenServer:
             if missing:
                 check_may_create(self.name, connection)
             check_room(self.name, self.setup, (self.target, connection), missing, needs)
-        check_sessions(needs, self.target)
+        check_sessions(needs, self.target, "sets them by ALTER SYSTEM for each trial in turn")
+        check_prepared(self.name, needs, self.target)
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
         """Load the data unless it is there. Raises StudyError rather than replace someone's.
@@ -163,6 +164,8 @@ class GivenServer:
     def _unhurried(self) -> Target:
         """The server for those who load data: a time limit of the role or the server is for those who use it."""
         with self._connect() as connection:
+            if is_pooled(connection):  # a pooler takes no options
+                return self.target
             limits = connection.execute(
                 "SELECT name FROM pg_settings WHERE name = ANY (%s) AND reset_val <> '0'", (list(TIME_LIMITS),)
             ).fetchall()
@@ -220,7 +223,7 @@ class GivenServer:
             ) from None
         try:
             # the user's own PG* variables, service file and .pgpass may complete the connection string
-            connection = psycopg.connect(self.setup.conninfo, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True)
+            connection = open_session(self.setup.conninfo, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True)
             if connection.info.server_version < _OLDEST:
                 version = connection.info.parameter_status("server_version")
                 connection.close()
@@ -228,7 +231,6 @@ class GivenServer:
                     f"arms.{self.name}: the server is PostgreSQL {version}, and pgtrial needs 9.6 or later; name "
                     "another"
                 )
-            lift_time_limits(connection)
         except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
             raise StudyError(self._unreachable(error)) from None
         return connection

@@ -5,14 +5,15 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psycopg
+from psycopg.pq import ExecStatus
 
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
-from pgtrial.loads.target import Session, Target, backend_type, value
+from pgtrial.loads.target import Session, Target, backend_type, is_pooled, value
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import LAB_CONNECTIONS, Needs
@@ -33,6 +34,7 @@ _USED = """SELECT
     WHERE role.rolname = current_user AND base.datname = current_database()"""
 """Limits and what is taken of them. Without pg_read_all_stats the kind of others' sessions is null."""
 
+_STATEMENT = b"pgtrial_check"
 _LEAVING_S = 5.0
 """A session that has ended, such as the lab's last one, is counted for a moment longer."""
 
@@ -78,6 +80,26 @@ def check_writable(arm: str, connection: Session) -> None:
         raise StudyError(
             f"arms.{arm}: default_transaction_read_only is on for the role {connection.info.user} in the database "
             f"{connection.info.dbname}; set it off there, or name another role in the dsn"
+        )
+
+
+def check_prepared(arm: str, needs: Needs, target: Target) -> None:
+    """Raise StudyError where clients prepare statements behind a pooler that lends its sessions without them."""
+    if not needs.prepared:
+        return
+    with closing(target.connect()) as first, closing(target.connect()) as second:
+        if not is_pooled(first):
+            return
+        if first.pgconn.prepare(_STATEMENT, b"SELECT 1").status != ExecStatus.COMMAND_OK:
+            return
+        is_shared = second.pgconn.exec_prepared(_STATEMENT, []).status == ExecStatus.TUPLES_OK
+        with suppress(psycopg.Error):
+            first.execute(b"DEALLOCATE " + _STATEMENT)
+    if is_shared:
+        raise StudyError(
+            f"arms.{arm}: the dsn leads to a pooler that lends a session from transaction to transaction with the "
+            'statements that others have prepared; set protocol = "simple" in [load], have the pooler know prepared '
+            "statements (pgbouncer since 1.21: max_prepared_statements), or name the server itself"
         )
 
 

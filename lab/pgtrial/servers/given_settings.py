@@ -35,7 +35,7 @@ class GivenSettings:
 
     def check(self) -> None:
         """Find out whether they can be made, take effect, and be put back. Nothing is changed. Raises StudyError."""
-        with closing(self._session()) as session:
+        with closing(self.connect()) as session:
             rows = self._check.values(session)
             if (obstacle := winner(session, rows)) is not None:
                 raise StudyError(f"arms.{self.arm}: {obstacle}")
@@ -61,7 +61,7 @@ class GivenSettings:
         Raises ArmError, also for what has come in their way since the check, and TrialError where a session has another
         value than the arm's.
         """
-        with closing(self._session()) as session:
+        with closing(self.connect()) as session:
             _lift_limits(session, self.settings)
             with self._told("the settings are refused"):
                 record = self._record_to_make(session)
@@ -77,16 +77,11 @@ class GivenSettings:
                 self._put_back(session, record)
                 entry.unlink()
 
-    def _session(self) -> Session:
-        session = self.connect()
-        session.prepare_threshold = None  # behind a pooler the next statement may be another session's
-        return session
-
     def _record_to_make(self, session: Session) -> SettingsRecord:
         if read_auto_conf(session) is None:
             reload(session)  # what the files have shows in no other way
         try:
-            with closing(self._session()) as fresh:
+            with closing(self.connect()) as fresh:
                 rows = self._check.values(fresh)
                 if (obstacle := winner(fresh, rows)) is not None:
                     raise TrialError(obstacle)

@@ -109,7 +109,7 @@ class MadeArm:
                     with target.connect() as session:
                         check_clients(self.name, needs, session)
                         check_data(self.name, needs, session)
-                    check_sessions(needs, target)
+                    check_sessions(needs, target, "gives each arm a server of its own")
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
         """Make the template of this data unless it is there."""

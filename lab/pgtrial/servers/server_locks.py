@@ -17,7 +17,7 @@ from typing import Self
 
 import psycopg
 
-from pgtrial.loads.target import Target, value
+from pgtrial.loads.target import Target, is_pooled, value
 from pgtrial.model.errors import ArmError, StudyError, one_line
 from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import Arm
@@ -53,8 +53,7 @@ class _LockSession:
 
     def __init__(self, target: Target, application: str) -> None:
         self.session = target.connect(application_name=application)
-        self.session.prepare_threshold = None  # behind a pooler the next statement may be another session's
-        self.pooled = self.session.info.backend_pid != value(self.session, "SELECT pg_backend_pid()")
+        self.pooled = is_pooled(self.session)
         self.pid = -1
         """The number of the server process, as the server knows it, while it has the lock."""
 
@@ -217,6 +216,8 @@ class ServerLocks:
                     raise StudyError(f"{_of(arm)}{_in_use(held.target, other)}")
                 time.sleep(_PAUSE_S * random.uniform(0.5, 1.5))
         except _CannotLock as why:
+            if held.lock.session.broken:  # a pooler of statements ends a session that begins a transaction
+                held.lock = self._connect(held.target)
             return [
                 f"{held.target.label} cannot be locked for this study ({why}), and another lab on this server would "
                 "not be noticed; see to it that no other study runs there"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import psycopg
 
-from pgtrial.loads.target import TIME_LIMITS, Session, value
+from pgtrial.loads.target import CHANGED_BY_LAB, Session, as_lab_needs, value
 from pgtrial.servers.setting_values import same_value
 
-_VALUES = """SELECT name, setting, unit, vartype, context, source, sourcefile FROM pg_settings
-    WHERE lower(name) = ANY (%s)"""
+_VALUES = """SELECT name, setting, unit, vartype, context, source, sourcefile FROM pg_catalog.pg_settings
+    WHERE pg_catalog.lower(name) = ANY (%s)"""
 _OF_SESSIONS = ("user", "superuser", "backend", "superuser-backend")
 """Contexts of settings that a session may have for itself alone."""
 
@@ -34,12 +34,15 @@ class SessionValue:
 def session_values(session: Session, names: Sequence[str]) -> dict[str, SessionValue]:
     """Settings by their names in small letters, as the session had them at its start. Raises psycopg.Error.
 
-    Time limits among them that the lab has lifted are brought back.
+    Those among them that the lab has changed are brought back for that.
     """
     lowered = [name.lower() for name in names]
-    for name in set(lowered) & set(TIME_LIMITS):
+    changed = set(lowered) & set(CHANGED_BY_LAB)
+    for name in changed:
         session.execute(f"RESET {name}".encode())
     values = [SessionValue(*row) for row in session.execute(_VALUES, (lowered,)).fetchall()]
+    if "search_path" in changed:
+        as_lab_needs(session)
     return {in_force.name.lower(): in_force for in_force in values}
 
 
@@ -56,9 +59,16 @@ def differences(session: Session, settings: Mapping[str, str]) -> dict[str, str]
                 unequal[name] = "unknown" if text is None else repr(text)
         elif not same_value(
             in_session.name, in_session.kind, in_session.unit, in_session.setting, wanted
-        ) and not _written_so(session, in_session.name, wanted):
-            unequal[name] = repr(value(session, "SELECT current_setting(%s)", in_session.name))
+        ) and not _written_so(session, in_session, wanted):
+            unequal[name] = repr(_shown(session, in_session))
     return unequal
+
+
+def _shown(session: Session, setting: SessionValue) -> str:
+    """As SHOW has it in sessions of the load's kind."""
+    if setting.unit is None:
+        return setting.setting
+    return str(value(session, "SELECT current_setting(%s)", setting.name))
 
 
 def unequal_values(unequal: Mapping[str, str], settings: Mapping[str, str]) -> str:
@@ -81,12 +91,12 @@ def is_superuser(session: Session) -> bool:
     return bool(value(session, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"))
 
 
-def _written_so(session: Session, name: str, wanted: str) -> bool:
+def _written_so(session: Session, setting: SessionValue, wanted: str) -> bool:
     """Whether the server writes the wanted value as the present one, as far as a session may set it."""
     try:
         with session.transaction(force_rollback=True):
-            present = value(session, "SELECT current_setting(%s)", name)
-            return bool(value(session, "SELECT set_config(%s, %s, true)", name, wanted) == present)
+            present = _shown(session, setting)
+            return bool(value(session, "SELECT set_config(%s, %s, true)", setting.name, wanted) == present)
     except psycopg.Error:
         if session.broken:
             raise

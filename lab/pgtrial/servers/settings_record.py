@@ -163,7 +163,6 @@ def put_back_anew(record: SettingsRecord, connect: Callable[[], Session]) -> lis
     Raises as well what `connect` raises: psycopg.OperationalError or ArmError.
     """
     with closing(_way_in(record, connect)) as session:
-        session.prepare_threshold = None  # behind a pooler the next statement may be another session's
         if maker(session)["system"] != record.maker["system"]:
             raise ArmError("another server answers there")
         _wait_until_gone(session, record)

@@ -56,8 +56,6 @@ def collect(
     is gone or refuses.
     """
     with target.connect() as connection:
-        # settings as those have them who use the server
-        connection.execute("RESET ALL")
         if machine is None and (data_directory is not None or runs_here(connection, target)):
             machine = LOCAL
         shown = data_directory or _shown_directory(connection, machine)

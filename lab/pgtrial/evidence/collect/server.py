@@ -13,6 +13,7 @@ from pgtrial import __version__
 from pgtrial.evidence.collect.files import NAMES
 from pgtrial.evidence.collect.subject import Subject, collector
 from pgtrial.loads.process import engine_path
+from pgtrial.loads.target import rows_for_users
 from pgtrial.machines.machine import LOCAL
 from pgtrial.machines.posix import BOOT_ID
 from pgtrial.model.errors import PgtrialError
@@ -143,7 +144,8 @@ def _engine_version() -> str | None:
     return None
 
 
-_SETTINGS = "SELECT name, current_setting(name, true), source FROM pg_settings ORDER BY name"
+_SETTINGS = """SELECT name, pg_catalog.current_setting(name, true), source FROM pg_catalog.pg_settings
+    ORDER BY name"""
 _UNSET = ("default", "override", "session")
 """Sources of what nobody set; `session` is this very connection's, and no property of the arm."""
 _LABS_OWN = ("client", "client_encoding")
@@ -155,7 +157,7 @@ def _settings(subject: Subject, *, chosen: bool) -> list[tuple[str, str, str]]:
     left_out = {*KNOWN.places, *KNOWN.decided, *KNOWN.reported_by_server}
     return [
         (name, value, source)
-        for name, value, source in subject.rows(_SETTINGS) or []
+        for name, value, source in subject.measured(lambda session: rows_for_users(session, _SETTINGS)) or []
         if name not in left_out and (source not in _UNSET and (source, name) != _LABS_OWN) == chosen
     ]
 

@@ -20,7 +20,7 @@ from pgtrial.evidence.observe.host import HostSampler
 from pgtrial.evidence.observe.linux import client_cpu
 from pgtrial.evidence.observe.system import Reading, Snapshot, per_second
 from pgtrial.evidence.observe.views import GAUGES, Doings, Views, mean_waits, read_waits, statement_gains
-from pgtrial.loads.target import Session
+from pgtrial.loads.target import Session, is_pooled
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.machines.windows import AnyMachine
@@ -137,8 +137,9 @@ class Sampler:
     def _run(self, session: Session) -> None:
         try:
             with session:
-                session.prepare_threshold = 0
-                session.execute(_STATEMENT_TIMEOUT)
+                if not is_pooled(session):  # there it would stay for other clients
+                    session.prepare_threshold = 0
+                    session.execute(_STATEMENT_TIMEOUT)
                 if self._machine is not None:
                     self._host = HostSampler(self._machine, self._data_directory, session, alone=self._alone)
                 self._watch(session)
