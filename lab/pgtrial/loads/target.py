@@ -66,6 +66,9 @@ TIME_LIMITS = (
 """Settings that end what takes long. They are for those who use a server: the lab's own sessions wait through a load,
 and vacuum."""
 
+_WITHOUT_LIMIT = """SELECT pg_catalog.set_config('statement_timeout', '0', false)
+    WHERE pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) :process"""
+
 CHANGED_BY_LAB = (*TIME_LIMITS, "search_path")
 """Settings that the lab's own sessions may have otherwise than those of the load."""
 
@@ -229,18 +232,19 @@ def as_lab_needs(connection: Session) -> None:
     deadline = time.monotonic() + CONNECT_TIMEOUT_S
     while True:
         try:
-            connection.execute(_as_lab_needs(connection))
-            return
+            # once more after a change: a limit that passes as it is lifted cancels the statement after that
+            if not connection.execute(_with_process(_AS_LAB_NEEDS, connection)).fetchall():
+                return
         except psycopg.errors.QueryCanceled:
             if time.monotonic() > deadline:
                 raise
             # within a limit of milliseconds there is time for no more than this, and now and then not even for that
             with suppress(psycopg.errors.QueryCanceled):
-                connection.execute("SET statement_timeout = 0")
+                connection.execute(_with_process(_WITHOUT_LIMIT, connection))
 
 
-def _as_lab_needs(connection: Session) -> bytes:
-    return _AS_LAB_NEEDS.replace(":process", str(connection.info.backend_pid)).encode()
+def _with_process(query: str, connection: Session) -> bytes:
+    return query.replace(":process", str(connection.info.backend_pid)).encode()
 
 
 def is_pooled(session: Session) -> bool:
@@ -253,7 +257,7 @@ def rows_for_users(session: Session, query: str) -> list[tuple[Any, ...]]:
 
     It is one message to the server and one transaction: a limit of milliseconds leaves no time for another.
     """
-    cursor = session.execute(b"; ".join((b"RESET ALL", query.encode(), _as_lab_needs(session))))
+    cursor = session.execute(b"; ".join((b"RESET ALL", query.encode(), _with_process(_AS_LAB_NEEDS, session))))
     cursor.nextset()
     return cursor.fetchall()
 
