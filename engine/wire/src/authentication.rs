@@ -107,7 +107,8 @@ impl Authentication {
             _ => None,
         };
         if let Some(method) = method {
-            params.require_auth.check(method).map_err(ConnectionError::Authentication)?;
+            let checked = params.require_auth.check(method);
+            checked.map_err(|error| ConnectionError::Authentication(error.to_string()))?;
         }
         if number == code::OK && self.scram.is_some() && !self.proved {
             return Err(refused("server did not complete authentication"));
@@ -156,7 +157,8 @@ impl Authentication {
         if !offers(mechanism) {
             return Err(refused("none of the server's SASL authentication mechanisms are supported"));
         }
-        params.require_auth.check_mechanism(mechanism).map_err(ConnectionError::Authentication)?;
+        let checked = params.require_auth.check_mechanism(mechanism);
+        checked.map_err(|error| ConnectionError::Authentication(error.to_string()))?;
         let scram = ScramSha256::new(&self.reveal(password)?, channel);
         let message = scram.message();
         frame::write(out, b'p', |out| {

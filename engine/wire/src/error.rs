@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::cursor;
+use crate::params::ParamsError;
 use crate::tls::TlsFailure;
 use ground::output::{plain_io_message, print_stderr};
 
@@ -114,16 +115,19 @@ impl std::fmt::Display for ServerError {
 pub enum ConnectionError {
     /// The host's name leads nowhere.
     #[error("{0}")]
-    Unresolved(String),
+    Unresolved(ParamsError),
     /// The socket could not be connected.
     #[error("{}", plain_io_message(.0))]
     Connect(io::Error),
-    /// An option of the socket is malformed, or the system rejects it.
+    /// An option of TCP sockets is malformed.
     #[error("{0}")]
-    TcpOption(String),
+    TcpOption(ParamsError),
+    /// The system rejects an option of the socket.
+    #[error("setsockopt({option}) failed: {}", plain_io_message(.error))]
+    SocketOption { option: &'static str, error: io::Error },
     /// `connect_timeout` is malformed.
     #[error("{0}")]
-    ConnectTimeout(String),
+    ConnectTimeout(ParamsError),
     #[error("could not receive data from server: {}", plain_io_message(.0))]
     Receive(io::Error),
     #[error("could not send data to server: {}", plain_io_message(.0))]
@@ -196,9 +200,14 @@ impl ConnectionError {
         use ConnectionError::*;
         match self {
             Server(error) | Dismissed(error) => &error.sqlstate,
-            Unresolved(_) | Connect(_) | TcpOption(_) | ConnectTimeout(_) | Timeout | Tls(_) | WrongSession(_) => {
-                "08001"
-            }
+            Unresolved(_)
+            | Connect(_)
+            | TcpOption(_)
+            | SocketOption { .. }
+            | ConnectTimeout(_)
+            | Timeout
+            | Tls(_)
+            | WrongSession(_) => "08001",
             Receive(_) | Send(_) | Closed => "08006",
             LostSync { .. } | Protocol(_) | Violation { .. } | NoResults => "08P01",
             Copy => "0A000",

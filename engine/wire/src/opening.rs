@@ -143,9 +143,10 @@ fn next_attempt(route: &[Arc<Attempt>], at: usize, error: &ConnectionError, is_o
         found.map_or(Next::Nothing, Next::At)
     };
     match error {
-        ConnectionError::Connect(_) | ConnectionError::TcpOption(_) | ConnectionError::Timeout => {
-            first_other(&is_same_address)
-        }
+        ConnectionError::Connect(_)
+        | ConnectionError::TcpOption(_)
+        | ConnectionError::SocketOption { .. }
+        | ConnectionError::Timeout => first_other(&is_same_address),
         ConnectionError::Unresolved(_) | ConnectionError::WrongSession(_) => first_other(&is_same_host),
         ConnectionError::Server(refusal) if is_open && refusal.sqlstate == CANNOT_CONNECT_NOW => {
             first_other(&is_same_host)

@@ -17,7 +17,6 @@ use socket2::{Domain, SockAddr, Type};
 
 use crate::error::ConnectionError;
 use crate::params::{Params, TcpOptions};
-use ground::output::plain_io_message;
 
 /// A write to a closed peer is an error of the call, not a signal. Systems without the flag have a socket option, which
 /// `socket2` sets.
@@ -124,9 +123,8 @@ fn connect_tcp(address: SocketAddr, options: &TcpOptions) -> Result<socket2::Soc
     let socket = socket2::Socket::new(Domain::for_address(address), Type::STREAM, None);
     let socket = socket.map_err(ConnectionError::Connect)?;
     socket.set_nonblocking(true).map_err(ConnectionError::Connect)?;
-    set_options(&socket, options).map_err(|(option, error)| {
-        ConnectionError::TcpOption(format!("setsockopt({option}) failed: {}", plain_io_message(&error.into())))
-    })?;
+    set_options(&socket, options)
+        .map_err(|(option, error)| ConnectionError::SocketOption { option, error: error.into() })?;
     match socket.connect(&address.into()) {
         Err(error) if Errno::from_io_error(&error) != Some(Errno::INPROGRESS) => Err(ConnectionError::Connect(error)),
         _ => Ok(socket),

@@ -10,7 +10,7 @@ use rustls::ClientConfig;
 
 use crate::error::ConnectionError;
 use crate::params;
-use crate::params::{Address, Endpoint, Given, Params, Password, ProcessEnvironment, SslMode};
+use crate::params::{Address, Endpoint, Given, Params, ParamsError, Password, ProcessEnvironment, SslMode};
 use crate::socket::SocketAddress;
 use crate::tls::{self, TlsFailure};
 use ground::output::print_stderr;
@@ -20,7 +20,7 @@ use ground::random::Random;
 pub struct Target {
     pub params: Params,
     /// For each endpoint where it is, or why that is unknown.
-    places: Vec<Result<Vec<SocketAddress>, String>>,
+    places: Vec<Result<Vec<SocketAddress>, ParamsError>>,
     /// The attempts in the order given.
     route: Arc<[Arc<Attempt>]>,
     /// The configuration for attempts with TLS, or why there is none.
@@ -37,20 +37,19 @@ pub struct Attempt {
     /// Index into the parameters' endpoints.
     pub endpoint: usize,
     /// The address, or why there is none.
-    pub place: Result<SocketAddress, String>,
+    pub place: Result<SocketAddress, ParamsError>,
     /// Whether to ask for TLS in this attempt.
     pub tls: bool,
 }
 
 impl Target {
     /// The server that a command line and the environment name. Prints libpq's warnings, such as on an unsafe password file.
-    /// The error is a sentence.
-    pub fn of(given: &Given) -> Result<Arc<Self>, String> {
+    pub fn of(given: &Given) -> Result<Arc<Self>, ParamsError> {
         Ok(Arc::new(Self::resolve(params_of(given)?)))
     }
 
     /// The same for texts in this encoding, unless the user names another one.
-    pub fn of_encoding(given: &Given, encoding: &str) -> Result<Arc<Self>, String> {
+    pub fn of_encoding(given: &Given, encoding: &str) -> Result<Arc<Self>, ParamsError> {
         let mut params = params_of(given)?;
         params.client_encoding.get_or_insert_with(|| encoding.to_owned());
         Ok(Arc::new(Self::resolve(params)))
@@ -123,7 +122,7 @@ impl Target {
     pub fn describe_failure(&self, attempt: &Attempt, error: &ConnectionError) -> String {
         let endpoint = self.endpoint(attempt);
         let (place, question) = match &attempt.place {
-            Err(reason) => return reason.clone(),
+            Err(reason) => return reason.to_string(),
             Ok(SocketAddress::Unix(path)) => (
                 format!("on socket \"{}\"", ground::text::of_path(path)),
                 "\n\tIs the server running locally and accepting connections on that socket?",
@@ -149,7 +148,7 @@ impl Target {
 }
 
 /// The parameters that a command line and the environment name. Prints libpq's warnings.
-fn params_of(given: &Given) -> Result<Params, String> {
+fn params_of(given: &Given) -> Result<Params, ParamsError> {
     let params = params::resolve(given, &ProcessEnvironment)?;
     params.warnings.iter().for_each(|warning| print_stderr(format_args!("{warning}\n")));
     Ok(params)
@@ -169,16 +168,17 @@ fn prompt(text: &str) -> io::Result<String> {
     Ok(ground::text::of(&line).trim_end_matches(['\r', '\n']).to_owned())
 }
 
-fn addresses(endpoint: &Endpoint) -> Result<Vec<SocketAddress>, String> {
+fn addresses(endpoint: &Endpoint) -> Result<Vec<SocketAddress>, ParamsError> {
     match &endpoint.address {
         Err(reason) => Err(reason.clone()),
         Ok(Address::Unix(path)) => Ok(vec![SocketAddress::Unix(path.clone())]),
         Ok(Address::Tcp(host)) => match (host.as_str(), endpoint.port).to_socket_addrs() {
             Ok(found) => Ok(found.map(SocketAddress::Tcp).collect()),
             Err(error) => {
+                // The words of getaddrinfo stand behind those of Rust's library.
                 let text = error.to_string();
-                let reason = text.rsplit("information: ").next().unwrap_or(&text);
-                Err(format!("could not translate host name \"{host}\" to address: {reason}"))
+                let reason = text.strip_prefix("failed to lookup address information: ").unwrap_or(&text);
+                Err(ParamsError::UnknownHost { host: host.clone(), reason: reason.to_owned() })
             }
         },
     }
@@ -187,7 +187,7 @@ fn addresses(endpoint: &Endpoint) -> Result<Vec<SocketAddress>, String> {
 /// All attempts: each endpoint, each of its addresses, each choice of encryption.
 fn route<'a>(
     mode: SslMode,
-    places: impl Iterator<Item = (usize, &'a Result<Vec<SocketAddress>, String>)>,
+    places: impl Iterator<Item = (usize, &'a Result<Vec<SocketAddress>, ParamsError>)>,
 ) -> Arc<[Arc<Attempt>]> {
     let mut attempts = Vec::new();
     for (endpoint, addresses) in places {

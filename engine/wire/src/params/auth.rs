@@ -1,5 +1,9 @@
 //! `require_auth`: which ways of authentication the user accepts from the server.
 
+use thiserror::Error;
+
+use super::error::ParamsError;
+
 /// What a server can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthMethod {
@@ -43,6 +47,14 @@ pub struct RequireAuth {
     text: String,
 }
 
+/// A way of authentication that the user does not accept, in libpq's words.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("authentication method requirement \"{required}\" failed: {reason}")]
+pub struct Unaccepted {
+    required: String,
+    reason: String,
+}
+
 impl RequireAuth {
     /// All methods.
     pub fn any() -> Self {
@@ -50,29 +62,23 @@ impl RequireAuth {
     }
 
     /// Reads a comma-separated list of methods to accept, or, each with `!`, to reject. As in libpq 18, an empty list accepts
-    /// only servers that ask for nothing. The error is a sentence.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// only servers that ask for nothing.
+    pub fn parse(text: &str) -> Result<Self, ParamsError> {
         let negated = text.starts_with('!');
         let mut listed = 0;
         for part in text.split(',').filter(|_| !text.is_empty()) {
             let name = match part.strip_prefix('!') {
-                Some(_) if !negated => {
-                    return Err(format!(
-                        "negative require_auth method \"{part}\" cannot be mixed with non-negative methods"
-                    ));
-                }
-                None if negated => {
-                    return Err(format!("require_auth method \"{part}\" cannot be mixed with negative methods"));
-                }
+                Some(_) if !negated => return Err(ParamsError::NegativeMethod(part.to_owned())),
+                None if negated => return Err(ParamsError::PositiveMethod(part.to_owned())),
                 Some(name) => name,
                 None => part,
             };
             let (method, ..) = AuthMethod::ALL
                 .into_iter()
                 .find(|(_, known, _)| *known == name)
-                .ok_or_else(|| format!("invalid require_auth value: \"{name}\""))?;
+                .ok_or_else(|| ParamsError::UnknownMethod(name.to_owned()))?;
             if listed & method.bit() != 0 {
-                return Err(format!("require_auth method \"{part}\" is specified more than once"));
+                return Err(ParamsError::RepeatedMethod(part.to_owned()));
             }
             listed |= method.bit();
         }
@@ -85,27 +91,27 @@ impl RequireAuth {
     /// Checks what the server asks for.
     ///
     /// # Errors
-    /// libpq's sentence on a method that the user does not accept.
-    pub fn check(&self, method: AuthMethod) -> Result<(), String> {
+    /// For a method that the user does not accept.
+    pub fn check(&self, method: AuthMethod) -> Result<(), Unaccepted> {
         let is_sasl = matches!(method, AuthMethod::ScramSha256 | AuthMethod::Oauth);
         // Which of its mechanisms is used is only known later: `check_mechanism`.
         let wanted = if is_sasl { AuthMethod::ScramSha256.bit() | AuthMethod::Oauth.bit() } else { method.bit() };
-        if self.accepted & wanted != 0 { Ok(()) } else { Err(self.failure(AuthMethod::ALL[method as usize].2)) }
+        if self.accepted & wanted != 0 { Ok(()) } else { Err(self.unaccepted(AuthMethod::ALL[method as usize].2)) }
     }
 
     /// Checks the SASL mechanism that was chosen of those that the server offers, one of SCRAM.
     ///
     /// # Errors
-    /// libpq's sentence, where the user does not accept SCRAM.
-    pub fn check_mechanism(&self, mechanism: &str) -> Result<(), String> {
+    /// Where the user does not accept SCRAM.
+    pub fn check_mechanism(&self, mechanism: &str) -> Result<(), Unaccepted> {
         if self.accepted & AuthMethod::ScramSha256.bit() != 0 {
             return Ok(());
         }
-        Err(self.failure(&format!("server requested {mechanism} authentication")))
+        Err(self.unaccepted(&format!("server requested {mechanism} authentication")))
     }
 
-    fn failure(&self, reason: &str) -> String {
-        format!("authentication method requirement \"{}\" failed: {reason}", self.text)
+    fn unaccepted(&self, reason: &str) -> Unaccepted {
+        Unaccepted { required: self.text.clone(), reason: reason.to_owned() }
     }
 }
 
@@ -123,7 +129,7 @@ mod tests {
         assert_eq!(accepted.check(AuthMethod::ScramSha256), Ok(()));
         assert_eq!(accepted.check(AuthMethod::Md5), Ok(()));
         assert_eq!(
-            accepted.check(AuthMethod::Password).unwrap_err(),
+            accepted.check(AuthMethod::Password).unwrap_err().to_string(),
             "authentication method requirement \"scram-sha-256,md5\" failed: server requested a cleartext password"
         );
         assert!(accepted.check(AuthMethod::None).is_err());

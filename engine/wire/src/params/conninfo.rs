@@ -3,12 +3,13 @@
 
 use percent_encoding::percent_decode;
 
+use super::error::ParamsError;
 use super::options::{Options, is_space};
 use ground::text;
 
 /// Reads what may stand in place of a database's name into the options, over any earlier values: a connection URI, a
 /// connection string or, if it is neither, the name.
-pub fn parse(dbname: &str, options: &mut Options) -> Result<(), String> {
+pub fn parse(dbname: &str, options: &mut Options) -> Result<(), ParamsError> {
     if prefix_length(dbname) > 0 {
         parse_uri(dbname, options)
     } else if dbname.contains('=') {
@@ -24,7 +25,7 @@ pub fn parse(dbname: &str, options: &mut Options) -> Result<(), String> {
 ///
 /// Values may be quoted with `'`; a backslash takes the next character as it is, inside and outside of quotes; blanks
 /// may surround the `=`. Source: PostgreSQL 18 documentation, 32.1.1.1.
-fn parse_pairs(text: &str, options: &mut Options) -> Result<(), String> {
+fn parse_pairs(text: &str, options: &mut Options) -> Result<(), ParamsError> {
     let mut rest = text.trim_start_matches(is_space);
     while !rest.is_empty() {
         let end = rest.find(|c| c == '=' || is_space(c)).unwrap_or(rest.len());
@@ -32,14 +33,12 @@ fn parse_pairs(text: &str, options: &mut Options) -> Result<(), String> {
         let after = after
             .trim_start_matches(is_space)
             .strip_prefix('=')
-            .ok_or_else(|| format!("missing \"=\" after \"{name}\" in connection info string"))?
+            .ok_or_else(|| ParamsError::NoEqualsSign(name.to_owned()))?
             .trim_start_matches(is_space);
         let (value, after) = match after.strip_prefix('\'') {
             None => value(after, is_space),
             Some(quoted) => match value(quoted, |c| c == '\'') {
-                (_, None) => {
-                    return Err("unterminated quoted string in connection info string".to_owned());
-                }
+                (_, None) => return Err(ParamsError::OpenQuote),
                 (value, Some(end)) => (value, Some(&end[1..])),
             },
         };
@@ -71,7 +70,7 @@ fn prefix_length(text: &str) -> usize {
 /// Reads a connection URI into the options, over any earlier values; empty parts set nothing.
 ///
 /// Source: PostgreSQL 18 documentation, 32.1.1.2. Errors never quote the password.
-fn parse_uri(uri: &str, options: &mut Options) -> Result<(), String> {
+fn parse_uri(uri: &str, options: &mut Options) -> Result<(), ParamsError> {
     let mut rest = &uri[prefix_length(uri)..];
     if let Some((credentials, after)) = split_credentials(rest) {
         let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
@@ -119,25 +118,19 @@ fn split_credentials(text: &str) -> Option<(&str, &str)> {
 }
 
 /// One host without brackets, and what follows it.
-fn split_host<'a>(text: &'a str, uri: &str) -> Result<(&'a str, &'a str), String> {
+fn split_host<'a>(text: &'a str, uri: &str) -> Result<(&'a str, &'a str), ParamsError> {
     let Some(bracketed) = text.strip_prefix('[') else {
         return Ok(split_at_any(text, ":/?,"));
     };
-    let (host, after) = bracketed.split_once(']').ok_or_else(|| {
-        format!(
-            "end of string reached when looking for matching \"]\" in IPv6 host address in URI: \"{}\"",
-            without_password(uri)
-        )
-    })?;
+    let (host, after) = bracketed.split_once(']').ok_or_else(|| ParamsError::OpenBracket(without_password(uri)))?;
     if host.is_empty() {
-        return Err(format!("IPv6 host address may not be empty in URI: \"{}\"", without_password(uri)));
+        return Err(ParamsError::EmptyAddress(without_password(uri)));
     }
     match after.chars().next() {
-        Some(character) if !":/?,".contains(character) => Err(format!(
-            "unexpected character \"{character}\" at position {position} in URI (expected \":\" or \"/\"): \"{uri}\"",
-            position = uri.len() - after.len() + 1,
-            uri = without_password(uri)
-        )),
+        Some(character) if !":/?,".contains(character) => {
+            let position = uri.len() - after.len() + 1;
+            Err(ParamsError::UnexpectedCharacter { character, position, uri: without_password(uri) })
+        }
         _ => Ok((host, after)),
     }
 }
@@ -147,16 +140,15 @@ fn split_at_any<'a>(text: &'a str, ends: &str) -> (&'a str, &'a str) {
     text.split_at(text.find(|c| ends.contains(c)).unwrap_or(text.len()))
 }
 
-fn parse_query(query: &str, options: &mut Options) -> Result<(), String> {
+fn parse_query(query: &str, options: &mut Options) -> Result<(), ParamsError> {
     let mut rest = query;
     while !rest.is_empty() {
         let (parameter, after) = rest.split_once('&').unwrap_or((rest, ""));
         rest = after;
-        let (keyword, value) = parameter
-            .split_once('=')
-            .ok_or_else(|| format!("missing key/value separator \"=\" in URI query parameter: \"{parameter}\""))?;
+        let (keyword, value) =
+            parameter.split_once('=').ok_or_else(|| ParamsError::NoSeparator(parameter.to_owned()))?;
         if value.contains('=') {
-            return Err(format!("extra key/value separator \"=\" in URI query parameter: \"{keyword}\""));
+            return Err(ParamsError::ExtraSeparator(keyword.to_owned()));
         }
         let keyword = decode(keyword, keyword)?;
         let value = decode(value, &quotable(&keyword, value))?;
@@ -165,12 +157,12 @@ fn parse_query(query: &str, options: &mut Options) -> Result<(), String> {
             ("ssl", "true") => ("sslmode", "require"),
             other => other,
         };
-        options.store(keyword, value).map_err(|_| format!("invalid URI query parameter: \"{keyword}\""))?;
+        options.store(keyword, value).map_err(|_| ParamsError::UnknownQueryParameter(keyword.to_owned()))?;
     }
     Ok(())
 }
 
-fn store(options: &mut Options, keyword: &str, encoded: &str) -> Result<(), String> {
+fn store(options: &mut Options, keyword: &str, encoded: &str) -> Result<(), ParamsError> {
     if encoded.is_empty() {
         return Ok(());
     }
@@ -198,19 +190,18 @@ fn without_password(uri: &str) -> String {
 }
 
 /// Replaces `%xy` by the byte it stands for and drops blanks at both ends; strict, unlike the URL standard.
-fn decode(encoded: &str, quotable: &str) -> Result<String, String> {
-    let malformed = || format!("invalid percent-encoded token: \"{quotable}\"");
+fn decode(encoded: &str, quotable: &str) -> Result<String, ParamsError> {
     let encoded = encoded.trim_matches(' ');
     let (word, more) = encoded.split_at(encoded.find(' ').unwrap_or(encoded.len()));
     for token in word.split('%').skip(1) {
         match token.get(..2) {
-            Some("00") => return Err(format!("forbidden value %00 in percent-encoded value: \"{quotable}\"")),
+            Some("00") => return Err(ParamsError::ZeroByte(quotable.to_owned())),
             Some(digits) if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) => {}
-            _ => return Err(malformed()),
+            _ => return Err(ParamsError::InvalidToken(quotable.to_owned())),
         }
     }
     if !more.is_empty() {
-        return Err(format!("unexpected spaces found in \"{quotable}\", use percent-encoded spaces (%20) instead"));
+        return Err(ParamsError::UnexpectedSpaces(quotable.to_owned()));
     }
     Ok(text::of(&percent_decode(&text::bytes(word)).collect::<Vec<_>>()))
 }
@@ -220,7 +211,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parsed(text: &str) -> Result<Options, String> {
+    fn parsed(text: &str) -> Result<Options, ParamsError> {
         let mut options = Options::default();
         parse(text, &mut options).map(|()| options)
     }

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::environment::Environment;
+use super::error::ParamsError;
 use super::options::{Options, is_known, is_space, non_empty};
 use super::types::Password;
 use ground::text;
@@ -15,7 +16,7 @@ const LINE_BUFFER: usize = 1024;
 ///
 /// The service is looked for in `PGSERVICEFILE`, or else `~/.pg_service.conf`, then in the machine-wide file. Source:
 /// PostgreSQL 18 documentation, 32.17.
-pub fn fill_from_service(options: &mut Options, env: &dyn Environment) -> Result<(), String> {
+pub fn fill_from_service(options: &mut Options, env: &dyn Environment) -> Result<(), ParamsError> {
     let named = options.get("service").map(str::to_owned);
     let Some(service) = named.or_else(|| env.var("PGSERVICE")) else {
         return Ok(());
@@ -34,35 +35,35 @@ pub fn fill_from_service(options: &mut Options, env: &dyn Environment) -> Result
             return Ok(());
         }
     }
-    Err(format!("definition of service \"{service}\" not found"))
+    Err(ParamsError::UnknownService(service))
 }
 
 /// Adds the parameters of the service from one file; returns whether the file has the service.
-fn fill_from_file(file: &Path, service: &str, options: &mut Options) -> Result<bool, String> {
+fn fill_from_file(file: &Path, service: &str, options: &mut Options) -> Result<bool, ParamsError> {
     let name = text::of_path(file);
-    let content = std::fs::read(file).map_err(|_| format!("service file \"{name}\" not found"))?;
+    let content = std::fs::read(file).map_err(|_| ParamsError::NoServiceFile(name.clone()))?;
     fill_from_text(&text::of(&content), &name, service, options)
 }
 
-fn fill_from_text(text: &str, file: &str, service: &str, options: &mut Options) -> Result<bool, String> {
+fn fill_from_text(text: &str, file: &str, service: &str, options: &mut Options) -> Result<bool, ParamsError> {
     let mut found = false;
-    for (at, line) in (1..).zip(text.lines()) {
-        if line.len() >= LINE_BUFFER - 1 {
-            return Err(format!("line {at} too long in service file \"{file}\""));
+    for (line, content) in (1..).zip(text.lines()) {
+        if content.len() >= LINE_BUFFER - 1 {
+            return Err(ParamsError::LongServiceLine { file: file.to_owned(), line });
         }
-        let line = line.trim_matches(is_space);
-        if let Some(header) = line.strip_prefix('[') {
+        let content = content.trim_matches(is_space);
+        if let Some(header) = content.strip_prefix('[') {
             if found {
                 break;
             }
             found = header.strip_prefix(service).is_some_and(|after| after.starts_with(']'));
-        } else if found && !line.is_empty() && !line.starts_with('#') {
-            let place = format!("in service file \"{file}\", line {at}");
-            match line.split_once('=') {
-                Some(("service", _)) => return Err(format!("nested service specifications not supported {place}")),
+        } else if found && !content.is_empty() && !content.starts_with('#') {
+            let file = || file.to_owned();
+            match content.split_once('=') {
+                Some(("service", _)) => return Err(ParamsError::NestedService { file: file(), line }),
                 Some((keyword, _)) if options.get(keyword).is_some() => {}
                 Some((keyword, value)) if is_known(keyword) => options.store(keyword, value)?,
-                _ => return Err(format!("syntax error {place}")),
+                _ => return Err(ParamsError::ServiceSyntax { file: file(), line }),
             }
         }
     }
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn filled(text: &str) -> Result<(bool, Options), String> {
+    fn filled(text: &str) -> Result<(bool, Options), ParamsError> {
         let mut options = Options::default();
         options.store("user", "given").unwrap();
         fill_from_text(text, "f", "s", &mut options).map(|found| (found, options))

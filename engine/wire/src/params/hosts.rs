@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use super::environment::Environment;
+use super::error::ParamsError;
 use super::files::Passwords;
 use super::options::{Options, is_space, non_empty};
 use super::settings::integer;
@@ -33,7 +34,7 @@ enum Place {
 }
 
 /// Splits the lists of `host`, `hostaddr` and `port`; a single port is that of every host.
-pub fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, String> {
+pub fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, ParamsError> {
     let list = |keyword| non_empty(options.get(keyword)).map(|text| text.split(',').collect::<Vec<_>>());
     let names = list("host");
     let addresses = list("hostaddr");
@@ -41,10 +42,10 @@ pub fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, Stri
     let count = addresses.as_ref().or(names.as_ref()).map_or(1, Vec::len);
 
     if let Some(names) = names.as_ref().filter(|names| names.len() != count) {
-        return Err(format!("could not match {hosts} host names to {count} hostaddr values", hosts = names.len()));
+        return Err(ParamsError::HostsAndAddresses { hosts: names.len(), addresses: count });
     }
     if ports.len() != 1 && ports.len() != count {
-        return Err(format!("could not match {ports} port numbers to {count} hosts", ports = ports.len()));
+        return Err(ParamsError::PortsAndHosts { ports: ports.len(), hosts: count });
     }
 
     let item =
@@ -96,10 +97,10 @@ impl Host {
         Endpoint { address, host_name: self.name, is_named: self.is_named, port: port.unwrap_or_default(), password }
     }
 
-    fn port_number(&self) -> Result<u16, String> {
+    fn port_number(&self) -> Result<u16, ParamsError> {
         let number = integer(&self.port, "port")?;
         let port = u16::try_from(number).ok().filter(|port| *port > 0);
-        port.ok_or_else(|| format!("invalid port number: \"{}\"", self.port))
+        port.ok_or_else(|| ParamsError::InvalidPort(self.port.clone()))
     }
 
     fn name_in_passfile(&self, env: &dyn Environment) -> &str {
@@ -111,18 +112,18 @@ impl Host {
     }
 }
 
-fn socket_file(directory: &str, port: u16) -> Result<PathBuf, String> {
+fn socket_file(directory: &str, port: u16) -> Result<PathBuf, ParamsError> {
     let path = format!("{directory}/.s.PGSQL.{port}");
     if text::bytes(&path).len() > MAXIMUM_SOCKET_PATH {
-        return Err(format!("Unix-domain socket path \"{path}\" is too long (maximum {MAXIMUM_SOCKET_PATH} bytes)"));
+        return Err(ParamsError::LongSocketPath { path, most: MAXIMUM_SOCKET_PATH });
     }
     Ok(text::path(&path))
 }
 
 /// A numeric address in any notation that the system's resolver takes as such. The zone of a link-local address
 /// (`fe80::1%eth0`) is left to the resolver; other zones are numbers.
-fn numeric(address: &str) -> Result<String, String> {
-    let unknown = || format!("could not parse network address \"{address}\": Name or service not known");
+fn numeric(address: &str) -> Result<String, ParamsError> {
+    let unknown = || ParamsError::NoAddress(address.to_owned());
     if old_notation(address).is_some() {
         return Ok(address.to_owned());
     }

@@ -8,6 +8,7 @@
 mod auth;
 mod conninfo;
 mod environment;
+mod error;
 mod files;
 mod hosts;
 mod options;
@@ -16,6 +17,7 @@ mod types;
 
 pub use auth::{AuthMethod, RequireAuth};
 pub use environment::{Environment, ProcessEnvironment};
+pub use error::ParamsError;
 pub use hosts::old_notation;
 pub use types::*;
 
@@ -26,8 +28,8 @@ use options::{Options, non_empty};
 /// What is wrong with one host of a list is kept in its endpoint, for others may do.
 ///
 /// # Errors
-/// A sentence, with libpq's wording, for anything malformed, unknown or contradictory.
-pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, String> {
+/// In libpq's words, for anything malformed, unknown or contradictory.
+pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, ParamsError> {
     let mut options = from_command_line(given, env)?;
     files::fill_from_service(&mut options, env)?;
     options.fill_from_environment(env);
@@ -68,7 +70,7 @@ pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, String> {
 
 /// The options that the command line gives. Where both give a value, a connection string overrides what is given beside it, as
 /// pgbench hands them to libpq, or is overridden, as with sysbench.
-fn from_command_line(given: &Given, env: &dyn Environment) -> Result<Options, String> {
+fn from_command_line(given: &Given, env: &dyn Environment) -> Result<Options, ParamsError> {
     let mut options = Options::default();
     let dbname = match &given.dbname {
         Some(name) => name.clone(),
@@ -88,7 +90,7 @@ fn from_command_line(given: &Given, env: &dyn Environment) -> Result<Options, St
 }
 
 /// Stores what is given beside the database's name or connection string.
-fn store_given(given: &Given, options: &mut Options) -> Result<(), String> {
+fn store_given(given: &Given, options: &mut Options) -> Result<(), ParamsError> {
     let password = given.password.as_ref().map(Password::reveal);
     for (keyword, value) in [
         ("host", given.host.as_deref()),
@@ -105,14 +107,13 @@ fn store_given(given: &Given, options: &mut Options) -> Result<(), String> {
 }
 
 /// pgbench's own default, which does not depend on `-U` (tried with pgbench 18).
-fn default_database(env: &dyn Environment) -> Result<String, String> {
+fn default_database(env: &dyn Environment) -> Result<String, ParamsError> {
     let mut variables = ["PGDATABASE", "PGUSER"].into_iter().filter_map(|name| env.var(name));
     variables.find(|value| !value.is_empty()).map_or_else(|| system_user(env), Ok)
 }
 
-fn system_user(env: &dyn Environment) -> Result<String, String> {
-    let unknown = "could not look up the operating-system user's name; name a user with -U or PGUSER";
-    env.user_name().ok_or_else(|| unknown.to_owned())
+fn system_user(env: &dyn Environment) -> Result<String, ParamsError> {
+    env.user_name().ok_or(ParamsError::NoUser)
 }
 
 #[cfg(test)]

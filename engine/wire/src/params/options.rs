@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::environment::Environment;
+use super::error::ParamsError;
 
 /// A parameter: its keyword, the variable that may set it, the value it has otherwise.
 struct Keyword {
@@ -84,13 +85,13 @@ impl Options {
     /// Sets a parameter, over any earlier value.
     ///
     /// The obsolete `requiressl` is `sslmode=require` or `sslmode=prefer`.
-    pub fn store(&mut self, name: &str, value: &str) -> Result<(), String> {
+    pub fn store(&mut self, name: &str, value: &str) -> Result<(), ParamsError> {
         let (name, value) = match name {
             "requiressl" if value.starts_with('1') => ("sslmode", "require"),
             "requiressl" => ("sslmode", "prefer"),
             other => (other, value),
         };
-        let known = find(name).ok_or_else(|| format!("invalid connection option \"{name}\""))?;
+        let known = find(name).ok_or_else(|| ParamsError::UnknownOption(name.to_owned()))?;
         self.0.insert(known.name, value.to_owned());
         Ok(())
     }

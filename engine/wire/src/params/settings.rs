@@ -5,22 +5,23 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::environment::Environment;
+use super::error::ParamsError;
 use super::options::{Options, is_space, non_empty};
 use super::types::{
     CertMode, ChannelBinding, Password, RootCert, SslMode, TargetSessionAttrs, TcpOptions, TlsParams, TlsVersion,
 };
 
 /// Finds the value of a parameter among the known ones.
-fn one_of<T: Copy>(options: &Options, option: &'static str, known: &[(&str, T)]) -> Result<T, String> {
+fn one_of<T: Copy>(options: &Options, option: &'static str, known: &[(&str, T)]) -> Result<T, ParamsError> {
     let value = options.get(option).unwrap_or("");
     known
         .iter()
         .find(|(name, _)| *name == value)
         .map(|(_, meaning)| *meaning)
-        .ok_or_else(|| format!("invalid {option} value: \"{value}\""))
+        .ok_or_else(|| ParamsError::UnknownValue { option, value: value.to_owned() })
 }
 
-pub fn target_session_attrs(options: &Options) -> Result<TargetSessionAttrs, String> {
+pub fn target_session_attrs(options: &Options) -> Result<TargetSessionAttrs, ParamsError> {
     use TargetSessionAttrs::*;
     let known = [
         ("any", Any),
@@ -33,23 +34,23 @@ pub fn target_session_attrs(options: &Options) -> Result<TargetSessionAttrs, Str
     one_of(options, "target_session_attrs", &known)
 }
 
-pub fn load_balance_random(options: &Options) -> Result<bool, String> {
+pub fn load_balance_random(options: &Options) -> Result<bool, ParamsError> {
     let known = [("disable", false), ("random", true)];
     one_of(options, "load_balance_hosts", &known)
 }
 
-pub fn channel_binding(options: &Options) -> Result<ChannelBinding, String> {
+pub fn channel_binding(options: &Options) -> Result<ChannelBinding, ParamsError> {
     use ChannelBinding::*;
     let known = [("disable", Disable), ("prefer", Prefer), ("require", Require)];
     one_of(options, "channel_binding", &known)
 }
 
 /// Everything about encryption, in the order in which libpq checks it.
-pub fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, String> {
+pub fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, ParamsError> {
     let mode = ssl_mode(options)?;
-    let weak = |with: &str| {
-        let mode = options.get("sslmode").unwrap_or("");
-        format!("weak sslmode \"{mode}\" may not be used with {with}")
+    let weak = |with| {
+        let mode = options.get("sslmode").unwrap_or("").to_owned();
+        ParamsError::WeakMode { mode, with }
     };
     let negotiation = [("postgres", false), ("direct", true)];
     let direct = one_of(options, "sslnegotiation", &negotiation)?;
@@ -84,7 +85,7 @@ pub fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, String
     })
 }
 
-fn ssl_mode(options: &Options) -> Result<SslMode, String> {
+fn ssl_mode(options: &Options) -> Result<SslMode, ParamsError> {
     use SslMode::*;
     let known = [
         ("disable", Disable),
@@ -111,7 +112,7 @@ fn personal_file(env: &dyn Environment, name: &str) -> Option<PathBuf> {
 }
 
 /// The bounds of `ssl_min_protocol_version` and `ssl_max_protocol_version`; an empty value is no bound.
-fn tls_versions(options: &Options) -> Result<(TlsVersion, TlsVersion), String> {
+fn tls_versions(options: &Options) -> Result<(TlsVersion, TlsVersion), ParamsError> {
     let version = |option: &'static str, none: TlsVersion| {
         let value = options.get(option).unwrap_or("");
         match value.to_ascii_lowercase().as_str() {
@@ -120,36 +121,35 @@ fn tls_versions(options: &Options) -> Result<(TlsVersion, TlsVersion), String> {
             "tlsv1.1" => Ok(TlsVersion::V1_1),
             "tlsv1.2" => Ok(TlsVersion::V1_2),
             "tlsv1.3" => Ok(TlsVersion::V1_3),
-            _ => Err(format!("invalid \"{option}\" value: \"{value}\"")),
+            _ => Err(ParamsError::UnknownVersion { option, value: value.to_owned() }),
         }
     };
     let lowest = version("ssl_min_protocol_version", TlsVersion::V1_0)?;
     let highest = version("ssl_max_protocol_version", TlsVersion::V1_3)?;
     if lowest > highest {
-        return Err("invalid SSL protocol version range".to_owned());
+        return Err(ParamsError::VersionRange);
     }
     Ok((lowest, highest))
 }
 
 /// Rejects parameters that would change the meaning or the safety of a session and are not implemented here.
-pub fn refuse_unsupported(options: &Options) -> Result<(), String> {
+pub fn refuse_unsupported(options: &Options) -> Result<(), ParamsError> {
     for option in ["scram_client_key", "scram_server_key"] {
         if options.get(option).is_some() {
             // The value is a secret.
-            return Err(format!("{option} value \"***\" is not supported by this client"));
+            return Err(ParamsError::UnsupportedSecret(option));
         }
     }
     let gssencmode = [("disable", true), ("prefer", true), ("require", false)];
     if !one_of(options, "gssencmode", &gssencmode)? {
-        let message = "gssencmode value \"require\" invalid when GSSAPI support is not compiled in";
-        return Err(message.to_owned());
+        return Err(ParamsError::NoGssapi);
     }
     Ok(())
 }
 
 /// The acceptable minor versions of protocol 3. As in libpq, the highest one is asked for only by those who name it, since
 /// some servers and poolers do not answer to it.
-pub fn protocol_versions(options: &Options) -> Result<RangeInclusive<u16>, String> {
+pub fn protocol_versions(options: &Options) -> Result<RangeInclusive<u16>, ParamsError> {
     let known = [("3.0", 0), ("3.2", 2), ("latest", 2)];
     let bound = |option, none| match options.get(option) {
         None => Ok(none),
@@ -158,7 +158,7 @@ pub fn protocol_versions(options: &Options) -> Result<RangeInclusive<u16>, Strin
     let lowest = bound("min_protocol_version", 0)?;
     let highest = bound("max_protocol_version", lowest)?;
     if lowest > highest {
-        return Err("\"min_protocol_version\" is greater than \"max_protocol_version\"".to_owned());
+        return Err(ParamsError::ProtocolRange);
     }
     Ok(lowest..=highest)
 }
@@ -184,7 +184,7 @@ pub fn client_encoding(options: &Options, env: &dyn Environment) -> Option<Strin
     Some(if is_utf8 { "UTF8" } else { "SQL_ASCII" }.to_owned())
 }
 
-pub fn tcp(options: &Options) -> Result<TcpOptions, String> {
+pub fn tcp(options: &Options) -> Result<TcpOptions, ParamsError> {
     if optional_integer(options, "keepalives")? == Some(0) {
         return Ok(TcpOptions::default());
     }
@@ -201,21 +201,18 @@ pub fn tcp(options: &Options) -> Result<TcpOptions, String> {
 }
 
 /// `connect_timeout`; zero and less are no limit.
-pub fn connect_timeout(options: &Options) -> Result<Option<Duration>, String> {
+pub fn connect_timeout(options: &Options) -> Result<Option<Duration>, ParamsError> {
     let seconds = optional_integer(options, "connect_timeout")?.and_then(|value| u64::try_from(value).ok());
     Ok(seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs))
 }
 
-fn optional_integer(options: &Options, option: &'static str) -> Result<Option<i32>, String> {
+fn optional_integer(options: &Options, option: &'static str) -> Result<Option<i32>, ParamsError> {
     options.get(option).map(|value| integer(value, option)).transpose()
 }
 
 /// A whole number as `strtol` reads it, blanks around it allowed.
-pub fn integer(value: &str, option: &'static str) -> Result<i32, String> {
-    value
-        .trim_matches(is_space)
-        .parse()
-        .map_err(|_| format!("invalid integer value \"{value}\" for connection option \"{option}\""))
+pub fn integer(value: &str, option: &'static str) -> Result<i32, ParamsError> {
+    value.trim_matches(is_space).parse().map_err(|_| ParamsError::NotAnInteger { option, value: value.to_owned() })
 }
 
 /// Settings of the start-up message beyond the named parameters; `default` keeps the server's own value.

@@ -37,11 +37,11 @@ impl Machine {
         self.folder.path().join(name).display().to_string()
     }
 
-    fn resolve(&self, dbname: &str) -> Result<Params, String> {
+    fn resolve(&self, dbname: &str) -> Result<Params, ParamsError> {
         self.resolve_given(&given(&[("d", dbname)]))
     }
 
-    fn resolve_given(&self, given: &Given) -> Result<Params, String> {
+    fn resolve_given(&self, given: &Given) -> Result<Params, ParamsError> {
         resolve(given, self)
     }
 }
@@ -84,16 +84,16 @@ fn given(options: &[(&str, &str)]) -> Given {
 /// What is wrong with the parameters, or with their first host or its socket.
 fn message(machine: Machine, connection_string: &str) -> String {
     let params = match machine.resolve(connection_string) {
-        Err(message) => return message,
+        Err(error) => return error.to_string(),
         Ok(params) => params,
     };
-    params.endpoints[0].address.clone().err().or(params.tcp.err()).unwrap()
+    params.endpoints[0].address.clone().err().or(params.tcp.err()).unwrap().to_string()
 }
 
 /// The addresses and ports, in short.
 fn places(params: &Params) -> Vec<String> {
     let place = |endpoint: &Endpoint| match &endpoint.address {
-        Err(reason) => reason.clone(),
+        Err(reason) => reason.to_string(),
         Ok(Address::Unix(path)) => path.display().to_string(),
         Ok(Address::Tcp(host)) => format!("{host} {}", endpoint.port),
     };

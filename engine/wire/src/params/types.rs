@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::auth::RequireAuth;
+use super::error::ParamsError;
 
 /// What the command line said; everything else is looked up.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +46,7 @@ pub struct Params {
     /// Command-line options for the server process (`options`, `PGOPTIONS`).
     pub options: Option<String>,
     /// Time limit for each endpoint, where `None` waits for ever, or what is wrong with it: that ends the first connection.
-    pub connect_timeout: Result<Option<Duration>, String>,
+    pub connect_timeout: Result<Option<Duration>, ParamsError>,
     /// Which kind of server is acceptable.
     pub target_session_attrs: TargetSessionAttrs,
     /// Whether each connection tries the endpoints in a fresh random order.
@@ -59,7 +60,7 @@ pub struct Params {
     /// `requirepeer`: the account that servers on Unix sockets must run as.
     pub required_peer: Option<String>,
     /// The options of TCP sockets, or what is wrong with them: that matters only where a socket is one.
-    pub tcp: Result<TcpOptions, String>,
+    pub tcp: Result<TcpOptions, ParamsError>,
     /// The minor versions of protocol 3 that are acceptable.
     pub protocol: RangeInclusive<u16>,
     /// Further start-up settings, in libpq's order: `replication`, then those from `PGDATESTYLE`, `PGTZ`, `PGGEQO`.
@@ -72,7 +73,7 @@ pub struct Params {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// Where to connect to, or why that cannot be.
-    pub address: Result<Address, String>,
+    pub address: Result<Address, ParamsError>,
     /// The host as the user named it, for SNI and verification (`hostaddr` where no host was named).
     pub host_name: String,
     /// Whether a host was named.

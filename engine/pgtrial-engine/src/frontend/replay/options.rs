@@ -1,6 +1,7 @@
 //! The command line of the replay front end.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +12,6 @@ use drive::start_at::StartAt;
 use ground::getopt;
 use ground::getopt::GetoptError;
 use ground::options::{Argument, OptionRow, Stop, set};
-use ground::output::CouldNot;
 use wire::params::Given;
 use workload::replay::Choice;
 
@@ -104,8 +104,9 @@ impl From<String> for Rejection {
     }
 }
 
-impl From<CouldNot> for Rejection {
-    fn from(error: CouldNot) -> Self {
+impl Rejection {
+    /// For an error that is a sentence.
+    pub fn of(error: impl Display) -> Self {
         Self(error.to_string())
     }
 }

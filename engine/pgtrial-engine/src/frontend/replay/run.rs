@@ -32,15 +32,15 @@ const UNREADABLE: u8 = 2;
 /// Replays the capture; the exit status.
 pub fn run(options: &ReplayOptions) -> Result<u8, Rejection> {
     if !options.examples.is_empty() {
-        examples::print(&options.directory, &options.examples).map_err(|error| error.to_string())?;
+        examples::print(&options.directory, &options.examples).map_err(Rejection::of)?;
         return Ok(0);
     }
     let clock = Clock::start();
-    let replay = Replay::open(&options.directory, options.choice()).map_err(|error| error.to_string())?;
+    let replay = Replay::open(&options.directory, options.choice()).map_err(Rejection::of)?;
     check_chosen(&replay, options)?;
     let replay = Arc::new(if options.hashes_results { replay.hashing_results() } else { replay });
     let given = Given { fallback_application_name: "pgtrial replay".to_owned(), ..options.server.clone() };
-    let target = Target::of_encoding(&given, ENCODING)?;
+    let target = Target::of_encoding(&given, ENCODING).map_err(Rejection::of)?;
     let mut session = Session::open(&target).map_err(|error| error.message)?;
     let clients = connections(options, replay.survey(), &mut session)?;
     reserve_files(clients as u64).map_err(|failure| failure.sentence)?;
@@ -56,10 +56,10 @@ pub fn run(options: &ReplayOptions) -> Result<u8, Rejection> {
         server: Some(&session.server.version),
         replay: Some(&described),
     };
-    let mut events = RunEvents::open(options.events.as_ref(), clock, &hello, &interrupt, report_error)?;
+    let mut events =
+        RunEvents::open(options.events.as_ref(), clock, &hello, &interrupt, report_error).map_err(Rejection::of)?;
     drop(session);
-    let outcome =
-        events.run(&plan, clock, &mut Messages::default()).map_err(|error| Rejection::from(error.to_string()))?;
+    let outcome = events.run(&plan, clock, &mut Messages::default()).map_err(Rejection::of)?;
     Ok(finish(options, &plan, &described, &outcome, &mut events))
 }
 

@@ -15,7 +15,7 @@ use drive::slices::Slices;
 use drive::start_at::StartAt;
 use ground::interrupt;
 use ground::shard::{ClientShare, Shard};
-use wire::params::{Given, Password};
+use wire::params::{Given, ParamsError, Password};
 use wire::statement::{QueryMode, ResultFormat};
 use wire::target::Target;
 use workload::seeds::Seeds;
@@ -35,8 +35,8 @@ pub fn target(settings: &Settings) -> Result<Arc<Target>, SysbenchError> {
     find(settings).map_err(failed)
 }
 
-/// The same; the error is libpq's sentence.
-fn find(settings: &Settings) -> Result<Arc<Target>, String> {
+/// The same, without the program's words around what is wrong.
+fn find(settings: &Settings) -> Result<Arc<Target>, ParamsError> {
     let text = |name| settings.text(name).map(str::to_owned);
     let given = Given {
         host: text("pgsql_host"),
@@ -125,7 +125,7 @@ pub fn executors(settings: &Arc<Settings>) -> Executors {
     Box::new(move || {
         let found = Arc::clone(&settings);
         let server = move || {
-            let target = find(&found)?;
+            let target = find(&found).map_err(|error| error.to_string())?;
             let interrupt = interrupt::catch()?;
             target.obey(&interrupt);
             Ok(Server { target, interrupt })
@@ -323,6 +323,6 @@ mod tests {
     fn a_wrong_port_is_an_error_of_its_connection() {
         let target = target(&settings(&[("pgsql_port", 99_999)])).unwrap();
         let refused = target.params.endpoints[0].address.as_ref().unwrap_err();
-        assert_eq!(refused, "invalid port number: \"99999\"");
+        assert_eq!(refused.to_string(), "invalid port number: \"99999\"");
     }
 }
