@@ -3,8 +3,6 @@
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::start::PROTOCOL;
-
 /// Each continues a sentence that begins with the line's place.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum EventError {
@@ -13,10 +11,10 @@ pub enum EventError {
     #[error("says no number for \"{0}\"")]
     NoNumber(&'static str),
     #[error(
-        "speaks version {0} of the event protocol and this program version {PROTOCOL}; install the same release of pgtrial on \
+        "speaks version {version} of the event protocol and this program version {known}; install the same release of pgtrial on \
          all machines"
     )]
-    OtherProtocol(Value),
+    OtherProtocol { version: Value, known: u32 },
     #[error("cannot be added: its {key} {problem}")]
     Histogram { key: &'static str, problem: &'static str },
     #[error("has {transactions} transactions, but {added} in its histogram")]

@@ -191,7 +191,7 @@ fn no_event(line: &[u8], error: &serde_json::Error) -> EventError {
 fn reject_other_protocol(version: Option<Value>) -> Result<(), EventError> {
     match version {
         Some(version) if version == PROTOCOL => Ok(()),
-        version => Err(EventError::OtherProtocol(version.unwrap_or_default())),
+        version => Err(EventError::OtherProtocol { version: version.unwrap_or_default(), known: PROTOCOL }),
     }
 }
 
