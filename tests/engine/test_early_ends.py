@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -326,22 +328,68 @@ def test_an_interrupt_ends_loops_of_lua(loaded, tmp_path, body):
         assert ended(process).status == 130
 
 
+_ALONE = {
+    "top level": ("{}\nfunction event() end\n", "--events=1 run"),
+    "help": ("function help() {} end\n", "help"),
+    "prepare": ("function prepare() {} end\n", "prepare"),
+    "cleanup": ("function cleanup() {} end\n", "cleanup"),
+    "own": ("sysbench.cmdline.commands = {{own = {{function() {} end}}}}\n", "own"),
+    "init": ("function init() {} end function event() end\n", "--events=1 run"),
+    "done": ("function done() {} end function event() end\n", "--events=1 run"),
+    "hook": (
+        "function event() end function sysbench.hooks.report_intermediate() {} end\n",
+        "--time=900 --rate=10 --report-interval=1 run",
+    ),
+}
+"""What runs in the main thread: a script with a place for it, and the command."""
+_ENDLESS = {
+    "computes": "while true do end",
+    "queries": "while true do pcall(con.query, con, 'SELECT 1') end",
+    "waits": f"while true do pcall(function() {_SLEEPS} end) end",
+}
+
+
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("body", ["while true do end", "while true do con:query('SELECT 1') end", _SLEEPS])
-def test_an_interrupt_ends_a_command_of_lua(loaded, tmp_path, body, which):
+@pytest.mark.parametrize("body", _ENDLESS)
+@pytest.mark.parametrize("place", _ALONE)
+def test_an_interrupt_ends_at_once_what_runs_in_the_main_thread(loaded, tmp_path, place, body, which):
     target, file, log = loaded(18), tmp_path / "loops.lua", tmp_path / "log"
-    file.write_text(
-        "function prepare() con = sysbench.sql.driver():connect()\n"
-        f"con:query('SELECT 1') io.open('{log}', 'w'):close(); {body} end\n"
-    )
-    with sysbench().start(target, [str(file), "prepare"], directory=tmp_path) as process:
+    script, command = _ALONE[place]
+    connect = "local con = sysbench.sql.driver():connect() con:query('SELECT 1')"
+    file.write_text(script.format(f"{connect} io.open('{log}', 'w'):close() {_ENDLESS[body]}"))
+    with sysbench().start(target, [str(file), *command.split()], directory=tmp_path) as process:
         deadline = time.monotonic() + 60
-        while not log.exists() or (body == _SLEEPS and running(target) == 0):
+        while not log.exists() or (body == "waits" and running(target) == 0):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         process.send_signal(which)
-        assert ended(process).status == 130
+        done = ended(process)
+    assert done.status == 130
+    assert "did not end" not in done.stdout, "it is not given up after a while"
     assert running(target) == 0
+
+
+def test_a_shutdown_is_forced_though_all_clients_compute(loaded, tmp_path):
+    target, file = loaded(18), tmp_path / "loops.lua"
+    file.write_text("function event() while true do end end\n")
+    line = [str(file), "--time=1", "--threads=2", "--forced-shutdown=1", "--jsonl=events", "run"]
+    done = sysbench().run(target, *line, directory=tmp_path)
+    assert done.status == 2
+    assert "FATAL: The --max-time limit has expired, forcing shutdown...\n" in done.stdout
+    assert "\nNumber of unfinished transactions on forced shutdown: 2\n" in done.stdout
+    assert "total number of events:              0\n" in done.stdout
+    (last,) = of_kind([json.loads(line) for line in (tmp_path / "events").read_text().splitlines()], "done")
+    assert (last["status"], last["measure"]["transactions"]) == (2, 0)
+
+
+def test_a_forced_shutdown_reports_what_other_threads_have_done(loaded, tmp_path):
+    target, file = loaded(18), tmp_path / "loops.lua"
+    file.write_text("function event() while sysbench.tid == 1 do end end\n")
+    line = [str(file), "--time=2", "--threads=2", "--jobs=2", "--rate=100", "--forced-shutdown=1", "run"]
+    done = sysbench().run(target, *line, directory=tmp_path)
+    assert done.status == 2
+    (events,) = re.findall(r"total number of events: +(\d+)\n", done.stdout)
+    assert int(events) > 0
 
 
 def test_an_interrupt_ends_connecting_that_is_refused_at_once(tmp_path, workspace):

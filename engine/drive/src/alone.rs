@@ -3,12 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 use std::{process, thread};
 
-use crate::outcome::STUCK;
-use crate::report::STUCK_AFTER;
-use ground::output::print_stderr;
+use ground::interrupt::{EndsAtOnce, STATUS};
 use wire::error::ConnectionError;
 use wire::session::Session;
 use wire::statement::{QueryMode, ResultFormat};
@@ -16,14 +13,11 @@ use wire::target::Target;
 use wire::{Answered, Connection, OpenError, Reply, Rows, Scratch, Sent, StatementError};
 use workload::{AbortReason, Action, ActionResult, Executor, Management, Program};
 
-/// How soon a sleeping program notices an interrupt.
-const PATIENCE: Duration = Duration::from_millis(100);
-
 /// Where a program connects to.
 pub struct Server {
     pub target: Arc<Target>,
-    /// What [`Target::obey`] was given: it ends what the program does on the server. Each time that the program goes on it
-    /// is cleared before.
+    /// What [`Target::obey`] was given: it ends what the program does on the server, and then all. Each time that the
+    /// program goes on it is cleared before.
     pub interrupt: Arc<AtomicBool>,
 }
 
@@ -56,6 +50,14 @@ impl<F: Fn() -> Result<Server, String>> Alone<F> {
     }
 
     fn connect(&mut self) -> Result<(), OpenError> {
+        let waits = EndsAtOnce::set(false);
+        let connected = self.open();
+        drop(waits);
+        self.end_if_interrupted();
+        connected
+    }
+
+    fn open(&mut self) -> Result<(), OpenError> {
         self.sessions.remove(&self.current);
         if self.server.is_none() {
             let unknown = |message| OpenError { message, sqlstate: "08001".to_owned() };
@@ -79,29 +81,38 @@ impl<F: Fn() -> Result<Server, String>> Alone<F> {
                 }
             }
             Err(error) => {
-                if !matches!(error, ConnectionError::Interrupted) {
-                    self.sessions.remove(&self.current);
-                }
+                self.sessions.remove(&self.current);
                 program.complete(ActionResult::Lost(&error));
             }
         }
     }
 
-    fn sleep(&self, time: Duration) {
-        let end = Instant::now() + time;
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            let is_interrupted = self.server.as_ref().is_some_and(|server| server.interrupt.load(Ordering::Relaxed));
-            if left.is_zero() || is_interrupted {
-                return;
-            }
-            thread::sleep(left.min(PATIENCE));
+    /// Has the session in use do what `send` asks of it. An interrupt cancels that on the server, and ends the program.
+    fn ask(
+        &mut self,
+        send: impl FnOnce(&mut Connection, &mut Scratch) -> Result<Sent, ConnectionError>,
+    ) -> Result<Reply, ConnectionError> {
+        let waits = EndsAtOnce::set(false);
+        let (session, scratch) = (self.sessions.get_mut(&self.current), &mut self.scratch);
+        let asked = session
+            .ok_or(ConnectionError::Closed)
+            .and_then(|session| session.ask(|connection| send(connection, scratch)));
+        drop(waits);
+        self.end_if_interrupted();
+        asked
+    }
+
+    fn end_if_interrupted(&self) {
+        if self.server.as_ref().is_some_and(|server| server.interrupt.load(Ordering::Relaxed)) {
+            process::exit(STATUS.into());
         }
     }
 }
 
 impl<F: Fn() -> Result<Server, String>> Executor for Alone<F> {
+    /// While the program computes, an interrupt ends the whole program at once.
     fn carry_out(&mut self, program: &mut dyn Program) -> Result<(), AbortReason> {
+        let _computes = EndsAtOnce::set(true);
         if let Some(server) = &self.server {
             server.interrupt.store(false, Ordering::Relaxed);
         }
@@ -110,20 +121,17 @@ impl<F: Fn() -> Result<Server, String>> Executor for Alone<F> {
                 Action::End => return Ok(()),
                 Action::Abort(reason) => return Err(reason),
                 Action::Query { statement, values, rows, .. } => {
-                    let (mode, scratch) = (self.mode, &mut self.scratch);
-                    let send = |connection: &mut Connection| connection.send(statement, mode, values, rows, scratch);
-                    let asked = ask(self.sessions.get_mut(&self.current), send);
+                    let mode = self.mode;
+                    let asked = self.ask(|connection, scratch| connection.send(statement, mode, values, rows, scratch));
                     self.tell(program, asked);
                 }
                 Action::Text { sql, rows } => {
                     let rows = if rows == Rows::Skipped { Rows::Counted } else { rows };
-                    let asked =
-                        ask(self.sessions.get_mut(&self.current), |connection| connection.send_query(sql, rows));
+                    let asked = self.ask(|connection, _| connection.send_query(sql, rows));
                     self.tell(program, asked);
                 }
                 Action::Prepare { statement } => {
-                    let asked =
-                        ask(self.sessions.get_mut(&self.current), |connection| connection.send_prepare(statement));
+                    let asked = self.ask(|connection, _| connection.send_prepare(statement));
                     self.tell(program, asked);
                 }
                 Action::Manage(Management::Connect(number)) => {
@@ -138,7 +146,7 @@ impl<F: Fn() -> Result<Server, String>> Executor for Alone<F> {
                     self.current = number;
                     self.sessions.remove(&number);
                 }
-                Action::Sleep { time, .. } => self.sleep(time),
+                Action::Sleep { time, .. } => thread::sleep(time),
                 // The program knows its counts, and nobody waits for its turn.
                 Action::Manage(Management::Count { .. } | Management::Leave)
                 | Action::Pause
@@ -156,25 +164,4 @@ impl<F: Fn() -> Result<Server, String>> Executor for Alone<F> {
             }
         }
     }
-}
-
-/// Ends the program with `status` if it goes on for long after an interrupt: the calling thread computes without end.
-pub fn end_if_stuck(interrupt: &Arc<AtomicBool>, status: u8) {
-    let interrupt = Arc::clone(interrupt);
-    thread::spawn(move || {
-        while !interrupt.load(Ordering::Relaxed) {
-            thread::sleep(PATIENCE);
-        }
-        thread::sleep(STUCK_AFTER);
-        print_stderr(format_args!("{STUCK}\n"));
-        process::exit(status.into());
-    });
-}
-
-/// Has a session do what `send` asks of it, if it is there.
-fn ask(
-    session: Option<&mut Session>,
-    send: impl FnOnce(&mut Connection) -> Result<Sent, ConnectionError>,
-) -> Result<Reply, ConnectionError> {
-    session.ok_or(ConnectionError::Closed)?.ask(send)
 }

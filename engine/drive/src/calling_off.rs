@@ -24,6 +24,7 @@ const REPEAT_AFTER: Duration = Duration::from_millis(100);
 impl<M: Mode> Thread<'_, M> {
     /// Has the server cancel all statements of `clients` that are running, and waits until they have ended.
     pub fn call_off(&mut self, clients: &mut [ClientOf<M>]) {
+        self.shared.note_ending();
         for connection in clients.iter_mut().filter_map(|client| client.connection.as_mut()) {
             if connection.is_in_pipeline() {
                 // Without a Sync the server says nothing of the end. A broken socket ends the session anyway.

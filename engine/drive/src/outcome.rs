@@ -128,7 +128,8 @@ pub trait Observer {
     /// A note that [`crate::plan::Notes`] asks for, or the first failure of its kind.
     fn note(&mut self, _text: &str) {}
     /// Threads do not end though the run is over: one computes without end. Says so; returns the program's exit status.
-    fn stuck(&mut self) -> u8 {
+    /// What such threads have done since the last second that they reported is not in the outcome.
+    fn stuck(&mut self, _outcome: &Outcome) -> u8 {
         print_stderr(format_args!("{STUCK}\n"));
         interrupt::STATUS
     }

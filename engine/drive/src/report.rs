@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,9 +21,13 @@ pub const PATIENCE: Duration = Duration::from_millis(50);
 /// So long after an alarm the load ends: by then all threads have noticed it.
 const ALARM_LEAD: Nanos = 100_000_000;
 
-/// A thread that has not ended so long after the run was to end is given up: it computes without end, or waits for a shell
-/// command. Longer than threads wait for statements that they have cancelled.
-pub const STUCK_AFTER: Duration = Duration::from_secs(8);
+/// A thread that has not noticed the end of the run so long after it is given up: it computes without end, or waits for a
+/// shell command.
+const UNAWARE_AFTER: Duration = Duration::from_secs(2);
+
+/// A thread that has not ended so long after the end of the run is given up, too. Longer than threads wait for statements
+/// that they have cancelled.
+const STUCK_AFTER: Duration = Duration::from_secs(8);
 
 /// Reports that wait for the main thread, for each thread and at least for all together. A thread makes one each second,
 /// besides the notes that options ask for; each holds a histogram. When so many wait, because nobody reads what the main
@@ -127,6 +131,8 @@ pub struct ThreadTotals {
 #[derive(Default)]
 pub struct Shared {
     stop: AtomicBool,
+    /// Threads that have noticed their end.
+    ending: AtomicUsize,
     /// When the time of the load ends by an alarm.
     alarm_at: OnceLock<Nanos>,
     /// Transactions begun, of those that all clients share.
@@ -137,6 +143,11 @@ impl Shared {
     /// Ends the run now.
     pub fn end_run(&self) {
         self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// A thread has noticed that it is to end.
+    pub fn note_ending(&self) {
+        self.ending.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Ends the time of the load at `at`: no transaction begins later.
@@ -163,8 +174,10 @@ pub struct Inbox<'a> {
     alarm: Option<&'a AtomicBool>,
     clock: Clock,
     shared: &'a Shared,
-    /// When threads that are still running are given up.
-    give_up_at: Cell<Option<Instant>>,
+    /// Threads of the run.
+    threads: usize,
+    /// When the end of the run was seen.
+    ended: Cell<Option<Instant>>,
 }
 
 impl<'a> Inbox<'a> {
@@ -175,8 +188,9 @@ impl<'a> Inbox<'a> {
         alarm: Option<&'a AtomicBool>,
         clock: Clock,
         shared: &'a Shared,
+        threads: usize,
     ) -> Self {
-        Self { reports, interrupt, alarm, clock, shared, give_up_at: Cell::new(None) }
+        Self { reports, interrupt, alarm, clock, shared, threads, ended: Cell::new(None) }
     }
 
     /// Waits for the next report; `None` if no thread is left, or if those that are left do not end.
@@ -207,6 +221,11 @@ impl<'a> Inbox<'a> {
         self.shared.alarm_at()
     }
 
+    /// The time since the end of the run was seen.
+    pub fn since_end(&self) -> Nanos {
+        self.ended.get().map_or(0, |ended| ended.elapsed().as_nanos() as Nanos)
+    }
+
     /// Discards reports until all threads have ended; false if some do not.
     pub fn outlast(&self) -> bool {
         while self.next().is_some() {}
@@ -214,14 +233,14 @@ impl<'a> Inbox<'a> {
     }
 
     /// Whether threads are still running long after the end of the run.
-    fn is_stuck(&self) -> bool {
+    pub fn is_stuck(&self) -> bool {
         if !self.shared.is_ended() {
             return false;
         }
-        let now = Instant::now();
-        let give_up_at = self.give_up_at.get().unwrap_or(now + STUCK_AFTER);
-        self.give_up_at.set(Some(give_up_at));
-        now >= give_up_at
+        let ended = self.ended.get().unwrap_or_else(Instant::now);
+        self.ended.set(Some(ended));
+        let is_unaware = self.shared.ending.load(Ordering::Relaxed) < self.threads;
+        ended.elapsed() >= if is_unaware { UNAWARE_AFTER } else { STUCK_AFTER }
     }
 }
 

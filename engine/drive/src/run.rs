@@ -29,13 +29,14 @@ pub fn run(
     interrupt: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RunError> {
-    let run = Run { plan, clock, interrupt, observer };
+    // A pool is not divided.
+    let unit = if let Load::Pooled(pools, _) = &plan.load { pools.size } else { 1 };
+    let run = Run { plan, clock, interrupt, observer, unit };
     match &plan.load {
-        Load::Closed(closed) => run.launch::<Closed>(closed, 1),
-        Load::Staged(staged) => run.launch::<Staged>(staged, 1),
-        // A pool is not divided.
-        Load::Pooled(pools, _) => run.launch::<Pooled>(pools, pools.size),
-        Load::Replayed(replay) => run.launch::<Replayed>(replay, 1),
+        Load::Closed(closed) => run.launch::<Closed>(closed),
+        Load::Staged(staged) => run.launch::<Staged>(staged),
+        Load::Pooled(pools, _) => run.launch::<Pooled>(pools),
+        Load::Replayed(replay) => run.launch::<Replayed>(replay),
     }
 }
 
@@ -44,26 +45,28 @@ struct Run<'a> {
     clock: Clock,
     interrupt: &'a AtomicBool,
     observer: &'a mut dyn Observer,
+    /// Each thread has a multiple of so many clients.
+    unit: usize,
 }
 
 impl Run<'_> {
-    /// Runs the load in threads of which each has a multiple of `unit` clients. Whatever ends the run, the threads end
-    /// before it returns; where they do not, the program ends.
-    fn launch<M: Mode>(mut self, load: &M::Plan, unit: usize) -> Result<Outcome, RunError> {
+    /// Runs the load. Whatever ends it, the threads end before this returns; where they do not, the program ends.
+    fn launch<M: Mode>(mut self, load: &M::Plan) -> Result<Outcome, RunError> {
         let shared = Shared::default();
         threads::scope(|scope| {
             let (reporter, reports) = channel(self.plan.jobs);
-            let inbox = Inbox::new(reports, self.interrupt, self.plan.alarm.as_deref(), self.clock, &shared);
+            let inbox =
+                Inbox::new(reports, self.interrupt, self.plan.alarm.as_deref(), self.clock, &shared, self.plan.jobs);
             let mut starts = Vec::new();
             let outcome = self
-                .start_threads::<M>(scope, load, unit, &reporter, &shared, &mut starts)
+                .start_threads::<M>(scope, load, &reporter, &shared, &mut starts)
                 .and_then(|()| self.coordinate(&inbox, &starts));
             drop(reporter);
             // Threads that still wait for their start find the channel closed, the others see the flag.
             shared.end_run();
             drop(starts);
             if !inbox.outlast() {
-                std::process::exit(self.observer.stuck().into());
+                std::process::exit(self.observer.stuck(outcome.as_ref().unwrap_or(&Outcome::default())).into());
             }
             outcome
         })
@@ -74,7 +77,6 @@ impl Run<'_> {
         &self,
         scope: &'scope Scope<'scope, '_>,
         load: &M::Plan,
-        unit: usize,
         reporter: &Reporter,
         shared: &'scope Shared,
         starts: &mut Vec<Sender<Schedule>>,
@@ -83,12 +85,7 @@ impl Run<'_> {
         Self: 'scope,
     {
         let (plan, clock) = (self.plan, self.clock);
-        let mut first_client = 0;
-        for thread in 0..plan.jobs {
-            // As in pgbench: the remaining clients over the remaining threads, rounded up.
-            let clients = ((plan.clients - first_client) / unit).div_ceil(plan.jobs - thread) * unit;
-            let share = Share { thread, first_client, clients };
-            first_client += clients;
+        for share in shares(plan, self.unit) {
             let mode = M::new(plan, load, share);
             let thread = Thread::new(plan, clock, share, mode, reporter.clone(), shared)
                 .map_err(|error| RunError::System(error.to_string()))?;
@@ -104,6 +101,11 @@ impl Run<'_> {
                 .map_err(|error| RunError::System(format!("could not create thread: {error}")))?;
         }
         Ok(())
+    }
+
+    /// How many clients these threads have.
+    fn clients_of(&self, threads: &[usize]) -> usize {
+        shares(self.plan, self.unit).filter(|share| threads.contains(&share.thread)).map(|share| share.clients).sum()
     }
 
     fn coordinate(&mut self, inbox: &Inbox<'_>, starts: &[Sender<Schedule>]) -> Result<Outcome, RunError> {
@@ -153,6 +155,10 @@ impl Run<'_> {
                 }
                 Some(Report::Failed { message }) => return Err(RunError::System(message)),
                 Some(Report::Connected | Report::Began { .. } | Report::CannotConnect { .. }) => {}
+                None if inbox.is_stuck() => {
+                    outcome.unfinished += self.clients_of(&ticks.give_up());
+                    ended = self.clock.now().saturating_sub(inbox.since_end());
+                }
                 None => return Err(RunError::died()),
             }
             if let Some(end) = inbox.alarm_at() {
@@ -190,6 +196,17 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+/// The clients of each thread, as in pgbench: the remaining clients over the remaining threads, rounded up to whole units.
+fn shares(plan: &Plan, unit: usize) -> impl Iterator<Item = Share> {
+    let (clients, jobs) = (plan.clients, plan.jobs);
+    (0..jobs).scan(0, move |first, thread| {
+        let of_thread = ((clients - *first) / unit).div_ceil(jobs - thread) * unit;
+        let share = Share { thread, first_client: *first, clients: of_thread };
+        *first += of_thread;
+        Some(share)
+    })
 }
 
 /// Adds the sums of a thread that has finished.

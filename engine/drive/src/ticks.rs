@@ -44,6 +44,13 @@ impl Ticks {
         self.running -= 1;
     }
 
+    /// Waits no longer for the threads that have not finished; returns them.
+    pub fn give_up(&mut self) -> Vec<usize> {
+        let left: Vec<_> = (0..self.passed.len()).filter(|thread| self.passed[*thread].is_some()).collect();
+        left.iter().for_each(|thread| self.finish(*thread));
+        left
+    }
+
     /// The seconds that have become complete, in their order; tasks in the order in which they ended.
     pub fn complete(&mut self) -> Vec<Tick> {
         let frontier = self.passed.iter().flatten().min().copied();

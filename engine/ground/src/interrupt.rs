@@ -1,8 +1,8 @@
 //! Signals that end a run: SIGINT and SIGTERM interrupt it, SIGALRM ends its time.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Once};
 
 use nix::sys::signal::{SigSet, Signal};
 use signal_hook::consts::{SIGALRM, SIGINT, SIGTERM};
@@ -15,6 +15,7 @@ pub const STATUS: u8 = 130;
 /// measured so far. The second signal ends the program with [`STATUS`].
 pub fn catch() -> Result<Arc<AtomicBool>, String> {
     let flag = Arc::new(AtomicBool::new(false));
+    ENDS_AT_ONCE.store(false, Ordering::Relaxed);
     set_handlers(|| {
         [SIGINT, SIGTERM].into_iter().try_for_each(|signal| {
             register_conditional_shutdown(signal, STATUS.into(), Arc::clone(&flag))?;
@@ -23,6 +24,36 @@ pub fn catch() -> Result<Arc<AtomicBool>, String> {
     })
     .map_err(|error| format!("could not set signal handler: {error}"))?;
     Ok(flag)
+}
+
+/// Whether an interrupt ends the program at once, with [`STATUS`]. The handlers look at it.
+static ENDS_AT_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
+
+/// Sets the handlers that look at it.
+static HANDLERS: Once = Once::new();
+
+/// Says, while it is there, whether an interrupt ends the program at once: a script that computes in the main thread looks
+/// at no flag. Afterwards holds what was said before; at first, that it does, and after [`catch`], that it does not.
+pub struct EndsAtOnce {
+    before: bool,
+}
+
+impl EndsAtOnce {
+    /// The first one sets the handlers. Where that fails, the system ends the program.
+    pub fn set(ends: bool) -> Self {
+        HANDLERS.call_once(|| {
+            let set =
+                |signal| register_conditional_shutdown(signal, STATUS.into(), Arc::clone(&ENDS_AT_ONCE)).map(drop);
+            let _ = set_handlers(|| [SIGINT, SIGTERM].into_iter().try_for_each(set));
+        });
+        Self { before: ENDS_AT_ONCE.swap(ends, Ordering::Relaxed) }
+    }
+}
+
+impl Drop for EndsAtOnce {
+    fn drop(&mut self) {
+        ENDS_AT_ONCE.store(self.before, Ordering::Relaxed);
+    }
 }
 
 /// Sets the handler of an alarm and returns its flag, which SIGALRM sets: the time of the load is over, as in pgbench.

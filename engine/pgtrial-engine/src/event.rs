@@ -244,8 +244,9 @@ impl Observer for Beside<'_, '_> {
         self.observer.note(text);
     }
 
-    fn stuck(&mut self) -> u8 {
-        self.observer.stuck()
+    fn stuck(&mut self, outcome: &Outcome) -> u8 {
+        let status = self.observer.stuck(outcome);
+        self.events.done(outcome, status, &[])
     }
 }
 

@@ -1,7 +1,6 @@
 //! The commands of tests: prepare, run, cleanup and the others, of built-in tests and of scripts.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::help;
 use super::host;
@@ -10,7 +9,6 @@ use super::plan;
 use super::report::observer::Run;
 use super::report::run::run_test;
 use super::test::{Test, TestProgram};
-use drive::alone::end_if_stuck;
 use drive::plan::Plan;
 use drive::{Abortion, Observer, RunError};
 use ground::clock::Clock;
@@ -22,7 +20,7 @@ use workload::host::Test as HostTest;
 use workload::lua::{NO_MYSQL, Role, Script};
 use workload::settings::Settings;
 use workload::statistics::Hooks;
-use workload::{AbortReason, Fatal, oltp};
+use workload::{AbortReason, oltp};
 
 /// What the commands of a test work with.
 pub struct Context<'a> {
@@ -186,7 +184,8 @@ impl Context<'_> {
             return Ok(0);
         }
         if !parallel || self.settings.int("threads") <= 1 {
-            return self.perform_alone(script, command);
+            // In the state that has loaded the script.
+            return Ok(script.perform(command).map(|()| 0)?);
         }
         self.announce_threads();
         let workload = script.workload(Role::Command(command.to_owned()))?;
@@ -199,21 +198,6 @@ impl Context<'_> {
             Err(error) => Err(SysbenchError::fatal(error)),
         }
     }
-
-    /// The same in the state that has loaded the script. An interrupt cancels what it does on the server.
-    fn perform_alone(&self, script: &Script, command: &str) -> Result<u8, SysbenchError> {
-        let interrupt = interrupt::catch().map_err(SysbenchError::fatal)?;
-        end_if_stuck(&interrupt, interrupt::STATUS);
-        status(script.perform(command), &interrupt)
-    }
-}
-
-/// The status of a command that an interrupt may have ended.
-fn status(done: Result<(), Fatal>, interrupt: &AtomicBool) -> Result<u8, SysbenchError> {
-    if interrupt.load(Ordering::Relaxed) {
-        return Ok(interrupt::STATUS);
-    }
-    Ok(done.map(|()| 0)?)
 }
 
 /// SIGINT and SIGTERM end what the sessions of a command do on the server, and so the command.

@@ -1,5 +1,6 @@
 //! What sysbench's `run` prints, and its exit status.
 
+mod forced_end;
 mod histogram;
 mod init_timeout;
 pub mod observer;

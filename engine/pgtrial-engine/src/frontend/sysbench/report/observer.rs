@@ -1,8 +1,11 @@
 //! Observes a run: what sysbench writes while it goes on, and its status at the end.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use super::forced_end::ForcedEnd;
 use super::init_timeout::InitTimeout;
 use super::options::ReportOptions;
 use super::statistics::statistics;
@@ -12,7 +15,7 @@ use super::{histogram, texts};
 use crate::frontend::elapsed::Elapsed;
 use crate::frontend::sysbench::log::{Level, Log};
 use drive::ledger::Tally;
-use drive::plan::Plan;
+use drive::plan::{Load, Plan, StagedPlan};
 use drive::{Abortion, Began, Cause, Observer, Outcome, STUCK, Tick};
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
@@ -20,6 +23,9 @@ use ground::output::print_stderr;
 use workload::settings::Settings;
 use workload::statistics::{Hooks, Statistics};
 use workload::{AbortReason, Fatal};
+
+/// What the original says of a run that it ends.
+pub const EXPIRED: &str = "The --max-time limit has expired, forcing shutdown...";
 
 /// A load, with what its reports need.
 pub struct Run<'a, W: Write = std::io::Stdout> {
@@ -35,13 +41,14 @@ pub struct RunObserver<'a, W: Write> {
     pub run: Run<'a, W>,
     options: &'a ReportOptions,
     init_timeout: Option<InitTimeout>,
-    stop: &'a AtomicBool,
+    stop: &'a Arc<AtomicBool>,
     /// Whether all clients became ready.
     pub has_started: bool,
     /// Clients that were given up.
     pub aborted: usize,
     /// Whether the run was stopped because the grace after its end was over.
-    was_forced: bool,
+    was_forced: Arc<AtomicBool>,
+    forced_end: Option<ForcedEnd>,
     /// Length of the measured part so far.
     elapsed: Elapsed,
     /// Of what came after its scheduled end, whole seconds.
@@ -71,7 +78,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
         run: Run<'a, W>,
         options: &'a ReportOptions,
         init_timeout: Option<InitTimeout>,
-        stop: &'a AtomicBool,
+        stop: &'a Arc<AtomicBool>,
     ) -> Self {
         Self {
             elapsed: Elapsed::new(run.plan),
@@ -81,7 +88,8 @@ impl<'a, W: Write> RunObserver<'a, W> {
             stop,
             has_started: false,
             aborted: 0,
-            was_forced: false,
+            was_forced: Arc::default(),
+            forced_end: None,
             drained_s: 0,
             interval: Period::default(),
             since_checkpoint: Period::default(),
@@ -93,9 +101,9 @@ impl<'a, W: Write> RunObserver<'a, W> {
         let was_late = self.init_timeout.as_ref().is_some_and(InitTimeout::has_expired);
         if outcome.aborted > 0 {
             FAILED
-        } else if was_late || self.was_forced && outcome.unfinished > 0 {
+        } else if was_late || self.was_forced() && outcome.unfinished > 0 {
             OVERDUE
-        } else if outcome.interrupted && !self.was_forced {
+        } else if outcome.interrupted && !self.was_forced() {
             interrupt::STATUS
         } else {
             0
@@ -115,7 +123,11 @@ impl<'a, W: Write> RunObserver<'a, W> {
     }
 
     fn was_cut_off(&self, outcome: &Outcome) -> bool {
-        self.was_forced && outcome.unfinished > 0
+        self.was_forced() && outcome.unfinished > 0
+    }
+
+    fn was_forced(&self) -> bool {
+        self.was_forced.load(Ordering::Relaxed)
     }
 
     fn report_part(
@@ -173,10 +185,21 @@ impl<'a, W: Write> RunObserver<'a, W> {
         })
     }
 
+    /// Limits the time of a load that begins now.
+    fn limit(&mut self) {
+        let plan = self.run.plan;
+        if let (Some(grace), Load::Staged(StagedPlan { time: Some(time), .. }), None) =
+            (self.options.grace, &plan.load, &plan.slices)
+        {
+            let longest = plan.warmup + *time + Duration::from_secs(grace);
+            self.forced_end = ForcedEnd::start(longest, self.stop, &self.was_forced);
+        }
+    }
+
     /// Ends the run if its end is more than the grace ago.
     fn force_end(&mut self) {
         if self.options.grace.is_some_and(|grace| self.drained_s >= grace) && !self.stop.swap(true, Ordering::Relaxed) {
-            self.was_forced = true;
+            self.was_forced.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -201,6 +224,9 @@ impl<W: Write> Observer for RunObserver<'_, W> {
 
     fn phase(&mut self, phase: Phase, began: Option<&Began>) {
         began.and_then(Began::lateness).iter().for_each(warn);
+        if began.is_some() {
+            self.limit();
+        }
         match phase {
             Phase::Warmup => {
                 self.run.log.text(
@@ -256,8 +282,13 @@ impl<W: Write> Observer for RunObserver<'_, W> {
         self.run.log.text(Level::Warning, text);
     }
 
-    fn stuck(&mut self) -> u8 {
+    fn stuck(&mut self, outcome: &Outcome) -> u8 {
+        if self.was_forced() {
+            self.run.log.text(Level::Fatal, EXPIRED);
+            self.report_whole(outcome);
+            return OVERDUE;
+        }
         self.run.log.text(Level::Fatal, STUCK);
-        if self.was_forced { OVERDUE } else { interrupt::STATUS }
+        interrupt::STATUS
     }
 }

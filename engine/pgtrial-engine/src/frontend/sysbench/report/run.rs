@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::init_timeout::InitTimeout;
-use super::observer::{Run, RunObserver, warn};
+use super::observer::{EXPIRED, Run, RunObserver, warn};
 use super::options::ReportOptions;
 use super::status::{FAILED, OVERDUE};
 use super::texts;
@@ -90,7 +90,7 @@ fn finish<W: Write>(
     }
     let is_complete = outcome.aborted == 0;
     match ended {
-        OVERDUE => observer.run.log.text(Level::Fatal, "The --max-time limit has expired, forcing shutdown..."),
+        OVERDUE => observer.run.log.text(Level::Fatal, EXPIRED),
         _ => {
             if is_complete && !outcome.interrupted {
                 log_limits(plan, &outcome, observer.run.log);

@@ -88,7 +88,7 @@ fn watched_of(
     test: &dyn Hooks,
     act: impl FnOnce(&mut RunObserver<'_, Vec<u8>>),
 ) -> (bool, String) {
-    let stop = AtomicBool::new(false);
+    let stop = Arc::new(AtomicBool::new(false));
     let text = logged(3, |log| {
         let run = Run { settings: &Settings::default(), plan, clock: Clock::start(), test, log };
         let mut observer = RunObserver::new(run, options, None, &stop);
