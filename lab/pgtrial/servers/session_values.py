@@ -39,7 +39,8 @@ def session_values(session: Session, names: Sequence[str]) -> dict[str, SessionV
     lowered = [name.lower() for name in names]
     changed = set(lowered) & set(CHANGED_BY_LAB)
     for name in changed:
-        session.execute(f"RESET {name}".encode())
+        if value(session, "SELECT pg_catalog.current_setting(%s, true)", name) is not None:
+            session.execute(f"RESET {name}".encode())
     values = [SessionValue(*row) for row in session.execute(_VALUES, (lowered,)).fetchall()]
     if "search_path" in changed:
         as_lab_needs(session)
