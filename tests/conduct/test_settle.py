@@ -9,10 +9,11 @@ import pytest
 
 from pgtrial.conduct import run_trial
 from pgtrial.conduct.run_study import run_study
-from pgtrial.conduct.settle import warm_relations
+from pgtrial.conduct.settle import run_setup_sql, warm_relations
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.target import Session
+from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arms import make_arms
@@ -69,3 +70,19 @@ def test_after_warming_no_page_of_the_accounts_is_read_again(major: int, tmp_pat
             assert before > 1640
             assert _count(session) - before <= MAP_PAGES
         arm.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("SELECT 1; COPY t FROM STDIN", r"it has no rows for COPY \.\.\. FROM STDIN; write INSERT"),
+        ("COPY t TO STDOUT", r"nobody reads the rows of COPY \.\.\. TO STDOUT"),
+        ("\\timing", r"\\timing is a command of psql"),
+    ],
+)
+def test_sql_of_an_arm_that_needs_psql_is_refused_and_its_session_goes_on(clusters, statement, words) -> None:
+    spec = StudySpec.model_validate({"arms": {"a": {"setup_sql": [statement]}, "b": {}}})
+    with clusters(18).target.connect() as session:
+        with pytest.raises(StudyError, match=rf"\[arms\.a\] setup_sql '.*' failed: {words}"):
+            run_setup_sql(session, "a", spec.resolved("a"))
+        assert session.execute("SELECT 1").fetchone() == (1,)

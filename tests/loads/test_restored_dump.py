@@ -79,12 +79,35 @@ def test_a_dump_in_each_format_gives_the_same_rows(clusters, tmp_path, form):
         ("CREATE TABLE n (n integer);\nCOPY n FROM stdin;\n1\n", "ends within the rows of a COPY; make the dump anew"),
         ("CREATE TABLE n (n integer);\nCOPY n FROM stdin;\n1\n2\n\\.\nSELEC 2;\n", "line 6: PostgreSQL says: syntax"),
         ("\\connect shop\n", "line 1: it changes the database; make the dump without --create"),
+        ("SELECT 1;\n  \\i more.sql\n", r"line 2: \i is a command of psql, which pgtrial does not run; write SQL"),
+        ("SELECT 1;\n\n COPY (SELECT 1) TO STDOUT;\n", "line 3: nobody reads the rows of COPY ... TO STDOUT"),
     ],
 )
 def test_what_a_plain_dump_cannot_have_is_named_with_its_line(clusters, tmp_path, text, message):
     path = tmp_path / "shop.sql"
     path.write_text(text)
     assert message in refusal(dump_of(path), in_database(clusters(18).target, "refused"))
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    "copy",
+    [
+        "COPY n FROM stdin;\n",
+        "  copy n (n)\n  from STDIN -- the rows\n;\n",
+        "COPY n FROM stdin WITH (FORMAT csv); /* rows */ -- follow\n",
+        "INSERT INTO n VALUES (0); DELETE FROM n; COPY public.n FROM STDIN NULL 'x';\n",
+        "COPY n FROM stdin;\r\n",
+        "/* COPY n FROM stdin; */ SELECT 'COPY n FROM stdin;';\nCOPY n FROM stdin;\n",
+    ],
+)
+def test_the_rows_of_a_copy_are_read_however_it_is_written(clusters, tmp_path, copy):
+    path = tmp_path / "rows.sql"
+    path.write_bytes(f"CREATE TABLE n (n integer);\n{copy}1\n2\n\\.\nINSERT INTO n VALUES (3);\n".encode())
+    target = in_database(clusters(18).target, "copied")
+    dump_of(path).make(target, lambda line: None)
+    with target.connect() as connection:
+        assert connection.execute("SELECT n FROM n ORDER BY n").fetchall() == [(1,), (2,), (3,)]
 
 
 @pytest.mark.server

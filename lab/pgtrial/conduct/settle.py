@@ -10,6 +10,7 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.loads.data.data import Data
+from pgtrial.loads.sql_files import objection, reads_rows, statements
 from pgtrial.loads.target import Session, Target
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import StudyError
@@ -44,10 +45,15 @@ _BY_INDEX_ALONE = """SELECT set_config(name, value, true) FROM (VALUES ('enable_
 def run_setup_sql(session: Session, arm: str, server: Server) -> None:
     """Run the arm's own SQL on its fresh copy. Raises StudyError naming the statement that PostgreSQL refuses."""
     for statement in server.setup_sql:
+        failed = f"[arms.{arm}] setup_sql {statement.strip()[:60]!r} failed"
+        for part in statements(statement, {}):
+            if reads_rows(part.text):
+                raise StudyError(f"{failed}: it has no rows for COPY ... FROM STDIN; write INSERT")
+            if (against := objection(part.text)) is not None:
+                raise StudyError(f"{failed}: {against}")
         try:
             session.execute(statement.encode())
         except psycopg.Error as error:
-            failed = f"[arms.{arm}] setup_sql {statement.strip()[:60]!r} failed"
             raise StudyError(f"{failed}: {first_line(error)}") from None
 
 

@@ -23,7 +23,9 @@ _SHOWN = 60
 """Characters of a statement in a message."""
 
 _COPY = re.compile(r"(COPY\s.+?\sFROM\s+)'([^']+)'(.*)\Z", re.IGNORECASE | re.DOTALL)
-_COPY_STDIN = re.compile(r"COPY\s.+?\sFROM\s+STDIN\b", re.IGNORECASE | re.DOTALL)
+_COPY_STDIN = re.compile(r"COPY\b.+?\bFROM\s+STDIN\b", re.IGNORECASE | re.DOTALL)
+_COPY_STDOUT = re.compile(r"COPY\b.+?\bTO\s+STDOUT\b", re.IGNORECASE | re.DOTALL)
+_COMMAND = re.compile(r"\\\w+|\\\S")
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,20 @@ def names_in(text: str) -> set[str]:
     return {token.name for token in Scanner().tokens(text) if token.name}
 
 
+def reads_rows(statement: str) -> bool:
+    """Whether a statement, which no comment precedes, takes rows from its session: COPY ... FROM STDIN."""
+    return _COPY_STDIN.match(statement) is not None
+
+
+def objection(statement: str) -> str | None:
+    """Why a session cannot run a statement alone: the rest of a sentence; None if nothing is known against that."""
+    if (command := _COMMAND.match(statement)) is not None:
+        return f"{command[0]} is a command of psql, which pgtrial does not run; write SQL in its place"
+    if _COPY_STDOUT.match(statement) is not None:
+        return "nobody reads the rows of COPY ... TO STDOUT; write SELECT, or remove it"
+    return None
+
+
 @dataclass(frozen=True)
 class SqlFiles:
     """The files of a pack, with the values of its variables."""
@@ -105,7 +121,9 @@ class SqlFiles:
     def _run(self, session: Session | MarkingSession, file: str, statement: Statement) -> list[tuple[object, ...]]:
         """Run one statement; the rows that it returns."""
         try:
-            if _COPY_STDIN.match(statement.text):
+            if (against := objection(statement.text)) is not None:
+                raise StudyError(f"the pack {self.pack}: {file}, line {statement.line}: {against}")
+            if reads_rows(statement.text):
                 raise StudyError(
                     f"the pack {self.pack}: {file}, line {statement.line}: a pack has the rows of a COPY in a file of "
                     "their own; put them in its folder as rows.csv or rows.tsv, and write COPY ... FROM 'rows.csv'"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self
@@ -13,6 +13,7 @@ import psycopg
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
 from pgtrial.loads.process import finished
+from pgtrial.loads.sql_files import objection, reads_rows, statements
 from pgtrial.loads.sql_scanner import BYTE_ORDER_MARK, Scanner
 from pgtrial.loads.target import Session, Target
 from pgtrial.machines.machine import HostError
@@ -25,12 +26,14 @@ from pgtrial.store.replay_files import DumpKind, dump_at, kind_of_dump
 _GROWTH: dict[DumpKind, float] = {"plain": 1.5, "archive": 6.0}
 """About how many times the bytes of a dump its tables and indexes take; archives are compressed."""
 
-_COPY = re.compile(rb"COPY\s.+\sFROM\s+stdin;\s*\Z", re.IGNORECASE)
 _END = rb"\."
 _TOGETHER = 1 << 20
 """Bytes of statements that are sent together, or a longer statement: a dump with --inserts has all its rows in them."""
-_RESTRICTS = re.compile(rb"\\(un)?restrict\s")
-_CONNECTS = re.compile(rb"\\c(onnect)?\s")
+_LONGEST_COPY = 1 << 20
+"""Bytes of a COPY without its rows, at most: a table has 1,600 columns at most."""
+_COMMAND = re.compile(rb"\s*(\\\S+)")
+_RESTRICTS = (rb"\restrict", rb"\unrestrict")
+_CONNECTS = (rb"\c", rb"\connect")
 
 
 @dataclass(frozen=True)
@@ -118,41 +121,91 @@ def _restore(path: Path, server: Target) -> None:
         raise ArmError(f"pg_restore cannot restore {path}: {why}")
 
 
+class _Statements:
+    """The statements of a plain dump that are not executed yet, line by line."""
+
+    def __init__(self) -> None:
+        self._scanner = Scanner()
+        self._complete: list[bytes] = []
+        self._begun: list[bytes] = []
+        self._size = 0
+
+    @property
+    def between(self) -> bool:
+        """Whether what comes next begins a statement."""
+        return self._scanner.between
+
+    @property
+    def are_many(self) -> bool:
+        """Whether it is time to execute them."""
+        return self._size > _TOGETHER and self.between
+
+    def add(self, line: bytes) -> bytes | None:
+        """Take a line. Returns the COPY that ends with it, if its rows follow: that is not to be executed."""
+        place, last = 0, b""
+        # what ends quotes and statements is ASCII in every encoding that a server can have
+        for token in self._scanner.tokens(line.decode("latin-1")):
+            if token.kind == "end":
+                self._complete += [last] if last else []
+                last = b"".join((*self._begun, line[place : token.end]))
+                self._begun, place = [], token.end
+        self._begun.append(line[place:])
+        self._size += len(line)
+        if last and self.between and _awaits_rows(last):
+            return last
+        self._complete += [last] if last else []
+        return None
+
+    def take(self) -> bytes:
+        """All that there is, which is no longer here then."""
+        text = b"".join((*self._complete, *self._begun))
+        self._complete, self._begun, self._size = [], [], 0
+        return text
+
+
+def _awaits_rows(statement: bytes) -> bool:
+    if len(statement) > _LONGEST_COPY or b"stdin" not in statement.lower():
+        return False
+    return any(reads_rows(part.text) for part in statements(statement.decode("latin-1"), {}))
+
+
 def _run(path: Path, server: Target) -> None:
     """Run a plain dump without psql, which not every installation has: some statements together, the rows of a COPY."""
-    scanner = Scanner()
+    waiting = _Statements()
     with path.open("rb") as file, server.connect() as connection:
         lines = enumerate(file, 1)
-        statements: list[bytes] = []
-        size = 0
         first = 1
         for number, line in lines:
             if number == 1:
                 line = line.removeprefix(BYTE_ORDER_MARK.encode())  # noqa: PLW2901
             # of psql's own lines none stands within a statement: there they are text
-            between = scanner.between
-            if between and _CONNECTS.match(line):
-                raise ArmError(f"{path}, line {number}: it changes the database; make the dump without --create")
-            if between and _COPY.fullmatch(line):
-                _execute(connection, statements, path, first)
-                first = _copy(connection, line, lines, path, number) + 1
-                statements, size = [], 0
-                continue
-            if between and _RESTRICTS.match(line):
+            if waiting.between and (command := _COMMAND.match(line)) is not None:
+                _check_command(command[1], path, number)
                 line = b"\n"  # noqa: PLW2901 - it counts as a line
-            # what ends quotes and statements is ASCII in every encoding that a server can have
-            for _ in scanner.tokens(line.decode("latin-1")):
-                pass
-            statements.append(line)
-            size += len(line)
-            if size > _TOGETHER and scanner.between:
-                _execute(connection, statements, path, first)
-                statements, size, first = [], 0, number + 1
-        _execute(connection, statements, path, first)
+            copying = waiting.add(line)
+            if copying is not None:
+                _execute(connection, waiting.take(), path, first)
+                first = _copy(connection, copying, lines, path, number) + 1
+            elif waiting.are_many:
+                _execute(connection, waiting.take(), path, first)
+                first = number + 1
+        _execute(connection, waiting.take(), path, first)
 
 
-def _execute(connection: Session, lines: Sequence[bytes], path: Path, first: int) -> None:
-    text = b"".join(lines)
+def _check_command(command: bytes, path: Path, number: int) -> None:
+    """Raise ArmError for a command of psql that does something."""
+    if command in _CONNECTS:
+        raise ArmError(f"{path}, line {number}: it changes the database; make the dump without --create")
+    if command not in _RESTRICTS:
+        raise ArmError(
+            f"the dump {path} cannot be restored: line {number}: {objection(command.decode(errors='replace'))}"
+        )
+
+
+def _execute(connection: Session, text: bytes, path: Path, first: int) -> None:
+    for part in statements(text.decode("latin-1"), {}) if b"stdout" in text.lower() else ():
+        if (against := objection(part.text)) is not None:
+            raise ArmError(f"the dump {path} cannot be restored: line {first + part.line - 1}: {against}")
     try:
         connection.execute(text)
     except psycopg.Error as error:
