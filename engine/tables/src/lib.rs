@@ -4,6 +4,7 @@
 //! Several engines can fill the same tables; each generates its share of the rows or tables.
 
 mod copy;
+mod error;
 mod mark;
 pub mod order_entry;
 mod parallel;
@@ -13,6 +14,7 @@ mod session;
 pub mod sysbench;
 pub mod tasks;
 
+pub use error::{LoadError, TablesError};
 pub use pgbench::options::{InitOptions, PartitionMethod};
 pub use pgbench::{Step, initialize};
-pub use session::{Backends, LoadError, refuse_read_only};
+pub use session::{Backends, refuse_read_only};

@@ -6,7 +6,8 @@
 
 use wire::session::Session;
 
-use crate::session::{LoadError, execute, query};
+use crate::error::LoadError;
+use crate::session::{execute, query};
 
 /// With this a place begins, behind the text of a mark.
 const BEGIN: &str = " [made as ";
@@ -80,16 +81,6 @@ impl Marks {
         let place = first(query(session, place)?).unwrap_or_default();
         execute(session, &format!("comment on {kind} {name} is '{text}{BEGIN}{}{place}'", self.system))
     }
-}
-
-/// Why `program` makes nothing in the place of somebody else's table, as a sentence.
-pub fn refusal(dbname: &str, table: &str, program: &str, is_copy: bool) -> String {
-    let (origin, cure) = if is_copy {
-        (format!("is a copy of one that {program} made"), "drop or rename it")
-    } else {
-        (format!("was not made by {program}"), "rename it")
-    };
-    format!("database \"{dbname}\" has a {table} that {origin}; {cure}, or name another database")
 }
 
 /// SQL of an object's place without the server's identifier; `name` and `oid` are expressions. Plain letters alone: the

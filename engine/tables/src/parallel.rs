@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use wire::session::Session;
 
-use crate::session::LoadError;
+use crate::error::LoadError;
 
 /// How long [`for_each`] waits for each further thread after an error.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -6,35 +6,10 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use wire::cancel::cancel;
 use wire::error::ConnectionError;
-use wire::session::{CopyError, Row, Session};
+use wire::session::{Row, Session};
 use wire::{Backend, OpenError};
 
-/// Why making tables failed.
-#[derive(Debug)]
-pub enum LoadError {
-    /// A statement failed.
-    Query {
-        sql: String,
-        error: ConnectionError,
-    },
-    Copy(CopyError),
-    /// A further connection could not be opened.
-    Connect(OpenError),
-    /// A thread panicked.
-    ThreadLost,
-}
-
-/// The reason, without the statement.
-impl std::fmt::Display for LoadError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Query { error, .. } => write!(f, "{error}"),
-            Self::Copy(error) => write!(f, "{error}"),
-            Self::Connect(error) => write!(f, "{error}"),
-            Self::ThreadLost => f.write_str("a loading thread ended unexpectedly"),
-        }
-    }
-}
+use crate::error::{LoadError, TablesError};
 
 /// Runs `sql` and returns its rows.
 pub fn query(session: &mut Session, sql: &str) -> Result<Vec<Row>, LoadError> {
@@ -47,14 +22,12 @@ pub fn execute(session: &mut Session, sql: &str) -> Result<(), LoadError> {
 }
 
 /// Rejects a server that takes no writes; `need` says for what it has to: `tasks update a table`.
-pub fn refuse_read_only(session: &mut Session, need: &str) -> Result<(), String> {
+pub fn refuse_read_only(session: &mut Session, need: &'static str) -> Result<(), TablesError> {
     const SQL: &str = "select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
-    let rows = session.query(SQL).map_err(|error| error.to_string())?;
+    let rows = query(session, SQL)?;
     match rows.first().map(|row| row.iter().map(Option::as_deref).collect::<Vec<_>>()).as_deref() {
-        Some([Some("t"), _]) => Err(format!("the server is a read-only standby, and {need}; name the primary")),
-        Some([_, Some("on")]) => {
-            Err(format!("transactions of this user are read-only (default_transaction_read_only), and {need}"))
-        }
+        Some([Some("t"), _]) => Err(TablesError::Standby(need)),
+        Some([_, Some("on")]) => Err(TablesError::ReadOnly(need)),
         _ => Ok(()),
     }
 }
@@ -107,9 +80,9 @@ impl Backends {
         self.0.lock().extend(session.backend().cloned());
     }
 
-    /// Has the server cancel what the processes are doing; this needs no session. The error is a message for the user.
-    pub fn cancel(&self) -> Result<(), String> {
+    /// Has the server cancel what the processes are doing; this needs no session.
+    pub fn cancel(&self) -> Result<(), OpenError> {
         let backends = self.0.lock().clone();
-        cancel(&backends, Instant::now() + PATIENCE).map_err(|error| error.message)
+        cancel(&backends, Instant::now() + PATIENCE)
     }
 }

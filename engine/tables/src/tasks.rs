@@ -7,8 +7,9 @@ use ground::shard::Shard;
 use wire::error::ConnectionError;
 use wire::session::Session;
 
+use crate::error::{Foreign, LoadError, TablesError};
 use crate::mark::{Mark, Marks, place_in};
-use crate::session::{LoadError, execute, query};
+use crate::session::{execute, query};
 
 /// The program whose options messages name.
 pub const NAME: &str = "pgtrial-engine tasks";
@@ -71,15 +72,13 @@ pub fn are_steps(letters: &str) -> bool {
 /// Makes the table, its index and its rows, as published: rows by generate_series, one statement for each thread_id. A
 /// table of that name is replaced only if it was made here. An engine of several makes the rows of its share of the
 /// values of thread_id.
-pub fn make(session: &mut Session, shape: Shape, steps: &str, shard: Shard, dbname: &str) -> Result<(), String> {
+pub fn make(session: &mut Session, shape: Shape, steps: &str, shard: Shard, dbname: &str) -> Result<(), TablesError> {
     let began = Instant::now();
     if steps.contains('t') {
         create(session, shape, dbname)?;
     } else if present(session)? != Present::Unfinished(shape) {
         let Shape { threads, rows } = shape;
-        return Err(format!(
-            "there is no unfinished table_a of {threads} x {rows} rows in database \"{dbname}\"; begin with --init-steps=t"
-        ));
+        return Err(TablesError::NotBegun { threads, rows, dbname: dbname.to_owned() });
     }
     if steps.contains('g') {
         generate(session, shape, shard, began)?;
@@ -97,11 +96,12 @@ pub fn make(session: &mut Session, shape: Shape, steps: &str, shard: Shard, dbna
 }
 
 /// The empty table and its index, marked in the same transaction: what breaks off is known for what it is.
-fn create(session: &mut Session, shape: Shape, dbname: &str) -> Result<(), String> {
+fn create(session: &mut Session, shape: Shape, dbname: &str) -> Result<(), TablesError> {
     let before = present(session)?;
     if let Present::Other | Present::Copy(_) = before {
         let is_copy = before != Present::Other;
-        return Err(crate::mark::refusal(dbname, "table_a", NAME, is_copy));
+        let (dbname, table) = (dbname.to_owned(), "table_a".to_owned());
+        return Err(TablesError::Foreign(Foreign { dbname, table, program: NAME, is_copy }));
     }
     execute_all(session, shape, before != Present::No).map_err(describe)
 }
@@ -121,7 +121,7 @@ fn mark(session: &mut Session, text: &str) -> Result<(), LoadError> {
     Marks::open(session)?.set_on_table(session, "table_a", text)
 }
 
-fn generate(session: &mut Session, shape: Shape, shard: Shard, began: Instant) -> Result<(), String> {
+fn generate(session: &mut Session, shape: Shape, shard: Shard, began: Instant) -> Result<(), TablesError> {
     let own = shard.range(shape.threads.into());
     let (first, all) = (own.start, (own.end - own.start) * u64::from(shape.rows));
     for thread in own {
@@ -139,40 +139,44 @@ fn since(start: Instant) -> f64 {
 }
 
 /// The table's shape: as it was made here, else as the options have it.
-pub fn find(session: &mut Session, threads: Option<u32>, rows: Option<u32>, dbname: &str) -> Result<Shape, String> {
+pub fn find(
+    session: &mut Session,
+    threads: Option<u32>,
+    rows: Option<u32>,
+    dbname: &str,
+) -> Result<Shape, TablesError> {
+    let names = || (dbname.to_owned(), format!("{NAME} --initialize"));
     let shape = match present(session)? {
         Present::No => {
-            return Err(format!("there is no table_a in database \"{dbname}\"; make it with \"{NAME} --initialize\""));
+            let (dbname, command) = names();
+            return Err(TablesError::NoTable { dbname, command });
         }
         Present::Unfinished(_) => {
-            return Err(format!(
-                "table_a in database \"{dbname}\" was not finished; make it anew with \"{NAME} --initialize\""
-            ));
+            let (dbname, command) = names();
+            return Err(TablesError::Unfinished { dbname, command });
         }
         Present::Other => return Ok(Shape::published_but(threads, rows)),
         Present::Ours(shape) | Present::Copy(shape) => shape,
     };
     for (option, given, made) in [("--threads-in-table", threads, shape.threads), ("--rows", rows, shape.rows)] {
         if let Some(given) = given.filter(|given| *given != made) {
-            return Err(format!(
-                "{option} is {given}, but table_a was made with {made}; leave the option out, or make the table anew with --initialize"
-            ));
+            return Err(TablesError::OtherShape { option, given, made });
         }
     }
     Ok(shape)
 }
 
-fn present(session: &mut Session) -> Result<Present, String> {
+fn present(session: &mut Session) -> Result<Present, LoadError> {
     let sql = format!(
         "select pg_catalog.obj_description(oid, 'pg_class'), {} \
          from pg_catalog.pg_class where oid = pg_catalog.to_regclass('table_a')",
         place_in("relname", "oid")
     );
-    let found = query(session, &sql).map_err(|error| error.to_string())?;
+    let found = query(session, &sql)?;
     let Some(row) = found.into_iter().next() else { return Ok(Present::No) };
     let mut values = row.into_iter().map(Option::unwrap_or_default);
     let (comment, place) = (values.next().unwrap_or_default(), values.next().unwrap_or_default());
-    let Mark { text, is_here } = Marks::open(session).map_err(|error| error.to_string())?.read(&comment, &place);
+    let Mark { text, is_here } = Marks::open(session)?.read(&comment, &place);
     let (made, unfinished) = (Shape::from_text(MADE, &text), Shape::from_text(UNFINISHED, &text));
     Ok(match (made, unfinished) {
         (Some(shape), _) if is_here => Present::Ours(shape),
@@ -183,14 +187,14 @@ fn present(session: &mut Session) -> Result<Present, String> {
 }
 
 /// Why the table could not be made.
-fn describe(error: LoadError) -> String {
+fn describe(error: LoadError) -> TablesError {
     const DENIED: &str = "42501";
+    const WHAT: &str = "table_a";
     match error {
-        LoadError::Query { error: ConnectionError::Server(server), .. } if server.sqlstate == DENIED => format!(
-            "could not make table_a: {}; name a database in which this user may create tables, or grant that right",
-            server.message
-        ),
-        other => format!("could not make table_a: {other}"),
+        LoadError::Query { error: ConnectionError::Server(server), .. } if server.sqlstate == DENIED => {
+            TablesError::Denied { what: WHAT, message: server.message }
+        }
+        error => TablesError::Make { what: WHAT, error },
     }
 }
 

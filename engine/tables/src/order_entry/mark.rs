@@ -6,8 +6,9 @@ use ground::words::plural;
 use wire::session::Session;
 
 use super::definition::TABLES;
+use crate::error::{LoadError, TablesError};
 use crate::mark::{Mark, Marks, place_in};
-use crate::session::{LoadError, query};
+use crate::session::query;
 
 /// The program whose name comments and messages have.
 pub const NAME: &str = "pgtrial-engine order-entry";
@@ -88,21 +89,18 @@ pub fn present(session: &mut Session) -> Result<Vec<Present>, LoadError> {
     Ok(rows.collect())
 }
 
-/// Finds the tables for a run, which copies of ours serve as well. The error is a sentence.
-pub fn find(session: &mut Session, dbname: &str) -> Result<Made, String> {
-    let present = present(session).map_err(|error| error.to_string())?;
-    let advice = format!("make them with \"{NAME} load\"");
+/// Finds the tables for a run, which copies of ours serve as well.
+pub fn find(session: &mut Session, dbname: &str) -> Result<Made, TablesError> {
+    let present = present(session)?;
+    let (dbname, command) = (dbname.to_owned(), format!("{NAME} load"));
     let Some(warehouse) = present.iter().find(|table| table.name == "warehouse") else {
-        return Err(format!("there are no tables of order entry in database \"{dbname}\"; {advice}"));
+        return Err(TablesError::NoOrderEntry { dbname, command });
     };
     if let Some(foreign) = present.iter().find(|table| !table.is_like_ours()) {
-        let name = &foreign.name;
-        return Err(format!(
-            "table {name} in database \"{dbname}\" was not made by {NAME}; {advice} in another database"
-        ));
+        return Err(TablesError::OtherTable { table: foreign.name.clone(), dbname, program: NAME, command });
     }
     let made = Made::from_mark(&warehouse.mark.text).filter(|_| present.len() == TABLES.len());
-    made.ok_or_else(|| format!("the tables of order entry in database \"{dbname}\" are not complete; {advice} anew"))
+    made.ok_or(TablesError::Incomplete { dbname, command })
 }
 
 #[cfg(test)]

@@ -26,10 +26,11 @@ use wire::session::Session;
 use wire::target::Target;
 
 use crate::copy::{Format, copy_rows};
-use crate::mark::{Marks, refusal};
+use crate::error::{Foreign, LoadError, TablesError};
+use crate::mark::Marks;
 use crate::parallel::for_each;
 use crate::progress::{Progress, Style};
-use crate::session::{LoadError, MAX_SORT_MEMORY_KB, execute, raise_sort_memory};
+use crate::session::{MAX_SORT_MEMORY_KB, execute, raise_sort_memory};
 use definition::{TABLES, Table, foreign_keys};
 pub use mark::{Made, NAME, find};
 use population::Population;
@@ -40,13 +41,16 @@ pub use space::{Space, space};
 const CONNECTIONS: usize = 4;
 
 /// Makes the tables over the session and as many more as `jobs` asks for, at most one for each table. Tables of an earlier
-/// load are replaced, those of others are not. The error is a sentence.
-pub fn load(session: Session, target: &Arc<Target>, made: Made, jobs: Option<usize>) -> Result<(), String> {
+/// load are replaced, those of others are not.
+pub fn load(session: Session, target: &Arc<Target>, made: Made, jobs: Option<usize>) -> Result<(), TablesError> {
     let began = Instant::now();
     let dbname = &target.params.dbname;
     load_all(session, target, made, jobs).map_err(|error| match error {
-        Refusal::Foreign { name, is_copy } => refusal(dbname, &format!("table {name}"), NAME, is_copy),
-        Refusal::Failed(error) => format!("could not make the tables of order entry: {error}"),
+        Refusal::Foreign { name, is_copy } => {
+            let (dbname, table) = (dbname.clone(), format!("table {name}"));
+            TablesError::Foreign(Foreign { dbname, table, program: NAME, is_copy })
+        }
+        Refusal::Failed(error) => TablesError::Make { what: "the tables of order entry", error },
     })?;
     let warehouses = plural(made.warehouses, "warehouse");
     print_stderr(format_args!("{warehouses} loaded in {:.2} s\n", began.elapsed().as_secs_f64()));

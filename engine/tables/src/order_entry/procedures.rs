@@ -4,8 +4,9 @@
 use wire::session::Session;
 
 use super::mark::{NAME, PART};
+use crate::error::{LoadError, TablesError};
 use crate::mark::{Marks, place_in};
-use crate::session::{LoadError, execute, query};
+use crate::session::{execute, query};
 
 /// A stored procedure in PL/pgSQL.
 struct Procedure {
@@ -55,22 +56,17 @@ const PROCEDURES: [Procedure; 5] = [
     },
 ];
 
-/// Makes the procedures that are missing or of another version of this program. The error is a sentence.
-pub fn make_procedures(session: &mut Session) -> Result<(), String> {
-    let failed = |error: LoadError| format!("could not make the procedures of order entry: {error}");
+/// Makes the procedures that are missing or of another version of this program.
+pub fn make_procedures(session: &mut Session) -> Result<(), TablesError> {
+    let failed = |error| TablesError::Make { what: "the procedures of order entry", error };
     let version = query(session, "select pg_catalog.current_setting('server_version_num')").map_err(failed)?;
     let version: u32 = version.into_iter().flatten().flatten().next().and_then(|text| text.parse().ok()).unwrap_or(0);
     if version < OLDEST {
-        let server = &session.server.version;
-        return Err(format!(
-            "--procedures needs PostgreSQL 11 or later, and this server is {server}; run {NAME} without it"
-        ));
+        return Err(TablesError::OldServer { server: session.server.version.clone(), program: NAME });
     }
     match make_missing(session).map_err(failed)? {
         None => Ok(()),
-        Some(signature) => Err(format!(
-            "the procedure {signature} was not made by {NAME}, and does not do the same; rename it, or name another database"
-        )),
+        Some(signature) => Err(TablesError::OtherProcedure { signature, program: NAME }),
     }
 }
 

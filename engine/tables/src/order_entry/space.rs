@@ -2,7 +2,8 @@
 
 use wire::session::Session;
 
-use crate::session::{LoadError, query};
+use crate::error::LoadError;
+use crate::session::query;
 
 /// What the tables take, with their indexes.
 #[derive(Debug, Clone, Copy, PartialEq)]

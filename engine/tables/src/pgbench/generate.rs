@@ -20,9 +20,10 @@ use super::options::{ACCOUNTS_PER_BRANCH, InitOptions, TELLERS_PER_BRANCH};
 use super::rows::{AccountRows, Columns};
 use super::statements::{ACCOUNTS, TRUNCATE, TRUNCATE_SMALL};
 use crate::copy::{Format, NEVER, copy_rows};
+use crate::error::LoadError;
 use crate::parallel::for_each;
 use crate::progress::{Progress, Style};
-use crate::session::{LoadError, execute, query};
+use crate::session::{execute, query};
 
 /// Fills the tables.
 pub fn generate(loader: &mut Loader) -> Result<(), LoadError> {

@@ -7,7 +7,8 @@ use wire::session::{Row, Session};
 
 use super::options::InitOptions;
 use super::rows::{HashPartition, RowSet};
-use crate::session::{LoadError, query_if_allowed};
+use crate::error::LoadError;
+use crate::session::query_if_allowed;
 
 /// More hash partitions than this are filled through their parent: for each partition, the engine hashes all rows.
 const MAX_HASH_PARTITIONS: usize = 64;

@@ -7,7 +7,8 @@ use wire::session::Session;
 use wire::target::Target;
 
 use super::options::InitOptions;
-use crate::session::{Backends, LoadError, query_if_allowed};
+use crate::error::LoadError;
+use crate::session::{Backends, query_if_allowed};
 
 /// What each step works with.
 pub struct Loader<'a> {

@@ -5,8 +5,9 @@ use wire::session::Session;
 use super::loader::Loader;
 use super::options::MAX_CONNECTIONS;
 use super::statements;
+use crate::error::LoadError;
 use crate::parallel::for_each;
-use crate::session::{LoadError, MAX_SORT_MEMORY_KB, execute, query_if_allowed, raise_sort_memory};
+use crate::session::{MAX_SORT_MEMORY_KB, execute, query_if_allowed, raise_sort_memory};
 
 /// A condition on a partition: it has no index yet.
 const HAS_NO_INDEX: &str = "not c.relhasindex";

@@ -15,7 +15,8 @@ use ground::output::print_stderr;
 use wire::session::Session;
 use wire::target::Target;
 
-use crate::session::{Backends, LoadError, execute};
+use crate::error::LoadError;
+use crate::session::{Backends, execute};
 use loader::Loader;
 use options::InitOptions;
 

@@ -24,8 +24,9 @@ use workload::sb_rand::Distributions;
 use workload::settings::Settings;
 
 use crate::copy::{Format, NEVER, copy_rows};
+use crate::error::LoadError;
 use crate::progress::{Progress, Style};
-use crate::session::{LoadError, MAX_SORT_MEMORY_KB, execute, raise_sort_memory};
+use crate::session::{MAX_SORT_MEMORY_KB, execute, raise_sort_memory};
 use table::{Rows, Table, create_for_bulk};
 
 /// The function of sysbench 1.0 that runs a command.

@@ -8,6 +8,7 @@ use std::path::Path;
 use ground::getopt::GetoptError;
 use ground::output::{CouldNot, print_stderr};
 use ground::text;
+use tables::TablesError;
 
 /// The version of pgbench whose behaviour this front end has.
 pub const VERSION: &str = "18";
@@ -70,6 +71,12 @@ impl Failure {
 
 impl From<CouldNot> for Failure {
     fn from(error: CouldNot) -> Self {
+        Self::error(error)
+    }
+}
+
+impl From<TablesError> for Failure {
+    fn from(error: TablesError) -> Self {
         Self::error(error)
     }
 }

@@ -1,7 +1,7 @@
 //! Delivery (clause 2.7): the oldest new order of each district of a warehouse, all in one database transaction, and at
 //! once rather than queued.
 
-use super::transaction::{Request, Transaction, column, number};
+use super::transaction::{Request, Transaction, Unexpected, column, number};
 use crate::order_entry::sizes::DISTRICTS;
 use crate::order_entry::statements::Sql;
 use crate::order_entry::terminal::Terminal;
@@ -66,7 +66,7 @@ impl Transaction for Delivery {
     }
 
     /// The step is that of the next statement.
-    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String> {
+    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             // All orders of the district are delivered: it is skipped (clause 2.7.4.2).
             Step::Delete if result.rows == 0 => self.step = Step::Oldest,

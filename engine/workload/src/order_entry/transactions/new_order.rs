@@ -1,6 +1,6 @@
 //! New-order (clause 2.4): a customer orders 5 to 15 items.
 
-use super::transaction::{Request, Transaction, column, number, set_customer};
+use super::transaction::{Request, Transaction, Unexpected, column, number, set_customer};
 use crate::order_entry::sizes::{FEWEST_LINES, ITEMS, MOST_LINES};
 use crate::order_entry::statements::Sql;
 use crate::order_entry::terminal::{Customer, Terminal};
@@ -118,14 +118,13 @@ impl Transaction for NewOrder {
     }
 
     /// The step is that of the next statement.
-    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String> {
+    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             Step::Customer => values.set(Slot::Order, number(result, 0, "the district's row")?),
             Step::Stock if result.rows == 0 && values.number(Slot::Item) == UNUSED_ITEM => self.step = Step::Rollback,
             Step::Stock => {
                 let price = column(result, 0, "the item's row")?;
-                self.price = cents(price)
-                    .ok_or_else(|| format!("expected a price, got \"{}\"", String::from_utf8_lossy(price)))?;
+                self.price = cents(price).ok_or_else(|| Unexpected::text("a price", price))?;
             }
             Step::Line => {
                 values.set_bytes(Slot::DistInfo, column(result, 0, "the row of stock")?);

@@ -1,6 +1,6 @@
 //! Order-status (clause 2.6): a customer asks for the last order.
 
-use super::transaction::{Request, Transaction, number, set_customer};
+use super::transaction::{Request, Transaction, Unexpected, number, set_customer};
 use crate::order_entry::statements::Sql;
 use crate::order_entry::terminal::{Customer, Terminal};
 use crate::order_entry::values::{Slot, Values};
@@ -65,7 +65,7 @@ impl Transaction for OrderStatus {
     }
 
     /// The step is that of the next statement.
-    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String> {
+    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             Step::Balance => values.set(Slot::Customer, number(result, 0, "a customer of this last name")?),
             Step::Lines => values.set(Slot::Order, number(result, 0, "an order of the customer")?),

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::transaction::{Request, Transaction, column, number, set_customer};
+use super::transaction::{Request, Transaction, Unexpected, column, number, set_customer};
 use crate::order_entry::statements::Sql;
 use crate::order_entry::terminal::{Customer, Terminal};
 use crate::order_entry::values::{Slot, Values};
@@ -95,7 +95,7 @@ impl Transaction for Payment {
     }
 
     /// The step is that of the next statement.
-    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String> {
+    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             Step::District => {
                 self.names.clear();
@@ -112,7 +112,7 @@ impl Transaction for Payment {
 
 impl Payment {
     /// `h_data` is made of the names of warehouse and district (clause 2.5.2.2).
-    fn store_district(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String> {
+    fn store_district(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         self.names.extend_from_slice(b"    ");
         self.names.extend_from_slice(column(result, 0, "the district's row")?);
         values.set_bytes(Slot::Names, &self.names);

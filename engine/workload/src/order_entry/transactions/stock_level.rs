@@ -1,6 +1,6 @@
 //! Stock-level (clause 2.8): how many items of the last 20 orders of a district are short.
 
-use super::transaction::{Request, Transaction, number};
+use super::transaction::{Request, Transaction, Unexpected, number};
 use crate::order_entry::statements::Sql;
 use crate::order_entry::terminal::Terminal;
 use crate::order_entry::values::{Slot, Values};
@@ -58,7 +58,7 @@ impl Transaction for StockLevel {
     }
 
     /// The step is that of the next statement.
-    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String> {
+    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         if self.step == Step::Count {
             let next = number(result, 0, "the district's row")?;
             values.set(Slot::Order, next);

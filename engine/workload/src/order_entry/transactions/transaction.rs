@@ -5,6 +5,7 @@ use crate::order_entry::statements::Sql;
 use crate::order_entry::terminal::{Customer, Terminal};
 use crate::order_entry::values::{Slot, Values, whole};
 use ground::words::plural;
+use thiserror::Error;
 use wire::{ResultSet, Rows};
 
 /// A transaction of a client, used again and again.
@@ -21,8 +22,24 @@ pub trait Transaction {
     /// Sets the values of the stored procedure that does all of it after [`Transaction::start`], and names its call.
     fn call(&self, values: &mut Values) -> Sql;
 
-    /// Takes the result of the last statement, if it was asked for. The error says what was expected and was not there.
-    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String>;
+    /// Takes the result of the last statement, if it was asked for.
+    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected>;
+}
+
+/// A result that is not what the transaction expects, as a part of a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Unexpected {
+    #[error("expected {what}, got {}", plural(*.rows, "row"))]
+    Rows { what: &'static str, rows: u64 },
+    #[error("expected {what}, got \"{text}\"")]
+    Text { what: &'static str, text: String },
+}
+
+impl Unexpected {
+    /// For a value that is no number.
+    pub fn text(what: &'static str, value: &[u8]) -> Self {
+        Self::Text { what, text: String::from_utf8_lossy(value).into_owned() }
+    }
 }
 
 /// A statement that a client is to send.
@@ -69,13 +86,13 @@ pub fn set_customer(values: &mut Values, warehouse: i64, district: i64, customer
 }
 
 /// A column of a result's one row; the error names `what` is missing.
-pub fn column<'a>(result: &'a ResultSet, index: usize, what: &str) -> Result<&'a [u8], String> {
+pub fn column<'a>(result: &'a ResultSet, index: usize, what: &'static str) -> Result<&'a [u8], Unexpected> {
     let value = result.last.get(index).and_then(Option::as_deref).filter(|_| result.rows == 1);
-    value.ok_or_else(|| format!("expected {what}, got {}", plural(result.rows, "row")))
+    value.ok_or(Unexpected::Rows { what, rows: result.rows })
 }
 
 /// The same for a whole number.
-pub fn number(result: &ResultSet, index: usize, what: &str) -> Result<i64, String> {
+pub fn number(result: &ResultSet, index: usize, what: &'static str) -> Result<i64, Unexpected> {
     let value = column(result, index, what)?;
-    whole(value).ok_or_else(|| format!("expected {what}, got \"{}\"", String::from_utf8_lossy(value)))
+    whole(value).ok_or_else(|| Unexpected::text(what, value))
 }

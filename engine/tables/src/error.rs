@@ -1,0 +1,96 @@
+//! Why tables cannot be made, or not be used.
+
+use std::fmt::{self, Display, Formatter};
+
+use thiserror::Error;
+use wire::OpenError;
+use wire::error::ConnectionError;
+use wire::session::CopyError;
+
+/// Why making tables failed.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// A statement failed. The reason is shown without the statement.
+    #[error("{error}")]
+    Query { sql: String, error: ConnectionError },
+    #[error("{0}")]
+    Copy(CopyError),
+    /// A further connection could not be opened.
+    #[error("{0}")]
+    Connect(OpenError),
+    /// A thread panicked.
+    #[error("a loading thread ended unexpectedly")]
+    ThreadLost,
+}
+
+/// Why there are no tables of the program's own: what, where, what to do. A sentence each.
+#[derive(Debug, Error)]
+pub enum TablesError {
+    /// What the tables are and could not be looked at.
+    #[error(transparent)]
+    Look(#[from] LoadError),
+    #[error("could not make {what}: {error}")]
+    Make { what: &'static str, error: LoadError },
+    #[error(
+        "could not make {what}: {message}; name a database in which this user may create tables, or grant that right"
+    )]
+    Denied { what: &'static str, message: String },
+    #[error("{0}")]
+    Foreign(Foreign),
+    #[error("the server is a read-only standby, and {0}; name the primary")]
+    Standby(&'static str),
+    #[error("transactions of this user are read-only (default_transaction_read_only), and {0}")]
+    ReadOnly(&'static str),
+    #[error(
+        "there is no unfinished table_a of {threads} x {rows} rows in database \"{dbname}\"; begin with --init-steps=t"
+    )]
+    NotBegun { threads: u32, rows: u32, dbname: String },
+    #[error("there is no table_a in database \"{dbname}\"; make it with \"{command}\"")]
+    NoTable { dbname: String, command: String },
+    #[error("table_a in database \"{dbname}\" was not finished; make it anew with \"{command}\"")]
+    Unfinished { dbname: String, command: String },
+    #[error(
+        "{option} is {given}, but table_a was made with {made}; leave the option out, or make the table anew with --initialize"
+    )]
+    OtherShape { option: &'static str, given: u32, made: u32 },
+    #[error("there are no tables of order entry in database \"{dbname}\"; make them with \"{command}\"")]
+    NoOrderEntry { dbname: String, command: String },
+    #[error(
+        "table {table} in database \"{dbname}\" was not made by {program}; make them with \"{command}\" in another database"
+    )]
+    OtherTable { table: String, dbname: String, program: &'static str, command: String },
+    #[error("the tables of order entry in database \"{dbname}\" are not complete; make them with \"{command}\" anew")]
+    Incomplete { dbname: String, command: String },
+    #[error("--procedures needs PostgreSQL 11 or later, and this server is {server}; run {program} without it")]
+    OldServer { server: String, program: &'static str },
+    #[error(
+        "the procedure {signature} was not made by {program}, and does not do the same; rename it, or name another database"
+    )]
+    OtherProcedure { signature: String, program: &'static str },
+}
+
+/// A table of somebody else in the place of one that a program makes.
+#[derive(Debug)]
+pub struct Foreign {
+    pub dbname: String,
+    /// What it is: `table warehouse`.
+    pub table: String,
+    pub program: &'static str,
+    /// Whether it is a copy of one that the program made.
+    pub is_copy: bool,
+}
+
+impl Display for Foreign {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { dbname, table, program, is_copy } = self;
+        write!(f, "database \"{dbname}\" has a {table} that ")?;
+        let cure = if *is_copy {
+            write!(f, "is a copy of one that {program} made")?;
+            "drop or rename it"
+        } else {
+            write!(f, "was not made by {program}")?;
+            "rename it"
+        };
+        write!(f, "; {cure}, or name another database")
+    }
+}
