@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -18,7 +19,7 @@ from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.interruptions import read_interruptions
 from tests.conduct.small import each_once, once, small_study, start_lab, title
-from tests.conftest import require_engine
+from tests.conftest import require_engine, require_root
 
 pytestmark = pytest.mark.server
 
@@ -172,6 +173,19 @@ def test_an_orphaned_engine_is_ended_before_the_study_goes_on(tmp_path, monkeypa
         orphan.wait(PATIENCE_S)
     assert not psutil.pid_exists(orphan.pid)
     assert study.unfinished() == []
+
+
+@pytest.mark.parametrize("account", ["root", "nobody"])
+def test_root_ends_no_process_for_another_account_that_could_not_end_it(tmp_path, account):
+    require_root()
+    study = small_study(tmp_path / "s")
+    directory = study.begin_trial(study.plan.trials[0])
+    with subprocess.Popen(["sleep", "600"], user=account) as process:
+        remember(directory, process.pid)
+        shutil.chown(directory / "engine.pid", "nobody")
+        assert discard_unfinished(study) == 1
+        assert (process.poll() is None) == (account == "root")
+        process.kill()
 
 
 def test_another_process_with_the_engines_old_number_is_left_alone(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from pgtrial.machines.machine import LOCAL
+from pgtrial.machines.machine import LOCAL, read_of_others
 from pgtrial.machines.posix import boot_id
 from pgtrial.model.records.disturbances import InterruptedTrial
 from pgtrial.store.directory import StudyDirectory
@@ -66,14 +66,22 @@ def remove(unfinished: Iterable[Path]) -> None:
 def _end_engine(file: Path) -> None:
     # no note, a half-written one, or no such process: nothing is left to end
     with suppress(OSError, ValueError, KeyError, TypeError, psutil.Error):
-        noted = json.loads(file.read_text())
+        noted = json.loads(read_of_others(file))
         process = psutil.Process(int(noted["pid"]))
         # the same number may have gone to another process since, after a restart at the same time as before it
-        if noted["boot"] == boot_id(LOCAL) and any(
-            abs(now - float(then)) <= _SAME_S for now, then in zip(_born(process), noted["born"], strict=True)
+        if (
+            noted["boot"] == boot_id(LOCAL)
+            and any(abs(now - float(then)) <= _SAME_S for now, then in zip(_born(process), noted["born"], strict=True))
+            and _may_end(file, process)
         ):
             process.kill()
             process.wait(_END_S)
+
+
+def _may_end(file: Path, process: psutil.Process) -> bool:
+    """Whether this account has written the note, or one that may end the process itself: root ends none for others."""
+    writer = file.lstat().st_uid
+    return writer in LOCAL.trusted or process.uids().real == writer
 
 
 def _born(process: psutil.Process) -> tuple[float, float]:
