@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -44,6 +45,23 @@ def test_a_role_without_rights_has_its_trials_and_is_told_what_they_did_without(
     assert facts["server"]["provider"] is None
     assert facts["settings"]["statement_timeout"] == "45min"
     assert facts["server"]["version"] == cluster.server.version
+
+
+def test_views_that_a_server_hides_from_the_role_fail_no_trial(start_cluster, tmp_path):
+    require_engine()
+    cluster = start_cluster(settings=FAST)
+    with cluster.target.connect() as connection:
+        connection.execute("CREATE ROLE bob LOGIN")
+        connection.execute("CREATE DATABASE bench OWNER bob")
+    with replace(cluster.target, dbname="bench").connect() as connection:
+        for view in ("activity", "all_tables", "user_tables"):
+            connection.execute(f"REVOKE ALL ON pg_stat_{view} FROM public".encode())
+        connection.execute("REVOKE ALL ON pg_roles, pg_available_extensions FROM public")
+    dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=bench user=bob"
+    arms = {"first": {"dsn": dsn}, "again": {"dsn": dsn}}
+    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}})
+    run_study(study, lambda event: None)
+    assert [(trial.status, trial.reason) for trial in study.trials()] == [("completed", None)] * 2
 
 
 def test_a_study_on_tables_of_somebody_else_says_so_in_its_facts_and_its_verdict(start_cluster, tmp_path):

@@ -76,8 +76,9 @@ def warm_relations(session: Session, server: Server, data: Data) -> str | None:
 def _has_prewarm(session: Session, server: Server) -> bool:
     if session.execute("SELECT 1 FROM pg_extension WHERE extname = 'pg_prewarm'").fetchone():
         return True
-    available = session.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'").fetchone()
-    if isinstance(server, Given) or available is None:
+    if isinstance(server, Given):
+        return False
+    if session.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'").fetchone() is None:
         return False
     session.execute("CREATE EXTENSION pg_prewarm")
     return True

@@ -40,7 +40,10 @@ _LEAVING_S = 5.0
 
 
 def check_connections(arm: str, setup: Given, needs: Needs, connection: Session) -> None:
-    """Raise StudyError if clients and lab are more than the server, the database or the role has connections for."""
+    """Raise StudyError if clients and lab are more than the server, the database or the role has connections for.
+
+    Where the role may not see roles or sessions, nothing is known and nothing refused.
+    """
     of_lab = LAB_CONNECTIONS + bool(setup.settings)  # the session that has changed them stays open
     wanted, deadline = needs.clients + of_lab, time.monotonic() + _LEAVING_S
     while passed := [limit for limit in _limits(connection) if 0 <= limit[0] < wanted + limit[1]]:
@@ -56,7 +59,10 @@ def check_connections(arm: str, setup: Given, needs: Needs, connection: Session)
 
 def _limits(connection: Session) -> list[tuple[int, int, str, str]]:
     """Each limit of sessions (negative: there is none), how many of them are taken, its name, and what raises it."""
-    row = connection.execute(_USED.format(backend_type=backend_type(connection)).encode()).fetchone()
+    try:
+        row = connection.execute(_USED.format(backend_type=backend_type(connection)).encode()).fetchone()
+    except psycopg.errors.InsufficientPrivilege:
+        return []
     assert row is not None, "a session has a role and a database"
     of_server, is_superuser, of_role, of_base, *used = row
     limits = [(of_server, used[0], "max_connections less what is reserved", "raise max_connections there")]

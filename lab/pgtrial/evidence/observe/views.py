@@ -12,6 +12,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -80,8 +81,10 @@ def deltas(before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mappin
 
 
 def count_clients(session: Session) -> int:
-    """Client processes of this database besides this session."""
-    return int(value(session, _CLIENTS.format(backend_type=backend_type(session))))
+    """Client processes of this database besides this session; 0 where the role may not see any."""
+    with suppress(psycopg.errors.InsufficientPrivilege):
+        return int(value(session, _CLIENTS.format(backend_type=backend_type(session))))
+    return 0
 
 
 def wait_for_clients_to_leave(session: Session, remaining: int, timeout_s: float = 3.0) -> None:
@@ -99,10 +102,13 @@ def wait_for_clients_to_leave(session: Session, remaining: int, timeout_s: float
 def read_relations(session: Session, relations: str) -> Counters:
     """Size and estimated tuples of tables: bytes_table, bytes_indexes, live_tuples, dead_tuples.
 
-    `relations` is an SQL condition, of which pg_class is named `c`. Numbered tables are added up: `sbtestN`.
+    `relations` is an SQL condition, of which pg_class is named `c`. Numbered tables are added up: `sbtestN`. What the
+    role may not see is unknown.
     """
     session.execute("SELECT pg_stat_clear_snapshot()")
-    return {row["name"]: numbers(row) for row in _rows(session, _TABLES.format(relations=relations))}
+    with suppress(psycopg.errors.InsufficientPrivilege):
+        return {row["name"]: numbers(row) for row in _rows(session, _TABLES.format(relations=relations))}
+    return {}
 
 
 def _read(session: Session, query: str) -> dict[str, float]:
