@@ -10,6 +10,7 @@ use crate::outcome::CpuTime;
 use crate::plan::{Plan, ScriptOptions};
 use crate::report::{Report, Reporter, ThreadTotals};
 use crate::schedule::{Schedule, Stretch};
+use crate::shell::Shell;
 use ground::clock::{Nanos, Phase};
 
 /// What a thread counts.
@@ -107,7 +108,7 @@ impl<'a> Books<'a> {
     }
 
     /// With slices: the client takes part from now on, if the own slice has begun and is not over.
-    pub fn join<O>(&mut self, client: &mut Client<O>, now: Nanos) {
+    pub fn join<O, S: Shell>(&mut self, client: &mut Client<O, S>, now: Nanos) {
         let Some(slice) = self.stretch.slice.filter(|_| !client.takes_part) else { return };
         let gate = self.schedule.gate(&self.stretch);
         if (self.schedule.start + slice.begins..gate).contains(&now) {
@@ -119,7 +120,7 @@ impl<'a> Books<'a> {
     }
 
     /// With slices: the client takes no part from now on.
-    pub fn part<O>(&mut self, client: &mut Client<O>, now: Nanos) {
+    pub fn part<O, S: Shell>(&mut self, client: &mut Client<O, S>, now: Nanos) {
         if std::mem::take(&mut client.takes_part) {
             self.count_clients(now);
             self.taking_part.0 -= 1;
@@ -150,7 +151,7 @@ impl<'a> Books<'a> {
     }
 
     /// The thread has ended at `ended`, and left so many clients unfinished.
-    pub fn finish(mut self, ended: Nanos, unfinished: usize) {
+    pub fn finish(&mut self, ended: Nanos, unfinished: usize) {
         self.note_cpu();
         self.report_stretch(ended);
         if self.stretch.phase == Phase::Warmup {
@@ -171,7 +172,7 @@ impl<'a> Books<'a> {
 
     /// Counts a committed transaction.
     #[inline(always)]
-    pub fn commit<O>(&mut self, client: &Client<O>, now: Nanos) {
+    pub fn commit<O, S: Shell>(&mut self, client: &Client<O, S>, now: Nanos) {
         let latency = now - client.transaction.scheduled;
         self.tally.commit(latency);
         if self.is_detailed {
@@ -180,7 +181,7 @@ impl<'a> Books<'a> {
     }
 
     #[inline(never)]
-    fn commit_in_detail<O>(&mut self, client: &Client<O>, now: Nanos, latency: Nanos) {
+    fn commit_in_detail<O, S: Shell>(&mut self, client: &Client<O, S>, now: Nanos, latency: Nanos) {
         let transaction = &client.transaction;
         let lag = transaction.began - transaction.scheduled;
         let is_late = self.options.latency_limit.is_some_and(|limit| u128::from(latency) > limit.as_nanos());
@@ -206,7 +207,7 @@ impl<'a> Books<'a> {
     }
 
     /// Counts a transaction that failed for good.
-    pub fn fail<O>(&mut self, client: &Client<O>, sqlstate: &str, kind: FailureKind) {
+    pub fn fail<O, S: Shell>(&mut self, client: &Client<O, S>, sqlstate: &str, kind: FailureKind) {
         for counts in [&mut self.tally.counts, &mut self.totals.scripts[client.transaction.script].whole] {
             counts.fail(sqlstate);
             counts.other_failures += u64::from(kind == FailureKind::Other);
@@ -215,14 +216,20 @@ impl<'a> Books<'a> {
     }
 
     /// Counts and logs a transaction that failed for good, while its client goes on.
-    pub fn end_failed<O>(&mut self, client: &mut Client<O>, sqlstate: &str, kind: FailureKind, now: Nanos) {
+    pub fn end_failed<O, S: Shell>(
+        &mut self,
+        client: &mut Client<O, S>,
+        sqlstate: &str,
+        kind: FailureKind,
+        now: Nanos,
+    ) {
         self.fail(client, sqlstate, kind);
         self.log(client, now, End::Failed(kind));
         self.count(client);
     }
 
     /// Counts a transaction that was too late to be started, and logs it.
-    pub fn skip<O>(&mut self, client: &mut Client<O>, now: Nanos) {
+    pub fn skip<O, S: Shell>(&mut self, client: &mut Client<O, S>, now: Nanos) {
         self.tally.counts.skipped += 1;
         self.totals.scripts[client.transaction.script].whole.skipped += 1;
         self.log(client, now, End::Skipped);
@@ -231,7 +238,7 @@ impl<'a> Books<'a> {
 
     /// Counts a transaction for its client, however it ended.
     #[inline]
-    pub fn count<O>(&self, client: &mut Client<O>) {
+    pub fn count<O, S: Shell>(&self, client: &mut Client<O, S>) {
         client.done += u64::from(self.stretch.phase != Phase::Warmup);
     }
 
@@ -243,7 +250,7 @@ impl<'a> Books<'a> {
     }
 
     /// Writes a transaction's end to the log, if there is one.
-    pub fn log<O>(&mut self, client: &Client<O>, now: Nanos, end: End) {
+    pub fn log<O, S: Shell>(&mut self, client: &Client<O, S>, now: Nanos, end: End) {
         let Some(log) = &mut self.log else { return };
         if self.stretch.phase == Phase::Warmup {
             return;

@@ -2,17 +2,17 @@
 //! whatever is measured next. The original pgbench and sysbench just end, and leave them running.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mio::Token;
 
 use crate::client::ClientState;
 use crate::mode::{ClientOf, Mode};
 use crate::report::Report;
+use crate::shell::Shell;
 use crate::thread::Thread;
 use ground::clock::Nanos;
-use ground::readiness::Ready;
-use wire::cancel::cancel;
+use wire::network::Network;
 
 /// How long a run that ends early waits for its statements to end.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -21,9 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// session, or before the server has begun one, cancels nothing.
 const REPEAT_AFTER: Duration = Duration::from_millis(100);
 
-impl<M: Mode> Thread<'_, M> {
+impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     /// Has the server cancel all statements of `clients` that are running, and waits until they have ended.
-    pub fn call_off(&mut self, clients: &mut [ClientOf<M>]) {
+    pub fn call_off(&mut self, clients: &mut [ClientOf<M, S>]) {
         self.shared.note_ending();
         for connection in clients.iter_mut().filter_map(|client| client.connection.as_mut()) {
             if connection.is_in_pipeline() {
@@ -31,14 +31,14 @@ impl<M: Mode> Thread<'_, M> {
                 let _ = connection.end_pipeline();
             }
         }
-        let end = Instant::now() + PATIENCE;
+        let end = self.shell.network().now() + PATIENCE;
         let mut problem = None;
         loop {
             let busy = clients.iter().filter_map(|client| client.connection.as_ref()?.busy_backend());
             if busy.clone().next().is_none() {
                 return;
             }
-            let now = Instant::now();
+            let now = self.shell.network().now();
             if now >= end {
                 let count = busy.count();
                 let reason = problem.map_or_else(String::new, |error| format!(" ({error})"));
@@ -49,7 +49,7 @@ impl<M: Mode> Thread<'_, M> {
                 );
                 return self.books.report(Report::Note(text));
             }
-            problem = cancel(busy, end).err().or(problem);
+            problem = self.shell.cancel(busy, end).err().or(problem);
             if self.receive_ends(clients, REPEAT_AFTER).is_err() {
                 return;
             }
@@ -57,9 +57,9 @@ impl<M: Mode> Thread<'_, M> {
     }
 
     /// Reads replies, which nobody takes any more, until all are complete or `patience` is over.
-    fn receive_ends(&mut self, clients: &mut [ClientOf<M>], patience: Duration) -> io::Result<()> {
-        let until = self.clock.now() + patience.as_nanos() as Nanos;
-        let mut ready = Ready::default();
+    fn receive_ends(&mut self, clients: &mut [ClientOf<M, S>], patience: Duration) -> io::Result<()> {
+        let until = self.shell.now() + patience.as_nanos() as Nanos;
+        let mut ready = S::Ready::default();
         loop {
             let mut is_any_busy = false;
             for client in clients.iter_mut() {
@@ -67,8 +67,8 @@ impl<M: Mode> Thread<'_, M> {
                 if connection.busy_backend().is_none() {
                     continue;
                 }
-                let registry = self.sockets.readiness.registry();
-                match connection.receive(&mut self.sockets.buffer, registry, Token(client.index)) {
+                let network = self.shell.network();
+                match connection.receive(&mut self.sockets.buffer, network, Token(client.index)) {
                     Ok(None) => is_any_busy = true,
                     Ok(Some(_)) => {}
                     Err(_) => {
@@ -77,11 +77,11 @@ impl<M: Mode> Thread<'_, M> {
                     }
                 }
             }
-            let left = until.saturating_sub(self.clock.now());
+            let left = until.saturating_sub(self.shell.now());
             if !is_any_busy || left == 0 {
                 return Ok(());
             }
-            self.sockets.readiness.wait(&mut ready, Some(Duration::from_nanos(left)))?;
+            self.shell.wait(&mut ready, Some(Duration::from_nanos(left)))?;
         }
     }
 }

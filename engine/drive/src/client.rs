@@ -1,19 +1,20 @@
 //! A client, the transaction that it runs, and what it waits for.
 
 use crate::ledger::log::FailureKind;
+use crate::shell::{Shell, TransportOf};
 use ground::clock::Nanos;
 use wire::error::ServerError;
 use wire::{Connection, Rows};
 use workload::Program;
 
 /// One client of a thread; `own` is what only the clients of its mode have.
-pub struct Client<O> {
+pub struct Client<O, S: Shell> {
     /// Its index among the thread's clients, which is also its connection's token.
     pub index: usize,
     /// Its number in the whole run.
     pub number: usize,
     pub program: Box<dyn Program>,
-    pub connection: Option<Connection>,
+    pub connection: Option<Connection<TransportOf<S>>>,
     pub state: ClientState,
     /// The status of the last ReadyForQuery: `I` idle, `T` in a transaction, `E` in a failed one.
     pub status: u8,
@@ -110,7 +111,7 @@ impl Awaited {
     }
 }
 
-impl<O: Default> Client<O> {
+impl<O: Default, S: Shell> Client<O, S> {
     /// A client that has no connection yet.
     pub fn new(index: usize, number: usize, program: Box<dyn Program>) -> Self {
         Self {
@@ -128,7 +129,7 @@ impl<O: Default> Client<O> {
     }
 }
 
-impl<O> Client<O> {
+impl<O, S: Shell> Client<O, S> {
     /// Notes an answer of the server with this status.
     #[inline(always)]
     pub fn note_answer(&mut self, status: u8) {

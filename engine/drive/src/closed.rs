@@ -11,6 +11,7 @@ use crate::mode::Mode;
 use crate::outcome::Cause;
 use crate::plan::{ClosedPlan, Limit, Plan};
 use crate::report::Report;
+use crate::shell::Shell;
 use crate::thread::{Share, Thread};
 use ground::clock::{Nanos, nanos};
 use wire::OpenError;
@@ -43,10 +44,10 @@ struct Outage {
     is_pausing: bool,
 }
 
-type Loop<'a> = Thread<'a, Closed>;
-type LoopClient = Client<ClosedClient>;
+type Loop<'a, S> = Thread<'a, Closed, S>;
+type LoopClient<S> = Client<ClosedClient, S>;
 
-impl Mode for Closed {
+impl<S: Shell> Mode<S> for Closed {
     type Plan = ClosedPlan;
     type Client = ClosedClient;
 
@@ -64,19 +65,19 @@ impl Mode for Closed {
         (mode, Tally::default())
     }
 
-    fn prepare(thread: &mut Loop<'_>, client: &mut LoopClient) {
+    fn prepare(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>) {
         if !thread.mode.reconnect {
             thread.unready += 1;
-            thread.connect(client, thread.clock.now());
+            thread.connect(client, thread.shell.now());
         }
     }
 
-    fn start(thread: &mut Loop<'_>, clients: &mut [LoopClient], at: Nanos) {
+    fn start(thread: &mut Loop<'_, S>, clients: &mut [LoopClient<S>], at: Nanos) {
         clients.iter_mut().for_each(|client| thread.begin_transaction(client, at));
     }
 
     #[inline(always)]
-    fn next(thread: &mut Loop<'_>, client: &mut LoopClient, now: Nanos) -> bool {
+    fn next(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, now: Nanos) -> bool {
         if client.done >= thread.mode.transactions || !thread.is_open(now) {
             thread.hold(client, now);
             return false;
@@ -93,7 +94,7 @@ impl Mode for Closed {
     }
 
     #[inline(always)]
-    fn ended(thread: &mut Loop<'_>, client: &mut LoopClient, now: Nanos) -> Option<Nanos> {
+    fn ended(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, now: Nanos) -> Option<Nanos> {
         let now = thread.end_time(client, now);
         thread.books.commit(client, now);
         if client.status != b'I' {
@@ -107,11 +108,11 @@ impl Mode for Closed {
 
     const EXECUTES_UNPREPARED: bool = true;
 
-    fn failed(thread: &mut Loop<'_>, client: &mut LoopClient, _failure: &Failure, _now: Nanos) {
+    fn failed(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, _failure: &Failure, _now: Nanos) {
         thread.end_connection(client);
     }
 
-    fn connected(thread: &mut Loop<'_>, client: &mut LoopClient, now: Nanos) {
+    fn connected(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, now: Nanos) {
         if thread.unready > 0 {
             thread.unready -= 1;
             client.state = ClientState::Idle;
@@ -123,7 +124,7 @@ impl Mode for Closed {
         }
     }
 
-    fn refused(thread: &mut Loop<'_>, client: &mut LoopClient, error: OpenError, now: Nanos) {
+    fn refused(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, error: OpenError, now: Nanos) {
         if thread.unready > 0 {
             thread.books.report(Report::CannotConnect { client: client.number, error });
             return thread.shared.end_run();
@@ -142,8 +143,8 @@ impl Mode for Closed {
     }
 
     fn lost(
-        thread: &mut Loop<'_>,
-        client: &mut LoopClient,
+        thread: &mut Loop<'_, S>,
+        client: &mut LoopClient<S>,
         command: Option<usize>,
         error: ConnectionError,
         now: Nanos,
@@ -154,12 +155,12 @@ impl Mode for Closed {
         Self::stuck(thread, client, command, Cause::Connection(error));
     }
 
-    fn stuck(thread: &mut Loop<'_>, client: &mut LoopClient, command: Option<usize>, cause: Cause) {
+    fn stuck(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, command: Option<usize>, cause: Cause) {
         thread.abort(client, command, cause);
         thread.exit_on_abort();
     }
 
-    fn due(thread: &mut Loop<'_>, client: &mut LoopClient, now: Nanos) {
+    fn due(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, now: Nanos) {
         if let Some(outage @ Outage { is_pausing: true, .. }) = &mut client.own.outage {
             outage.is_pausing = false;
             return if thread.may_begin(client, now) { thread.connect(client, now) } else { thread.hold(client, now) };
@@ -175,14 +176,14 @@ impl Mode for Closed {
 
     /// Ends the waiting of clients whose run, or whose patience, is over while their connection is being made: no
     /// transaction of theirs is under way.
-    fn connecting(thread: &mut Loop<'_>, clients: &mut [LoopClient]) {
+    fn connecting(thread: &mut Loop<'_, S>, clients: &mut [LoopClient<S>]) {
         if thread.unready > 0 {
             return;
         }
-        let (now, end) = (thread.clock.now(), thread.books.schedule.end);
+        let (now, end) = (thread.shell.now(), thread.books.schedule.end);
         let patience = thread.mode.wait_for_server;
         let is_too_long = |since| patience.is_some_and(|patience| u128::from(now - since) > patience.as_nanos());
-        let is_over = |client: &&mut LoopClient| {
+        let is_over = |client: &&mut LoopClient<S>| {
             let since = client.own.outage.as_ref().map(|outage| outage.since);
             client.state == ClientState::Connecting && (now >= end || since.is_some_and(is_too_long))
         };
@@ -201,22 +202,22 @@ impl Mode for Closed {
     }
 }
 
-impl Loop<'_> {
+impl<S: Shell> Loop<'_, S> {
     /// The client may not begin a transaction: it has done its share, the load is over, or another engine has its slice.
     #[cold]
-    fn hold(&mut self, client: &mut LoopClient, now: Nanos) {
+    fn hold(&mut self, client: &mut LoopClient<S>, now: Nanos) {
         self.part(client, now);
         if self.is_done(client, now) { self.leave(client) } else { self.await_slice(client, now) }
     }
 
     #[inline]
-    fn is_done(&self, client: &LoopClient, now: Nanos) -> bool {
+    fn is_done(&self, client: &LoopClient<S>, now: Nanos) -> bool {
         client.done >= self.mode.transactions || self.is_over(now)
     }
 
     /// With `--connect`: ends the connection of a transaction that is over.
     #[inline]
-    fn end_connection(&self, client: &mut LoopClient) {
+    fn end_connection(&self, client: &mut LoopClient<S>) {
         if self.mode.reconnect {
             client.disconnect();
         }
@@ -224,7 +225,7 @@ impl Loop<'_> {
 
     /// Gives a client its next scheduled start, past those that are too late already; true if it begins now.
     #[inline(never)]
-    fn next_at_rate(&mut self, client: &mut LoopClient, mut now: Nanos) -> bool {
+    fn next_at_rate(&mut self, client: &mut LoopClient<S>, mut now: Nanos) -> bool {
         let mut start = self.next_start(client);
         if start.is_some() {
             self.choose_script(client);
@@ -260,7 +261,7 @@ impl Loop<'_> {
 
     /// Lets a client wait before the transaction that has been chosen, at most until the load is over.
     #[cold]
-    fn think(&mut self, client: &mut LoopClient, now: Nanos) {
+    fn think(&mut self, client: &mut LoopClient<S>, now: Nanos) {
         let pause = client.program.pause();
         client.transaction.scheduled = now;
         self.wait_until(client, now.saturating_add(nanos(pause)).min(self.books.schedule.end));
@@ -268,7 +269,7 @@ impl Loop<'_> {
 
     /// Begins the transaction of a client that has a connection; false if one has to be made before.
     #[inline]
-    fn is_connected(&mut self, client: &mut LoopClient, now: Nanos) -> bool {
+    fn is_connected(&mut self, client: &mut LoopClient<S>, now: Nanos) -> bool {
         if client.connection.is_none() {
             self.connect(client, now);
             return false;
@@ -278,7 +279,7 @@ impl Loop<'_> {
     }
 
     #[inline]
-    fn note_start(&mut self, client: &mut LoopClient, now: Nanos) {
+    fn note_start(&mut self, client: &mut LoopClient<S>, now: Nanos) {
         if self.throttle.is_none() {
             client.transaction.scheduled = now;
         }
@@ -287,7 +288,7 @@ impl Loop<'_> {
 
     /// The transaction under way has failed with its connection; the next one gets another connection.
     #[cold]
-    fn begin_outage(&mut self, client: &mut LoopClient, error: &ConnectionError, now: Nanos) {
+    fn begin_outage(&mut self, client: &mut LoopClient<S>, error: &ConnectionError, now: Nanos) {
         if !self.mode.is_outage_noted {
             self.mode.is_outage_noted = true;
             let text = format_args!("waits for the server: {error} (others of its thread are not told)");

@@ -4,6 +4,7 @@ use crate::client::{Awaited, Failure};
 use crate::ledger::log::FailureKind;
 use crate::mode::{ClientOf, Mode};
 use crate::outcome::Cause;
+use crate::shell::Shell;
 use crate::thread::Thread;
 use ground::clock::Nanos;
 use wire::error::ServerError;
@@ -12,14 +13,14 @@ use wire::{Rows, StatementError};
 /// SQLSTATE of the execution of a statement that was not prepared.
 const NO_SUCH_STATEMENT: &str = "26000";
 
-impl<M: Mode> Thread<'_, M> {
+impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     /// Whether the client goes on though its statement could not be prepared: what follows is executed all the same.
     pub fn passes_unprepared(&self, error: &ServerError) -> bool {
         M::EXECUTES_UNPREPARED && error.is_unprepared && !self.options.continue_on_error
     }
 
     /// Goes on behind the statement of the last request that could not be prepared; false if nothing is to be awaited.
-    pub fn pass_unprepared(&mut self, client: &mut ClientOf<M>, awaited: Awaited, error: Box<ServerError>) -> bool {
+    pub fn pass_unprepared(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited, error: Box<ServerError>) -> bool {
         self.write_error(&error);
         client.transaction.unprepared = Some(error);
         let rows = if matches!(awaited, Awaited::Rows { .. }) { Rows::Kept } else { Rows::Skipped };
@@ -31,7 +32,13 @@ impl<M: Mode> Thread<'_, M> {
     }
 
     /// Rolls back the transaction whose statement failed, unless the client cannot go on.
-    pub fn statement_failed(&mut self, client: &mut ClientOf<M>, command: usize, failed: StatementError, now: Nanos) {
+    pub fn statement_failed(
+        &mut self,
+        client: &mut ClientOf<M, S>,
+        command: usize,
+        failed: StatementError,
+        now: Nanos,
+    ) {
         let kind = FailureKind::of(&failed.error.sqlstate);
         if kind == FailureKind::Other && !self.options.continue_on_error {
             let cause = match client.transaction.unprepared.take() {
@@ -54,7 +61,7 @@ impl<M: Mode> Thread<'_, M> {
     }
 
     /// Tries the transaction again that was rolled back, or counts it and goes on to the next one.
-    pub fn rolled_back(&mut self, client: &mut ClientOf<M>, now: Nanos) {
+    pub fn rolled_back(&mut self, client: &mut ClientOf<M, S>, now: Nanos) {
         let Some(failure) = client.transaction.failure.take() else { return };
         if self.is_over(now) {
             return self.leave(client);
@@ -76,7 +83,7 @@ impl<M: Mode> Thread<'_, M> {
         self.begin_transaction(client, now);
     }
 
-    fn may_retry(&self, client: &ClientOf<M>, kind: FailureKind, now: Nanos) -> bool {
+    fn may_retry(&self, client: &ClientOf<M, S>, kind: FailureKind, now: Nanos) -> bool {
         let (limit, tries) = (self.options.latency_limit, client.transaction.tries);
         kind != FailureKind::Other
             && self.options.tries.is_none_or(|most| tries < most)

@@ -6,6 +6,7 @@ use crate::ledger::Tally;
 use crate::outcome::Cause;
 use crate::plan::Plan;
 use crate::report::ThreadTotals;
+use crate::shell::Shell;
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use wire::OpenError;
@@ -13,11 +14,11 @@ use wire::error::{ConnectionError, ServerError};
 use workload::recorded::Scheduled;
 use workload::{AbortReason, Management};
 
-/// A client of mode `M`.
-pub type ClientOf<M> = Client<<M as Mode>::Client>;
+/// A client of mode `M` in shell `S`.
+pub type ClientOf<M, S> = Client<<M as Mode<S>>::Client, S>;
 
-/// A mode of the load, as one thread keeps it.
-pub trait Mode: Sized + Send {
+/// A mode of the load, as one thread keeps it in its shell.
+pub trait Mode<S: Shell>: Sized + Send {
     /// What the plan says of this mode.
     type Plan;
     /// What a client has in this mode only.
@@ -30,57 +31,63 @@ pub trait Mode: Sized + Send {
     fn new(plan: &Plan, load: &Self::Plan, share: Share) -> (Self, Tally);
 
     /// Begins what a client has to do before the start of the load. The start waits until [`Thread::unready`] is 0.
-    fn prepare(_thread: &mut Thread<'_, Self>, _client: &mut ClientOf<Self>) {}
+    fn prepare(_thread: &mut Thread<'_, Self, S>, _client: &mut ClientOf<Self, S>) {}
 
     /// The load begins at `at`.
-    fn start(thread: &mut Thread<'_, Self>, clients: &mut [ClientOf<Self>], at: Nanos);
+    fn start(thread: &mut Thread<'_, Self, S>, clients: &mut [ClientOf<Self, S>], at: Nanos);
 
     /// Makes a client ready for its next transaction; false if it cannot start now: the mode has it wait or ends it.
-    fn next(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, now: Nanos) -> bool;
+    fn next(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos) -> bool;
 
     /// A client's program is at its end: counts the transaction. Returns when the next one starts, if that is now.
-    fn ended(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, now: Nanos) -> Option<Nanos>;
+    fn ended(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos) -> Option<Nanos>;
 
     /// A client's transaction failed for good, was rolled back and counted; the client goes on.
-    fn failed(_thread: &mut Thread<'_, Self>, _client: &mut ClientOf<Self>, _failure: &Failure, _now: Nanos) {}
+    fn failed(_thread: &mut Thread<'_, Self, S>, _client: &mut ClientOf<Self, S>, _failure: &Failure, _now: Nanos) {}
 
     /// The server rejected a query whose result a client's program receives next.
-    fn query_failed(_thread: &mut Thread<'_, Self>, _client: &mut ClientOf<Self>, _error: &ServerError, _now: Nanos) {}
+    fn query_failed(
+        _thread: &mut Thread<'_, Self, S>,
+        _client: &mut ClientOf<Self, S>,
+        _error: &ServerError,
+        _now: Nanos,
+    ) {
+    }
 
     /// A client's connection is ready.
-    fn connected(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, now: Nanos);
+    fn connected(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos);
 
     /// A client's connection could not be made.
-    fn refused(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, error: OpenError, now: Nanos);
+    fn refused(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, error: OpenError, now: Nanos);
 
     /// A client's connection broke while the script's `command` waited for its answer.
     fn lost(
-        thread: &mut Thread<'_, Self>,
-        client: &mut ClientOf<Self>,
+        thread: &mut Thread<'_, Self, S>,
+        client: &mut ClientOf<Self, S>,
         command: Option<usize>,
         error: ConnectionError,
         now: Nanos,
     );
 
     /// A client cannot go on with its transaction.
-    fn stuck(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, command: Option<usize>, cause: Cause);
+    fn stuck(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, command: Option<usize>, cause: Cause);
 
     /// Whether a client whose transaction ends at `now` begins another one at that moment.
-    fn goes_on(_thread: &Thread<'_, Self>, _client: &ClientOf<Self>, _now: Nanos) -> bool {
+    fn goes_on(_thread: &Thread<'_, Self, S>, _client: &ClientOf<Self, S>, _now: Nanos) -> bool {
         false
     }
 
     /// The moment has come for which an idle client waited ([`Thread::wait_until`]).
-    fn due(_thread: &mut Thread<'_, Self>, _client: &mut ClientOf<Self>, _now: Nanos) {}
+    fn due(_thread: &mut Thread<'_, Self, S>, _client: &mut ClientOf<Self, S>, _now: Nanos) {}
 
     /// The server sent something to an idle client.
-    fn idle_readable(_thread: &mut Thread<'_, Self>, _client: &mut ClientOf<Self>) {}
+    fn idle_readable(_thread: &mut Thread<'_, Self, S>, _client: &mut ClientOf<Self, S>) {}
 
     /// Carries out what a program does with its connections. Returns when the client goes on, if that is now. Scripts do not
     /// manage connections.
     fn manage(
-        thread: &mut Thread<'_, Self>,
-        client: &mut ClientOf<Self>,
+        thread: &mut Thread<'_, Self, S>,
+        client: &mut ClientOf<Self, S>,
         _management: Management,
         _now: Nanos,
     ) -> Option<Nanos> {
@@ -91,8 +98,8 @@ pub trait Mode: Sized + Send {
 
     /// Has a client wait for a recorded time. Returns when it goes on, if that is now. Only replays have such times.
     fn schedule(
-        thread: &mut Thread<'_, Self>,
-        client: &mut ClientOf<Self>,
+        thread: &mut Thread<'_, Self, S>,
+        client: &mut ClientOf<Self, S>,
         _scheduled: Scheduled,
         _now: Nanos,
     ) -> Option<Nanos> {
@@ -102,7 +109,7 @@ pub trait Mode: Sized + Send {
     }
 
     /// Some connections are being made: a round of the event loop begins.
-    fn connecting(_thread: &mut Thread<'_, Self>, _clients: &mut [ClientOf<Self>]) {}
+    fn connecting(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>]) {}
 
     /// When the mode itself has something to do.
     fn wakes_at(&self) -> Option<Nanos> {
@@ -110,10 +117,10 @@ pub trait Mode: Sized + Send {
     }
 
     /// A round of the event loop is over.
-    fn served(_thread: &mut Thread<'_, Self>, _clients: &mut [ClientOf<Self>]) {}
+    fn served(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>]) {}
 
     /// Some time has passed, whether or not something has happened: the mode looks after what no event reports.
-    fn looked_up(_thread: &mut Thread<'_, Self>, _clients: &mut [ClientOf<Self>], _now: Nanos) {}
+    fn looked_up(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>], _now: Nanos) {}
 
     /// The load is over: hands over what the mode has counted.
     fn finish(&mut self, _totals: &mut ThreadTotals) {}

@@ -1,17 +1,17 @@
 //! Notes of what a client does, in the words of pgbench's `--debug` and `--verbose-errors`.
 
 use crate::client::Client;
+use crate::shell::{Shell, TransportOf};
 use crate::thread::Thread;
 use ground::clock::Nanos;
-use ground::output::print_stderr;
 use wire::Connection;
 use wire::error::ServerError;
 use wire::statement::{QueryMode, Statement};
 
-impl<M> Thread<'_, M> {
+impl<M, S: Shell> Thread<'_, M, S> {
     /// A client begins a script.
     #[cold]
-    pub fn note_script<O>(&self, client: &Client<O>) {
+    pub fn note_script<O>(&self, client: &Client<O, S>) {
         let script = &self.plan.workload.scripts()[client.transaction.script].description;
         self.note(client.number, format_args!("executing script \"{script}\""));
     }
@@ -19,7 +19,7 @@ impl<M> Thread<'_, M> {
     /// A client has sent a statement, and waits for the answer unless it is in a pipeline, which keeps no text of its own.
     #[cold]
     #[inline(never)]
-    pub fn note_sending(&self, client: usize, connection: &Connection, statement: &Statement) {
+    pub fn note_sending(&self, client: usize, connection: &Connection<TransportOf<S>>, statement: &Statement) {
         let text = match self.plan.mode {
             QueryMode::Prepared => None,
             QueryMode::Simple | QueryMode::Extended => connection.sent_text().or_else(|| statement.text()),
@@ -40,7 +40,7 @@ impl<M> Thread<'_, M> {
 
     /// A client executes a command; a backslash command is noted.
     #[cold]
-    pub fn note_command<O>(&self, client: &Client<O>, command: usize) {
+    pub fn note_command<O>(&self, client: &Client<O, S>, command: usize) {
         let script = &self.plan.workload.scripts()[client.transaction.script];
         if let Some(info) = script.commands.get(command).filter(|info| !info.is_sql) {
             self.note(client.number, format_args!("executing {}", without_expression(&info.line)));
@@ -48,13 +48,13 @@ impl<M> Thread<'_, M> {
     }
 
     /// A client's statement failed.
-    pub fn note_failure<O>(&self, client: &Client<O>, command: usize, error: &ServerError) {
+    pub fn note_failure<O>(&self, client: &Client<O, S>, command: usize, error: &ServerError) {
         let script = client.transaction.script;
         self.note(client.number, format_args!("got an error in command {command} (SQL) of script {script}; {error}"));
     }
 
     /// A client retries its failed transaction or gives it up.
-    pub fn note_try<O>(&self, client: &Client<O>, again: bool, now: Nanos) {
+    pub fn note_try<O>(&self, client: &Client<O, S>, again: bool, now: Nanos) {
         let what = if again { "repeats the transaction after the error" } else { "ends the failed transaction" };
         let most = self.options.tries.map_or_else(String::new, |tries| format!("/{tries}"));
         let used = self.options.latency_limit.map_or_else(String::new, |limit| {
@@ -68,12 +68,12 @@ impl<M> Thread<'_, M> {
     pub fn note(&self, client: usize, text: std::fmt::Arguments<'_>) {
         let text = text.to_string();
         let text = text.strip_suffix('\n').unwrap_or(&text);
-        print_stderr(format_args!("{}: client {client} {text}\n", self.options.program));
+        self.shell.print(format_args!("{}: client {client} {text}\n", self.options.program));
     }
 
     /// Writes an error that does not end what its client does.
     pub fn write_error(&self, error: &ServerError) {
-        print_stderr(format_args!("{}: error: {error}\n", self.options.program));
+        self.shell.print(format_args!("{}: error: {error}\n", self.options.program));
     }
 }
 

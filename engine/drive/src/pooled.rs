@@ -14,6 +14,7 @@ use crate::outcome::Cause;
 use crate::plan::{Plan, PoolPlan};
 use crate::pool::{Pool, QueuedTask};
 use crate::report::Report;
+use crate::shell::Shell;
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use wire::OpenError;
@@ -30,10 +31,10 @@ pub struct Pooled {
     reported: BTreeSet<String>,
 }
 
-type PoolThread<'a> = Thread<'a, Pooled>;
-type Slot = Client<()>;
+type PoolThread<'a, S> = Thread<'a, Pooled, S>;
+type Slot<S> = Client<(), S>;
 
-impl Mode for Pooled {
+impl<S: Shell> Mode<S> for Pooled {
     type Plan = PoolPlan;
     type Client = ();
 
@@ -49,13 +50,13 @@ impl Mode for Pooled {
         (mode, Tally::default())
     }
 
-    fn start(thread: &mut PoolThread<'_>, clients: &mut [Slot], at: Nanos) {
+    fn start(thread: &mut PoolThread<'_, S>, clients: &mut [Slot<S>], at: Nanos) {
         thread.mode.pools.iter_mut().for_each(|pool| pool.start(at));
         Self::served(thread, clients);
     }
 
     /// The connection that is free now goes to the next task.
-    fn next(thread: &mut PoolThread<'_>, client: &mut Slot, now: Nanos) -> bool {
+    fn next(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, now: Nanos) -> bool {
         client.state = ClientState::Idle;
         let (pool, slot) = thread.mode.place(client);
         if pool.is_worn(slot, now) {
@@ -70,7 +71,7 @@ impl Mode for Pooled {
         true
     }
 
-    fn ended(thread: &mut PoolThread<'_>, client: &mut Slot, now: Nanos) -> Option<Nanos> {
+    fn ended(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, now: Nanos) -> Option<Nanos> {
         let now = thread.end_time(client, now);
         if client.status != b'I' {
             // A task is counted once: what it leaves open is lost.
@@ -83,7 +84,7 @@ impl Mode for Pooled {
         thread.next_after(client, now)
     }
 
-    fn failed(thread: &mut PoolThread<'_>, client: &mut Slot, failure: &Failure, now: Nanos) {
+    fn failed(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, failure: &Failure, now: Nanos) {
         let sqlstate = failure.error.sqlstate.as_str();
         if failure.kind == FailureKind::Other {
             thread.report_failure(client, sqlstate, &failure.error);
@@ -91,7 +92,7 @@ impl Mode for Pooled {
         thread.end_task(client, now, Some(sqlstate));
     }
 
-    fn connected(thread: &mut PoolThread<'_>, client: &mut Slot, now: Nanos) {
+    fn connected(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, now: Nanos) {
         client.state = ClientState::Idle;
         client.status = b'I';
         let (pool, slot) = thread.mode.place(client);
@@ -99,7 +100,7 @@ impl Mode for Pooled {
     }
 
     /// The tasks go on waiting.
-    fn refused(thread: &mut PoolThread<'_>, client: &mut Slot, error: OpenError, now: Nanos) {
+    fn refused(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, error: OpenError, now: Nanos) {
         client.state = ClientState::Idle;
         let app = thread.mode.app(client) + 1;
         let (pool, slot) = thread.mode.place(client);
@@ -114,8 +115,8 @@ impl Mode for Pooled {
     }
 
     fn lost(
-        thread: &mut PoolThread<'_>,
-        client: &mut Slot,
+        thread: &mut PoolThread<'_, S>,
+        client: &mut Slot<S>,
         command: Option<usize>,
         error: ConnectionError,
         _now: Nanos,
@@ -125,7 +126,7 @@ impl Mode for Pooled {
 
     /// The task has failed and so has its connection; another one is made when it is needed.
     #[cold]
-    fn stuck(thread: &mut PoolThread<'_>, client: &mut Slot, _command: Option<usize>, cause: Cause) {
+    fn stuck(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, _command: Option<usize>, cause: Cause) {
         let now = thread.read_clock();
         let kind = cause.sqlstate().unwrap_or(SCRIPT);
         thread.report_failure(client, kind, &cause);
@@ -140,10 +141,10 @@ impl Mode for Pooled {
 
     /// What the server sends to a connection without a task usually ends the session.
     #[cold]
-    fn idle_readable(thread: &mut PoolThread<'_>, client: &mut Slot) {
+    fn idle_readable(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>) {
         let Some(connection) = &mut client.connection else { return };
-        let (registry, token) = (thread.sockets.readiness.registry(), Token(client.index));
-        let received = connection.receive(&mut thread.sockets.buffer, registry, token);
+        let (network, token) = (thread.shell.network(), Token(client.index));
+        let received = connection.receive(&mut thread.sockets.buffer, network, token);
         if received.is_ok() && !connection.is_dismissed() {
             return;
         }
@@ -157,7 +158,7 @@ impl Mode for Pooled {
     }
 
     /// Admits tasks whose time has come, fails those that waited too long, and gives free connections to the others.
-    fn served(thread: &mut PoolThread<'_>, clients: &mut [Slot]) {
+    fn served(thread: &mut PoolThread<'_, S>, clients: &mut [Slot<S>]) {
         let now = thread.read_clock();
         for number in 0..thread.mode.pools.len() {
             thread.admit(number, now);
@@ -180,12 +181,12 @@ impl Mode for Pooled {
 
 impl Pooled {
     /// A client's pool and its slot there.
-    fn place(&mut self, client: &Slot) -> (&mut Pool, usize) {
+    fn place<S: Shell>(&mut self, client: &Slot<S>) -> (&mut Pool, usize) {
         (&mut self.pools[client.index / self.size], client.index % self.size)
     }
 
     /// The number of a client's application, from 0.
-    fn app(&self, client: &Slot) -> usize {
+    fn app<S: Shell>(&self, client: &Slot<S>) -> usize {
         self.first_app + client.index / self.size
     }
 
@@ -204,7 +205,7 @@ impl Pooled {
     }
 }
 
-impl PoolThread<'_> {
+impl<S: Shell> PoolThread<'_, S> {
     /// Admits tasks that have arrived at pool `number`, and fails those that waited too long.
     fn admit(&mut self, number: usize, now: Nanos) {
         let app = self.mode.first_app + number;
@@ -222,14 +223,14 @@ impl PoolThread<'_> {
     }
 
     /// A client begins a task.
-    fn assign(&mut self, client: &mut Slot, task: QueuedTask, now: Nanos) {
+    fn assign(&mut self, client: &mut Slot<S>, task: QueuedTask, now: Nanos) {
         self.choose_script(client);
         client.transaction.scheduled = task.arrived;
         client.transaction.began = now;
     }
 
     /// A client's task is over.
-    fn end_task(&mut self, client: &Slot, now: Nanos, failure: Option<&str>) {
+    fn end_task(&mut self, client: &Slot<S>, now: Nanos, failure: Option<&str>) {
         let app = self.mode.app(client);
         let (pool, slot) = self.mode.place(client);
         let (number, running) = (pool.task(slot), pool.busy());
@@ -241,7 +242,7 @@ impl PoolThread<'_> {
 
     /// Reports a task's failure, if it is the first of its kind.
     #[cold]
-    fn report_failure(&mut self, client: &Slot, kind: &str, error: &dyn std::fmt::Display) {
+    fn report_failure(&mut self, client: &Slot<S>, kind: &str, error: &dyn std::fmt::Display) {
         if !self.mode.reported.insert(kind.to_owned()) {
             return;
         }

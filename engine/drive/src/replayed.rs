@@ -14,6 +14,7 @@ use crate::mode::Mode;
 use crate::outcome::Cause;
 use crate::plan::{Plan, ReplayPace, ReplayPlan};
 use crate::report::{Report, ThreadTotals};
+use crate::shell::Shell;
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use wire::error::{ConnectionError, ServerError};
@@ -58,10 +59,10 @@ pub struct ReplayClient {
     is_stopped: bool,
 }
 
-type ReplayThread<'a> = Thread<'a, Replayed>;
-type SessionClient = Client<ReplayClient>;
+type ReplayThread<'a, S> = Thread<'a, Replayed, S>;
+type SessionClient<S> = Client<ReplayClient, S>;
 
-impl Mode for Replayed {
+impl<S: Shell> Mode<S> for Replayed {
     type Plan = ReplayPlan;
     type Client = ReplayClient;
 
@@ -76,19 +77,19 @@ impl Mode for Replayed {
         (mode, Tally { pace: load.has_schedule().then(Box::default), ..Tally::default() })
     }
 
-    fn start(thread: &mut ReplayThread<'_>, clients: &mut [SessionClient], at: Nanos) {
+    fn start(thread: &mut ReplayThread<'_, S>, clients: &mut [SessionClient<S>], at: Nanos) {
         thread.mode.began = at;
         clients.iter_mut().for_each(|client| thread.drive(client, at));
     }
 
     /// The program says when the next statement is.
-    fn next(_thread: &mut ReplayThread<'_>, _client: &mut SessionClient, _now: Nanos) -> bool {
+    fn next(_thread: &mut ReplayThread<'_, S>, _client: &mut SessionClient<S>, _now: Nanos) -> bool {
         true
     }
 
     fn schedule(
-        thread: &mut ReplayThread<'_>,
-        client: &mut SessionClient,
+        thread: &mut ReplayThread<'_, S>,
+        client: &mut SessionClient<S>,
         Scheduled { at, statement }: Scheduled,
         now: Nanos,
     ) -> Option<Nanos> {
@@ -113,7 +114,7 @@ impl Mode for Replayed {
         Some(now)
     }
 
-    fn due(thread: &mut ReplayThread<'_>, client: &mut SessionClient, now: Nanos) {
+    fn due(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, now: Nanos) {
         if std::mem::take(&mut client.own.is_lost) {
             return thread.drive(client, now);
         }
@@ -131,7 +132,7 @@ impl Mode for Replayed {
         thread.drive(client, now);
     }
 
-    fn ended(thread: &mut ReplayThread<'_>, client: &mut SessionClient, now: Nanos) -> Option<Nanos> {
+    fn ended(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, now: Nanos) -> Option<Nanos> {
         let found = client.connection.as_ref().map_or_else(Found::default, |connection| {
             let answered = connection.answered();
             Found { rows: answered.rows, hash: answered.hash }
@@ -146,7 +147,7 @@ impl Mode for Replayed {
         Some(now)
     }
 
-    fn query_failed(thread: &mut ReplayThread<'_>, client: &mut SessionClient, error: &ServerError, now: Nanos) {
+    fn query_failed(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, error: &ServerError, now: Nanos) {
         let expected = client.own.expected;
         if expected.is_failure(&error.sqlstate) {
             let time = now - client.transaction.began;
@@ -158,7 +159,7 @@ impl Mode for Replayed {
         thread.end_statement(client);
     }
 
-    fn connected(thread: &mut ReplayThread<'_>, client: &mut SessionClient, now: Nanos) {
+    fn connected(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, now: Nanos) {
         thread.mode.totals.sessions.begun += 1;
         client.status = b'I';
         (client.own.has_ended_block, client.own.asks_since) = (false, None);
@@ -170,7 +171,7 @@ impl Mode for Replayed {
     }
 
     /// The session cannot take place; the client goes on with the next one.
-    fn refused(thread: &mut ReplayThread<'_>, client: &mut SessionClient, error: OpenError, now: Nanos) {
+    fn refused(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, error: OpenError, now: Nanos) {
         let since = *client.own.asks_since.get_or_insert(now);
         if error.sqlstate == TOO_MANY_CONNECTIONS && now - since < PATIENCE && !thread.is_over(now) {
             return thread.wait_until(client, now + RETRY);
@@ -185,8 +186,8 @@ impl Mode for Replayed {
 
     /// The statement has failed, and its session is over.
     fn lost(
-        thread: &mut ReplayThread<'_>,
-        client: &mut SessionClient,
+        thread: &mut ReplayThread<'_, S>,
+        client: &mut SessionClient<S>,
         _command: Option<usize>,
         error: ConnectionError,
         now: Nanos,
@@ -196,17 +197,17 @@ impl Mode for Replayed {
         thread.drive(client, now);
     }
 
-    fn stuck(thread: &mut ReplayThread<'_>, client: &mut SessionClient, command: Option<usize>, cause: Cause) {
+    fn stuck(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, command: Option<usize>, cause: Cause) {
         thread.abort(client, command, cause);
         thread.exit_on_abort();
     }
 
     /// What the server sends to a session that waits usually ends it.
     #[cold]
-    fn idle_readable(thread: &mut ReplayThread<'_>, client: &mut SessionClient) {
+    fn idle_readable(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>) {
         let Some(connection) = &mut client.connection else { return };
-        let (registry, token) = (thread.sockets.readiness.registry(), Token(client.index));
-        let error = match connection.receive(&mut thread.sockets.buffer, registry, token) {
+        let (network, token) = (thread.shell.network(), Token(client.index));
+        let error = match connection.receive(&mut thread.sockets.buffer, network, token) {
             Ok(_) if !connection.is_dismissed() => return,
             Ok(_) => ConnectionError::Closed,
             Err(error) => error,
@@ -217,8 +218,8 @@ impl Mode for Replayed {
     }
 
     fn manage(
-        thread: &mut ReplayThread<'_>,
-        client: &mut SessionClient,
+        thread: &mut ReplayThread<'_, S>,
+        client: &mut SessionClient<S>,
         management: Management,
         now: Nanos,
     ) -> Option<Nanos> {
@@ -259,14 +260,14 @@ impl Replayed {
     }
 
     /// Notices a session whose first COMMIT or ROLLBACK has no transaction to end.
-    fn note_block(&mut self, client: &mut SessionClient, expected: &Expected) {
+    fn note_block<S: Shell>(&mut self, client: &mut SessionClient<S>, expected: &Expected) {
         if expected.ends_block && !std::mem::replace(&mut client.own.has_ended_block, true) && client.status == b'I' {
             self.totals.sessions.begun_before += 1;
         }
     }
 }
 
-impl SessionClient {
+impl<S: Shell> SessionClient<S> {
     /// The time of the load is over: the client leaves.
     fn stop(&mut self) {
         self.own.is_stopped = true;
@@ -274,9 +275,9 @@ impl SessionClient {
     }
 }
 
-impl ReplayThread<'_> {
+impl<S: Shell> ReplayThread<'_, S> {
     /// A statement was answered. While its session waits it keeps nothing of it.
-    fn end_statement(&mut self, client: &mut SessionClient) {
+    fn end_statement(&mut self, client: &mut SessionClient<S>) {
         if client.status == b'I' {
             self.mode.totals.transactions += 1;
             client.own.errors = TransactionErrors::default();
@@ -288,7 +289,7 @@ impl ReplayThread<'_> {
 
     /// A statement failed otherwise than it was recorded. What follows from an error before it is not reported.
     #[cold]
-    fn fail_statement(&mut self, client: &mut SessionClient, sqlstate: &str, error: &dyn std::fmt::Display) {
+    fn fail_statement(&mut self, client: &mut SessionClient<S>, sqlstate: &str, error: &dyn std::fmt::Display) {
         let account = client.own.expected.account;
         let is_consequence = self.mode.totals.fail(&client.own.expected, sqlstate, &mut client.own.errors);
         self.books.fail(client, sqlstate, FailureKind::Other);
@@ -301,7 +302,7 @@ impl ReplayThread<'_> {
 
     /// The session of a client is over because its connection broke.
     #[cold]
-    fn lose_session(&mut self, client: &mut SessionClient, error: &ConnectionError) {
+    fn lose_session(&mut self, client: &mut SessionClient<S>, error: &ConnectionError) {
         self.mode.totals.sessions.lost += 1;
         client.connection = None;
         client.status = b'I';

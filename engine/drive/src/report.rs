@@ -4,30 +4,27 @@ use std::cell::Cell;
 use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::ledger::replay::ReplayTotals;
 use crate::ledger::{ScriptAccount, Tally};
 use crate::outcome::{Abortion, CpuTime};
 use crate::schedule::Stretch;
-use ground::clock::{Clock, Nanos, monotonic};
+use ground::clock::{Nanos, monotonic};
 use wire::OpenError;
 
 /// How soon an interrupt is noticed.
 pub const PATIENCE: Duration = Duration::from_millis(50);
 
-/// So long after an alarm the load ends: by then all threads have noticed it.
-const ALARM_LEAD: Nanos = 100_000_000;
-
 /// A thread that has not noticed the end of the run so long after it is given up: it computes without end, or waits for a
 /// shell command.
-const UNAWARE_AFTER: Duration = Duration::from_secs(2);
+pub const UNAWARE_AFTER: Duration = Duration::from_secs(2);
 
 /// A thread that has not ended so long after the end of the run is given up, too. Longer than threads wait for statements
 /// that they have cancelled.
-const STUCK_AFTER: Duration = Duration::from_secs(8);
+pub const STUCK_AFTER: Duration = Duration::from_secs(8);
 
 /// Reports that wait for the main thread, for each thread and at least for all together. A thread makes one each second,
 /// besides the notes that options ask for; each holds a histogram. When so many wait, because nobody reads what the main
@@ -132,7 +129,7 @@ pub struct ThreadTotals {
 pub struct Shared {
     stop: AtomicBool,
     /// Threads that have noticed their end.
-    ending: AtomicUsize,
+    pub ending: AtomicUsize,
     /// When the time of the load ends by an alarm.
     alarm_at: OnceLock<Nanos>,
     /// Transactions begun, of those that all clients share.
@@ -164,83 +161,6 @@ impl Shared {
     #[inline]
     pub fn is_ended(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
-    }
-}
-
-/// The reports of all threads, which an interrupt stops.
-pub struct Inbox<'a> {
-    reports: Receiver<Report>,
-    interrupt: &'a AtomicBool,
-    alarm: Option<&'a AtomicBool>,
-    clock: Clock,
-    shared: &'a Shared,
-    /// Threads of the run.
-    threads: usize,
-    /// When the end of the run was seen.
-    ended: Cell<Option<Instant>>,
-}
-
-impl<'a> Inbox<'a> {
-    /// The inbox of a run that `interrupt` ends, and whose load `alarm` ends.
-    pub fn new(
-        reports: Receiver<Report>,
-        interrupt: &'a AtomicBool,
-        alarm: Option<&'a AtomicBool>,
-        clock: Clock,
-        shared: &'a Shared,
-        threads: usize,
-    ) -> Self {
-        Self { reports, interrupt, alarm, clock, shared, threads, ended: Cell::new(None) }
-    }
-
-    /// Waits for the next report; `None` if no thread is left, or if those that are left do not end.
-    pub fn next(&self) -> Option<Report> {
-        loop {
-            if self.is_interrupted() {
-                self.shared.end_run();
-            }
-            if self.alarm.is_some_and(|alarm| alarm.load(Ordering::Relaxed)) && self.shared.alarm_at().is_none() {
-                self.shared.end_load(self.clock.now() + ALARM_LEAD);
-            }
-            match self.reports.recv_timeout(PATIENCE) {
-                Ok(report) => return Some(report),
-                Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) if self.is_stuck() => return None,
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        }
-    }
-
-    /// Whether the run is to end early.
-    pub fn is_interrupted(&self) -> bool {
-        self.interrupt.load(Ordering::Relaxed)
-    }
-
-    /// When the load ends by an alarm.
-    pub fn alarm_at(&self) -> Option<Nanos> {
-        self.shared.alarm_at()
-    }
-
-    /// The time since the end of the run was seen.
-    pub fn since_end(&self) -> Nanos {
-        self.ended.get().map_or(0, |ended| ended.elapsed().as_nanos() as Nanos)
-    }
-
-    /// Discards reports until all threads have ended; false if some do not.
-    pub fn outlast(&self) -> bool {
-        while self.next().is_some() {}
-        !self.is_stuck()
-    }
-
-    /// Whether threads are still running long after the end of the run.
-    pub fn is_stuck(&self) -> bool {
-        if !self.shared.is_ended() {
-            return false;
-        }
-        let ended = self.ended.get().unwrap_or_else(Instant::now);
-        self.ended.set(Some(ended));
-        let is_unaware = self.shared.ending.load(Ordering::Relaxed) < self.threads;
-        ended.elapsed() >= if is_unaware { UNAWARE_AFTER } else { STUCK_AFTER }
     }
 }
 

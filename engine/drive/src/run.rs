@@ -4,100 +4,96 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::sync::mpsc::Sender;
 use std::thread as threads;
-use std::thread::Scope;
 
 use crate::closed::Closed;
+use crate::host::{Host, Threads};
+use crate::inbox::Inbox;
 use crate::ledger::tasks::Tasks;
 use crate::mode::Mode;
 use crate::outcome::{Observer, Outcome, RunError};
 use crate::plan::{Load, Plan};
 use crate::pooled::Pooled;
 use crate::replayed::Replayed;
-use crate::report::{Inbox, PanicReporter, Report, Reporter, Shared, ThreadTotals, channel};
+use crate::report::{PanicReporter, Report, Reporter, Shared, ThreadTotals, channel};
 use crate::schedule::Schedule;
 use crate::staged::Staged;
 use crate::start::{Started, start, wait_for_connections};
 use crate::thread::{Share, Thread};
 use crate::ticks::Ticks;
-use crate::worker::Worker;
 use ground::clock::{Clock, Phase, seconds};
 
-/// Runs `plan`; `interrupt` ends it early with what was measured so far. Here the mode is chosen, once for all threads.
+/// Runs `plan`; `interrupt` ends it early with what was measured so far.
 pub fn run(
     plan: &Plan,
     clock: Clock,
     interrupt: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RunError> {
-    // A pool is not divided.
-    let unit = if let Load::Pooled(pools, _) = &plan.load { pools.size } else { 1 };
-    let run = Run { plan, clock, interrupt, observer, unit };
-    match &plan.load {
-        Load::Closed(closed) => run.launch::<Closed>(closed),
-        Load::Staged(staged) => run.launch::<Staged>(staged),
-        Load::Pooled(pools, _) => run.launch::<Pooled>(pools),
-        Load::Replayed(replay) => run.launch::<Replayed>(replay),
+    let shared = Shared::default();
+    threads::scope(|scope| {
+        let host = Threads { scope, clock };
+        Run { plan, clock, interrupt, observer, host: &host, shared: &shared }.launch()
+    })
+}
+
+/// A run whose threads `host` starts.
+pub struct Run<'a, 'run, H> {
+    pub plan: &'run Plan,
+    pub clock: Clock,
+    pub interrupt: &'a AtomicBool,
+    pub observer: &'a mut dyn Observer,
+    pub host: &'a H,
+    pub shared: &'run Shared,
+}
+
+impl<'run, H: Host<'run>> Run<'_, 'run, H> {
+    /// Runs the load. Here its mode is chosen, once for all threads.
+    pub fn launch(self) -> Result<Outcome, RunError> {
+        match &self.plan.load {
+            Load::Closed(closed) => self.launch_mode::<Closed>(closed),
+            Load::Staged(staged) => self.launch_mode::<Staged>(staged),
+            Load::Pooled(pools, _) => self.launch_mode::<Pooled>(pools),
+            Load::Replayed(replay) => self.launch_mode::<Replayed>(replay),
+        }
     }
-}
 
-struct Run<'a> {
-    plan: &'a Plan,
-    clock: Clock,
-    interrupt: &'a AtomicBool,
-    observer: &'a mut dyn Observer,
-    /// Each thread has a multiple of so many clients.
-    unit: usize,
-}
-
-impl Run<'_> {
     /// Runs the load. Whatever ends it, the threads end before this returns; where they do not, the program ends.
-    fn launch<M: Mode>(mut self, load: &M::Plan) -> Result<Outcome, RunError> {
-        let shared = Shared::default();
-        threads::scope(|scope| {
-            let (reporter, reports) = channel(self.plan.jobs);
-            let inbox =
-                Inbox::new(reports, self.interrupt, self.plan.alarm.as_deref(), self.clock, &shared, self.plan.jobs);
-            let mut starts = Vec::new();
-            let outcome = self
-                .start_threads::<M>(scope, load, &reporter, &shared, &mut starts)
-                .and_then(|()| self.coordinate(&inbox, &starts));
-            drop(reporter);
-            // Threads that still wait for their start find the channel closed, the others see the flag.
-            shared.end_run();
-            drop(starts);
-            if !inbox.outlast() {
-                std::process::exit(self.observer.stuck(outcome.as_ref().unwrap_or(&Outcome::default())).into());
-            }
-            outcome
-        })
+    fn launch_mode<M: Mode<H::Shell> + 'run>(mut self, load: &M::Plan) -> Result<Outcome, RunError> {
+        let (reporter, reports) = channel(self.plan.jobs);
+        let inbox =
+            Inbox::new(self.host, reports, self.interrupt, self.plan.alarm.as_deref(), self.shared, self.plan.jobs);
+        let mut starts = Vec::new();
+        let outcome =
+            self.start_threads::<M>(load, &reporter, &mut starts).and_then(|()| self.coordinate(&inbox, &starts));
+        drop(reporter);
+        // Threads that still wait for their start find the channel closed, the others see the flag.
+        self.shared.end_run();
+        drop(starts);
+        if !inbox.outlast() {
+            self.host.give_up(self.observer.stuck(outcome.as_ref().unwrap_or(&Outcome::default())));
+        }
+        outcome
     }
 
     /// Starts the threads; each gets its schedule by one of `starts`.
-    fn start_threads<'scope, M: Mode + 'scope>(
+    fn start_threads<M: Mode<H::Shell> + 'run>(
         &self,
-        scope: &'scope Scope<'scope, '_>,
         load: &M::Plan,
         reporter: &Reporter,
-        shared: &'scope Shared,
         starts: &mut Vec<Sender<Schedule>>,
-    ) -> Result<(), RunError>
-    where
-        Self: 'scope,
-    {
-        let (plan, clock) = (self.plan, self.clock);
-        for share in shares(plan, self.unit) {
+    ) -> Result<(), RunError> {
+        let plan = self.plan;
+        for share in shares(plan) {
             let mode = M::new(plan, load, share);
-            let thread = Thread::new(plan, clock, share, mode, reporter.clone(), shared)
+            let thread = self
+                .host
+                .shell()
+                .and_then(|shell| Thread::new(plan, shell, share, mode, reporter.clone(), self.shared))
                 .map_err(|error| RunError::System(error.to_string()))?;
             let (start, started) = mpsc::channel();
             starts.push(start);
-            let panics = PanicReporter(reporter.clone());
-            threads::Builder::new()
-                .name("pgtrial-load".to_owned())
-                .spawn_scoped(scope, move || {
-                    let _panics = panics;
-                    Worker::new(thread, share).run(&started);
-                })
+            self.host
+                .start(thread, share, started, PanicReporter(reporter.clone()))
                 .map_err(|error| RunError::System(format!("could not create thread: {error}")))?;
         }
         Ok(())
@@ -105,11 +101,11 @@ impl Run<'_> {
 
     /// How many clients these threads have.
     fn clients_of(&self, threads: &[usize]) -> usize {
-        shares(self.plan, self.unit).filter(|share| threads.contains(&share.thread)).map(|share| share.clients).sum()
+        shares(self.plan).filter(|share| threads.contains(&share.thread)).map(|share| share.clients).sum()
     }
 
-    fn coordinate(&mut self, inbox: &Inbox<'_>, starts: &[Sender<Schedule>]) -> Result<Outcome, RunError> {
-        let (plan, began) = (self.plan, self.clock.now());
+    fn coordinate(&mut self, inbox: &Inbox<'_, H>, starts: &[Sender<Schedule>]) -> Result<Outcome, RunError> {
+        let (plan, began) = (self.plan, inbox.now());
         let tasks = plan.pools().map(|pools| Tasks::new(pools.all_tasks()));
         let mut outcome = Outcome { tasks, interrupted: true, ..Outcome::default() };
         if !wait_for_connections(inbox, plan.jobs, self.observer)? {
@@ -118,7 +114,7 @@ impl Run<'_> {
         if plan.is_command {
             return Ok(Outcome { interrupted: false, ..outcome });
         }
-        outcome.connect_s = seconds(self.clock.now() - began);
+        outcome.connect_s = seconds(inbox.now() - began);
         self.observer.connected(plan.clients, outcome.connect_s);
         if inbox.is_interrupted() {
             return Ok(outcome);
@@ -132,7 +128,7 @@ impl Run<'_> {
     }
 
     /// Adds up what the threads report until all have finished.
-    fn collect(&mut self, inbox: &Inbox<'_>, started: Started, outcome: &mut Outcome) -> Result<(), RunError> {
+    fn collect(&mut self, inbox: &Inbox<'_, H>, started: Started, outcome: &mut Outcome) -> Result<(), RunError> {
         let Started { mut schedule, mut early, .. } = started;
         let mut ticks = Ticks::new(self.plan.jobs);
         let mut next = schedule.first();
@@ -157,7 +153,7 @@ impl Run<'_> {
                 Some(Report::Connected | Report::Began { .. } | Report::CannotConnect { .. }) => {}
                 None if inbox.is_stuck() => {
                     outcome.unfinished += self.clients_of(&ticks.give_up());
-                    ended = self.clock.now().saturating_sub(inbox.since_end());
+                    ended = inbox.now().saturating_sub(inbox.since_end());
                 }
                 None => return Err(RunError::died()),
             }
@@ -198,8 +194,10 @@ impl Run<'_> {
     }
 }
 
-/// The clients of each thread, as in pgbench: the remaining clients over the remaining threads, rounded up to whole units.
-fn shares(plan: &Plan, unit: usize) -> impl Iterator<Item = Share> {
+/// The clients of each thread, as in pgbench: the remaining clients over the remaining threads, rounded up. A pool is not
+/// divided.
+fn shares(plan: &Plan) -> impl Iterator<Item = Share> {
+    let unit = plan.pools().map_or(1, |pools| pools.size);
     let (clients, jobs) = (plan.clients, plan.jobs);
     (0..jobs).scan(0, move |first, thread| {
         let of_thread = ((clients - *first) / unit).div_ceil(jobs - thread) * unit;

@@ -1,12 +1,11 @@
-//! The sockets of one thread: which are ready, the buffers that all connections share, and the making of connections.
+//! The connections of one thread: the buffers that all of them share, and the making of connections.
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::Arc;
 
 use mio::Token;
 
-use ground::readiness::Readiness;
+use wire::network::Network;
 use wire::statement::ResultFormat;
 use wire::target::Target;
 use wire::{Connection, OpenError, ReceiveBuffer, Scratch};
@@ -16,7 +15,6 @@ const AT_ONCE: usize = 16;
 
 /// What the connections of a thread share.
 pub struct Sockets {
-    pub readiness: Readiness,
     /// For reading.
     pub buffer: ReceiveBuffer,
     /// For encoding.
@@ -30,13 +28,11 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Without any socket yet; requests have the server describe their results if the load `describes`, and send them
-    /// in this format. The error is a sentence.
-    pub fn new(describes: bool, format: ResultFormat) -> io::Result<Self> {
-        let readiness = Readiness::new()
-            .map_err(|error| io::Error::new(error.kind(), format!("could not create an event loop: {error}")))?;
+    /// Without any connection yet; requests have the server describe their results if the load `describes`, and send them
+    /// in this format.
+    pub fn new(describes: bool, format: ResultFormat) -> Self {
         let (buffer, scratch) = (ReceiveBuffer::default(), Scratch::new(describes, format));
-        Ok(Self { readiness, buffer, scratch, queue: VecDeque::new(), opening: 0, await_room: false })
+        Self { buffer, scratch, queue: VecDeque::new(), opening: 0, await_room: false }
     }
 
     /// Queues the making of a connection for client `index`.
@@ -61,16 +57,26 @@ impl Sockets {
     }
 
     /// Begins to make the connection of client `index`.
-    pub fn open(&mut self, target: &Arc<Target>, index: usize) -> Result<Connection, OpenError> {
-        let connection = Connection::open(target, self.readiness.registry(), Token(index))?;
+    pub fn open<N: Network>(
+        &mut self,
+        target: &Arc<Target>,
+        network: &N,
+        index: usize,
+    ) -> Result<Connection<N::Transport>, OpenError> {
+        let connection = Connection::open(target, network, Token(index))?;
         self.opening += 1;
         self.await_room |= connection.awaits_room();
         Ok(connection)
     }
 
     /// Goes on with a session's start; true when the session is ready.
-    pub fn advance(&mut self, connection: &mut Connection, index: usize) -> Result<bool, OpenError> {
-        let advanced = connection.advance(&mut self.buffer.bytes, self.readiness.registry(), Token(index));
+    pub fn advance<N: Network>(
+        &mut self,
+        connection: &mut Connection<N::Transport>,
+        network: &N,
+        index: usize,
+    ) -> Result<bool, OpenError> {
+        let advanced = connection.advance(&mut self.buffer.bytes, network, Token(index));
         self.opening -= usize::from(!matches!(advanced, Ok(None)));
         self.await_room |= connection.awaits_room();
         advanced.map(|ready| ready.is_some())

@@ -8,6 +8,7 @@ use crate::ledger::{PerClient, Tally};
 use crate::mode::Mode;
 use crate::outcome::Cause;
 use crate::plan::{Plan, StagedPlan};
+use crate::shell::{Shell, TransportOf};
 use crate::thread::{Share, Thread};
 use ground::clock::{Nanos, Phase};
 use wire::error::ConnectionError;
@@ -26,35 +27,39 @@ pub struct Staged {
 }
 
 /// What a client of a staged load has.
-#[derive(Default)]
-pub struct StagedClient {
+pub struct StagedClient<T> {
     stage: Stage,
     /// The number of the connection in use, and the other connections.
     current: usize,
-    parked: Vec<(usize, Connection)>,
+    parked: Vec<(usize, Connection<T>)>,
     /// The numbers of the connections that have been made and not been closed on purpose.
     made: Vec<usize>,
     /// Whether it has taken an event that it could not begin in its engine's slice.
     has_event: bool,
 }
 
+impl<T> Default for StagedClient<T> {
+    fn default() -> Self {
+        Self { stage: Stage::Start, current: 0, parked: Vec::new(), made: Vec::new(), has_event: false }
+    }
+}
+
 /// A stage of a client's life.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Before its first transaction.
-    #[default]
     Start,
     Load,
     /// After its last transaction.
     Stop,
 }
 
-type StagedThread<'a> = Thread<'a, Staged>;
-type Caller = Client<StagedClient>;
+type StagedThread<'a, S> = Thread<'a, Staged, S>;
+type Caller<S> = Client<StagedClient<TransportOf<S>>, S>;
 
-impl Mode for Staged {
+impl<S: Shell> Mode<S> for Staged {
     type Plan = StagedPlan;
-    type Client = StagedClient;
+    type Client = StagedClient<TransportOf<S>>;
 
     fn new(plan: &Plan, staged: &StagedPlan, share: Share) -> (Self, Tally) {
         let clients = PerClient::new(share.first_client, share.clients);
@@ -63,12 +68,12 @@ impl Mode for Staged {
         (Self { events, events_each, longest_queue, has_started: false }, Tally { clients, ..Tally::default() })
     }
 
-    fn prepare(thread: &mut StagedThread<'_>, client: &mut Caller) {
+    fn prepare(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>) {
         thread.unready += 1;
-        thread.drive(client, thread.clock.now());
+        thread.drive(client, thread.shell.now());
     }
 
-    fn start(thread: &mut StagedThread<'_>, clients: &mut [Caller], at: Nanos) {
+    fn start(thread: &mut StagedThread<'_, S>, clients: &mut [Caller<S>], at: Nanos) {
         thread.mode.has_started = true;
         for client in clients {
             client.own.stage = Stage::Load;
@@ -77,7 +82,7 @@ impl Mode for Staged {
     }
 
     #[inline]
-    fn next(thread: &mut StagedThread<'_>, client: &mut Caller, now: Nanos) -> bool {
+    fn next(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>, now: Nanos) -> bool {
         if !thread.is_open(now) {
             thread.hold(client, now);
             return false;
@@ -96,7 +101,7 @@ impl Mode for Staged {
     }
 
     #[inline]
-    fn ended(thread: &mut StagedThread<'_>, client: &mut Caller, now: Nanos) -> Option<Nanos> {
+    fn ended(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>, now: Nanos) -> Option<Nanos> {
         match client.own.stage {
             Stage::Start => {
                 client.state = ClientState::Idle;
@@ -124,7 +129,7 @@ impl Mode for Staged {
     }
 
     /// As in sysbench, a queue that is too long ends the run.
-    fn looked_up(thread: &mut StagedThread<'_>, clients: &mut [Caller], now: Nanos) {
+    fn looked_up(thread: &mut StagedThread<'_, S>, clients: &mut [Caller<S>], now: Nanos) {
         const IS_FULL: &str = "The event queue is full. This means the worker threads are unable to keep up with the specified event \
                                generation rate";
         let Some(longest) = thread.mode.longest_queue else { return };
@@ -138,7 +143,7 @@ impl Mode for Staged {
 
     /// Neither a number of events nor a rate has a say.
     #[inline]
-    fn goes_on(thread: &StagedThread<'_>, client: &Caller, now: Nanos) -> bool {
+    fn goes_on(thread: &StagedThread<'_, S>, client: &Caller<S>, now: Nanos) -> bool {
         client.own.stage == Stage::Load
             && thread.mode.events.is_none()
             && thread.mode.events_each.is_none()
@@ -146,7 +151,7 @@ impl Mode for Staged {
             && thread.is_open(now)
     }
 
-    fn connected(thread: &mut StagedThread<'_>, client: &mut Caller, now: Nanos) {
+    fn connected(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>, now: Nanos) {
         let StagedClient { made, current, .. } = &mut client.own;
         if made.contains(current) {
             thread.books.tally.counts.queries.reconnects += 1;
@@ -160,14 +165,14 @@ impl Mode for Staged {
         thread.drive(client, now);
     }
 
-    fn refused(thread: &mut StagedThread<'_>, client: &mut Caller, error: OpenError, now: Nanos) {
+    fn refused(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>, error: OpenError, now: Nanos) {
         client.program.complete(ActionResult::Refused(&error));
         thread.drive(client, now);
     }
 
     fn lost(
-        thread: &mut StagedThread<'_>,
-        client: &mut Caller,
+        thread: &mut StagedThread<'_, S>,
+        client: &mut Caller<S>,
         _command: Option<usize>,
         error: ConnectionError,
         now: Nanos,
@@ -177,7 +182,7 @@ impl Mode for Staged {
         thread.drive(client, now);
     }
 
-    fn stuck(thread: &mut StagedThread<'_>, client: &mut Caller, command: Option<usize>, cause: Cause) {
+    fn stuck(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>, command: Option<usize>, cause: Cause) {
         thread.abort(client, command, cause);
         if client.own.stage == Stage::Start {
             // The other clients go on, and report their own errors.
@@ -187,7 +192,7 @@ impl Mode for Staged {
         }
     }
 
-    fn due(thread: &mut StagedThread<'_>, client: &mut Caller, now: Nanos) {
+    fn due(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>, now: Nanos) {
         if !thread.may_begin(client, now) {
             client.own.has_event = true;
             return thread.hold(client, now);
@@ -197,7 +202,12 @@ impl Mode for Staged {
         thread.drive(client, now);
     }
 
-    fn manage(thread: &mut StagedThread<'_>, client: &mut Caller, management: Management, now: Nanos) -> Option<Nanos> {
+    fn manage(
+        thread: &mut StagedThread<'_, S>,
+        client: &mut Caller<S>,
+        management: Management,
+        now: Nanos,
+    ) -> Option<Nanos> {
         match management {
             Management::Connect(number) => {
                 use_connection(client, number);
@@ -222,11 +232,11 @@ impl Mode for Staged {
     }
 }
 
-impl StagedThread<'_> {
+impl<S: Shell> StagedThread<'_, S> {
     /// Takes one of the client's transactions and one of those that all clients share; false if none is left. Those of the
     /// warm-up are not limited.
     #[inline]
-    fn takes_event(&self, client: &Caller) -> bool {
+    fn takes_event(&self, client: &Caller<S>) -> bool {
         let Staged { events, events_each, .. } = self.mode;
         if self.books.stretch.phase == Phase::Warmup {
             return true;
@@ -237,7 +247,7 @@ impl StagedThread<'_> {
 
     /// Gives a client its next scheduled start; true if that is now.
     #[inline(never)]
-    fn next_at_rate(&mut self, client: &mut Caller, now: Nanos) -> bool {
+    fn next_at_rate(&mut self, client: &mut Caller<S>, now: Nanos) -> bool {
         let Some(scheduled) = self.next_start(client) else {
             // As in sysbench, a client whose next start is after the end waits for the end: the run has its whole length.
             self.rest(client);
@@ -258,23 +268,23 @@ impl StagedThread<'_> {
 
     /// The client may not begin a transaction: the load is over, or another engine has its slice.
     #[cold]
-    fn hold(&mut self, client: &mut Caller, now: Nanos) {
+    fn hold(&mut self, client: &mut Caller<S>, now: Nanos) {
         self.part(client, now);
         if self.is_over(now) { self.stop_client(client) } else { self.await_slice(client, now) }
     }
 
     /// Begins what a client does after its last transaction.
-    fn stop_client(&mut self, client: &mut Caller) {
+    fn stop_client(&mut self, client: &mut Caller<S>) {
         client.own.stage = Stage::Stop;
         client.program.stop();
-        let now = self.clock.now();
+        let now = self.shell.now();
         self.books.part(client, now);
         self.drive(client, now);
     }
 }
 
 /// Makes the connection `number` the one in use; the former one is kept.
-fn use_connection(client: &mut Caller, number: usize) {
+fn use_connection<S: Shell>(client: &mut Caller<S>, number: usize) {
     let own = &mut client.own;
     if own.current == number {
         return;

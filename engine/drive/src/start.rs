@@ -10,9 +10,11 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::host::Host;
+use crate::inbox::Inbox;
 use crate::outcome::{Began, Observer, RunError};
 use crate::plan::Plan;
-use crate::report::{Inbox, PATIENCE, Report};
+use crate::report::{PATIENCE, Report};
 use crate::schedule::Schedule;
 use crate::start_at::{Moment, StartAt};
 use ground::clock::{Clock, Nanos};
@@ -33,7 +35,11 @@ pub struct Started {
 }
 
 /// Waits until all threads have connected; false if interrupted.
-pub fn wait_for_connections(inbox: &Inbox<'_>, jobs: usize, observer: &mut dyn Observer) -> Result<bool, RunError> {
+pub fn wait_for_connections<'run, H: Host<'run>>(
+    inbox: &Inbox<'_, H>,
+    jobs: usize,
+    observer: &mut dyn Observer,
+) -> Result<bool, RunError> {
     let (mut missing, mut aborted) = (jobs, false);
     while missing > 0 {
         match inbox.next() {
@@ -57,10 +63,10 @@ pub fn wait_for_connections(inbox: &Inbox<'_>, jobs: usize, observer: &mut dyn O
 }
 
 /// Starts all threads at the moment that the plan says; `None` if interrupted before.
-pub fn start(
+pub fn start<'run, H: Host<'run>>(
     plan: &Plan,
     clock: Clock,
-    inbox: &Inbox<'_>,
+    inbox: &Inbox<'_, H>,
     starts: &[Sender<Schedule>],
     observer: &mut dyn Observer,
     connect_s: f64,
@@ -84,7 +90,7 @@ pub fn start(
             Some(at)
         }
     };
-    let start = planned.map_or_else(|| clock.now(), |at| at.by(clock));
+    let start = planned.map_or_else(|| inbox.now(), |at| at.by(clock));
     let schedule = Schedule::new(start, plan.warmup, plan.duration(), plan.slices);
     for sender in starts {
         sender.send(schedule).map_err(|_| RunError::died())?;
@@ -95,7 +101,10 @@ pub fn start(
 }
 
 /// When the last thread began, and what else was reported until then.
-fn wait_for_begin(inbox: &Inbox<'_>, jobs: usize) -> Result<(Nanos, VecDeque<Report>), RunError> {
+fn wait_for_begin<'run, H: Host<'run>>(
+    inbox: &Inbox<'_, H>,
+    jobs: usize,
+) -> Result<(Nanos, VecDeque<Report>), RunError> {
     let (mut missing, mut last, mut early) = (jobs, 0, VecDeque::new());
     while missing > 0 {
         match inbox.next() {
@@ -111,7 +120,7 @@ fn wait_for_begin(inbox: &Inbox<'_>, jobs: usize) -> Result<(Nanos, VecDeque<Rep
 }
 
 /// Sleeps until it is time to send the schedule; false if interrupted.
-fn wait_until_shortly_before(at: Moment, clock: Clock, inbox: &Inbox<'_>) -> bool {
+fn wait_until_shortly_before<'run, H: Host<'run>>(at: Moment, clock: Clock, inbox: &Inbox<'_, H>) -> bool {
     while !inbox.is_interrupted() {
         // Computed anew each time: the system's clock may be set or adjusted meanwhile.
         let left = at.by(clock).saturating_sub(clock.now());
@@ -124,7 +133,7 @@ fn wait_until_shortly_before(at: Moment, clock: Clock, inbox: &Inbox<'_>) -> boo
 }
 
 /// Reads the time to start at, a line of standard input; `None` if interrupted. The error is a sentence.
-fn read_start(inbox: &Inbox<'_>) -> Result<Option<Moment>, String> {
+fn read_start<'run, H: Host<'run>>(inbox: &Inbox<'_, H>) -> Result<Option<Moment>, String> {
     let mut line = Vec::new();
     let failed = |error: io::Error| format!("could not read the time to start at from standard input: {error}");
     while !line.ends_with(b"\n") && line.len() <= LONGEST_LINE {

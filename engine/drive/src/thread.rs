@@ -9,9 +9,10 @@ use crate::ledger::Tally;
 use crate::outcome::{Abortion, Cause};
 use crate::plan::{Plan, ScriptOptions};
 use crate::report::{Report, Reporter, Shared};
+use crate::shell::Shell;
 use crate::sockets::Sockets;
 use crate::timers::Timers;
-use ground::clock::{Clock, Nanos};
+use ground::clock::Nanos;
 use ground::random::Random;
 
 /// The clients of the engine that one thread runs.
@@ -23,11 +24,11 @@ pub struct Share {
     pub clients: usize,
 }
 
-/// One thread of a load of mode `M`, without its clients.
-pub struct Thread<'a, M> {
+/// One thread of a load of mode `M` in shell `S`, without its clients.
+pub struct Thread<'a, M, S> {
     pub plan: &'a Plan,
     pub options: &'a ScriptOptions,
-    pub clock: Clock,
+    pub shell: S,
     pub sockets: Sockets,
     pub books: Books<'a>,
     pub timers: Timers,
@@ -43,11 +44,11 @@ pub struct Thread<'a, M> {
     pub mode: M,
 }
 
-impl<'a, M> Thread<'a, M> {
+impl<'a, M, S: Shell> Thread<'a, M, S> {
     /// A thread that has not begun; `mode` comes with the empty tally of what it counts.
     pub fn new(
         plan: &'a Plan,
-        clock: Clock,
+        shell: S,
         share: Share,
         (mode, mut tally): (M, Tally),
         reports: Reporter,
@@ -60,8 +61,8 @@ impl<'a, M> Thread<'a, M> {
         Ok(Self {
             plan,
             options: plan.options(),
-            clock,
-            sockets: Sockets::new(plan.describes, plan.format)?,
+            shell,
+            sockets: Sockets::new(plan.describes, plan.format),
             books: Books::new(plan, share.thread, tally, reports)?,
             timers: Timers::default(),
             throttle,
@@ -103,7 +104,7 @@ impl<'a, M> Thread<'a, M> {
 
     /// Has the client's program choose the script of its next transaction.
     #[inline]
-    pub fn choose_script<O>(&mut self, client: &mut Client<O>) {
+    pub fn choose_script<O>(&mut self, client: &mut Client<O, S>) {
         client.transaction.script = client.program.begin(&mut self.choose);
         client.transaction.tries = 1;
         client.transaction.was_answered = false;
@@ -113,28 +114,28 @@ impl<'a, M> Thread<'a, M> {
     }
 
     /// Queues the making of the client's connection.
-    pub fn connect<O>(&mut self, client: &mut Client<O>, now: Nanos) {
+    pub fn connect<O>(&mut self, client: &mut Client<O, S>, now: Nanos) {
         client.state = ClientState::Connecting;
         client.transaction.command_began = now;
         self.sockets.enqueue(client.index);
     }
 
     /// Lets the client wait until `at`.
-    pub fn wait_until<O>(&mut self, client: &mut Client<O>, at: Nanos) {
+    pub fn wait_until<O>(&mut self, client: &mut Client<O, S>, at: Nanos) {
         client.state = ClientState::Idle;
         self.timers.add(at, client.index);
     }
 
     /// Lets a client that may not begin a transaction at `now` wait for its engine's next slice, or for the end.
-    pub fn await_slice<O>(&mut self, client: &mut Client<O>, now: Nanos) {
+    pub fn await_slice<O>(&mut self, client: &mut Client<O, S>, now: Nanos) {
         client.state = ClientState::Yielding;
         self.timers.add(self.books.next_slice(now), client.index);
     }
 
     /// Ends the client.
-    pub fn leave<O>(&mut self, client: &mut Client<O>) {
+    pub fn leave<O>(&mut self, client: &mut Client<O, S>) {
         if client.takes_part {
-            self.books.part(client, self.clock.now());
+            self.books.part(client, self.shell.now());
         }
         client.state = ClientState::Finished;
         client.disconnect();
@@ -142,7 +143,7 @@ impl<'a, M> Thread<'a, M> {
     }
 
     /// Ends a client that cannot go on. Its transaction has failed.
-    pub fn abort<O>(&mut self, client: &mut Client<O>, command: Option<usize>, cause: Cause) {
+    pub fn abort<O>(&mut self, client: &mut Client<O, S>, command: Option<usize>, cause: Cause) {
         if let Some(sqlstate) = cause.counted_sqlstate() {
             self.books.tally.counts.fail(sqlstate);
         }

@@ -5,18 +5,19 @@ use mio::Token;
 use crate::client::{Awaited, ClientState};
 use crate::mode::{ClientOf, Mode};
 use crate::outcome::Cause;
-use crate::sockets::Sockets;
+use crate::shell::Shell;
 use crate::thread::Thread;
 use ground::clock::Nanos;
 use wire::error::{ConnectionError, ServerError};
+use wire::network::Transport;
 use wire::statement::QueryMode;
 use wire::{Answered, Connection, Reply, Rows, Scratch, Sent, StatementError};
 use workload::recorded::Recorded;
 use workload::{AbortReason, Action, ActionResult};
 
-impl<M: Mode> Thread<'_, M> {
+impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     /// Starts a client's next transaction, unless it has to wait or is done.
-    pub fn begin_transaction(&mut self, client: &mut ClientOf<M>, now: Nanos) {
+    pub fn begin_transaction(&mut self, client: &mut ClientOf<M, S>, now: Nanos) {
         self.books.join(client, now);
         if M::next(self, client, now) {
             self.drive(client, now);
@@ -25,14 +26,14 @@ impl<M: Mode> Thread<'_, M> {
 
     /// When the transaction of a client ended that is at its end at `now`: without an answer no clock was read.
     #[inline(always)]
-    pub fn end_time(&mut self, client: &ClientOf<M>, now: Nanos) -> Nanos {
+    pub fn end_time(&mut self, client: &ClientOf<M, S>, now: Nanos) -> Nanos {
         if client.transaction.was_answered { now } else { self.read_clock() }
     }
 
     /// When the client's next transaction starts, if that is `now`. After a transaction without the server the others
     /// have their turn before.
     #[inline(always)]
-    pub fn next_after(&mut self, client: &mut ClientOf<M>, now: Nanos) -> Option<Nanos> {
+    pub fn next_after(&mut self, client: &mut ClientOf<M, S>, now: Nanos) -> Option<Nanos> {
         if !client.transaction.was_answered {
             client.state = ClientState::Yielding;
             self.timers.yield_turn(client.index);
@@ -43,14 +44,14 @@ impl<M: Mode> Thread<'_, M> {
 
     /// Carries out the program's actions until the client has to wait or ends.
     #[inline(never)]
-    pub fn drive(&mut self, client: &mut ClientOf<M>, now: Nanos) {
+    pub fn drive(&mut self, client: &mut ClientOf<M, S>, now: Nanos) {
         self.carry_out(client, Some(now));
     }
 
     /// [`Thread::drive`] as part of the event loop itself, without a call. Queries within a transaction need no time: then
     /// the clock is read only if something else follows.
     #[inline(always)]
-    fn carry_out(&mut self, client: &mut ClientOf<M>, mut now: Option<Nanos>) {
+    fn carry_out(&mut self, client: &mut ClientOf<M, S>, mut now: Option<Nanos>) {
         let options = self.options;
         loop {
             if options.timed_commands {
@@ -93,7 +94,7 @@ impl<M: Mode> Thread<'_, M> {
                 }
                 Action::Sleep { command, time } => {
                     client.state = ClientState::Sleeping { command };
-                    let until = self.clock.now().saturating_add(time.as_nanos() as Nanos);
+                    let until = self.shell.now().saturating_add(time.as_nanos() as Nanos);
                     return self.timers.add(until, client.index);
                 }
                 Action::StartPipeline { command, statements } => {
@@ -158,7 +159,7 @@ impl<M: Mode> Thread<'_, M> {
     }
 
     #[inline(never)]
-    fn end(&mut self, client: &mut ClientOf<M>, now: Nanos) -> Option<Nanos> {
+    fn end(&mut self, client: &mut ClientOf<M, S>, now: Nanos) -> Option<Nanos> {
         M::ended(self, client, now)
     }
 
@@ -167,7 +168,7 @@ impl<M: Mode> Thread<'_, M> {
     #[inline]
     pub fn sent(
         &mut self,
-        client: &mut ClientOf<M>,
+        client: &mut ClientOf<M, S>,
         awaited: Awaited,
         sent: Option<Result<Sent, ConnectionError>>,
     ) -> Option<Nanos> {
@@ -183,10 +184,10 @@ impl<M: Mode> Thread<'_, M> {
     /// Waits for the socket to take the rest. A broken socket may still hold the server's last message: the read that
     /// follows finds it.
     #[cold]
-    fn sent_in_part(&mut self, client: &mut ClientOf<M>, sent: Result<Sent, ConnectionError>) {
+    fn sent_in_part(&mut self, client: &mut ClientOf<M, S>, sent: Result<Sent, ConnectionError>) {
         let Some(connection) = &mut client.connection else { return };
-        let (registry, token) = (self.sockets.readiness.registry(), Token(client.index));
-        let watched = sent.and_then(|_| Ok(connection.watch_unsent(registry, token)?));
+        let (network, token) = (self.shell.network(), Token(client.index));
+        let watched = sent.and_then(|_| Ok(connection.watch_unsent(network, token)?));
         if let (Err(_), ClientState::Awaiting(awaited)) = (watched, client.state) {
             self.receive(client, awaited);
         }
@@ -195,30 +196,30 @@ impl<M: Mode> Thread<'_, M> {
     /// The program goes on when the others have had their turn, since it may send its next query without a connection
     /// too.
     #[cold]
-    fn query_without_connection(&mut self, client: &mut ClientOf<M>) {
+    fn query_without_connection(&mut self, client: &mut ClientOf<M, S>) {
         client.program.complete(ActionResult::Lost(&ConnectionError::Closed));
         client.state = ClientState::Pausing;
         self.timers.yield_turn(client.index);
     }
 
-    fn start_pipeline(&mut self, client: &mut ClientOf<M>, command: usize, now: Nanos) -> Nanos {
+    fn start_pipeline(&mut self, client: &mut ClientOf<M, S>, command: usize, now: Nanos) -> Nanos {
         client.connection.as_mut().map(Connection::start_pipeline);
         self.finish_command(client, command, now)
     }
 
     /// A command without an answer has ended. Returns the time, which is read anew only for timed commands.
-    fn finish_command(&mut self, client: &mut ClientOf<M>, command: usize, now: Nanos) -> Nanos {
+    fn finish_command(&mut self, client: &mut ClientOf<M, S>, command: usize, now: Nanos) -> Nanos {
         if !self.options.timed_commands {
             return now;
         }
-        let now = self.clock.now();
+        let now = self.shell.now();
         self.account_command(client, command, now);
         now
     }
 
     /// Counts the time of a command that ended at `now`, if commands are timed.
     #[inline]
-    pub fn account_command(&mut self, client: &ClientOf<M>, command: usize, now: Nanos) {
+    pub fn account_command(&mut self, client: &ClientOf<M, S>, command: usize, now: Nanos) {
         if self.options.timed_commands {
             let account = &mut self.books.totals.scripts[client.transaction.script].commands[command];
             account.moments.add((now - client.transaction.command_began) as f64 / 1000.0);
@@ -227,10 +228,9 @@ impl<M: Mode> Thread<'_, M> {
 
     /// Reads what the server sent; goes on if the answer is complete.
     #[inline(always)]
-    pub fn receive(&mut self, client: &mut ClientOf<M>, awaited: Awaited) {
+    pub fn receive(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited) {
         let Some(connection) = &mut client.connection else { return };
-        let Sockets { buffer, readiness, .. } = &mut self.sockets;
-        match connection.receive(buffer, readiness.registry(), Token(client.index)) {
+        match connection.receive(&mut self.sockets.buffer, self.shell.network(), Token(client.index)) {
             Ok(Some(Reply { status, error: None })) => self.answered(client, awaited, status),
             Ok(None) => {}
             Ok(Some(Reply { status, error: Some(error) })) => self.rejected(client, awaited, status, error),
@@ -247,14 +247,14 @@ impl<M: Mode> Thread<'_, M> {
     /// Reads the clock. If a second has ended, the thread hands in what it counted.
     #[inline(always)]
     pub fn read_clock(&mut self) -> Nanos {
-        let now = self.clock.now();
+        let now = self.shell.now();
         self.roll(now);
         now
     }
 
     /// The server did what was asked for.
     #[inline(always)]
-    fn answered(&mut self, client: &mut ClientOf<M>, awaited: Awaited, status: u8) {
+    fn answered(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited, status: u8) {
         client.note_answer(status);
         let Awaited::Statement { command, last } = awaited else {
             return self.answered_otherwise(client, awaited);
@@ -273,7 +273,7 @@ impl<M: Mode> Thread<'_, M> {
 
     /// The server did what was asked for, and that was more than a statement whose rows nobody wants.
     #[inline(never)]
-    fn answered_otherwise(&mut self, client: &mut ClientOf<M>, awaited: Awaited) {
+    fn answered_otherwise(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited) {
         let now = self.read_clock();
         match awaited {
             Awaited::Statement { .. } => {}
@@ -295,7 +295,7 @@ impl<M: Mode> Thread<'_, M> {
 
     /// The server rejected what was asked for.
     #[cold]
-    fn rejected(&mut self, client: &mut ClientOf<M>, awaited: Awaited, status: u8, error: StatementError) {
+    fn rejected(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited, status: u8, error: StatementError) {
         client.note_answer(status);
         let now = self.read_clock();
         match awaited {
@@ -318,7 +318,7 @@ impl<M: Mode> Thread<'_, M> {
     }
 
     #[inline(never)]
-    fn store_rows(&mut self, client: &mut ClientOf<M>, command: usize, now: Nanos) {
+    fn store_rows(&mut self, client: &mut ClientOf<M, S>, command: usize, now: Nanos) {
         let results = client.connection.as_mut().map(Connection::take_results).unwrap_or_default();
         match client.program.store(&results) {
             Ok(()) => {
@@ -329,14 +329,14 @@ impl<M: Mode> Thread<'_, M> {
         }
     }
 
-    fn count_query(&mut self, client: &ClientOf<M>) {
+    fn count_query(&mut self, client: &ClientOf<M, S>) {
         if let Some(connection) = &client.connection {
             self.books.tally.counts.queries.add(connection.answered().kind);
         }
     }
 
     #[inline(never)]
-    fn hand_answer(&mut self, client: &mut ClientOf<M>, counts: bool, now: Nanos) {
+    fn hand_answer(&mut self, client: &mut ClientOf<M, S>, counts: bool, now: Nanos) {
         if counts {
             self.count_query(client);
             client.program.foresee(M::goes_on(self, client, now));
@@ -350,7 +350,7 @@ impl<M: Mode> Thread<'_, M> {
         self.drive(client, now);
     }
 
-    fn hand_failure(&mut self, client: &mut ClientOf<M>, error: &ServerError, counts: bool, now: Nanos) {
+    fn hand_failure(&mut self, client: &mut ClientOf<M, S>, error: &ServerError, counts: bool, now: Nanos) {
         self.books.tally.counts.queries.errors += u64::from(counts);
         M::query_failed(self, client, error, now);
         client.program.complete(ActionResult::Failed(error));
@@ -358,7 +358,7 @@ impl<M: Mode> Thread<'_, M> {
     }
 
     /// The client's connection broke.
-    fn lose(&mut self, client: &mut ClientOf<M>, command: Option<usize>, error: ConnectionError) {
+    fn lose(&mut self, client: &mut ClientOf<M, S>, command: Option<usize>, error: ConnectionError) {
         client.connection = None;
         let now = self.read_clock();
         M::lost(self, client, command, error, now);
@@ -366,7 +366,7 @@ impl<M: Mode> Thread<'_, M> {
 
     /// A script ended in an open transaction.
     #[cold]
-    pub fn left_open(&mut self, client: &mut ClientOf<M>) {
+    pub fn left_open(&mut self, client: &mut ClientOf<M, S>) {
         let reason = "end of script reached without completing the last transaction".to_owned();
         M::stuck(self, client, None, Cause::Program(AbortReason::Script { reason }));
     }
@@ -374,8 +374,8 @@ impl<M: Mode> Thread<'_, M> {
 
 /// Sends a statement as it was recorded.
 #[inline(never)]
-fn send_recorded(
-    connection: &mut Connection,
+fn send_recorded<T: Transport>(
+    connection: &mut Connection<T>,
     recorded: Recorded<'_>,
     rows: Rows,
     scratch: &mut Scratch,

@@ -1,57 +1,114 @@
 //! One thread's event loop over its clients.
 
 use std::io;
-use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::Duration;
 
 use crate::client::{Client, ClientState};
 use crate::mode::{ClientOf, Mode};
 use crate::report::{PATIENCE, Report};
 use crate::schedule::Schedule;
+use crate::shell::{Shell, TransportOf};
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
-use ground::readiness::Ready;
 use wire::cancel::RETRY;
+use wire::network::Network;
 use wire::{Connection, OpenError};
 
-/// A thread with its clients.
-pub struct Worker<'a, M: Mode> {
-    clients: Vec<ClientOf<M>>,
-    thread: Thread<'a, M>,
+/// A thread with its clients, and how far its run is.
+pub struct Worker<'a, M: Mode<S>, S: Shell> {
+    clients: Vec<ClientOf<M, S>>,
+    thread: Thread<'a, M, S>,
+    stage: Stage,
 }
 
-impl<'a, M: Mode> Worker<'a, M> {
+/// A stage of a thread's run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    New,
+    /// Its clients get ready.
+    Preparing,
+    /// They are ready, and wait for the start of the load.
+    Waiting,
+    Loading,
+    Ended,
+}
+
+/// What became of the rounds of the event loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Served {
+    /// There are more to come ([`Shell::STEPS`]).
+    InPart,
+    All,
+    /// Waiting for events failed.
+    Failed,
+}
+
+impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
     /// The thread with its clients, whose programs are made in the thread that runs them.
-    pub fn new(thread: Thread<'a, M>, share: Share) -> Self {
+    pub fn new(thread: Thread<'a, M, S>, share: Share) -> Self {
         let plan = thread.plan;
         let clients = (0..share.clients).map(|index| {
             let (number, random) = (plan.part.number(share.first_client + index), share.first_client + index);
             let program = plan.workload.client(number, plan.seeds.clients[random].clone());
             Client::new(index, number, program)
         });
-        Self { clients: clients.collect(), thread }
+        Self { clients: clients.collect(), thread, stage: Stage::New }
     }
 
     /// Gets ready, waits for the start, and runs the load to its end. `start` delivers the schedule, or nothing if the run
-    /// is called off.
-    pub fn run(mut self, start: &Receiver<Schedule>) {
-        self.clients.iter_mut().for_each(|client| M::prepare(&mut self.thread, client));
-        if !self.serve_while(|thread| thread.unready > 0) {
-            return self.end_sessions();
+    /// is called off. Returns true at the end; false before it, if the shell has its threads go on step by step.
+    pub fn run(&mut self, start: &Receiver<Schedule>) -> bool {
+        loop {
+            let next = match self.stage {
+                Stage::New => {
+                    self.clients.iter_mut().for_each(|client| M::prepare(&mut self.thread, client));
+                    Some(Stage::Preparing)
+                }
+                Stage::Preparing => match self.serve_while(|thread| thread.unready > 0) {
+                    Served::InPart => None,
+                    Served::All => {
+                        self.thread.books.report(Report::Connected);
+                        Some(Stage::Waiting)
+                    }
+                    Served::Failed => Some(self.call_off()),
+                },
+                Stage::Waiting => match if S::STEPS { start.try_recv() } else { start.recv().map_err(Into::into) } {
+                    Ok(schedule) => {
+                        self.begin(schedule);
+                        Some(Stage::Loading)
+                    }
+                    Err(TryRecvError::Empty) => None,
+                    Err(TryRecvError::Disconnected) => Some(self.call_off()),
+                },
+                Stage::Loading => match self.serve_while(|thread| thread.active > 0) {
+                    Served::InPart => None,
+                    Served::All => {
+                        let ended = self.thread.shell.now();
+                        let stage = self.call_off();
+                        self.finish(ended);
+                        Some(stage)
+                    }
+                    Served::Failed => Some(self.call_off()),
+                },
+                Stage::Ended => return true,
+            };
+            let Some(stage) = next else { return false };
+            self.stage = stage;
         }
-        self.thread.books.report(Report::Connected);
-        let Ok(schedule) = start.recv() else { return self.end_sessions() };
-        self.thread.clock.sleep_until(schedule.start);
+    }
+
+    /// Begins the load when its time comes.
+    fn begin(&mut self, schedule: Schedule) {
+        self.thread.shell.sleep_until(schedule.start);
         self.thread.books.start(schedule);
         self.thread.throttle.iter_mut().for_each(|throttle| throttle.start(schedule.start));
-        self.thread.books.report(Report::Began { at: self.thread.clock.now() });
+        self.thread.books.report(Report::Began { at: self.thread.shell.now() });
         M::start(&mut self.thread, &mut self.clients, schedule.start);
-        let is_whole = self.serve_while(|thread| thread.active > 0);
-        let ended = self.thread.clock.now();
-        self.end_sessions();
-        if !is_whole {
-            return;
-        }
+    }
+
+    /// Reports what is left to report of a load that ended at `ended`.
+    fn finish(&mut self, ended: Nanos) {
         self.thread.roll(ended);
         self.thread.note_queue(ended, 0);
         self.thread.mode.finish(&mut self.thread.books.totals);
@@ -59,42 +116,45 @@ impl<'a, M: Mode> Worker<'a, M> {
     }
 
     /// Ends all sessions; what they still do on the server is cancelled.
-    fn end_sessions(&mut self) {
+    fn call_off(&mut self) -> Stage {
         self.thread.call_off(&mut self.clients);
         self.clients.iter_mut().for_each(Client::disconnect);
+        Stage::Ended
     }
 
-    /// The event loop, with the registers to itself; false if waiting for events failed.
+    /// The event loop, with the registers to itself.
     #[inline(never)]
-    fn serve_while(&mut self, is_unfinished: impl Fn(&Thread<'a, M>) -> bool) -> bool {
-        let mut ready = Ready::default();
+    fn serve_while(&mut self, is_unfinished: impl Fn(&Thread<'a, M, S>) -> bool) -> Served {
+        let mut ready = S::Ready::default();
         let mut outcome = self.look_up();
         while outcome.is_ok() && is_unfinished(&self.thread) && !self.thread.shared.is_ended() {
             outcome = self.serve(&mut ready);
+            if S::STEPS && outcome.is_ok() {
+                return Served::InPart;
+            }
         }
-        if let Err(error) = &outcome {
-            let message = format!("could not wait for events: {error}");
-            self.thread.books.report(Report::Failed { message });
-        }
-        outcome.is_ok()
+        let Err(error) = outcome else { return Served::All };
+        let message = format!("could not wait for events: {error}");
+        self.thread.books.report(Report::Failed { message });
+        Served::Failed
     }
 
     /// Serves what has happened, or waits until something does.
     #[inline(always)]
-    fn serve(&mut self, ready: &mut Ready) -> io::Result<()> {
+    fn serve(&mut self, ready: &mut S::Ready) -> io::Result<()> {
         if self.thread.sockets.are_connecting() {
             self.go_on_connecting();
         }
         if let Some(next) = self.thread.timers.next().into_iter().chain(self.thread.mode.wakes_at()).min() {
-            self.thread.sockets.readiness.wake_at(self.thread.clock.moment(next))?;
+            self.thread.shell.wake_at(next)?;
         }
         let timeout = if self.thread.timers.have_turns() {
             Some(Duration::ZERO)
         } else {
             self.thread.sockets.await_room.then_some(RETRY)
         };
-        let count = self.thread.sockets.readiness.wait(ready, timeout)?;
-        for token in ready.tokens(count) {
+        let count = self.thread.shell.wait(ready, timeout)?;
+        for token in S::tokens(ready, count) {
             match self.clients.get_mut(token) {
                 Some(client) => self.thread.ready(client),
                 None => self.look_up()?,
@@ -123,13 +183,13 @@ impl<'a, M: Mode> Worker<'a, M> {
     /// Hands a second over that has ended without an event, and sets the time of the next such look.
     #[inline(never)]
     fn look_up(&mut self) -> io::Result<()> {
-        let now = self.thread.clock.now();
+        let now = self.thread.shell.now();
         if let Some(end) = self.thread.shared.alarm_at() {
             self.cut(end);
         }
         self.thread.roll(now);
         M::looked_up(&mut self.thread, &mut self.clients, now);
-        self.thread.sockets.readiness.look_up_at(self.thread.clock.moment(now + PATIENCE.as_nanos() as Nanos))
+        self.thread.shell.look_up_at(now + PATIENCE.as_nanos() as Nanos)
     }
 
     /// Begins to make queued connections, and gives those up whose time is over, for which no event comes.
@@ -142,22 +202,22 @@ impl<'a, M: Mode> Worker<'a, M> {
             let Some(index) = self.thread.sockets.next_in_queue() else { break };
             let client = &mut self.clients[index];
             let opened = match target {
-                Some(target) => self.thread.sockets.open(target, index),
+                Some(target) => self.thread.sockets.open(target, self.thread.shell.network(), index),
                 None => Err(OpenError::from(io::Error::other("the load has no server"))),
             };
             match opened {
                 Ok(connection) => client.connection = Some(connection),
                 Err(error) => {
-                    let now = self.thread.clock.now();
+                    let now = self.thread.shell.now();
                     M::refused(&mut self.thread, client, error, now);
                 }
             }
         }
         let has_deadlines = target.is_some_and(|target| target.params.connect_timeout != Ok(None));
         if std::mem::take(&mut self.thread.sockets.await_room) || has_deadlines {
-            let now = Instant::now();
+            let now = self.thread.shell.network().now();
             for client in self.clients.iter_mut().filter(|client| client.state == ClientState::Connecting) {
-                let is_due = |connection: &Connection| {
+                let is_due = |connection: &Connection<TransportOf<S>>| {
                     connection.awaits_room() || connection.deadline().is_some_and(|deadline| deadline <= now)
                 };
                 if client.connection.as_ref().is_some_and(is_due) {
@@ -170,7 +230,7 @@ impl<'a, M: Mode> Worker<'a, M> {
     /// Goes on with clients whose time has come.
     #[inline(never)]
     fn wake(&mut self) {
-        let now = self.thread.clock.now();
+        let now = self.thread.shell.now();
         // Before a timer is taken: a client that waits is not busy at the end of a stretch.
         self.thread.roll(now);
         while let Some(index) = self.thread.timers.pop(now) {
@@ -182,16 +242,16 @@ impl<'a, M: Mode> Worker<'a, M> {
     #[inline(never)]
     fn resume(&mut self) {
         for index in self.thread.timers.take_turns() {
-            let now = self.thread.clock.now();
+            let now = self.thread.shell.now();
             self.thread.act(&mut self.clients[index], now);
         }
     }
 }
 
-impl<M: Mode> Thread<'_, M> {
+impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     /// A client's socket can be read or written.
     #[inline(always)]
-    fn ready(&mut self, client: &mut ClientOf<M>) {
+    fn ready(&mut self, client: &mut ClientOf<M, S>) {
         if let ClientState::Awaiting(awaited) = client.state {
             return self.receive(client, awaited);
         }
@@ -199,7 +259,7 @@ impl<M: Mode> Thread<'_, M> {
     }
 
     #[inline(never)]
-    fn ready_otherwise(&mut self, client: &mut ClientOf<M>) {
+    fn ready_otherwise(&mut self, client: &mut ClientOf<M, S>) {
         match client.state {
             ClientState::Awaiting(awaited) => self.receive(client, awaited),
             ClientState::Connecting => self.go_on_connecting(client),
@@ -209,9 +269,9 @@ impl<M: Mode> Thread<'_, M> {
     }
 
     /// Goes on with the making of a client's connection.
-    fn go_on_connecting(&mut self, client: &mut ClientOf<M>) {
+    fn go_on_connecting(&mut self, client: &mut ClientOf<M, S>) {
         let Some(connection) = &mut client.connection else { return };
-        let progress = self.sockets.advance(connection, client.index);
+        let progress = self.sockets.advance(connection, self.shell.network(), client.index);
         if matches!(progress, Ok(false)) {
             return;
         }
@@ -229,7 +289,7 @@ impl<M: Mode> Thread<'_, M> {
     }
 
     /// The moment or the turn has come for which a client waited.
-    fn act(&mut self, client: &mut ClientOf<M>, now: Nanos) {
+    fn act(&mut self, client: &mut ClientOf<M, S>, now: Nanos) {
         self.roll(now);
         match client.state {
             ClientState::Idle => M::due(self, client, now),

@@ -9,6 +9,7 @@ use mio::{Events, Poll, Token};
 
 use crate::backend::Backend;
 use crate::error::ConnectionError;
+use crate::network::Transport;
 use crate::opening::OpenError;
 use crate::socket::Socket;
 use crate::startup::Startup;
@@ -34,7 +35,7 @@ fn failure(backend: &Backend, error: &ConnectionError) -> OpenError {
 
 /// A request under way.
 struct Request {
-    stream: Stream,
+    stream: Stream<Socket>,
     startup: Startup,
 }
 

@@ -4,16 +4,18 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use mio::{Registry, Token};
+use mio::Token;
 
 use crate::backend::Backend;
 use crate::error::ConnectionError;
 use crate::frame::{self, Flow, Visitor};
 use crate::messages::{self, COPY_DONE, SYNC};
+use crate::network::{Network, Transport};
 use crate::opening::{OpenError, Opening};
 use crate::order::{Form, Order};
 use crate::reply::{Exchange, Receiving, Reply};
 use crate::results::{Answered, ResultSet, Rows};
+use crate::socket::Socket;
 use crate::startup::ServerInfo;
 use crate::statement::{End, QueryMode, ResultFormat, SHORT_ROOM, Statement, Tail};
 use crate::stream::{Sent, Stream};
@@ -56,9 +58,9 @@ impl Default for ReceiveBuffer {
     }
 }
 
-/// One client's connection.
-pub struct Connection {
-    stream: Stream,
+/// One client's connection, over a socket unless `T` is something else.
+pub struct Connection<T = Socket> {
+    stream: Stream<T>,
     /// The last request and its reply.
     exchange: Exchange,
     /// Whether requests are collected until the pipeline's end.
@@ -71,14 +73,18 @@ pub struct Connection {
     backend: Option<Arc<Backend>>,
 }
 
-impl Connection {
+impl<T: Transport> Connection<T> {
     /// Starts connecting to `target`, registered with the poll under `token`.
-    pub fn open(target: &Arc<Target>, registry: &Registry, token: Token) -> Result<Self, OpenError> {
-        Self::registered(Opening::begin(target)?, registry, token)
+    pub fn open<N: Network<Transport = T>>(target: &Arc<Target>, network: &N, token: Token) -> Result<Self, OpenError> {
+        Self::registered(Opening::begin(target, network)?, network, token)
     }
 
-    fn registered((opening, stream): (Opening, Stream), registry: &Registry, token: Token) -> Result<Self, OpenError> {
-        stream.socket.register(registry, token, true)?;
+    fn registered<N: Network<Transport = T>>(
+        (opening, stream): (Opening, Stream<T>),
+        network: &N,
+        token: Token,
+    ) -> Result<Self, OpenError> {
+        network.register(&stream.socket, token, true)?;
         Ok(Self {
             stream,
             exchange: Exchange::default(),
@@ -111,29 +117,29 @@ impl Connection {
     }
 
     /// Has the poll report writability while something is unsent, and only then.
-    pub fn watch_unsent(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+    pub fn watch_unsent<N: Network<Transport = T>>(&mut self, network: &N, token: Token) -> io::Result<()> {
         let is_connecting = self.opening.as_ref().is_some_and(|opening| opening.startup.is_connecting());
         let wanted = is_connecting || self.stream.has_unsent();
         if wanted != self.watches_write {
             self.watches_write = wanted;
-            self.stream.socket.reregister(registry, token, wanted)?;
+            network.reregister(&self.stream.socket, token, wanted)?;
         }
         Ok(())
     }
 
     /// Continues the session's start, over another socket if the first does not lead to the server that is wanted; `Some`
     /// when the session is ready. For connections that are not.
-    pub fn advance(
+    pub fn advance<N: Network<Transport = T>>(
         &mut self,
         buffer: &mut [u8],
-        registry: &Registry,
+        network: &N,
         token: Token,
     ) -> Result<Option<ServerInfo>, OpenError> {
         loop {
             let Some(mut opening) = self.opening.take() else { return Ok(Some(ServerInfo::default())) };
             // An answer that came in time counts, even if it is read late.
             let error = match opening.startup.advance(&mut self.stream, buffer) {
-                Ok(None) if opening.deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
+                Ok(None) if opening.deadline.is_some_and(|deadline| network.now() >= deadline) => {
                     ConnectionError::Timeout
                 }
                 Ok(ready) => {
@@ -141,7 +147,7 @@ impl Connection {
                         self.backend = opening.startup.take_backend();
                     }
                     self.opening = Some(opening).filter(|_| ready.is_none());
-                    self.watch_unsent(registry, token)?;
+                    self.watch_unsent(network, token)?;
                     return Ok(ready);
                 }
                 Err(error) => error,
@@ -149,7 +155,7 @@ impl Connection {
             if matches!(error, ConnectionError::WrongSession(_)) {
                 self.terminate();
             }
-            *self = Self::registered(opening.fail(&error)?, registry, token)?;
+            *self = Self::registered(opening.fail(&error, network)?, network, token)?;
         }
     }
 
@@ -319,28 +325,28 @@ impl Connection {
     /// [`Connection::watch_unsent`] for it. An error that the server sent before it closed the connection takes
     /// precedence over the failure of the socket.
     #[inline(always)]
-    pub fn receive(
+    pub fn receive<N: Network<Transport = T>>(
         &mut self,
         buffer: &mut ReceiveBuffer,
-        registry: &Registry,
+        network: &N,
         token: Token,
     ) -> Result<Option<Reply>, ConnectionError> {
         if self.watches_write {
-            return self.flush_and_receive(buffer, registry, token);
+            return self.flush_and_receive(buffer, network, token);
         }
-        self.receive_reply(buffer, registry, token)
+        self.receive_reply(buffer, network, token)
     }
 
     /// A server that takes no more may have said why: what it said is read before a failed flush is reported.
     #[cold]
-    fn flush_and_receive(
+    fn flush_and_receive<N: Network<Transport = T>>(
         &mut self,
         buffer: &mut ReceiveBuffer,
-        registry: &Registry,
+        network: &N,
         token: Token,
     ) -> Result<Option<Reply>, ConnectionError> {
-        let flushed = self.flush().and_then(|_| Ok(self.watch_unsent(registry, token)?));
-        let reply = self.receive_reply(buffer, registry, token)?;
+        let flushed = self.flush().and_then(|_| Ok(self.watch_unsent(network, token)?));
+        let reply = self.receive_reply(buffer, network, token)?;
         if reply.is_none() {
             flushed?;
         }
@@ -348,10 +354,10 @@ impl Connection {
     }
 
     #[inline(always)]
-    fn receive_reply(
+    fn receive_reply<N: Network<Transport = T>>(
         &mut self,
         buffer: &mut ReceiveBuffer,
-        registry: &Registry,
+        network: &N,
         token: Token,
     ) -> Result<Option<Reply>, ConnectionError> {
         let mut visitor = Receiving { exchange: &mut self.exchange, usual: &mut buffer.usual };
@@ -359,7 +365,7 @@ impl Connection {
             Ok(Flow::Stop) => Ok(Some(self.exchange.take_reply())),
             Ok(Flow::Continue) => {
                 if self.exchange.begins_to_end_copy() {
-                    self.end_copy(registry, token)?;
+                    self.end_copy(network, token)?;
                 }
                 Ok(None)
             }
@@ -369,12 +375,12 @@ impl Connection {
 
     /// Ends a COPY from the client without data, as libpq's `PQendcopy` does: the rest of the reply follows.
     #[cold]
-    fn end_copy(&mut self, registry: &Registry, token: Token) -> Result<(), ConnectionError> {
+    fn end_copy<N: Network<Transport = T>>(&mut self, network: &N, token: Token) -> Result<(), ConnectionError> {
         self.stream.send(&COPY_DONE)?;
         if !self.exchange.request.is_simple_query() {
             self.stream.send(&SYNC)?;
         }
-        Ok(self.watch_unsent(registry, token)?)
+        Ok(self.watch_unsent(network, token)?)
     }
 
     /// Why the session ends; a server that can still listen is told.

@@ -11,6 +11,7 @@ pub mod frame;
 #[cfg(test)]
 mod hostile_tests;
 mod messages;
+pub mod network;
 mod opening;
 pub mod order;
 pub mod params;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::error::ConnectionError;
+use crate::network::Network;
 use crate::params::TargetSessionAttrs;
-use crate::socket::Socket;
 use crate::startup::Startup;
 use crate::stream::Stream;
 use crate::target::{Attempt, Target};
@@ -43,7 +43,7 @@ pub struct Opening {
 
 impl Opening {
     /// Starts the first attempt.
-    pub fn begin(target: &Arc<Target>) -> Result<(Self, Stream), OpenError> {
+    pub fn begin<N: Network>(target: &Arc<Target>, network: &N) -> Result<(Self, Stream<N::Transport>), OpenError> {
         let search = Search {
             route: target.route(),
             target: Arc::clone(target),
@@ -51,11 +51,15 @@ impl Opening {
             failures: Vec::new(),
         };
         let first = if search.route.is_empty() { Next::Nothing } else { Next::At(0) };
-        search.attempt(first, "08001")
+        search.attempt(first, "08001", network)
     }
 
     /// Notes why the attempt failed and starts the next one, if libpq would.
-    pub fn fail(self, error: &ConnectionError) -> Result<(Self, Stream), OpenError> {
+    pub fn fail<N: Network>(
+        self,
+        error: &ConnectionError,
+        network: &N,
+    ) -> Result<(Self, Stream<N::Transport>), OpenError> {
         let Self { mut search, mut at, startup, .. } = self;
         let mut line = search.target.describe_failure(&search.route[at], error);
         if let Some(file) = startup.rejected_password_file(error) {
@@ -66,7 +70,7 @@ impl Opening {
             at += 1;
         }
         let next = next_attempt(&search.route, at, error, startup.may_change_encryption(error));
-        search.attempt(next, error.sqlstate())
+        search.attempt(next, error.sqlstate(), network)
     }
 }
 
@@ -80,7 +84,12 @@ struct Search {
 
 impl Search {
     /// Starts the next attempt, and those after it while they fail at once.
-    fn attempt(mut self, mut next: Next, sqlstate: &str) -> Result<(Opening, Stream), OpenError> {
+    fn attempt<N: Network>(
+        mut self,
+        mut next: Next,
+        sqlstate: &str,
+        network: &N,
+    ) -> Result<(Opening, Stream<N::Transport>), OpenError> {
         let mut sqlstate = sqlstate.to_owned();
         loop {
             let at = match next {
@@ -95,7 +104,7 @@ impl Search {
             };
             let attempt = Arc::clone(&self.route[at]);
             let socket = match &attempt.place {
-                Ok(address) => Socket::connect(address, &self.target.params),
+                Ok(address) => network.connect(address, &self.target.params),
                 Err(reason) => Err(ConnectionError::Unresolved(reason.clone())),
             };
             match socket {
@@ -109,7 +118,7 @@ impl Search {
                             continue;
                         }
                     };
-                    let deadline = timeout.map(|timeout| Instant::now() + timeout);
+                    let deadline = timeout.map(|timeout| network.now() + timeout);
                     let startup = Startup::new(Arc::clone(&self.target), attempt, self.wanted);
                     return Ok((Opening { search: self, at, deadline, startup }, Stream::new(socket)));
                 }
@@ -165,7 +174,7 @@ fn next_attempt(route: &[Arc<Attempt>], at: usize, error: &ConnectionError, is_o
 mod tests {
     use super::*;
     use crate::error::ServerError;
-    use crate::socket::SocketAddress;
+    use crate::network::SocketAddress;
 
     /// Two hosts, the first with two addresses, each to be tried with TLS and without.
     fn route() -> Vec<Arc<Attempt>> {

@@ -3,8 +3,8 @@
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
@@ -16,6 +16,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::{Domain, SockAddr, Type};
 
 use crate::error::ConnectionError;
+use crate::network::{Network, SocketAddress, Transport};
 use crate::params::{Params, TcpOptions};
 
 /// A write to a closed peer is an error of the call, not a signal. Systems without the flag have a socket option, which
@@ -24,13 +25,6 @@ use crate::params::{Params, TcpOptions};
 const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(target_vendor = "apple")]
 const SEND_FLAGS: SendFlags = SendFlags::empty();
-
-/// Where a socket leads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SocketAddress {
-    Unix(PathBuf),
-    Tcp(SocketAddr),
-}
 
 /// A socket that is connecting or connected.
 pub struct Socket {
@@ -51,9 +45,21 @@ impl Socket {
         }
     }
 
-    /// Whether the socket is connected: `Ok(false)` while it is connecting, an error if that failed. Tries again to connect
-    /// to a Unix listener whose queue was full.
-    pub fn is_connected(&mut self) -> io::Result<bool> {
+    /// Registers the socket for events on readability and, with `writable`, on writability. Asking for the latter only while
+    /// something is unsent matters: otherwise each request that the server takes would wake the client.
+    pub fn register(&self, registry: &Registry, token: Token, writable: bool) -> io::Result<()> {
+        registry.register(&mut SourceFd(&self.socket.as_raw_fd()), token, interest(writable))
+    }
+
+    /// Changes what [`Socket::register`] asked for.
+    pub fn reregister(&self, registry: &Registry, token: Token, writable: bool) -> io::Result<()> {
+        registry.reregister(&mut SourceFd(&self.socket.as_raw_fd()), token, interest(writable))
+    }
+}
+
+impl Transport for Socket {
+    /// Tries again to connect to a Unix listener whose queue was full.
+    fn is_connected(&mut self) -> io::Result<bool> {
         if let Some(address) = self.queued_for.take() {
             self.queued_for = enter_queue(&self.socket, address)?;
             return Ok(self.queued_for.is_none());
@@ -68,21 +74,21 @@ impl Socket {
         }
     }
 
-    /// Whether the queue of a Unix listener was full at the last attempt to connect. There is no event for room in it: the
-    /// caller has to call [`Socket::is_connected`] again after a while.
-    pub fn awaits_room(&self) -> bool {
+    /// Whether the queue of a Unix listener was full at the last attempt to connect.
+    fn awaits_room(&self) -> bool {
         self.queued_for.is_some()
     }
 
-    /// Registers the socket for events on readability and, with `writable`, on writability. Asking for the latter only while
-    /// something is unsent matters: otherwise each request that the server takes would wake the client.
-    pub fn register(&self, registry: &Registry, token: Token, writable: bool) -> io::Result<()> {
-        registry.register(&mut SourceFd(&self.socket.as_raw_fd()), token, interest(writable))
+    #[cfg(target_os = "linux")]
+    fn peer_user(&self) -> Result<u32, ConnectionError> {
+        let credentials = rustix::net::sockopt::socket_peercred(self);
+        let failed = |error| ConnectionError::Authentication(format!("could not get peer credentials: {error}"));
+        Ok(credentials.map_err(failed)?.uid.as_raw())
     }
 
-    /// Changes what [`Socket::register`] asked for.
-    pub fn reregister(&mut self, registry: &Registry, token: Token, writable: bool) -> io::Result<()> {
-        registry.reregister(&mut SourceFd(&self.socket.as_raw_fd()), token, interest(writable))
+    #[cfg(not(target_os = "linux"))]
+    fn peer_user(&self) -> Result<u32, ConnectionError> {
+        Err(ConnectionError::Authentication("requirepeer parameter is not supported on this platform".to_owned()))
     }
 }
 
@@ -115,6 +121,27 @@ impl Write for Socket {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// The operating system's sockets, and a poll of mio's.
+impl Network for Registry {
+    type Transport = Socket;
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn connect(&self, address: &SocketAddress, params: &Params) -> Result<Socket, ConnectionError> {
+        Socket::connect(address, params)
+    }
+
+    fn register(&self, socket: &Socket, token: Token, writable: bool) -> io::Result<()> {
+        socket.register(self, token, writable)
+    }
+
+    fn reregister(&self, socket: &Socket, token: Token, writable: bool) -> io::Result<()> {
+        socket.reregister(self, token, writable)
     }
 }
 

@@ -8,11 +8,11 @@ use crate::authentication::Authentication;
 use crate::backend::{Backend, BackendKey};
 use crate::error::{ConnectionError, INVALID_PASSWORD, ServerError};
 use crate::frame::{self, Flow, Visitor};
+use crate::network::{SocketAddress, Transport};
 use crate::params::{CertMode, SslMode, TargetSessionAttrs};
 use crate::peer;
 use crate::results::values;
 use crate::session_kind::SessionKind;
-use crate::socket::SocketAddress;
 use crate::stream::Stream;
 use crate::target::{Attempt, Target};
 use crate::tls::{self, CertificateRequest, TlsFailure};
@@ -103,7 +103,11 @@ impl Startup {
     }
 
     /// Goes on as far as the socket allows; `Some` when the session is ready, or the cancel request was taken.
-    pub fn advance(&mut self, stream: &mut Stream, buffer: &mut [u8]) -> Result<Option<ServerInfo>, ConnectionError> {
+    pub fn advance<T: Transport>(
+        &mut self,
+        stream: &mut Stream<T>,
+        buffer: &mut [u8],
+    ) -> Result<Option<ServerInfo>, ConnectionError> {
         if self.state == State::Connecting {
             if !stream.socket.is_connected().map_err(ConnectionError::Connect)? {
                 return Ok(None);
@@ -168,7 +172,7 @@ impl Startup {
         }
     }
 
-    fn begin(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
+    fn begin<T: Transport>(&mut self, stream: &mut Stream<T>) -> Result<(), ConnectionError> {
         if !self.asks_tls {
             self.send_startup();
             Ok(())
@@ -209,7 +213,7 @@ impl Startup {
 
     /// The server's one byte on our wish for TLS; false while it has not come. Only that byte is read, so that nothing
     /// can be slipped in before the encryption.
-    fn answer_tls(&mut self, stream: &mut Stream) -> Result<bool, ConnectionError> {
+    fn answer_tls<T: Transport>(&mut self, stream: &mut Stream<T>) -> Result<bool, ConnectionError> {
         let mut answer = [0u8; 1];
         match stream.read(&mut answer) {
             Ok(0) => return Err(ConnectionError::Closed),
@@ -242,7 +246,7 @@ impl Startup {
         Ok(true)
     }
 
-    fn start_tls(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
+    fn start_tls<T: Transport>(&mut self, stream: &mut Stream<T>) -> Result<(), ConnectionError> {
         let name = tls::server_name(self.target.endpoint(&self.attempt), self.target.params.tls.mode)
             .map_err(ConnectionError::Tls)?;
         let mut config = self.target.tls_config.clone().map_err(ConnectionError::Tls)?;
@@ -256,7 +260,7 @@ impl Startup {
         Ok(())
     }
 
-    fn finish_tls(&mut self, stream: &Stream) -> Result<(), ConnectionError> {
+    fn finish_tls<T: Transport>(&mut self, stream: &Stream<T>) -> Result<(), ConnectionError> {
         if self.target.params.tls.direct && stream.alpn_protocol() != Some(tls::ALPN_PROTOCOL) {
             return Err(tls_failure(
                 "direct SSL connection was established without ALPN protocol negotiation extension",
@@ -292,7 +296,7 @@ impl Startup {
         Ok(())
     }
 
-    fn flush(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
+    fn flush<T: Transport>(&mut self, stream: &mut Stream<T>) -> Result<(), ConnectionError> {
         stream.queue(&std::mem::take(&mut self.out));
         stream.flush()?;
         Ok(())

@@ -9,7 +9,7 @@ use rustls::{ClientConfig, ClientConnection};
 
 use crate::error::ConnectionError;
 use crate::frame::{Flow, Reader, Visitor};
-use crate::socket::Socket;
+use crate::network::Transport;
 
 /// How far messages have been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,16 +22,16 @@ pub enum Sent {
 }
 
 /// A non-blocking stream of messages to and from a server.
-pub struct Stream {
-    pub socket: Socket,
+pub struct Stream<T> {
+    pub socket: T,
     tls: Option<Box<ClientConnection>>,
     unsent: Vec<u8>,
     reader: Reader,
 }
 
-impl Stream {
+impl<T: Transport> Stream<T> {
     /// A stream without TLS.
-    pub fn new(socket: Socket) -> Self {
+    pub fn new(socket: T) -> Self {
         Self { socket, tls: None, unsent: Vec::new(), reader: Reader::default() }
     }
 
@@ -155,14 +155,14 @@ impl Stream {
     }
 }
 
-fn write(tls: &mut Option<Box<ClientConnection>>, socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
+fn write<T: Transport>(tls: &mut Option<Box<ClientConnection>>, socket: &mut T, bytes: &[u8]) -> io::Result<usize> {
     match tls {
         None => socket.write(bytes),
         Some(tls) => write_tls(tls, socket, bytes),
     }
 }
 
-fn read_tls(tls: &mut ClientConnection, socket: &mut Socket, buffer: &mut [u8]) -> io::Result<usize> {
+fn read_tls<T: Transport>(tls: &mut ClientConnection, socket: &mut T, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match tls.reader().read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -175,14 +175,14 @@ fn read_tls(tls: &mut ClientConnection, socket: &mut Socket, buffer: &mut [u8]) 
 }
 
 /// Writes what the TLS session has room for. `WouldBlock` means that it is full of records that the socket does not take.
-fn write_tls(tls: &mut ClientConnection, socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
+fn write_tls<T: Transport>(tls: &mut ClientConnection, socket: &mut T, bytes: &[u8]) -> io::Result<usize> {
     let taken = tls.writer().write(bytes)?;
     send_tls(tls, socket)?;
     if taken == 0 && !bytes.is_empty() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(taken) }
 }
 
 /// Takes records from the socket; an alert that they provoke is sent before the error is returned.
-fn receive_tls(tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<usize> {
+fn receive_tls<T: Transport>(tls: &mut ClientConnection, socket: &mut T) -> io::Result<usize> {
     let taken = tls.read_tls(socket)?;
     let state = tls.process_new_packets();
     send_tls(tls, socket)?;
@@ -191,7 +191,7 @@ fn receive_tls(tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<us
 }
 
 /// Sends pending records; a socket that takes no more is not an error.
-fn send_tls(tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
+fn send_tls<T: Transport>(tls: &mut ClientConnection, socket: &mut T) -> io::Result<()> {
     while tls.wants_write() {
         match tls.write_tls(socket) {
             Ok(_) => {}

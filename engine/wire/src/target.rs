@@ -9,9 +9,9 @@ use std::sync::{Arc, OnceLock};
 use rustls::ClientConfig;
 
 use crate::error::ConnectionError;
+use crate::network::SocketAddress;
 use crate::params;
 use crate::params::{Address, Endpoint, Given, Params, ParamsError, Password, ProcessEnvironment, SslMode};
-use crate::socket::SocketAddress;
 use crate::tls::{self, TlsFailure};
 use ground::output::print_stderr;
 use ground::random::Random;

@@ -1,0 +1,95 @@
+//! The reports of a run's threads as the main thread receives them, and what ends the waiting for them.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+
+use crate::host::Host;
+use crate::report::{PATIENCE, Report, STUCK_AFTER, Shared, UNAWARE_AFTER};
+use ground::clock::{Nanos, nanos};
+
+/// So long after an alarm the load ends: by then all threads have noticed it.
+const ALARM_LEAD: Nanos = 100_000_000;
+
+/// The reports of all threads, which an interrupt stops.
+pub struct Inbox<'a, H> {
+    host: &'a H,
+    reports: Receiver<Report>,
+    interrupt: &'a AtomicBool,
+    alarm: Option<&'a AtomicBool>,
+    shared: &'a Shared,
+    /// Threads of the run.
+    threads: usize,
+    /// When the end of the run was seen.
+    ended: Cell<Option<Nanos>>,
+}
+
+impl<'a, 'run, H: Host<'run>> Inbox<'a, H> {
+    /// The inbox of a run that `interrupt` ends, and whose load `alarm` ends.
+    pub fn new(
+        host: &'a H,
+        reports: Receiver<Report>,
+        interrupt: &'a AtomicBool,
+        alarm: Option<&'a AtomicBool>,
+        shared: &'a Shared,
+        threads: usize,
+    ) -> Self {
+        Self { host, reports, interrupt, alarm, shared, threads, ended: Cell::new(None) }
+    }
+
+    /// The run's time.
+    pub fn now(&self) -> Nanos {
+        self.host.now()
+    }
+
+    /// Waits for the next report; `None` if no thread is left, or if those that are left do not end.
+    pub fn next(&self) -> Option<Report> {
+        loop {
+            if self.is_interrupted() {
+                self.shared.end_run();
+            }
+            if self.alarm.is_some_and(|alarm| alarm.load(Ordering::Relaxed)) && self.shared.alarm_at().is_none() {
+                self.shared.end_load(self.now() + ALARM_LEAD);
+            }
+            match self.host.receive(&self.reports, PATIENCE) {
+                Ok(report) => return Some(report),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) if self.is_stuck() => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Whether the run is to end early.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// When the load ends by an alarm.
+    pub fn alarm_at(&self) -> Option<Nanos> {
+        self.shared.alarm_at()
+    }
+
+    /// The time since the end of the run was seen.
+    pub fn since_end(&self) -> Nanos {
+        self.ended.get().map_or(0, |ended| self.now().saturating_sub(ended))
+    }
+
+    /// Discards reports until all threads have ended; false if some do not.
+    pub fn outlast(&self) -> bool {
+        while self.next().is_some() {}
+        !self.is_stuck()
+    }
+
+    /// Whether threads are still running long after the end of the run.
+    pub fn is_stuck(&self) -> bool {
+        if !self.shared.is_ended() {
+            return false;
+        }
+        let now = self.now();
+        let ended = self.ended.get().unwrap_or(now);
+        self.ended.set(Some(ended));
+        let is_unaware = self.shared.ending.load(Ordering::Relaxed) < self.threads;
+        now - ended >= nanos(if is_unaware { UNAWARE_AFTER } else { STUCK_AFTER })
+    }
+}

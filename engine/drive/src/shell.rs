@@ -1,0 +1,117 @@
+//! The system around a thread of a load: its clock, its sockets and the wait for them. The event loop is compiled for one
+//! shell: the operating system's, or that of the simulation in this crate's tests.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mio::Registry;
+
+use ground::clock::{Clock, Nanos};
+use ground::output::print_stderr;
+use ground::readiness::{Readiness, Ready};
+use wire::network::Network;
+use wire::{Backend, OpenError};
+
+/// What a thread needs of the system around it.
+pub trait Shell: Send {
+    type Network: Network;
+    /// What one wait reports.
+    type Ready: Default;
+
+    /// Whether the event loop returns after each round, since its caller has other threads to go on with.
+    const STEPS: bool = false;
+
+    /// The run's time.
+    fn now(&self) -> Nanos;
+
+    /// Sleeps until `at`; returns at once if `at` is past.
+    fn sleep_until(&self, at: Nanos);
+
+    /// What makes the thread's connections and reports when they are ready.
+    fn network(&self) -> &Self::Network;
+
+    /// Sets the time at which a wait ends. It holds until another time is set.
+    fn wake_at(&mut self, at: Nanos) -> io::Result<()>;
+
+    /// Sets another such time, at which the thread looks around whatever happens.
+    fn look_up_at(&mut self, at: Nanos) -> io::Result<()>;
+
+    /// Waits until a connection is ready, a set time has come, or `timeout`, if there is one, is over. Returns the number of
+    /// tokens in `ready`.
+    fn wait(&mut self, ready: &mut Self::Ready, timeout: Option<Duration>) -> io::Result<usize>;
+
+    /// The tokens of the first `count` ready connections; others are of set times.
+    fn tokens(ready: &Self::Ready, count: usize) -> impl Iterator<Item = usize>;
+
+    /// Has servers cancel what these sessions are doing ([`wire::cancel::cancel`]).
+    fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, until: Instant) -> Result<(), OpenError>;
+
+    /// Writes lines for whoever watches the run.
+    fn print(&self, text: fmt::Arguments<'_>);
+}
+
+/// What reaches a server in a shell.
+pub type TransportOf<S> = <<S as Shell>::Network as Network>::Transport;
+
+/// The operating system.
+pub struct System {
+    clock: Clock,
+    readiness: Readiness,
+}
+
+impl System {
+    /// That of one thread of a run with this clock. The error is a sentence.
+    pub fn new(clock: Clock) -> io::Result<Self> {
+        let readiness = Readiness::new()
+            .map_err(|error| io::Error::new(error.kind(), format!("could not create an event loop: {error}")))?;
+        Ok(Self { clock, readiness })
+    }
+}
+
+impl Shell for System {
+    type Network = Registry;
+    type Ready = Ready;
+
+    #[inline(always)]
+    fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn sleep_until(&self, at: Nanos) {
+        self.clock.sleep_until(at);
+    }
+
+    #[inline(always)]
+    fn network(&self) -> &Registry {
+        self.readiness.registry()
+    }
+
+    #[inline]
+    fn wake_at(&mut self, at: Nanos) -> io::Result<()> {
+        self.readiness.wake_at(self.clock.moment(at))
+    }
+
+    fn look_up_at(&mut self, at: Nanos) -> io::Result<()> {
+        self.readiness.look_up_at(self.clock.moment(at))
+    }
+
+    #[inline(always)]
+    fn wait(&mut self, ready: &mut Ready, timeout: Option<Duration>) -> io::Result<usize> {
+        self.readiness.wait(ready, timeout)
+    }
+
+    #[inline(always)]
+    fn tokens(ready: &Ready, count: usize) -> impl Iterator<Item = usize> {
+        ready.tokens(count)
+    }
+
+    fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, until: Instant) -> Result<(), OpenError> {
+        wire::cancel::cancel(backends, until)
+    }
+
+    fn print(&self, text: fmt::Arguments<'_>) {
+        print_stderr(text);
+    }
+}

@@ -1,0 +1,50 @@
+//! What connections need of the system around them: streams of bytes to servers, and a poll that reports which are ready.
+//! A load has the operating system's, a simulation its own.
+
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use mio::Token;
+
+use crate::error::ConnectionError;
+use crate::params::Params;
+
+/// Where a socket leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SocketAddress {
+    Unix(PathBuf),
+    Tcp(SocketAddr),
+}
+
+/// A stream of bytes to a server, which never blocks.
+pub trait Transport: Read + Write {
+    /// Whether the stream is connected: `Ok(false)` while it is connecting, an error if that failed.
+    fn is_connected(&mut self) -> io::Result<bool>;
+
+    /// Whether the stream waits for something that no event reports: the caller has to call [`Transport::is_connected`] again
+    /// after a while.
+    fn awaits_room(&self) -> bool;
+
+    /// The number of the account that the server behind a Unix socket runs as. The error is
+    /// libpq's sentence.
+    fn peer_user(&self) -> Result<u32, ConnectionError>;
+}
+
+/// Makes streams, and has one thread's poll report when they are ready.
+pub trait Network {
+    type Transport: Transport;
+
+    /// The time by which attempts to connect are given up.
+    fn now(&self) -> Instant;
+
+    /// Starts connecting.
+    fn connect(&self, address: &SocketAddress, params: &Params) -> Result<Self::Transport, ConnectionError>;
+
+    /// Has the poll report under `token` when the stream can be read and, with `writable`, when it can be written.
+    fn register(&self, transport: &Self::Transport, token: Token, writable: bool) -> io::Result<()>;
+
+    /// Changes what [`Network::register`] asked for.
+    fn reregister(&self, transport: &Self::Transport, token: Token, writable: bool) -> io::Result<()>;
+}
