@@ -116,12 +116,15 @@ impl<S: Shell> Mode<S> for Closed {
         if thread.unready > 0 {
             thread.unready -= 1;
             client.state = ClientState::Idle;
-        } else if client.own.outage.take().is_some() && !thread.may_begin(client, now) {
-            thread.hold(client, now);
-        } else {
-            thread.note_start(client, now);
-            thread.drive(client, now);
+            return;
         }
+        client.own.outage = None;
+        // The time of the load or the own slice may have ended meanwhile.
+        if !thread.may_begin(client, now) {
+            return thread.hold(client, now);
+        }
+        thread.note_start(client, now);
+        thread.drive(client, now);
     }
 
     fn refused(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, error: OpenError, now: Nanos) {

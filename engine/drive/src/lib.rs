@@ -23,6 +23,8 @@ mod report;
 mod run;
 mod schedule;
 mod shell;
+#[cfg(test)]
+mod simulation;
 pub mod slices;
 mod sockets;
 mod staged;

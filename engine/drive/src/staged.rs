@@ -134,7 +134,9 @@ impl<S: Shell> Mode<S> for Staged {
                                generation rate";
         let Some(longest) = thread.mode.longest_queue else { return };
         if thread.mode.has_started && thread.waiting(now) > longest {
-            if let Some(client) = clients.iter_mut().find(|client| client.own.stage == Stage::Load) {
+            let is_loading =
+                |client: &&mut Caller<S>| client.own.stage == Stage::Load && client.state != ClientState::Finished;
+            if let Some(client) = clients.iter_mut().find(is_loading) {
                 let reason = AbortReason::Fatal(vec![IS_FULL.to_owned()]);
                 Self::stuck(thread, client, None, Cause::Program(reason));
             }

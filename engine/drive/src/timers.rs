@@ -51,6 +51,12 @@ impl Timers {
         self.turns.push(index);
     }
 
+    /// How many clients wait for their turn.
+    #[cfg(test)]
+    pub fn turns(&self) -> usize {
+        self.turns.len()
+    }
+
     /// Whether a client waits for its turn.
     #[inline]
     pub fn have_turns(&self) -> bool {

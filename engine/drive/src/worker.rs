@@ -17,8 +17,8 @@ use wire::{Connection, OpenError};
 
 /// A thread with its clients, and how far its run is.
 pub struct Worker<'a, M: Mode<S>, S: Shell> {
-    clients: Vec<ClientOf<M, S>>,
-    thread: Thread<'a, M, S>,
+    pub clients: Vec<ClientOf<M, S>>,
+    pub thread: Thread<'a, M, S>,
     stage: Stage,
 }
 

@@ -1,0 +1,140 @@
+//! Simulated runs: the event loop and the main thread in simulated time, with simulated servers and all their faults, drawn from one
+//! seed. Each run is compared with what its programs and servers saw.
+//!
+//! `PGTRIAL_SIMULATION=SEED cargo test -p drive simulat` repeats a run, `PGTRIAL_SIMULATION=FIRST..END` makes others.
+
+mod programs;
+mod promises;
+mod scenario;
+mod server;
+mod shell;
+mod truth;
+mod world;
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use promises::{Engine, Watch, broken_promises};
+use scenario::Scenario;
+use shell::SimulatedHost;
+use world::world;
+
+use crate::report::Shared;
+use crate::run::Run;
+use ground::clock::Clock;
+use ground::random::Random;
+
+/// The seeds of `cargo test`.
+const SEEDS: Range<u64> = 0..3000;
+
+/// The environment variable that names other seeds.
+const VARIABLE: &str = "PGTRIAL_SIMULATION";
+
+/// The real time that a run takes at most, seconds; one that takes longer computes without end.
+const LONGEST_S: u64 = 60;
+
+/// Runs the engines of a scenario; returns what each counted and what really happened.
+fn simulate(scenario: &Scenario) -> Vec<Engine> {
+    let mut chance = Random::seeded(scenario.seed ^ 0x5151_5151);
+    let engines = (0..scenario.shards).map(|index| {
+        world::begin(scenario.faults.clone(), chance.derive());
+        let plan = scenario.plan(index);
+        let shared = Shared::default();
+        let mut watch = Watch::default();
+        let host = SimulatedHost::new(scenario.interrupt_at, plan.alarm.clone(), scenario.alarm_at);
+        let run = Run {
+            plan: &plan,
+            clock: Clock::start(),
+            interrupt: &host.interrupt,
+            observer: &mut watch,
+            host: &host,
+            shared: &shared,
+        };
+        let outcome = run.launch();
+        let was_interrupted = host.interrupt.load(Ordering::Relaxed);
+        let was_alarmed = plan.alarm.as_ref().is_some_and(|alarm| alarm.load(Ordering::Relaxed));
+        let are_over = host.are_over();
+        drop(host);
+        let (ended, truth) = world(|world| (world.main, std::mem::take(&mut world.truth)));
+        let clients = plan.clients;
+        Engine { are_over, outcome, watch, truth, ended, clients, was_interrupted, was_alarmed }
+    });
+    engines.collect()
+}
+
+/// What is wrong with the run of a seed, if anything is: the scenario, how to repeat it, and the broken promises.
+fn trouble(seed: u64) -> Option<String> {
+    let scenario = Scenario::draw(seed);
+    let broken = match catch_unwind(AssertUnwindSafe(|| broken_promises(&scenario, &simulate(&scenario)))) {
+        Ok(broken) => broken,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            vec![format!("panic: {}", text.unwrap_or_default())]
+        }
+    };
+    if broken.is_empty() {
+        return None;
+    }
+    let lines: String = broken.iter().map(|promise| format!("  {promise}\n")).collect();
+    Some(format!("{scenario:#?}\nseed {seed}:\n{lines}repeat it: {VARIABLE}={seed} cargo test -p drive simulat\n"))
+}
+
+/// The seeds that the environment names, or those of each test.
+fn seeds() -> Range<u64> {
+    let Ok(text) = std::env::var(VARIABLE) else { return SEEDS };
+    let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{VARIABLE} is SEED or FIRST..END, not {text}"));
+    match text.split_once("..") {
+        Some((first, end)) => number(first)..number(end),
+        None => number(&text)..number(&text) + 1,
+    }
+}
+
+/// Ends the tests if one seed takes for ever.
+fn watch_for_endless(current: &[AtomicU64]) {
+    let mut before: Vec<u64> = Vec::new();
+    loop {
+        thread::sleep(Duration::from_secs(LONGEST_S));
+        let now: Vec<u64> = current.iter().map(|seed| seed.load(Ordering::Relaxed)).collect();
+        if let Some((seed, _)) = now.iter().zip(&before).find(|(now, before)| now == before && **now != u64::MAX) {
+            println!(
+                "{:#?}\nseed {seed}: the run computes without end\nrepeat it: {VARIABLE}={seed}",
+                Scenario::draw(*seed)
+            );
+            process::abort();
+        }
+        before = now;
+    }
+}
+
+#[test]
+fn simulated_runs_keep_all_promises() {
+    let seeds = seeds();
+    let threads = thread::available_parallelism().map_or(1, |count| count.get());
+    let current: &'static [AtomicU64] = Box::leak((0..threads).map(|_| AtomicU64::new(u64::MAX)).collect());
+    thread::spawn(|| watch_for_endless(current));
+    let failed = AtomicUsize::new(0);
+    let next = AtomicU64::new(seeds.start);
+    thread::scope(|scope| {
+        for current in current {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end || failed.load(Ordering::Relaxed) >= 3 {
+                        return current.store(u64::MAX, Ordering::Relaxed);
+                    }
+                    current.store(seed, Ordering::Relaxed);
+                    if let Some(trouble) = trouble(seed) {
+                        failed.fetch_add(1, Ordering::Relaxed);
+                        println!("{trouble}");
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(failed.into_inner(), 0, "simulated runs broke promises");
+}

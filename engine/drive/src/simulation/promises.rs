@@ -1,0 +1,344 @@
+//! What every run promises, in all modes: the engine's counts against the truth.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::programs::LONGEST_SLEEP;
+use super::scenario::{Kind, Scenario};
+use super::truth::{ClientTruth, Truth};
+use crate::ledger::Tally;
+use crate::mode::Mode;
+use crate::outcome::{Abortion, Cause, Observer, Outcome, RunError, Tick};
+use crate::plan::{Limit, StagedPlan};
+use crate::shell::Shell;
+use crate::worker::Worker;
+use ground::clock::{Nanos, Phase, nanos};
+
+const MS: Nanos = 1_000_000;
+
+/// What one engine reported, and what really happened.
+pub struct Engine {
+    /// Whether its threads had ended when it had.
+    pub are_over: bool,
+    pub outcome: Result<Outcome, RunError>,
+    pub watch: Watch,
+    pub truth: Truth,
+    /// When the run had ended.
+    pub ended: Nanos,
+    pub clients: usize,
+    pub was_interrupted: bool,
+    pub was_alarmed: bool,
+}
+
+/// What an observer has seen.
+#[derive(Default)]
+pub struct Watch {
+    /// Clients that were given up, and those among them that got no connection.
+    aborted: BTreeSet<usize>,
+    unconnected: u64,
+    ticks: BTreeMap<Phase, Tally>,
+    /// How often each task ended.
+    tasks: BTreeMap<(usize, u32), usize>,
+}
+
+impl Observer for Watch {
+    fn tick(&mut self, tick: &Tick) {
+        self.ticks.entry(tick.phase).or_default().merge(&tick.tally);
+        for task in tick.tally.pooled.iter().flat_map(|pooled| &pooled.tasks) {
+            *self.tasks.entry((task.app, task.number)).or_default() += 1;
+        }
+    }
+
+    fn aborted(&mut self, abortion: &Abortion) {
+        self.aborted.insert(abortion.client);
+        self.unconnected += u64::from(matches!(abortion.cause, Cause::Connect(_)));
+    }
+
+    fn stuck(&mut self) -> u8 {
+        1
+    }
+}
+
+impl<M: Mode<S>, S: Shell> Worker<'_, M, S> {
+    /// What a thread keeps is bounded by its clients.
+    pub fn check(&self) {
+        let clients = self.clients.len();
+        let timers = &self.thread.timers;
+        assert!(timers.len() <= clients, "{} timers of {clients} clients", timers.len());
+        assert!(timers.turns() <= clients, "{} turns of {clients} clients", timers.turns());
+        assert!(
+            self.thread.sockets.queued() <= clients,
+            "{} of {clients} clients connect",
+            self.thread.sockets.queued()
+        );
+    }
+}
+
+/// The promises that a scenario's engines broke.
+pub fn broken_promises(scenario: &Scenario, engines: &[Engine]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for engine in engines {
+        Judge { scenario, engine, broken: &mut broken }.judge();
+    }
+    if let Kind::Pooled { apps, tasks, .. } = scenario.kind {
+        let is_whole = engines.iter().all(|engine| engine.outcome.is_ok() && !engine.was_interrupted);
+        let mut all = BTreeMap::new();
+        engines
+            .iter()
+            .flat_map(|engine| &engine.watch.tasks)
+            .for_each(|(task, count)| *all.entry(*task).or_insert(0) += count);
+        if let Some((task, count)) = all.iter().find(|(_, count)| **count != 1) {
+            broken.push(format!("task {task:?} was counted {count} times"));
+        }
+        if is_whole && all.len() != apps * tasks as usize {
+            broken.push(format!("{} of {} tasks were counted", all.len(), apps * tasks as usize));
+        }
+    }
+    broken
+}
+
+struct Judge<'a> {
+    scenario: &'a Scenario,
+    engine: &'a Engine,
+    broken: &'a mut Vec<String>,
+}
+
+impl Judge<'_> {
+    fn promise(&mut self, is_kept: bool, what: impl FnOnce() -> String) {
+        if !is_kept {
+            self.broken.push(what());
+        }
+    }
+
+    fn judge(&mut self) {
+        self.broken.extend(self.engine.truth.defects.iter().cloned());
+        self.judge_end();
+        self.judge_progress();
+        match &self.engine.outcome {
+            Ok(outcome) => {
+                self.judge_counts(outcome);
+                self.judge_times(outcome);
+                self.judge_limits(outcome);
+                self.judge_rate(outcome);
+                self.judge_slices();
+                self.judge_fairness(outcome);
+            }
+            Err(RunError::Connect { .. } | RunError::Unready) => {}
+            Err(error) => self.broken.push(format!("the run failed: {error}")),
+        }
+    }
+
+    /// An interrupt ends the run; it takes no longer than the cancelling of statements does.
+    fn judge_end(&mut self) {
+        self.promise(self.engine.are_over, || "threads were left when the run ended".to_owned());
+        let Some(interrupted_at) = self.scenario.interrupt_at.filter(|_| self.engine.was_interrupted) else { return };
+        let longest = interrupted_at + 4000 * MS + 10 * self.scenario.faults.lateness;
+        let ended = self.engine.ended;
+        self.promise(ended <= longest, || format!("interrupted at {interrupted_at} ns, the run ended at {ended} ns"));
+    }
+
+    /// Where servers answer, each client goes on, and a load whose time is over ends by itself.
+    fn judge_progress(&mut self) {
+        let (engine, faults) = (self.engine, &self.scenario.faults);
+        let Some(interrupted_at) = self.scenario.interrupt_at.filter(|_| engine.was_interrupted) else { return };
+        let answers = faults.silence == 0.0 && faults.stall == 0.0;
+        let Ok(outcome) = &engine.outcome else { return };
+        if !answers || outcome.unfinished == 0 {
+            return;
+        }
+        let patience = 3000 * MS + 2 * faults.lateness;
+        if let Some(time) = self.scenario.time() {
+            let end = engine.truth.start + nanos(self.scenario.warmup) + nanos(time);
+            self.promise(interrupted_at < end + patience, || {
+                format!("the load ended at {end} ns, and the run had not at {interrupted_at} ns")
+            });
+            return;
+        }
+        let is_stuck = |client: &&ClientTruth| {
+            client.is_open
+                && client.last_activity + patience < interrupted_at
+                && !engine.watch.aborted.contains(&client.number)
+        };
+        let stuck = engine.truth.clients.values().find(is_stuck);
+        self.promise(stuck.is_none(), || format!("a client does nothing any more: {stuck:?}"));
+    }
+
+    /// Every transaction is counted once, by what became of it.
+    fn judge_counts(&mut self, outcome: &Outcome) {
+        let (truth, watch) = (&self.engine.truth, &self.engine.watch);
+        let tallies = [&outcome.warmup, &outcome.measure, &outcome.drain];
+        let sum = |of: &dyn Fn(&Tally) -> u64| tallies.iter().map(|tally| of(tally)).sum::<u64>();
+        let counted = sum(&|tally| tally.counts.transactions());
+        let committed = truth.sum(|client| client.committed);
+        self.promise(counted == committed, || format!("{counted} transactions were counted, {committed} committed"));
+        let recorded = sum(&|tally| tally.latencies.buckets().map(|(_, count)| count).sum());
+        self.promise(recorded == counted, || format!("{recorded} latencies of {counted} transactions"));
+        let watched: u64 = watch.ticks.values().map(|tally| tally.counts.transactions()).sum();
+        self.promise(watched == counted, || format!("{watched} transactions in the seconds, {counted} in the sum"));
+        self.promise(outcome.aborted == watch.aborted.len(), || {
+            format!("{} clients were given up, reported are {:?}", outcome.aborted, watch.aborted)
+        });
+        let failed = sum(&|tally| tally.counts.failures.values().sum());
+        let (given_up, open) = (truth.sum(|client| client.given_up), truth.sum(|client| u64::from(client.is_open)));
+        let refused = outcome.replay.as_ref().map_or(0, |replay| replay.sessions.refused);
+        let timeouts =
+            sum(&|tally| tally.counts.failures.get(crate::ledger::tasks::POOL_TIMEOUT).copied().unwrap_or(0));
+        let of_started = failed.saturating_sub(watch.unconnected + refused + timeouts);
+        match self.scenario.kind {
+            Kind::Staged(_) => {}
+            _ => self.promise((given_up..=given_up + open).contains(&of_started), || {
+                format!("{of_started} transactions failed by the counts, {given_up} to {} did", given_up + open)
+            }),
+        }
+        let is_cut = self.engine.was_interrupted || self.engine.was_alarmed || outcome.ended_by_thread.is_some();
+        if matches!(self.scenario.kind, Kind::Closed { limit: Limit::Transactions(_), .. } | Kind::Pooled { .. })
+            && !is_cut
+        {
+            self.promise(of_started == given_up + open, || {
+                format!("{of_started} transactions failed by the counts, {} did", given_up + open)
+            });
+        }
+        if outcome.scripts.len() > 1 {
+            let by_script: u64 = outcome.scripts.iter().map(|script| script.whole.moments.count).sum();
+            let measured = outcome.measure.counts.transactions() + outcome.drain.counts.transactions();
+            let is_measured = self.scenario.warmup.is_zero() || measured > 0;
+            self.promise(by_script == measured || !is_measured, || {
+                format!("{by_script} transactions by script, {measured} measured")
+            });
+        }
+        let retries = sum(&|tally| tally.counts.retries);
+        let (retried, most) =
+            (truth.sum(|client| client.retries), truth.clients.values().map(|client| client.most_tries).max());
+        if let (Some(tries), true) = (self.scenario.options.tries, !matches!(self.scenario.kind, Kind::Staged(_))) {
+            self.promise(retries <= retried, || format!("{retries} retries were counted, {retried} made"));
+            self.promise(most.unwrap_or(0) < u64::from(tries), || format!("{most:?} retries with {tries} tries"));
+        }
+    }
+
+    /// Response times are no shorter than what servers took, and have the service time within them.
+    fn judge_times(&mut self, outcome: &Outcome) {
+        let tallies = [&outcome.warmup, &outcome.measure, &outcome.drain];
+        let response_us: f64 =
+            tallies.iter().map(|tally| tally.counts.moments.mean() * tally.counts.transactions() as f64).sum();
+        let service_us = self.engine.truth.sum(|client| client.service) as f64 / 1000.0;
+        self.promise(response_us >= service_us * (1.0 - 1e-9) - 1.0, || {
+            format!("responses took {response_us} us, and the servers {service_us} us for them")
+        });
+        for tally in tallies {
+            let (Some(pace), false) = (&tally.pace, matches!(self.scenario.kind, Kind::Replayed { .. })) else {
+                continue;
+            };
+            let moments = &tally.counts.moments;
+            self.promise(tally.counts.lag.max <= moments.max + 1.0, || "a lag is longer than each response".to_owned());
+            let service: u64 = pace.service.buckets().map(|(_, count)| count).sum();
+            let is_detailed = matches!(self.scenario.kind, Kind::Closed { .. } | Kind::Staged(_));
+            self.promise(service == moments.count || !is_detailed, || {
+                format!("{service} service times of {} transactions", moments.count)
+            });
+        }
+    }
+
+    /// No more transactions than asked for, none begun after the end, and the run ends with the last of them.
+    fn judge_limits(&mut self, outcome: &Outcome) {
+        let engine = self.engine;
+        let is_cut = engine.was_interrupted || engine.was_alarmed || outcome.ended_by_thread.is_some();
+        let measured = |of: &dyn Fn(&Tally) -> u64| of(&outcome.measure) + of(&outcome.drain);
+        let done = measured(&|tally| tally.counts.transactions() + tally.counts.failed() + tally.counts.skipped);
+        match self.scenario.kind {
+            Kind::Closed { limit: Limit::Transactions(each), .. } => {
+                let wanted = each * engine.clients as u64;
+                self.promise(done <= wanted, || format!("{done} transactions of {wanted}"));
+                self.promise(is_cut || outcome.aborted > 0 || done == wanted, || {
+                    format!("{done} transactions of {wanted}, and no client was given up")
+                });
+            }
+            Kind::Staged(StagedPlan { events: Some(_), .. }) if engine.truth.clients.is_empty() => {}
+            _ => {}
+        }
+        let Some(time) = self.scenario.time() else { return };
+        if self.engine.truth.starts.is_empty() {
+            return;
+        }
+        let end = engine.truth.start + nanos(self.scenario.warmup) + nanos(time);
+        let last = engine.truth.starts.iter().max().copied().unwrap_or(0);
+        if !matches!(self.scenario.kind, Kind::Replayed { .. }) {
+            self.promise(last <= end + 5 * MS, || {
+                format!("a transaction began at {last} ns, the load ended at {end} ns")
+            });
+        }
+        if !engine.was_interrupted {
+            let longest =
+                end.max(engine.truth.last_activity + LONGEST_SLEEP) + 300 * MS + 5 * self.scenario.faults.lateness;
+            let ended = engine.ended;
+            self.promise(ended <= longest, || {
+                format!("the run ended at {ended} ns, its last transaction by {longest} ns")
+            });
+        }
+    }
+
+    /// Starts come at the rate.
+    fn judge_rate(&mut self, outcome: &Outcome) {
+        let interval_ns = match self.scenario.kind {
+            Kind::Closed { interval_ns: Some(interval_ns), .. } => interval_ns,
+            Kind::Staged(StagedPlan { interval_ns: Some(interval_ns), .. }) => interval_ns,
+            _ => return,
+        };
+        let Some(time) = self.scenario.time() else { return };
+        let turns = self.scenario.slices.map_or(1, |slices| slices.of) as f64;
+        let share = self.engine.clients as f64 / self.scenario.clients as f64;
+        let expected = nanos(self.scenario.warmup + time) as f64 / turns / interval_ns * share;
+        let tallies = [&outcome.warmup, &outcome.measure, &outcome.drain];
+        let count = |tally: &&Tally| {
+            tally.counts.transactions() + tally.counts.failures.values().sum::<u64>() + tally.counts.skipped
+        };
+        let done: u64 = tallies.iter().map(count).sum();
+        let spread = 6.0 * expected.sqrt() + 6.0;
+        self.promise(done as f64 <= expected + spread, || format!("{done} transactions at a rate for {expected}"));
+        let faults = &self.scenario.faults;
+        let is_idle = expected / nanos(time) as f64 * faults.service.1 as f64 * 100.0 < self.engine.clients as f64;
+        let is_whole = self.is_quiet() && is_idle && !self.engine.was_alarmed && !self.engine.was_interrupted;
+        let is_limited = matches!(
+            self.scenario.kind,
+            Kind::Staged(StagedPlan { events: Some(_), .. } | StagedPlan { events_each: Some(_), .. })
+        );
+        let least = expected - spread - self.engine.clients as f64;
+        self.promise(!is_whole || is_limited || outcome.aborted > 0 || done as f64 >= least, || {
+            format!("{done} transactions at a rate for {expected}")
+        });
+    }
+
+    /// Whether nothing goes wrong in the scenario.
+    fn is_quiet(&self) -> bool {
+        let faults = &self.scenario.faults;
+        let all = [faults.refusal, faults.silence, faults.error, faults.rejection, faults.fracture, faults.stall];
+        all.iter().all(|fault| *fault == 0.0) && faults.lateness <= MS
+    }
+
+    /// With slices no transaction begins in those of others.
+    fn judge_slices(&mut self) {
+        let Some(slices) = self.scenario.slices else { return };
+        let truth = &self.engine.truth;
+        let outside = truth.starts.iter().map(|at| at.saturating_sub(truth.start)).find(|at| {
+            let slice = slices.slice(at / slices.round());
+            !(slice.begins..slice.ends + 5 * MS).contains(at)
+        });
+        self.promise(outside.is_none(), || {
+            format!("a transaction began {outside:?} ns after the start, in another's slice")
+        });
+    }
+
+    /// Clients of a closed loop whose server is equally fast for all get equally much.
+    fn judge_fairness(&mut self, outcome: &Outcome) {
+        let Kind::Closed { limit: Limit::Time(_), interval_ns: None, thinks: false, .. } = self.scenario.kind else {
+            return;
+        };
+        if !self.is_quiet() || self.engine.was_interrupted || self.engine.was_alarmed || outcome.aborted > 0 {
+            return;
+        }
+        let done: Vec<u64> = self.engine.truth.clients.values().map(|client| client.committed).collect();
+        let mean = done.iter().sum::<u64>() / done.len().max(1) as u64;
+        let least = done.iter().min().copied().unwrap_or(0);
+        self.promise(mean < 40 || least * 4 >= mean, || {
+            format!("a client committed {least} transactions, the mean is {mean}")
+        });
+    }
+}

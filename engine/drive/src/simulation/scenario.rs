@@ -1,0 +1,351 @@
+//! What happens in a simulated run: everything is drawn from one seed.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::programs::Workloads;
+use crate::plan::{
+    Arrival, ClosedPlan, Limit, Load, Plan, PoolPlan, ReplayPace, ReplayPlan, ScriptOptions, StagedPlan,
+};
+use crate::slices::Slices;
+use ground::clock::Nanos;
+use ground::random::Random;
+use ground::shard::{ClientShare, Shard, TaskShare};
+use wire::params::{Environment, Given, resolve};
+use wire::statement::QueryMode;
+use wire::target::Target;
+use workload::seeds::Seeds;
+
+const MS: Nanos = 1_000_000;
+
+/// How often each fault happens, and how long things take, nanoseconds.
+#[derive(Debug, Clone)]
+pub struct Faults {
+    /// Of a connection: refused, by the listener or the server.
+    pub refusal: f64,
+    /// Of a connection or a reply: it never comes.
+    pub silence: f64,
+    /// The listener's queue is full.
+    pub crowd: f64,
+    /// Of a system call: interrupted by a signal.
+    pub interruption: f64,
+    /// Of a read, a write or a reply: in parts.
+    pub fragment: f64,
+    /// Of a statement: an error.
+    pub error: f64,
+    /// Of a statement: it cannot be parsed.
+    pub rejection: f64,
+    /// Of a reply: the connection breaks within it.
+    pub fracture: f64,
+    /// Of a reply: it comes seconds later.
+    pub stall: f64,
+    /// The least and the longest service time.
+    pub service: (Nanos, Nanos),
+    /// The longest time by which a thread wakes too late.
+    pub lateness: Nanos,
+    /// What a reading of the clock takes.
+    pub clock_ns: Nanos,
+}
+
+/// A simulated run of one or more engines.
+#[derive(Debug)]
+pub struct Scenario {
+    pub seed: u64,
+    pub kind: Kind,
+    pub faults: Faults,
+    pub clients: usize,
+    pub jobs: usize,
+    pub shards: usize,
+    pub mode: QueryMode,
+    pub describes: bool,
+    pub warmup: Duration,
+    pub scripts: usize,
+    pub options: ScriptOptions,
+    pub slices: Option<Slices>,
+    pub exit_on_abort: bool,
+    pub connect_timeout: bool,
+    /// When an interrupt comes, and when an alarm does.
+    pub interrupt_at: Option<Nanos>,
+    pub alarm_at: Option<Nanos>,
+}
+
+/// The mode of the load, and what only it needs.
+#[derive(Debug)]
+pub enum Kind {
+    Closed { limit: Limit, interval_ns: Option<f64>, reconnect: bool, wait_for_server: Option<Duration>, thinks: bool },
+    Staged(StagedPlan),
+    Pooled { apps: usize, tasks: u32, arrival: Arrival, size: usize, timeout: Duration, lifetime: Option<Duration> },
+    Replayed { pace: ReplayPace, time: Option<Duration> },
+}
+
+/// Draws what a scenario needs.
+struct Draw(Random);
+
+impl Draw {
+    fn happens(&mut self, probability: f64) -> bool {
+        self.0.unit() < probability
+    }
+
+    fn within(&mut self, least: u64, most: u64) -> u64 {
+        self.0.range(least as i64, most as i64) as u64
+    }
+
+    /// Between the two, each order of magnitude as often as another.
+    fn magnitude(&mut self, least: f64, most: f64) -> f64 {
+        least * (most / least).powf(self.0.unit())
+    }
+
+    fn millis(&mut self, least: u64, most: u64) -> Duration {
+        Duration::from_millis(self.within(least, most))
+    }
+
+    /// A rare fault, in some scenarios.
+    fn fault(&mut self, most: f64) -> f64 {
+        if self.happens(0.3) { self.magnitude(most / 100.0, most) } else { 0.0 }
+    }
+
+    fn faults(&mut self) -> Faults {
+        let is_quiet = self.happens(0.25);
+        let mut fault = |most: f64| if is_quiet { 0.0 } else { self.fault(most) };
+        let (refusal, silence, crowd) = (fault(0.3), fault(0.01), fault(0.5));
+        let (interruption, fragment) = (fault(0.1), fault(0.5));
+        let (error, rejection, fracture, stall) = (fault(0.3), fault(0.05), fault(0.02), fault(0.01));
+        let least = self.magnitude(10_000.0, 5e6) as Nanos;
+        let most = (least as f64 * self.magnitude(1.0, 30.0)) as Nanos;
+        let lateness = if is_quiet { MS } else { self.magnitude(1e6, 3e9) as Nanos };
+        Faults {
+            refusal,
+            silence,
+            crowd,
+            interruption,
+            fragment,
+            error,
+            rejection,
+            fracture,
+            stall,
+            service: (least, most),
+            lateness,
+            clock_ns: 20,
+        }
+    }
+
+    fn limit(&mut self) -> Limit {
+        if self.happens(0.5) { Limit::Transactions(self.within(1, 30)) } else { Limit::Time(self.millis(1, 1500)) }
+    }
+
+    fn interval_ns(&mut self, faults: &mut Faults) -> Option<f64> {
+        self.happens(0.4).then(|| {
+            let interval = self.magnitude(0.3, 2e8);
+            if interval < 20_000.0 {
+                // So that a start that is skipped costs the simulation no more than it does the engine.
+                faults.clock_ns = 3_000;
+            }
+            interval
+        })
+    }
+
+    fn closed(&mut self, faults: &mut Faults) -> Kind {
+        let interval_ns = self.interval_ns(faults);
+        Kind::Closed {
+            limit: self.limit(),
+            interval_ns,
+            reconnect: self.happens(0.25),
+            wait_for_server: self.happens(0.3).then(|| self.millis(1, 3000)),
+            thinks: interval_ns.is_none() && self.happens(0.1),
+        }
+    }
+
+    fn staged(&mut self, faults: &mut Faults) -> Kind {
+        let interval_ns = self.interval_ns(faults);
+        let time = self.happens(0.7).then(|| self.millis(1, 1500));
+        let events_each = self.happens(0.2).then(|| self.within(1, 20));
+        let events = (time.is_none() || self.happens(0.3)).then(|| self.within(1, 200));
+        let longest_queue = interval_ns.and_then(|_| self.happens(0.5).then(|| self.within(1, 1000)));
+        Kind::Staged(StagedPlan { events, events_each, time, interval_ns, longest_queue })
+    }
+
+    fn pooled(&mut self) -> Kind {
+        let rate = self.magnitude(20.0, 5000.0);
+        Kind::Pooled {
+            apps: self.within(1, 3) as usize,
+            tasks: self.within(1, 80) as u32,
+            arrival: [Arrival::AtOnce, Arrival::Rate(rate), Arrival::Poisson(rate)][self.within(0, 2) as usize],
+            size: self.within(2, 8) as usize,
+            timeout: self.millis(1, 2000),
+            lifetime: self.happens(0.4).then(|| self.millis(1, 300)),
+        }
+    }
+
+    fn replayed(&mut self) -> Kind {
+        let pace = if self.happens(0.6) {
+            ReplayPace::Recorded { speed: self.magnitude(0.2, 20.0) }
+        } else {
+            ReplayPace::BackToBack
+        };
+        Kind::Replayed { pace, time: self.happens(0.4).then(|| self.millis(1, 1000)) }
+    }
+}
+
+impl Scenario {
+    /// The scenario of a seed.
+    pub fn draw(seed: u64) -> Self {
+        let mut draw = Draw(Random::seeded(seed));
+        let mut faults = draw.faults();
+        let kind = match draw.within(0, 9) {
+            0..=4 => draw.closed(&mut faults),
+            5..=6 => draw.staged(&mut faults),
+            7 => draw.replayed(),
+            _ => draw.pooled(),
+        };
+        let is_script = matches!(kind, Kind::Closed { .. } | Kind::Pooled { .. });
+        let latency_limit = draw.happens(0.4).then(|| Duration::from_nanos(draw.magnitude(1e5, 1e9) as u64));
+        let options = ScriptOptions {
+            timed_commands: draw.happens(0.3),
+            latency_limit,
+            tries: if draw.happens(0.2) && latency_limit.is_some() { None } else { Some(draw.within(1, 5) as u32) },
+            continue_on_error: draw.happens(0.3),
+            ..ScriptOptions::default()
+        };
+        let shards = if draw.happens(0.2) { 2 } else { 1 };
+        let most = if draw.happens(0.1) { 60 } else { 8 };
+        let clients = shards.max(draw.within(1, most) as usize);
+        let jobs = draw.within(1, (clients / shards).min(4) as u64) as usize;
+        let mode = [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared][draw.within(0, 2) as usize];
+        let mut scenario = Self {
+            seed,
+            clients,
+            jobs,
+            shards,
+            mode,
+            describes: draw.happens(0.7),
+            warmup: if draw.happens(0.3) && !matches!(kind, Kind::Pooled { .. } | Kind::Replayed { .. }) {
+                draw.millis(1, 1200)
+            } else {
+                Duration::ZERO
+            },
+            scripts: draw.within(1, 3) as usize,
+            options: if is_script { options } else { ScriptOptions::default() },
+            slices: None,
+            exit_on_abort: draw.happens(0.3),
+            connect_timeout: draw.happens(0.3),
+            interrupt_at: draw.happens(0.25).then(|| draw.within(0, 2000) * MS),
+            alarm_at: draw.happens(0.05).then(|| draw.within(0, 2000) * MS),
+            kind,
+            faults,
+        };
+        scenario.draw_slices(&mut draw);
+        scenario.end_what_never_ends(&mut draw);
+        scenario
+    }
+
+    /// Some loads with a time take turns with others.
+    fn draw_slices(&mut self, draw: &mut Draw) {
+        let is_timed = match &mut self.kind {
+            Kind::Closed { limit: Limit::Time(time), .. } => Some(time),
+            Kind::Staged(StagedPlan { time: Some(time), .. }) => Some(time),
+            _ => None,
+        };
+        let Some(time) = is_timed.filter(|_| draw.happens(0.3)) else { return };
+        let of = draw.within(2, 3) as usize;
+        let length = draw.within(10, 60) * MS;
+        let (index, seed) = (draw.within(0, of as u64 - 1) as usize, draw.within(0, 1 << 40));
+        let round = Duration::from_nanos(length * of as u64);
+        *time = round * draw.within(1, 6) as u32;
+        self.warmup = round * draw.within(0, 2) as u32;
+        self.slices = Some(Slices { length, index, of, seed });
+    }
+
+    /// A run whose server may never answer, or which may have to wait for one for ever, is interrupted at last.
+    fn end_what_never_ends(&mut self, draw: &mut Draw) {
+        self.interrupt_at = Some(self.interrupt_at.unwrap_or(20_000 * MS + draw.within(0, 5000) * MS));
+    }
+
+    /// The length of the measured part, if it is limited.
+    pub fn time(&self) -> Option<Duration> {
+        match &self.kind {
+            Kind::Closed { limit: Limit::Time(time), .. } => Some(*time),
+            Kind::Closed { .. } | Kind::Pooled { .. } => None,
+            Kind::Staged(staged) => staged.time,
+            Kind::Replayed { time, .. } => *time,
+        }
+    }
+
+    /// The plan of one engine.
+    pub fn plan(&self, index: usize) -> Plan {
+        let shard = Shard { index, of: self.shards };
+        let (part, apps) = match self.kind {
+            Kind::Pooled { apps, size, .. } => (ClientShare::of_pools(shard, apps, size), apps),
+            _ => (ClientShare::of_clients(shard, self.clients), 0),
+        };
+        let jobs = match self.kind {
+            Kind::Pooled { apps, .. } => self.jobs.min(apps),
+            _ => self.jobs.min(part.clients()),
+        };
+        let seeds = Seeds::derive(self.seed, &part, apps, jobs, None);
+        let load = match &self.kind {
+            Kind::Closed { limit, interval_ns, reconnect, wait_for_server, thinks } => Load::Closed(ClosedPlan {
+                limit: *limit,
+                interval_ns: *interval_ns,
+                reconnect: *reconnect,
+                wait_for_server: *wait_for_server,
+                thinks: *thinks,
+                options: self.options.clone(),
+            }),
+            Kind::Staged(staged) => {
+                Load::Staged(StagedPlan { events: staged.events.map(|events| part.transactions(events)), ..*staged })
+            }
+            Kind::Pooled { apps, tasks, arrival, size, timeout, lifetime } => {
+                let deal = TaskShare { shard, tasks: *tasks, size: *size };
+                let pools = PoolPlan {
+                    apps: *apps,
+                    tasks: deal.own_tasks(),
+                    arrival: *arrival,
+                    size: deal.own_slots(),
+                    timeout: *timeout,
+                    lifetime: *lifetime,
+                    deal,
+                };
+                Load::Pooled(pools, self.options.clone())
+            }
+            Kind::Replayed { pace, time } => {
+                Load::Replayed(ReplayPlan { pace: *pace, time: *time, accounts: Arc::from(["statement".to_owned()]) })
+            }
+        };
+        let workload = Arc::new(Workloads::of(self));
+        let mut plan = Plan::new(Some(target(self.connect_timeout)), workload, part, seeds, load);
+        plan.jobs = jobs;
+        plan.mode = self.mode;
+        plan.describes = self.describes;
+        plan.warmup = self.warmup;
+        plan.slices = self.slices;
+        plan.exit_on_abort = self.exit_on_abort;
+        plan.alarm = self.alarm_at.map(|_| Arc::new(AtomicBool::new(false)));
+        plan
+    }
+}
+
+/// A machine without variables and files.
+struct Bare;
+
+impl Environment for Bare {
+    fn var(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    fn user_name(&self) -> Option<String> {
+        Some("user".to_owned())
+    }
+
+    fn home(&self) -> Option<std::path::PathBuf> {
+        None
+    }
+}
+
+/// The simulated server. No socket leads there.
+fn target(has_timeout: bool) -> Arc<Target> {
+    let timeout = if has_timeout { " connect_timeout=2" } else { "" };
+    let given =
+        Given { dbname: Some(format!("host=/simulated user=u dbname=d password=p{timeout}")), ..Given::default() };
+    Arc::new(Target::resolve(resolve(&given, &Bare).expect("the parameters are right")))
+}

@@ -1,0 +1,345 @@
+//! A simulated server's side of a session: it reads the client's messages, executes statements of a few kinds, and fails in all
+//! the ways that servers fail.
+
+use std::collections::BTreeMap;
+
+use super::world::{End, World};
+use ground::clock::Nanos;
+
+/// What errors a statement meets, and whether the session ends with it.
+const ERRORS: [(&str, bool); 7] = [
+    ("40001", false),
+    ("40001", false),
+    ("40P01", false),
+    ("23505", false),
+    ("57014", false),
+    ("XX000", false),
+    ("57P01", true),
+];
+
+/// What a server says to a client that it does not take.
+const REFUSALS: [&str; 3] = ["53300", "57P03", "28P01"];
+
+/// One session.
+pub struct Session {
+    pub process: u32,
+    incoming: Vec<u8>,
+    is_started: bool,
+    /// As in ReadyForQuery.
+    status: u8,
+    /// Texts by the statement's name.
+    parsed: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The text and the first parameter of the portal.
+    portal: (Vec<u8>, Vec<u8>),
+    /// Whether messages are passed over up to Sync, because of an error.
+    fails: bool,
+    reply: Vec<u8>,
+    busy_until: Nanos,
+    /// Whether it says nothing any more.
+    is_silent: bool,
+    /// Whether the session ends with the reply.
+    is_ending: bool,
+}
+
+impl Session {
+    pub fn new(process: u32) -> Self {
+        Self {
+            process,
+            incoming: Vec::new(),
+            is_started: false,
+            status: b'I',
+            parsed: BTreeMap::new(),
+            portal: (Vec::new(), Vec::new()),
+            fails: false,
+            reply: Vec::new(),
+            busy_until: 0,
+            is_silent: false,
+            is_ending: false,
+        }
+    }
+
+    /// Whether the client waits for a part of the reply that is not there at `now`.
+    pub fn is_busy(&self, now: Nanos) -> bool {
+        self.is_silent || self.busy_until > now
+    }
+
+    fn put(&mut self, kind: u8, body: &[u8]) {
+        self.reply.push(kind);
+        self.reply.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+        self.reply.extend_from_slice(body);
+    }
+
+    fn put_error(&mut self, severity: &str, sqlstate: &str) {
+        let fields = format!("S{severity}\0V{severity}\0C{sqlstate}\0Msimulated\0\0");
+        self.put(b'E', fields.as_bytes());
+    }
+
+    fn put_ready(&mut self) {
+        let status = self.status;
+        self.put(b'Z', &[status]);
+    }
+
+    fn put_description(&mut self) {
+        let mut body = 1u16.to_be_bytes().to_vec();
+        body.extend_from_slice(b"value\0");
+        body.extend_from_slice(&[0; 6]);
+        body.extend_from_slice(&[0, 0, 0, 25, 255, 255, 255, 255, 255, 255, 0, 0]);
+        self.put(b'T', &body);
+    }
+
+    fn put_row(&mut self, value: &[u8]) {
+        let mut body = 1u16.to_be_bytes().to_vec();
+        body.extend_from_slice(&(value.len() as u32).to_be_bytes());
+        body.extend_from_slice(value);
+        self.put(b'D', &body);
+    }
+
+    /// Begins a session, or refuses it.
+    fn start(&mut self, refusal: Option<&str>) {
+        if let Some(sqlstate) = refusal {
+            self.put_error("FATAL", sqlstate);
+            self.is_ending = true;
+            return;
+        }
+        self.is_started = true;
+        self.put(b'R', &[0; 4]);
+        self.put(b'S', b"server_version\018.0\0");
+        let process = self.process.to_be_bytes();
+        self.put(b'K', &[&process[..], &[1, 2, 3, 4]].concat());
+        self.put_ready();
+    }
+
+    /// Whether the text returns a row.
+    fn has_row(text: &[u8]) -> bool {
+        text.starts_with(b"SELECT")
+    }
+
+    /// Executes a statement, which `failure` may meet. `is_text`: its description is part of the reply.
+    fn execute(&mut self, text: &[u8], value: &[u8], is_text: bool, failure: Option<(&str, bool)>) {
+        let ends = text.starts_with(b"END") || text.starts_with(b"ROLLBACK");
+        let failure = if self.status == b'E' && !ends { Some(("25P02", false)) } else { failure };
+        if Self::has_row(text) && self.status != b'E' {
+            if is_text {
+                self.put_description();
+            }
+            self.put_row(value);
+        }
+        if let Some((sqlstate, is_fatal)) = failure {
+            self.put_error(if is_fatal { "FATAL" } else { "ERROR" }, sqlstate);
+            (self.fails, self.is_ending) = (true, is_fatal);
+            if self.status == b'T' {
+                self.status = b'E';
+            }
+            return;
+        }
+        let tag: &[u8] = match () {
+            () if text.starts_with(b"BEGIN") => {
+                self.status = b'T';
+                b"BEGIN\0"
+            }
+            () if ends => {
+                let was_failed = std::mem::replace(&mut self.status, b'I') == b'E';
+                if was_failed || text.starts_with(b"ROLLBACK") { b"ROLLBACK\0" } else { b"COMMIT\0" }
+            }
+            () if Self::has_row(text) => b"SELECT 1\0",
+            () => b"UPDATE 1\0",
+        };
+        self.put(b'C', tag);
+    }
+
+    /// The next whole message of the client: its type, 0 for the first, and its body.
+    fn next_message(&mut self) -> Option<(u8, Vec<u8>)> {
+        let head = usize::from(self.is_started);
+        let length: [u8; 4] = self.incoming.get(head..head + 4)?.try_into().ok()?;
+        let end = head + u32::from_be_bytes(length) as usize;
+        if self.incoming.len() < end {
+            return None;
+        }
+        let message: Vec<u8> = self.incoming.drain(..end).collect();
+        Some((if head == 1 { message[0] } else { 0 }, message[head + 4..].to_vec()))
+    }
+}
+
+impl World {
+    /// The server takes bytes of the client, and answers.
+    pub fn serve(&mut self, strand: usize, id: usize, bytes: &[u8]) {
+        let session = &mut self.strands[strand].lines[id].session;
+        session.incoming.extend_from_slice(bytes);
+        loop {
+            let session = &mut self.strands[strand].lines[id].session;
+            if session.is_silent || session.is_ending {
+                return;
+            }
+            let Some((kind, body)) = session.next_message() else { return };
+            self.take(strand, id, kind, &body);
+        }
+    }
+
+    fn failure(&mut self) -> Option<(&'static str, bool)> {
+        self.happens(self.faults.error).then(|| ERRORS[self.chance.range(0, ERRORS.len() as i64 - 1) as usize])
+    }
+
+    fn take(&mut self, strand: usize, id: usize, kind: u8, body: &[u8]) {
+        let failure = match kind {
+            b'Q' | b'E' => self.failure(),
+            b'P' => self.happens(self.faults.rejection).then_some(("42601", false)),
+            _ => None,
+        };
+        let refusal =
+            (kind == 0 && self.happens(self.faults.refusal)).then(|| REFUSALS[self.chance.range(0, 2) as usize]);
+        let session = &mut self.strands[strand].lines[id].session;
+        let mut words = body.split(|byte| *byte == 0);
+        match kind {
+            0 => {
+                session.start(refusal);
+                return self.reply(strand, id, None);
+            }
+            b'Q' => {
+                let text = words.next().unwrap_or_default();
+                let value = text.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
+                session.execute(text, value, true, failure);
+                session.put_ready();
+                session.fails = false;
+                let is_rollback = text.starts_with(b"ROLLBACK");
+                return self.reply(strand, id, Some(is_rollback));
+            }
+            b'S' => {
+                session.put_ready();
+                session.fails = false;
+                return self.reply(strand, id, Some(false));
+            }
+            b'X' => session.is_ending = true,
+            _ if session.fails => {}
+            b'P' => {
+                let (name, text) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+                if failure.is_some() {
+                    session.put_error("ERROR", "42601");
+                    session.fails = true;
+                    session.status = if session.status == b'I' { b'I' } else { b'E' };
+                    return;
+                }
+                session.parsed.insert(name.to_vec(), text.to_vec());
+                session.put(b'1', &[]);
+            }
+            b'B' => {
+                let (_, name) = (words.next(), words.next().unwrap_or_default());
+                let Some(text) = session.parsed.get(name) else {
+                    session.put_error("ERROR", "26000");
+                    session.fails = true;
+                    session.status = if session.status == b'I' { b'I' } else { b'E' };
+                    return;
+                };
+                session.portal = (text.clone(), first_parameter(&body[name.len() + 2..]));
+                session.put(b'2', &[]);
+            }
+            b'D' if Session::has_row(&session.portal.0) => session.put_description(),
+            b'D' => session.put(b'n', &[]),
+            b'E' => {
+                let (text, value) = session.portal.clone();
+                session.execute(&text, &value, false, failure);
+                if session.is_ending {
+                    self.reply(strand, id, Some(false));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends the reply that is complete; with `is_rollback` it is one to statements.
+    fn reply(&mut self, strand: usize, id: usize, is_rollback: Option<bool>) {
+        let faults = self.faults.clone();
+        let mut service = self.time(faults.service.0, faults.service.1);
+        if self.happens(faults.stall) {
+            service += self.time(1_000_000_000, 20_000_000_000);
+        }
+        let (is_silent, is_broken) = (self.happens(faults.silence), self.happens(faults.fracture));
+        let now = self.strands[strand].now;
+        let line = &mut self.strands[strand].lines[id];
+        let (token, session) = (line.token, &mut line.session);
+        let mut reply = std::mem::take(&mut session.reply);
+        if is_silent {
+            session.is_silent = true;
+            return;
+        }
+        let at = session.busy_until.max(now) + service;
+        session.busy_until = at;
+        let (is_ending, status) = (session.is_ending, session.status);
+        if is_ending {
+            // A session that ends says nothing after its error.
+            let error = reply.windows(6).position(|window| window == b"SFATAL").map_or(0, |at| at - 5);
+            let length = u32::from_be_bytes([reply[error + 1], reply[error + 2], reply[error + 3], reply[error + 4]]);
+            reply.truncate(error + 1 + length as usize);
+        }
+        let has_error = is_ending || is_broken || reply_has_error(&reply);
+        let client = self.truth.client((strand, token));
+        let is_success = !has_error && is_rollback == Some(false);
+        let commits = (is_success && client.is_last && (status == b'I' || client.ends_anywhere)).then_some(service);
+        if commits.is_some() {
+            client.is_last = false;
+        } else if is_success {
+            client.serve(service);
+        }
+        if is_broken {
+            reply.truncate(self.chance.range(0, reply.len() as i64 - 1) as usize);
+        }
+        self.send(strand, id, at, reply, commits);
+        if is_broken || is_ending {
+            self.strands[strand].lines[id].session.is_ending = true;
+            let end = if self.happens(0.5) { End::Closed } else { End::Reset };
+            let end = if is_ending { End::Closed } else { end };
+            let last = self.strands[strand].lines[id].session.busy_until;
+            let late = self.time(0, 2_000_000);
+            self.end_line(strand, id, last + late, end);
+        }
+    }
+
+    /// Delivers a reply, in several parts if the network divides it.
+    fn send(&mut self, strand: usize, id: usize, mut at: Nanos, mut reply: Vec<u8>, commits: Option<Nanos>) {
+        while self.happens(self.faults.fragment) && reply.len() > 1 {
+            let rest = reply.split_off(self.chance.range(1, reply.len() as i64 - 1) as usize);
+            self.deliver(strand, id, at, reply, None);
+            reply = rest;
+            at += self.time(0, 2_000_000);
+        }
+        let session = &mut self.strands[strand].lines[id].session;
+        session.busy_until = session.busy_until.max(at);
+        self.deliver(strand, id, at, reply, commits);
+    }
+
+    /// A cancel request for the session of a server process has come.
+    pub fn cancel(&mut self, process: u32) {
+        let (strand, id) = (process as usize / 1_000_000, process as usize % 1_000_000);
+        self.strands[strand].is_called_off = true;
+        if self.happens(self.faults.silence) {
+            return;
+        }
+        let now = self.strands[strand].now;
+        let session = &mut self.strands[strand].lines[id].session;
+        if !session.is_busy(now) || session.is_ending {
+            return;
+        }
+        // What was sent of the reply stays; the session is as if it had ended.
+        let at = now + 100_000;
+        self.withdraw(strand, id);
+        self.end_line(strand, id, at, End::Closed);
+    }
+}
+
+/// The first parameter of a Bind message, behind its names.
+fn first_parameter(rest: &[u8]) -> Vec<u8> {
+    let number = |at: usize| rest.get(at..at + 2).map_or(0, |two| usize::from(u16::from_be_bytes([two[0], two[1]])));
+    let formats = number(0);
+    let at = 2 + 2 * formats;
+    if number(at) == 0 {
+        return Vec::new();
+    }
+    let Some(length) = rest.get(at + 2..at + 6).and_then(|bytes| bytes.try_into().ok()).map(i32::from_be_bytes) else {
+        return Vec::new();
+    };
+    rest.get(at + 6..at + 6 + length.max(0) as usize).map(<[u8]>::to_vec).unwrap_or_default()
+}
+
+/// Whether one of the messages is an ErrorResponse.
+fn reply_has_error(reply: &[u8]) -> bool {
+    wire::frame::messages(reply).any(|(kind, _)| kind == b'E')
+}

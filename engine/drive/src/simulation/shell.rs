@@ -1,0 +1,308 @@
+//! The shell of a simulated thread, its connections, and the host of all simulated threads: the main thread's waiting for reports
+//! goes on with the others, one after the other in the order of their times.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant};
+
+use mio::Token;
+
+use super::world::{Strand, world};
+use crate::host::Host;
+use crate::mode::Mode;
+use crate::report::{PanicReporter, Report};
+use crate::schedule::Schedule;
+use crate::shell::Shell;
+use crate::thread::{Share, Thread};
+use crate::worker::Worker;
+use ground::clock::{Nanos, nanos};
+use wire::error::ConnectionError;
+use wire::network::{Network, SocketAddress, Transport};
+use wire::params::Params;
+use wire::{Backend, OpenError};
+
+/// A run that goes on longer, steps of threads, does not end.
+const MOST_STEPS: u64 = 3_000_000;
+
+/// One simulated thread.
+pub struct SimulatedShell(SimulatedNetwork);
+
+pub struct SimulatedNetwork {
+    strand: usize,
+}
+
+/// A client's end of a simulated connection.
+pub struct SimulatedSocket {
+    strand: usize,
+    id: usize,
+}
+
+impl Drop for SimulatedSocket {
+    fn drop(&mut self) {
+        world(|world| world.close(self.strand, self.id));
+    }
+}
+
+impl Read for SimulatedSocket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        world(|world| world.read(self.strand, self.id, buffer))
+    }
+}
+
+impl Write for SimulatedSocket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        world(|world| world.write(self.strand, self.id, bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Transport for SimulatedSocket {
+    fn is_connected(&mut self) -> io::Result<bool> {
+        world(|world| world.is_connected(self.strand, self.id))
+    }
+
+    fn awaits_room(&self) -> bool {
+        world(|world| world.is_crowded(self.strand, self.id))
+    }
+}
+
+impl Network for SimulatedNetwork {
+    type Transport = SimulatedSocket;
+
+    fn now(&self) -> Instant {
+        static ORIGIN: OnceLock<Instant> = OnceLock::new();
+        *ORIGIN.get_or_init(Instant::now) + Duration::from_nanos(world(|world| world.strands[self.strand].now))
+    }
+
+    fn connect(&self, _address: &SocketAddress, _params: &Params) -> Result<SimulatedSocket, ConnectionError> {
+        let id = world(|world| world.connect(self.strand)).map_err(ConnectionError::Connect)?;
+        Ok(SimulatedSocket { strand: self.strand, id })
+    }
+
+    fn register(&self, socket: &SimulatedSocket, token: Token, writable: bool) -> io::Result<()> {
+        world(|world| world.register(socket.strand, socket.id, token.0, writable));
+        Ok(())
+    }
+
+    fn reregister(&self, socket: &SimulatedSocket, token: Token, writable: bool) -> io::Result<()> {
+        self.register(socket, token, writable)
+    }
+}
+
+impl SimulatedShell {
+    fn strand(&self) -> usize {
+        self.0.strand
+    }
+}
+
+impl Shell for SimulatedShell {
+    type Network = SimulatedNetwork;
+    type Ready = Vec<usize>;
+
+    const STEPS: bool = true;
+
+    fn now(&self) -> Nanos {
+        world(|world| world.read_clock(self.strand()))
+    }
+
+    fn sleep_until(&self, at: Nanos) {
+        world(|world| world.sleep(self.strand(), at));
+    }
+
+    fn network(&self) -> &SimulatedNetwork {
+        &self.0
+    }
+
+    fn wake_at(&mut self, at: Nanos) -> io::Result<()> {
+        world(|world| world.set_alarm(self.strand(), 0, at));
+        Ok(())
+    }
+
+    fn look_up_at(&mut self, at: Nanos) -> io::Result<()> {
+        world(|world| world.set_alarm(self.strand(), 1, at));
+        Ok(())
+    }
+
+    fn wait(&mut self, ready: &mut Vec<usize>, timeout: Option<Duration>) -> io::Result<usize> {
+        ready.clear();
+        world(|world| world.wait(self.strand(), ready, timeout.map(nanos)));
+        Ok(ready.len())
+    }
+
+    fn tokens(ready: &Vec<usize>, count: usize) -> impl Iterator<Item = usize> {
+        ready.iter().take(count).copied()
+    }
+
+    fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, _until: Instant) -> Result<(), OpenError> {
+        for backend in backends {
+            world(|world| backend.process().into_iter().for_each(|process| world.cancel(process)));
+        }
+        Ok(())
+    }
+
+    fn print(&self, _text: fmt::Arguments<'_>) {}
+}
+
+/// The host of simulated threads.
+#[derive(Default)]
+pub struct SimulatedHost<'run> {
+    threads: RefCell<Vec<SimulatedThread<'run>>>,
+    pub interrupt: AtomicBool,
+    interrupt_at: Option<Nanos>,
+    alarm: Option<Arc<AtomicBool>>,
+    alarm_at: Option<Nanos>,
+    steps: RefCell<u64>,
+}
+
+/// A thread that is gone on with by calls.
+struct SimulatedThread<'run> {
+    strand: usize,
+    /// Whether it has nothing to do until the main thread has done something.
+    is_parked: bool,
+    /// Goes on with it; true at its end. `None`: it has ended.
+    go_on: Option<Box<dyn FnMut() -> bool + 'run>>,
+}
+
+/// When something happens next for a thread.
+fn next_moment(strand: &Strand) -> Nanos {
+    strand.idle_until.unwrap_or(strand.now).max(strand.now)
+}
+
+impl SimulatedHost<'_> {
+    /// A host without threads; an interrupt and an alarm come at these times.
+    pub fn new(interrupt_at: Option<Nanos>, alarm: Option<Arc<AtomicBool>>, alarm_at: Option<Nanos>) -> Self {
+        Self { interrupt_at, alarm, alarm_at, ..Self::default() }
+    }
+
+    /// Whether all threads have ended.
+    pub fn are_over(&self) -> bool {
+        self.threads.borrow().iter().all(|thread| thread.go_on.is_none())
+    }
+
+    /// The main thread's time goes on to `now`.
+    fn pass_to(&self, now: Nanos) {
+        world(|world| world.main = world.main.max(now));
+        let main = world(|world| world.main);
+        if self.interrupt_at.is_some_and(|at| at <= main) {
+            self.interrupt.store(true, Ordering::Relaxed);
+        }
+        if let Some(alarm) = self.alarm.as_ref().filter(|_| self.alarm_at.is_some_and(|at| at <= main)) {
+            alarm.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The thread that goes on next: its place, its time, and that of the one after it.
+    fn next_thread(&self) -> Option<(usize, Nanos, Nanos)> {
+        let threads = self.threads.borrow();
+        let runnable = threads.iter().enumerate().filter(|(_, thread)| thread.go_on.is_some() && !thread.is_parked);
+        let mut times: Vec<_> = world(|world| {
+            runnable.map(|(place, thread)| (next_moment(&world.strands[thread.strand]), place)).collect()
+        });
+        times.sort_unstable();
+        let (time, place) = *times.first()?;
+        Some((place, time, times.get(1).map_or(Nanos::MAX, |(time, _)| *time)))
+    }
+
+    /// Goes on with one thread, whose waits last no longer than `horizon`.
+    fn go_on(&self, place: usize, horizon: Nanos) {
+        *self.steps.borrow_mut() += 1;
+        assert!(*self.steps.borrow() < MOST_STEPS, "the run does not end");
+        let (strand, mut go_on) = {
+            let mut threads = self.threads.borrow_mut();
+            (threads[place].strand, threads[place].go_on.take())
+        };
+        world(|world| {
+            let main = world.main;
+            let strand = &mut world.strands[strand];
+            strand.horizon = horizon.max(next_moment(strand));
+            (strand.has_waited, strand.now) = (false, strand.now.max(main.min(strand.horizon)));
+        });
+        let has_ended = go_on.as_mut().is_some_and(|go_on| go_on());
+        let has_waited = world(|world| world.strands[strand].has_waited);
+        let thread = &mut self.threads.borrow_mut()[place];
+        thread.is_parked = !has_waited;
+        thread.go_on = go_on.filter(|_| !has_ended);
+    }
+}
+
+impl<'run> Host<'run> for SimulatedHost<'run> {
+    type Shell = SimulatedShell;
+
+    fn shell(&self) -> io::Result<SimulatedShell> {
+        let strand = world(|world| {
+            let now = world.main;
+            world.strands.push(Strand::new(now));
+            world.strands.len() - 1
+        });
+        Ok(SimulatedShell(SimulatedNetwork { strand }))
+    }
+
+    fn start<M: Mode<SimulatedShell> + 'run>(
+        &self,
+        thread: Thread<'run, M, SimulatedShell>,
+        share: Share,
+        start: Receiver<Schedule>,
+        panics: PanicReporter,
+    ) -> io::Result<()> {
+        let strand = thread.shell.strand();
+        world(|world| world.truth.making = (strand, 0));
+        let mut worker = Some(Worker::new(thread, share));
+        let mut panics = Some(panics);
+        let go_on = move || {
+            let has_ended = worker.as_mut().is_none_or(|worker| {
+                let has_ended = worker.run(&start);
+                worker.check();
+                has_ended
+            });
+            if has_ended {
+                (worker, panics) = (None, None);
+            }
+            let _ = &panics;
+            has_ended
+        };
+        let thread = SimulatedThread { strand, is_parked: false, go_on: Some(Box::new(go_on)) };
+        self.threads.borrow_mut().push(thread);
+        Ok(())
+    }
+
+    fn now(&self) -> Nanos {
+        world(|world| {
+            world.main += 100;
+            world.main
+        })
+    }
+
+    fn receive(&self, reports: &Receiver<Report>, patience: Duration) -> Result<Report, RecvTimeoutError> {
+        self.threads.borrow_mut().iter_mut().for_each(|thread| thread.is_parked = false);
+        let deadline = world(|world| world.main) + nanos(patience);
+        loop {
+            match reports.try_recv() {
+                Ok(report) => return Ok(report),
+                Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
+                Err(TryRecvError::Empty) => {}
+            }
+            match self.next_thread() {
+                Some((place, time, after)) if time <= deadline => {
+                    self.pass_to(time);
+                    self.go_on(place, after.min(deadline));
+                }
+                _ => {
+                    self.pass_to(deadline);
+                    return Err(RecvTimeoutError::Timeout);
+                }
+            }
+        }
+    }
+
+    fn give_up(&self, _status: u8) -> ! {
+        panic!("threads do not end")
+    }
+}

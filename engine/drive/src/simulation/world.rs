@@ -1,0 +1,363 @@
+//! The world of a simulated run: its time, the threads that live in it, and their connections. A simulated run takes place in one
+//! thread of the test, so the world is that thread's.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io::{self, ErrorKind};
+
+use super::scenario::Faults;
+use super::server::Session;
+use super::truth::Truth;
+use ground::clock::Nanos;
+use ground::random::Random;
+
+/// The token of set times, as that of [`ground::readiness`]: no client's.
+pub const ALARM: usize = usize::MAX - 1;
+
+thread_local! {
+    static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
+}
+
+/// Everything outside of the engine.
+pub struct World {
+    pub faults: Faults,
+    pub chance: Random,
+    pub strands: Vec<Strand>,
+    /// The time of the main thread.
+    pub main: Nanos,
+    pub truth: Truth,
+}
+
+/// The system around one thread of the engine.
+#[derive(Default)]
+pub struct Strand {
+    pub now: Nanos,
+    /// The two times that end a wait: what was set last, and whether it is still to come.
+    alarms: [(Nanos, bool); 2],
+    pub lines: Vec<Line>,
+    /// When something happens on a connection: its time and the connection.
+    edges: BinaryHeap<Reverse<(Nanos, usize)>>,
+    /// A wait that lasts longer returns, so that others go on before.
+    pub horizon: Nanos,
+    /// When something happens for a thread whose last wait found nothing.
+    pub idle_until: Option<Nanos>,
+    /// Whether the thread has waited since it was last gone on with.
+    pub has_waited: bool,
+    /// How often it has read the clock.
+    pub readings: u64,
+    /// Whether its sessions are being cancelled: no transaction ends any more.
+    pub is_called_off: bool,
+}
+
+/// A connection of a client to its server.
+pub struct Line {
+    pub token: usize,
+    watches_write: bool,
+    /// When the socket is connected or refused; `None`: never.
+    connected_at: Option<Nanos>,
+    is_refused: bool,
+    /// Until when the listener's queue is full, and whether the client knows of no room.
+    full_until: Nanos,
+    is_crowded: bool,
+    inbound: VecDeque<Chunk>,
+    end: Option<(Nanos, End)>,
+    /// Until when the socket takes nothing more.
+    blocked_until: Nanos,
+    is_open: bool,
+    pub session: Session,
+}
+
+/// Bytes from the server, which can be read from `at` on.
+struct Chunk {
+    at: Nanos,
+    bytes: Vec<u8>,
+    read: usize,
+    /// Whether a transaction is committed for its client with the last byte, and how long the server took for the statement.
+    commits: Option<Nanos>,
+}
+
+/// How a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Closed,
+    Reset,
+}
+
+/// Lets `visit` see the world of this thread.
+pub fn world<R>(visit: impl FnOnce(&mut World) -> R) -> R {
+    WORLD.with_borrow_mut(|world| visit(world.as_mut().expect("a simulated run has a world")))
+}
+
+/// Makes a world for a run; the former one is gone.
+pub fn begin(faults: Faults, chance: Random) {
+    let world = World { faults, chance, strands: Vec::new(), main: 0, truth: Truth::default() };
+    WORLD.set(Some(world));
+}
+
+impl Strand {
+    /// A thread that begins at `now`.
+    pub fn new(now: Nanos) -> Self {
+        Self { now, ..Self::default() }
+    }
+}
+
+impl World {
+    /// Whether something happens that has this probability.
+    pub fn happens(&mut self, probability: f64) -> bool {
+        probability > 0.0 && self.chance.unit() < probability
+    }
+
+    /// A time between `least` and `most`, short ones more often.
+    pub fn time(&mut self, least: Nanos, most: Nanos) -> Nanos {
+        least + ((most - least) as f64 * self.chance.unit().powi(3)) as Nanos
+    }
+
+    /// Lets some time pass for a thread that makes a system call.
+    fn pass(&mut self, strand: usize, least: Nanos) {
+        let time = self.time(least, 4 * least);
+        self.strands[strand].now += time;
+    }
+
+    /// Reads the clock of a thread.
+    pub fn read_clock(&mut self, strand: usize) -> Nanos {
+        let cost = self.faults.clock_ns;
+        self.pass(strand, cost);
+        self.strands[strand].readings += 1;
+        self.strands[strand].now
+    }
+
+    /// A thread sleeps until `at`.
+    pub fn sleep(&mut self, strand: usize, at: Nanos) {
+        self.truth.start = at;
+        if at > self.strands[strand].now {
+            self.strands[strand].now = at + self.lateness();
+        }
+    }
+
+    /// How much too late a thread wakes.
+    fn lateness(&mut self) -> Nanos {
+        match self.chance.unit() {
+            rare if rare < 0.002 => self.time(0, self.faults.lateness),
+            few if few < 0.05 => self.time(0, 1_000_000),
+            _ => self.time(1_000, 60_000),
+        }
+    }
+
+    /// Sets one of the times that end a wait.
+    pub fn set_alarm(&mut self, strand: usize, alarm: usize, at: Nanos) {
+        let alarm = &mut self.strands[strand].alarms[alarm];
+        if alarm.0 != at {
+            *alarm = (at, true);
+        }
+    }
+
+    /// Waits for events; their tokens are added to `ready`.
+    pub fn wait(&mut self, strand: usize, ready: &mut Vec<usize>, timeout: Option<Nanos>) {
+        self.pass(strand, 500);
+        let at_once = self.chance.range(1, 256) as usize;
+        let thread = &mut self.strands[strand];
+        thread.has_waited = true;
+        thread.idle_until = None;
+        let deadline = timeout.map(|timeout| thread.now.saturating_add(timeout));
+        loop {
+            let thread = &mut self.strands[strand];
+            let alarms = thread.alarms.iter().filter(|(_, is_set)| *is_set).map(|(at, _)| *at);
+            let edge = thread.edges.peek().map(|Reverse((at, _))| *at);
+            let next = alarms.chain(edge).chain(deadline).min().unwrap_or(Nanos::MAX);
+            if next > thread.now && next > thread.horizon {
+                thread.idle_until = Some(next);
+                return;
+            }
+            if next > thread.now {
+                let late = self.lateness();
+                self.strands[strand].now = next + late;
+            }
+            let thread = &mut self.strands[strand];
+            while let Some(Reverse((at, line))) = thread.edges.peek().copied().filter(|_| ready.len() < at_once) {
+                if at > thread.now {
+                    break;
+                }
+                thread.edges.pop();
+                let line = &thread.lines[line];
+                if line.is_ready(thread.now) && !ready.contains(&line.token) {
+                    ready.push(line.token);
+                }
+            }
+            for (at, is_set) in &mut thread.alarms {
+                if *is_set && *at <= thread.now {
+                    *is_set = false;
+                    ready.push(ALARM);
+                }
+            }
+            if !ready.is_empty() || deadline.is_some_and(|deadline| deadline <= thread.now) {
+                return;
+            }
+        }
+    }
+
+    /// A thread begins to connect; the number of the connection, or an error.
+    pub fn connect(&mut self, strand: usize) -> io::Result<usize> {
+        self.pass(strand, 5_000);
+        let now = self.strands[strand].now;
+        self.truth.last_activity = self.truth.last_activity.max(now);
+        if self.happens(self.faults.refusal) {
+            return Err(ErrorKind::ConnectionRefused.into());
+        }
+        let takes = self.time(20_000, 400_000);
+        let (is_late_refusal, is_silent) = (self.happens(self.faults.refusal), self.happens(self.faults.silence));
+        let is_crowded = self.happens(self.faults.crowd);
+        let full_until = if is_crowded { now + self.time(100_000, 30_000_000) } else { 0 };
+        let thread = &mut self.strands[strand];
+        let id = thread.lines.len();
+        thread.lines.push(Line {
+            token: 0,
+            watches_write: false,
+            connected_at: (!is_silent).then_some(now + takes),
+            is_refused: is_late_refusal,
+            full_until,
+            is_crowded,
+            inbound: VecDeque::new(),
+            end: None,
+            blocked_until: 0,
+            is_open: true,
+            session: Session::new((strand * 1_000_000 + id) as u32),
+        });
+        Ok(id)
+    }
+
+    /// The poll of a thread reports a connection under `token` from now on.
+    pub fn register(&mut self, strand: usize, id: usize, token: usize, writable: bool) {
+        let thread = &mut self.strands[strand];
+        let line = &mut thread.lines[id];
+        (line.token, line.watches_write) = (token, writable);
+        let mut edges = vec![thread.now];
+        edges.extend(line.connected_at);
+        edges.extend((line.blocked_until > 0).then_some(line.blocked_until));
+        thread.edges.extend(edges.into_iter().map(|at| Reverse((at, id))));
+    }
+
+    pub fn is_connected(&mut self, strand: usize, id: usize) -> io::Result<bool> {
+        self.pass(strand, 500);
+        let thread = &mut self.strands[strand];
+        let line = &mut thread.lines[id];
+        self.truth.note_activity((strand, line.token), thread.now);
+        if line.is_crowded {
+            line.is_crowded = thread.now < line.full_until;
+            return Ok(!line.is_crowded);
+        }
+        match line.connected_at {
+            Some(at) if at <= thread.now && line.is_refused => Err(ErrorKind::ConnectionRefused.into()),
+            Some(at) => Ok(at <= thread.now),
+            None => Ok(false),
+        }
+    }
+
+    pub fn is_crowded(&self, strand: usize, id: usize) -> bool {
+        self.strands[strand].lines[id].is_crowded
+    }
+
+    pub fn read(&mut self, strand: usize, id: usize, buffer: &mut [u8]) -> io::Result<usize> {
+        self.pass(strand, 700);
+        if self.happens(self.faults.interruption) {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let is_short = self.happens(self.faults.fragment);
+        let most = if is_short { self.chance.range(1, 9) as usize } else { buffer.len() };
+        let thread = &mut self.strands[strand];
+        let (now, readings) = (thread.now, thread.readings);
+        let line = &mut thread.lines[id];
+        let mut count = 0;
+        while let Some(chunk) = line.inbound.front_mut().filter(|chunk| chunk.at <= now && count < most) {
+            let part = (chunk.bytes.len() - chunk.read).min(buffer.len() - count).min(most - count);
+            buffer[count..count + part].copy_from_slice(&chunk.bytes[chunk.read..chunk.read + part]);
+            chunk.read += part;
+            count += part;
+            if chunk.read < chunk.bytes.len() {
+                break;
+            }
+            let chunk = line.inbound.pop_front();
+            if let Some(service) = chunk.and_then(|chunk| chunk.commits).filter(|_| !thread.is_called_off) {
+                self.truth.commit(strand, line.token, service);
+            }
+        }
+        self.truth.note_activity((strand, line.token), now);
+        if count > 0 {
+            self.truth.client((strand, line.token)).readings = Some(readings);
+            return Ok(count);
+        }
+        match line.end.filter(|(at, _)| *at <= now && line.inbound.is_empty()) {
+            Some((_, End::Closed)) => Ok(0),
+            Some((_, End::Reset)) => Err(ErrorKind::ConnectionReset.into()),
+            None => Err(ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    pub fn write(&mut self, strand: usize, id: usize, bytes: &[u8]) -> io::Result<usize> {
+        self.pass(strand, 1_500);
+        if self.happens(self.faults.interruption) {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let is_part = self.happens(self.faults.fragment);
+        let pause = self.time(10_000, 3_000_000);
+        let part = self.chance.range(0, bytes.len() as i64) as usize;
+        let thread = &mut self.strands[strand];
+        let line = &mut thread.lines[id];
+        self.truth.note_activity((strand, line.token), thread.now);
+        if line.end.is_some_and(|(at, _)| at <= thread.now) {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        if line.blocked_until > thread.now {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let taken = if is_part { part } else { bytes.len() };
+        if taken < bytes.len() {
+            line.blocked_until = thread.now + pause;
+            thread.edges.push(Reverse((line.blocked_until, id)));
+        }
+        self.serve(strand, id, &bytes[..taken]);
+        if taken == 0 && !bytes.is_empty() { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
+    }
+
+    /// The client closes a connection.
+    pub fn close(&mut self, strand: usize, id: usize) {
+        let line = &mut self.strands[strand].lines[id];
+        line.is_open = false;
+        line.inbound = VecDeque::new();
+        line.session = Session::new(0);
+    }
+
+    /// Delivers what the server sends at `at`.
+    pub fn deliver(&mut self, strand: usize, id: usize, at: Nanos, bytes: Vec<u8>, commits: Option<Nanos>) {
+        if bytes.is_empty() {
+            return;
+        }
+        let thread = &mut self.strands[strand];
+        thread.lines[id].inbound.push_back(Chunk { at, bytes, read: 0, commits });
+        thread.edges.push(Reverse((at, id)));
+    }
+
+    /// The server ends the connection at `at`.
+    pub fn end_line(&mut self, strand: usize, id: usize, at: Nanos, end: End) {
+        let thread = &mut self.strands[strand];
+        thread.lines[id].end.get_or_insert((at, end));
+        thread.edges.push(Reverse((at, id)));
+    }
+
+    /// What the server has sent, and is not there by now, never comes.
+    pub fn withdraw(&mut self, strand: usize, id: usize) {
+        let thread = &mut self.strands[strand];
+        let now = thread.now;
+        thread.lines[id].inbound.retain(|chunk| chunk.at <= now);
+    }
+}
+
+impl Line {
+    /// Whether a poll reports it.
+    fn is_ready(&self, now: Nanos) -> bool {
+        let can_read = self.inbound.front().is_some_and(|chunk| chunk.at <= now);
+        let is_connected = self.connected_at.is_some_and(|at| at <= now);
+        let can_write = self.watches_write && is_connected && self.blocked_until <= now;
+        self.is_open && (can_read || can_write || self.end.is_some_and(|(at, _)| at <= now))
+    }
+}
