@@ -31,6 +31,7 @@ from bench.reliability import (
     machines,
     numbers,
     orders,
+    simulated,
     trust,
 )
 from bench.reliability.kind import Campaign, Kind, Missing
@@ -51,6 +52,7 @@ KINDS: tuple[Kind, ...] = (
     hostile.KIND,
     disks.KIND,
     clocks.KIND,
+    simulated.KIND,
 )
 FIGURES = Path(__file__).with_name("figures.json")
 FUZZ_MINUTES, LOAD_MINUTES, ORDERS_MINUTES = 30.0, 10.0, 5.0
@@ -95,7 +97,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--minutes",
         type=float,
-        help=f"of each fuzz target (default: {FUZZ_MINUTES:g}), of each load of many clients "
+        help=f"of each fuzz target and of simulated runs (default: {FUZZ_MINUTES:g}), of each load of many clients "
         f"(default: {LOAD_MINUTES:g}) and of order entry (default: {ORDERS_MINUTES:g})",
     )
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="of the random moments")

@@ -103,7 +103,7 @@ impl Session {
         }
         self.is_started = true;
         self.put(b'R', &[0; 4]);
-        self.put(b'S', b"server_version\018.0\0");
+        self.put(b'S', b"server_version\x0018.0\0");
         let process = self.process.to_be_bytes();
         self.put(b'K', &[&process[..], &[1, 2, 3, 4]].concat());
         self.put_ready();
@@ -192,7 +192,7 @@ impl World {
         match kind {
             0 => {
                 session.start(refusal);
-                return self.reply(strand, id, None);
+                self.reply(strand, id, None);
             }
             b'Q' => {
                 let text = words.next().unwrap_or_default();
@@ -201,12 +201,12 @@ impl World {
                 session.put_ready();
                 session.fails = false;
                 let is_rollback = text.starts_with(b"ROLLBACK");
-                return self.reply(strand, id, Some(is_rollback));
+                self.reply(strand, id, Some(is_rollback));
             }
             b'S' => {
                 session.put_ready();
                 session.fails = false;
-                return self.reply(strand, id, Some(false));
+                self.reply(strand, id, Some(false));
             }
             b'X' => session.is_ending = true,
             _ if session.fails => {}
