@@ -72,6 +72,10 @@ impl Transport for SimulatedSocket {
     fn awaits_room(&self) -> bool {
         world(|world| world.is_crowded(self.strand, self.id))
     }
+
+    fn peer_user(&self) -> Result<u32, String> {
+        Ok(0)
+    }
 }
 
 impl Network for SimulatedNetwork {
