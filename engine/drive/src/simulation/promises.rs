@@ -53,7 +53,7 @@ impl Observer for Watch {
         self.unconnected += u64::from(matches!(abortion.cause, Cause::Connect(_)));
     }
 
-    fn stuck(&mut self) -> u8 {
+    fn stuck(&mut self, _outcome: &Outcome) -> u8 {
         1
     }
 }

@@ -42,7 +42,7 @@ pub struct Faults {
     pub stall: f64,
     /// The least and the longest service time.
     pub service: (Nanos, Nanos),
-    /// The longest time by which a thread wakes too late.
+    /// The longest time by which a thread wakes too late; less than after what a thread is given up.
     pub lateness: Nanos,
     /// What a reading of the clock takes.
     pub clock_ns: Nanos,
@@ -113,7 +113,7 @@ impl Draw {
         let (error, rejection, fracture, stall) = (fault(0.3), fault(0.05), fault(0.02), fault(0.01));
         let least = self.magnitude(10_000.0, 5e6) as Nanos;
         let most = (least as f64 * self.magnitude(1.0, 30.0)) as Nanos;
-        let lateness = if is_quiet { MS } else { self.magnitude(1e6, 3e9) as Nanos };
+        let lateness = if is_quiet { MS } else { self.magnitude(1e6, 9e8) as Nanos };
         Faults {
             refusal,
             silence,

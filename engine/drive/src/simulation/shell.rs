@@ -73,7 +73,7 @@ impl Transport for SimulatedSocket {
         world(|world| world.is_crowded(self.strand, self.id))
     }
 
-    fn peer_user(&self) -> Result<u32, String> {
+    fn peer_user(&self) -> Result<u32, ConnectionError> {
         Ok(0)
     }
 }
