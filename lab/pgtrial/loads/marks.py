@@ -110,8 +110,9 @@ def mark_tables(connection: Session, names: Iterable[str], text: str) -> None:
 def marked_by(beginning: str, connection: Session) -> str:
     """SQL condition for the tables that pgtrial has made with such a mark, of which pg_class is named `c`."""
     query = (
-        f"SELECT c.oid::bigint, obj_description(c.oid, 'pg_class'), {place_in('c.relname', 'c.oid')} FROM pg_class c "
-        "WHERE pg_catalog.strpos(obj_description(c.oid, 'pg_class'), %s) = 1"
+        f"SELECT c.oid::bigint, d.description, {place_in('c.relname', 'c.oid')} FROM pg_description d "
+        "JOIN pg_class c ON c.oid = d.objoid WHERE d.classoid = 'pg_class'::regclass AND d.objsubid = 0 "
+        "AND strpos(d.description, %s) = 1"
     )
     marks = Marks(connection)
     rows = connection.execute(query.encode(), [beginning]).fetchall()
