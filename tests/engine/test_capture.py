@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
 import os
+import random
 import re
+import shutil
 import subprocess
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +20,7 @@ import pytest
 
 from pgtrial.loads.target import Target
 from pgtrial.servers.workspace import Workspace
-from tests.conftest import require_engine, running_clusters
+from tests.conftest import require, require_engine, running_clusters
 from tests.engine import captures
 from tests.engine.captures import Capture
 from tests.engine.programs import original
@@ -125,6 +130,7 @@ def work(target: Target, application: str) -> list[tuple[str, str, tuple[str | N
     """Send statements in each protocol; what was sent."""
     sent: list[tuple[str, str, tuple[str | None, ...]]] = []
     with target.connect(application_name=application) as connection:
+        connection.prepare_threshold = 5  # as in applications; the lab's own sessions prepare nothing
         for text in SIMPLE:
             connection.execute(text.encode())
             sent.append(("simple", text, ()))
@@ -406,7 +412,12 @@ def test_what_cannot_be_used_is_counted_with_its_first_line(tmp_path: Path) -> N
             "LOG:  statement: select 1. Give the server's log_line_prefix with --prefix; it looks like '%m [%p] '",
         ),
         (QUERY, ["--prefix=%m "], 'the prefix "%m " does not say which session a line is of'),
-        ("\x1f\x8b\x08", [], 'the log "{log}" is compressed. Unpack it: zcat'),
+        (
+            "\x1f\x8b\x08",
+            [],
+            'could not read the log "{log}": it is cut off or damaged, and nothing of it can be unpacked (gzip)',
+        ),
+        ("BZh91AY&SY", [], 'the log "{log}" is compressed by bzip2; unpack it: bzcat FILE | pgtrial capture - ...'),
         ('{"a": 1}\n', [], '"{log}" has JSON that is neither'),
     ],
 )
@@ -428,6 +439,77 @@ def test_a_capture_is_not_written_over_something_else(tmp_path: Path) -> None:
     assert refused("-o", tmp_path / "x", tmp_path / "no.log") == (
         f'could not open the log "{tmp_path / "no.log"}": No such file or directory'
     )
+
+
+PACKINGS = ("gzip", "xz", "zstd")
+
+
+def packed(packing: str, text: bytes) -> bytes:
+    """A text as a file of this form."""
+    if packing == "gzip":
+        return gzip.compress(text, 1)
+    if packing == "xz":
+        return lzma.compress(text)
+    require(shutil.which("zstd"), "the zstd command")
+    return subprocess.run(["zstd", "-q", "-c"], input=text, check=True, capture_output=True).stdout
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_a_compressed_log_has_the_capture_of_its_text(logs: Logs, log: Path, packing: str, tmp_path: Path) -> None:
+    text = log.read_bytes()
+    third = len(text) // 3
+    plain = captured(tmp_path / "plain", log)
+    parts = (text[:third], text[third : 2 * third], text[2 * third :])
+    for name, file in (("one", packed(packing, text)), ("several", b"".join(packed(packing, part) for part in parts))):
+        (tmp_path / name).write_bytes(file)
+        for source, typed in ((tmp_path / name, None), ("-", file)):
+            directory = tmp_path / f"{name} {typed is None}"
+            done = capture("-o", directory, source, typed=typed)
+            assert done.returncode == 0, done.stderr
+            found = captures.read(directory)
+            assert (found.sessions, found.left_out()) == (plain.sessions, plain.left_out())
+            (of_log,) = found.about["sources"]
+            assert of_log["packing"] == (packing if name == "one" else f"{packing} in 3 parts")
+            assert f"({of_log['packing']}): " in done.stdout.decode()
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_of_a_compressed_log_that_is_cut_off_or_damaged_the_part_before_is_captured(
+    packing: str, tmp_path: Path
+) -> None:
+    drawn = random.Random(1)
+    lines = [line(f"LOG:  statement: select {drawn.getrandbits(64)}") for _ in range(20_000)]
+    halves = [packed(packing, "".join(part).encode()) for part in (lines[:10_000], lines[10_000:])]
+    cut, torn, foreign = (halves[0] + part for part in (halves[1][:-1000], halves[1][:9], b"something else"))
+    for name, file in (("cut", cut), ("torn", torn), ("foreign", foreign)):
+        (tmp_path / name).write_bytes(file)
+        found = captured(tmp_path / f"{name} capture", tmp_path / name)
+        (sent,) = texts(found)
+        assert 9_999 <= len(sent) < 20_000
+        assert sent == [text.split("statement: ")[1].rstrip() for text in lines[: len(sent)]]
+        assert found.left_out()["damaged"] == 1
+
+
+def test_plans_of_auto_explain_are_counted_and_no_statements(tmp_path: Path) -> None:
+    plan = "duration: 0.010 ms  plan:\n\tQuery Text: select 7\n\tResult  (cost=0.00..0.01 rows=1 width=4)"
+    (tmp_path / "log").write_text(QUERY + line("LOG:  " + plan) + QUERY + line("NOTICE:  " + plan))
+    found = captured(tmp_path / "capture", tmp_path / "log")
+    assert texts(found) == [["select 1", "select 1"]]
+    assert found.left_out() == {"plan": 2}
+    (tmp_path / "plans").write_text(line("LOG:  " + plan))
+    assert refused("-o", tmp_path / "none", tmp_path / "plans").startswith(
+        "no statement of the logs can be used; left out: 1 plans of auto_explain: statements are taken from the "
+    )
+
+
+def test_a_compressed_line_without_end_takes_bounded_memory(tmp_path: Path) -> None:
+    packer = zlib.compressobj(1, wbits=31)
+    zeros = bytes(1 << 24)
+    parts = [packer.compress(2 * QUERY.encode()), *(packer.compress(zeros) for _ in range(64)), packer.flush()]
+    (tmp_path / "log.gz").write_bytes(b"".join(parts))
+    assert memory_kb("-o", tmp_path / "capture", tmp_path / "log.gz") < 700_000
+    assert texts(captures.read(tmp_path / "capture")) == [["select 1"]]
 
 
 def memory_kb(*args: object) -> int:

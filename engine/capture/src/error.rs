@@ -14,8 +14,6 @@ pub enum CaptureError {
     Format(#[from] format::Error),
     #[error("the log \"{log}\" {form}; {cure}")]
     Foreign { log: String, form: &'static str, cure: &'static str },
-    #[error("the log \"{0}\" is compressed. Unpack it: zcat {0} | pgtrial capture - ...")]
-    Compressed(String),
     #[error("\"{0}\" has JSON that is neither PostgreSQL's jsonlog nor an export of Cloud SQL. Give a log of a server")]
     OtherJson(String),
     #[error(

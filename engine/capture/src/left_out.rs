@@ -17,7 +17,9 @@ pub enum Reason {
     NotExecuted,
     ErrorAlone,
     ValuesCut,
+    Plan,
     Unreadable(Problem),
+    Damaged,
     UnknownDatabase,
     OtherDatabase,
     OtherTime,
@@ -60,6 +62,8 @@ impl Reason {
             Self::Unreadable(Problem::Format) => "unreadable",
             Self::Unreadable(Problem::Encoding) => "not-utf8",
             Self::Unreadable(Problem::CutShort) => "cut-short",
+            Self::Damaged => "damaged",
+            Self::Plan => "plan",
             Self::UnknownDatabase => "unknown-database",
             Self::OtherDatabase => "other-database",
             Self::OtherTime => "other-time",
@@ -78,7 +82,9 @@ impl Reason {
                  log_parameter_max_length_on_error = -1"
             }
             Self::CopyData => "COPY commands from or to the client: their rows are not in a log",
-            Self::CursorFetch => "fetches of further rows of a statement in the extended protocol",
+            Self::CursorFetch => {
+                "fetches of further rows of a statement in the extended protocol, or executions of one named \"fetch from ...\""
+            }
             Self::FunctionCall => "function calls by the fast path",
             Self::DurationAlone => {
                 "durations of statements whose text is not logged: set log_statement = 'all' or log_min_duration_statement = 0"
@@ -89,6 +95,12 @@ impl Reason {
             Self::ErrorAlone => "errors of statements whose text is not logged: set log_min_error_statement = error",
             Self::ValuesCut => {
                 "values that end in \"...\" and are replayed so: log_parameter_max_length may have cut them; set it to -1"
+            }
+            Self::Plan => {
+                "plans of auto_explain: statements are taken from the lines of log_min_duration_statement or log_statement alone"
+            }
+            Self::Damaged => {
+                "compressed parts of a log that are cut off or damaged: their text may be wrong, and what is behind them is missing"
             }
             Self::Unreadable(Problem::Format) => "lines that are not of the log's format",
             Self::Unreadable(Problem::Encoding) => {

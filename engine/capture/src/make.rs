@@ -1,6 +1,5 @@
 //! A capture of logs, from opening the first one to `capture.json`.
 
-use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::rc::Rc;
@@ -11,7 +10,7 @@ use crate::anonymize;
 use crate::error::CaptureError;
 use crate::format::{About, LeftOut, Origin, Source, Writer};
 use crate::left_out::{LeftOuts, Reason};
-use crate::log::{Found, Log, Prefix};
+use crate::log::{Counts, Found, Log, Prefix};
 use crate::mix::{self, Mix};
 use crate::recorder::{Recorder, Selection};
 use crate::time::{Micros, iso, now};
@@ -80,6 +79,7 @@ fn read(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> 
         recorder: Recorder::new(writer, order.selection.clone()),
         zones: if order.selection.has_zone() { order.zones.clone().exact() } else { order.zones.clone() },
         sources: Vec::new(),
+        read: 0,
         before: None,
         progress: &mut |read| progress(Progress { read, total }),
     };
@@ -134,6 +134,8 @@ struct Reading<'a> {
     recorder: Recorder,
     zones: Zones,
     sources: Vec<Source>,
+    /// Bytes of the logs before.
+    read: u64,
     /// The first time of the log before, and its name.
     before: Option<(Micros, String)>,
     progress: &'a mut dyn FnMut(u64),
@@ -141,15 +143,14 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn read(&mut self, name: &str, prefix: Option<&Prefix>) -> Result<(), CaptureError> {
-        let done: u64 = self.sources.iter().map(|source| source.bytes).sum();
         let Some(log) = Log::open(name, prefix)? else {
             let (name, format) = (name.to_owned(), "empty".to_owned());
-            self.sources.push(Source { name, format, prefix: None, zones: None, bytes: 0 });
+            self.sources.push(Source { name, format, packing: None, prefix: None, zones: None, bytes: 0 });
             return Ok(());
         };
         let format = log.format().name().to_owned();
         let prefix = log.format().prefix().map(|prefix| prefix.text().to_owned());
-        let bytes: Rc<Cell<u64>> = log.bytes();
+        let counts: Rc<Counts> = log.counts();
         let mut order = Chronology::default();
         log.read(&mut |found| {
             match found {
@@ -165,15 +166,19 @@ impl Reading<'_> {
                 }
             }
             if order.records % STRIDE == 0 {
-                (self.progress)(done + bytes.get());
+                (self.progress)(self.read + counts.read.get());
             }
             Ok(())
         })?;
         if order.is_backwards() {
             return Err(CaptureError::NewestFirst(name.to_owned()));
         }
-        let zones = self.zones.several();
-        self.sources.push(Source { name: name.to_owned(), format, prefix, zones, bytes: bytes.get() });
+        if counts.is_damaged.get() {
+            self.recorder.leave_out(Reason::Damaged, name, counts.lines.get())?;
+        }
+        self.read += counts.read.get();
+        let (zones, packing, bytes) = (self.zones.several(), counts.packing(), counts.bytes.get());
+        self.sources.push(Source { name: name.to_owned(), format, packing, prefix, zones, bytes });
         Ok(())
     }
 

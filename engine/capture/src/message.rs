@@ -20,6 +20,8 @@ pub enum Said<'a> {
     Bound,
     /// The next rows of a statement whose first ones were fetched before.
     Fetch,
+    /// The plan of a statement, by auto_explain.
+    Plan,
     /// A function called by the fast path.
     FunctionCall,
     Connection,
@@ -73,6 +75,7 @@ fn timed(text: &str) -> Option<Said<'_>> {
     match rest.strip_prefix("  ") {
         None if rest.is_empty() => Some(Said::Duration(duration)),
         None => None,
+        Some(rest) if rest.starts_with("plan:\n") => Some(Said::Plan),
         // Parsing and binding are logged by themselves; they belong to the statement that is executed then.
         Some(rest) => statement(rest, Some(duration)),
     }
@@ -185,7 +188,7 @@ mod tests {
             ("duration: 0.250 ms", Said::Duration(250)),
             ("duration: 0.250 ms  parse <unnamed>: select 1", Said::Other),
             ("duration: 0.250 ms  bind <unnamed>: select 1", Said::Bound),
-            ("duration: 0.250 ms  plan:\nQuery Text: a", Said::Other),
+            ("duration: 0.250 ms  plan:\nQuery Text: a", Said::Plan),
             ("execute fetch from C_3: select $1", Said::Fetch),
             ("duration: 0.1 ms  execute fetch from C_3: select $1", Said::Fetch),
             ("fastpath function call: \"lo_open\" (OID 952)", Said::FunctionCall),

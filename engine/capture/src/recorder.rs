@@ -162,6 +162,10 @@ impl Recorder {
             return self.leave_out(Reason::OtherLanguage, source, record.line);
         }
         match record.severity {
+            // auto_explain may log with another severity than LOG.
+            Severity::Other if matches!(message::read(&record.message), Said::Plan) => {
+                self.leave_out(Reason::Plan, source, record.line)
+            }
             Severity::Other => Ok(()),
             Severity::Error | Severity::Fatal => self.error(record, source),
             Severity::Log => self.log(record, source),
@@ -204,6 +208,7 @@ impl Recorder {
                 let end = self.selection.has_time(record.time).then_some(record.time.utc);
                 self.end_session(record.pid, end)
             }
+            Said::Plan => self.leave_out(Reason::Plan, source, record.line),
             Said::Fetch => self.leave_out(Reason::CursorFetch, source, record.line),
             Said::FunctionCall => self.leave_out(Reason::FunctionCall, source, record.line),
         }

@@ -44,7 +44,9 @@ pub fn text(choices: &mut Choices<'_>, number: usize, parameters: usize, has_com
         let part = PARTS.get(part).unwrap_or_else(|| &comments[part - PARTS.len()]);
         let has_message = text.contains(":  ") || part.contains(":  ");
         if !has_message
-            || part.matches('\'').count() % 2 == 0 && !text.contains(COMMENTS[0]) && !text.contains(COMMENTS[1])
+            || part.matches('\'').count().is_multiple_of(2)
+                && !text.contains(COMMENTS[0])
+                && !text.contains(COMMENTS[1])
         {
             text += part;
         }

@@ -84,7 +84,7 @@ impl Vocabulary {
         let key = RandomState::new();
         let drawn = key.hash_one("dates");
         let weeks = (WEEKS.0 + drawn / 2 % (WEEKS.1 - WEEKS.0 + 1)) as i64;
-        let shift = if drawn % 2 == 0 { -7 * weeks } else { 7 * weeks };
+        let shift = if drawn.is_multiple_of(2) { -7 * weeks } else { 7 * weeks };
         Self { learned: HashMap::new(), sealed: HashMap::new(), key, shift }
     }
 

@@ -51,6 +51,9 @@ pub struct Source {
     pub name: String,
     /// `stderr`, `csvlog`, `jsonlog` or `cloud-sql`.
     pub format: String,
+    /// How the file is compressed: `gzip`, `zstd in 3 parts`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packing: Option<String>,
     /// The log_line_prefix by which the lines were read, for the formats that have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,

@@ -1,6 +1,5 @@
 //! The format of a log, found in its first part.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
 use super::cloud;
@@ -9,7 +8,7 @@ use super::json;
 use super::prefix::Prefix;
 use super::record::Sink;
 use super::row::{begins_row, rows_within};
-use super::source::Lines;
+use super::source::{Counts, Lines};
 use super::stderr;
 use super::words::part_ends;
 use crate::error::CaptureError;
@@ -107,9 +106,9 @@ impl Log {
         &self.format
     }
 
-    /// How many bytes have been read; it goes on counting.
-    pub fn bytes(&self) -> Rc<Cell<u64>> {
-        self.lines.bytes()
+    /// What has been read; it goes on counting.
+    pub fn counts(&self) -> Rc<Counts> {
+        self.lines.counts()
     }
 
     /// Reads it to its end.

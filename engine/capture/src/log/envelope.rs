@@ -106,13 +106,10 @@ pub fn foreign_form(head: &[u8]) -> Option<(&'static str, &'static str)> {
     let has = |text: &str| first.contains(text);
     let is_object = first.trim_start().starts_with(['{', '[']);
     Some(match () {
-        () if head.starts_with(&[0xfd, b'7', b'z', b'X', b'Z']) => {
-            ("is compressed", "unpack it: xzcat FILE | pgtrial capture - ...")
+        () if head.starts_with(b"BZh") => ("is compressed by bzip2", "unpack it: bzcat FILE | pgtrial capture - ..."),
+        () if head.starts_with(&[0x04, 0x22, 0x4d, 0x18]) => {
+            ("is compressed by lz4", "unpack it: lz4cat FILE | pgtrial capture - ...")
         }
-        () if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) => {
-            ("is compressed", "unpack it: zstdcat FILE | pgtrial capture - ...")
-        }
-        () if head.starts_with(b"BZh") => ("is compressed", "unpack it: bzcat FILE | pgtrial capture - ..."),
         () if head.starts_with(b"PK\x03\x04") => {
             ("is a zip archive", "unpack it: unzip -p FILE | pgtrial capture - ...")
         }
@@ -215,6 +212,7 @@ mod tests {
             let (found, cure) = foreign_form(head.as_bytes()).unwrap();
             assert!(found.starts_with(name) && !cure.is_empty(), "{head}: {found}");
         }
-        assert_eq!(foreign_form(b"\x28\xb5\x2f\xfd...").unwrap().0, "is compressed");
+        assert_eq!(foreign_form(b"BZh91AY&SY").unwrap().0, "is compressed by bzip2");
+        assert_eq!(foreign_form(b"\x04\x22\x4d\x18...").unwrap().0, "is compressed by lz4");
     }
 }

@@ -3,12 +3,14 @@
 //! - `prefix`, `fields`, `guess`: `log_line_prefix`, its escapes, and which one a log has
 //! - `record`: a message of the server, and what else readers find
 //! - `source`: lines of a file or of standard input
+//! - `compressed`: gzip, xz and Zstandard
 //! - `envelope`: what other programs put around each line
 //! - `torn`, `mixed`: messages that begin within a line, and those in another form
 //! - `stderr`, `csv` with `row`, `json`, `cloud`: one format each
 //! - `words`: the words of severities, in other languages too
 
 mod cloud;
+mod compressed;
 mod csv;
 mod detect;
 mod envelope;
@@ -29,4 +31,5 @@ pub use guess::COMMON;
 pub use prefix::Prefix;
 pub use record::{Found, Record, Sink, Unreadable};
 pub(crate) use row::split as split_row;
+pub use source::Counts;
 pub use words::{Language, Severity, language_of};

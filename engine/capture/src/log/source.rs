@@ -1,4 +1,4 @@
-//! A log as lines: a file or standard input.
+//! A log as lines: a file or standard input, unpacked if it is compressed.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -7,19 +7,46 @@ use std::rc::Rc;
 
 use ground::output::could_not;
 
+use super::compressed::{Compression, Unpacked};
 use super::envelope::{Envelope, Unwrapped, foreign_form};
 use crate::error::CaptureError;
 
 /// How much of a log decides its format.
 const HEAD: u64 = 256 << 10;
 
+/// A longer line is no line of a server: it is read as one with a hole, and the rest of it is skipped.
+const LONGEST_LINE: u64 = 256 << 20;
+
+/// How far a log is read, and what unpacking has met.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Bytes of the file, before they are unpacked.
+    pub read: Cell<u64>,
+    /// Bytes of the lines, and their number.
+    pub bytes: Cell<u64>,
+    pub lines: Cell<u64>,
+    /// How the file is compressed, if it is, and how many compressed parts have begun.
+    pub compression: Cell<Option<Compression>>,
+    pub members: Cell<u64>,
+    /// Whether a compressed part is cut off or damaged. What is behind it is not read.
+    pub is_damaged: Cell<bool>,
+}
+
+impl Counts {
+    /// How the file is compressed: `gzip`, `zstd in 3 parts`; `None` if it is not.
+    pub fn packing(&self) -> Option<String> {
+        let (compression, members) = (self.compression.get()?, self.members.get());
+        let parts = if members > 1 { format!(" in {members} parts") } else { String::new() };
+        Some(format!("{}{parts}", compression.name()))
+    }
+}
+
 /// A log that is read once, line by line.
 pub struct Lines {
     input: BufReader<Box<dyn Read>>,
     name: String,
     line: Vec<u8>,
-    number: u64,
-    bytes: Rc<Cell<u64>>,
+    counts: Rc<Counts>,
     /// Whether lines end as on Windows. Elsewhere a carriage return belongs to the statement.
     has_returns: bool,
 }
@@ -58,34 +85,22 @@ impl Lines {
         Self::new(name, input)
     }
 
-    fn new(name: &str, mut input: Box<dyn Read>) -> Result<(Self, Vec<u8>), CaptureError> {
-        let mut head = Vec::new();
-        let read = input.by_ref().take(HEAD).read_to_end(&mut head);
-        read.map_err(could_not(format_args!("read the log \"{name}\"")))?;
-        if head.starts_with(&[0x1f, 0x8b]) {
-            return Err(CaptureError::Compressed(name.to_owned()));
+    fn new(name: &str, input: Box<dyn Read>) -> Result<(Self, Vec<u8>), CaptureError> {
+        let counts = Rc::<Counts>::default();
+        let (mut whole, mut head) = peek(name, Box::new(Counted { input, counts: Rc::clone(&counts) }))?;
+        if let Some(compression) = Compression::of(&head) {
+            (whole, head) = peek(name, Box::new(Unpacked::new(compression, whole, &counts)))?;
         }
         if let Some((form, cure)) = foreign_form(&head) {
             return Err(CaptureError::Foreign { log: name.to_owned(), form, cure });
         }
-        let mut whole: Box<dyn Read> = Box::new(Cursor::new(head.clone()).chain(input));
         if let Some(envelope) = Envelope::of(&head) {
-            let unwrapped = |input| Unwrapped::new(BufReader::with_capacity(HEAD as usize, input), envelope);
-            let mut inner = unwrapped(whole);
-            head.clear();
-            inner
-                .by_ref()
-                .take(HEAD)
-                .read_to_end(&mut head)
-                .map_err(could_not(format_args!("read the log \"{name}\"")))?;
-            whole = Box::new(Cursor::new(head.clone()).chain(inner));
+            let input = BufReader::with_capacity(HEAD as usize, whole);
+            (whole, head) = peek(name, Box::new(Unwrapped::new(input, envelope)))?;
         }
         let has_returns = ends_as_on_windows(&head);
         let input = BufReader::with_capacity(HEAD as usize, whole);
-        Ok((
-            Self { input, name: name.to_owned(), line: Vec::new(), number: 0, bytes: Rc::default(), has_returns },
-            head,
-        ))
+        Ok((Self { input, name: name.to_owned(), line: Vec::new(), counts, has_returns }, head))
     }
 
     /// Lines of a text, for tests.
@@ -98,22 +113,71 @@ impl Lines {
     pub fn next(&mut self) -> Result<Option<Line<'_>>, CaptureError> {
         self.line.clear();
         self.line.shrink_to(1 << 20);
-        let read = self.input.read_until(b'\n', &mut self.line);
+        let read = read_line(&mut self.input, &mut self.line);
         let length = read.map_err(could_not(format_args!("read the log \"{}\"", self.name)))?;
         if length == 0 {
             return Ok(None);
         }
-        self.number += 1;
-        self.bytes.set(self.bytes.get() + length as u64);
+        let Counts { bytes, lines, .. } = &*self.counts;
+        lines.set(lines.get() + 1);
+        bytes.set(bytes.get() + length);
         let whole = self.line.strip_suffix(b"\n");
-        let bytes = whole.unwrap_or(&self.line);
-        let bytes = bytes.strip_suffix(b"\r").filter(|_| self.has_returns).unwrap_or(bytes);
-        Ok(Some(Line { number: self.number, bytes, is_whole: whole.is_some() }))
+        let text = whole.unwrap_or(&self.line);
+        let text = text.strip_suffix(b"\r").filter(|_| self.has_returns).unwrap_or(text);
+        Ok(Some(Line { number: lines.get(), bytes: text, is_whole: whole.is_some() }))
     }
 
-    /// How many bytes have been read; it goes on counting.
-    pub fn bytes(&self) -> Rc<Cell<u64>> {
-        Rc::clone(&self.bytes)
+    /// How far the log is read; it goes on counting.
+    pub fn counts(&self) -> Rc<Counts> {
+        Rc::clone(&self.counts)
+    }
+}
+
+/// Reads a line with its end; returns its length. Of one that is too long a zero is left.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
+    let mut length = input.by_ref().take(LONGEST_LINE).read_until(b'\n', line)? as u64;
+    if length == LONGEST_LINE && line.last() != Some(&b'\n') {
+        *line = vec![0];
+        length += skip_line(input)?;
+        line.push(b'\n');
+    }
+    Ok(length)
+}
+
+/// Skips the rest of a line; returns its length.
+fn skip_line(input: &mut impl BufRead) -> io::Result<u64> {
+    let mut skipped = 0;
+    loop {
+        let bytes = input.fill_buf()?;
+        let end = memchr::memchr(b'\n', bytes);
+        let count = end.map_or(bytes.len(), |end| end + 1);
+        input.consume(count);
+        skipped += count as u64;
+        if end.is_some() || count == 0 {
+            return Ok(skipped);
+        }
+    }
+}
+
+/// The whole of an input, and its first part.
+fn peek(name: &str, mut input: Box<dyn Read>) -> Result<(Box<dyn Read>, Vec<u8>), CaptureError> {
+    let mut head = Vec::new();
+    let read = input.by_ref().take(HEAD).read_to_end(&mut head);
+    read.map_err(could_not(format_args!("read the log \"{name}\"")))?;
+    Ok((Box::new(Cursor::new(head.clone()).chain(input)), head))
+}
+
+/// Counts what is read of a file.
+struct Counted {
+    input: Box<dyn Read>,
+    counts: Rc<Counts>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(into)?;
+        self.counts.read.set(self.counts.read.get() + count as u64);
+        Ok(count)
     }
 }
 
@@ -145,7 +209,7 @@ mod tests {
         }
         let expected = [(1, "a", true), (2, "", true), (3, "b\r", true), (4, "c", false)];
         assert_eq!(found, expected.map(|(number, text, whole)| (number, text.to_owned(), whole)));
-        assert_eq!(lines.bytes().get(), 7);
+        assert_eq!(lines.counts().bytes.get(), 7);
     }
 
     #[test]

@@ -11,6 +11,9 @@ use super::words::{Part, Severity, has_part};
 use crate::error::CaptureError;
 use crate::message;
 
+/// A message with a longer text is left out, in bytes: no statement of a client is so long.
+const LONGEST_TEXT: usize = 256 << 20;
+
 /// Reads a log to its end.
 pub fn read(lines: &mut Lines, prefix: &Prefix, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut assembler = Assembler::new(prefix);
@@ -199,6 +202,9 @@ impl<'a> Assembler<'a> {
             return;
         };
         let text = self.text(target);
+        if text.len() + continued.len() > LONGEST_TEXT {
+            return self.give_up(Unreadable::Format);
+        }
         text.push('\n');
         text.push_str(continued);
     }

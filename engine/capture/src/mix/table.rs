@@ -81,7 +81,14 @@ impl Table {
 
     /// The file as a capture names it.
     pub fn source(&self, format: &str) -> Source {
-        Source { name: self.name.clone(), format: format.to_owned(), prefix: None, zones: None, bytes: self.bytes }
+        Source {
+            name: self.name.clone(),
+            format: format.to_owned(),
+            packing: None,
+            prefix: None,
+            zones: None,
+            bytes: self.bytes,
+        }
     }
 }
 

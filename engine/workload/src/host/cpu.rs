@@ -73,7 +73,7 @@ impl Work for Primes {
 /// Tries all divisors up to the root.
 fn is_prime(number: u64) -> bool {
     let root = (number as f64).sqrt() as u64;
-    (2..=root).all(|divisor| number % divisor != 0)
+    (2..=root).all(|divisor| !number.is_multiple_of(divisor))
 }
 
 #[cfg(test)]

@@ -32,7 +32,8 @@ pub fn text(about: &About, commonest: &[(u64, Template)], directory: &Path) -> S
     let mut text = format!("capture in {}\n", directory.display());
     for source in &about.sources {
         let prefix = source.prefix.as_ref().map_or(String::new(), |prefix| format!(" with log_line_prefix '{prefix}'"));
-        line(&mut text, "log", &format!("{}: {}{prefix}", source.name, source.format));
+        let packing = source.packing.as_ref().map_or(String::new(), |packing| format!(" ({packing})"));
+        line(&mut text, "log", &format!("{}{packing}: {}{prefix}", source.name, source.format));
         if let Some(zones) = &source.zones {
             line(&mut text, "zone", &format!("{zones}; the begin is in one of them, --timezone names it"));
         }

@@ -1,0 +1,314 @@
+//! Compressed logs: gzip, xz and Zstandard, unpacked as they are read.
+
+use std::error::Error;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::rc::Rc;
+
+use flate2::bufread::GzDecoder;
+use lzma_rust2::XzReader;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+use super::source::Counts;
+
+/// The memory that unpacking may take, in MiB: that of files of `xz -9` (65) and of `zstd --long` (128).
+const MEMORY_MIB: u32 = 130;
+
+/// A line that is none: it marks the line before it, and itself, as one that cannot be read.
+const MARK: &[u8] = b"\0\n";
+
+type Input = BufReader<Box<dyn Read>>;
+
+/// A form of compressed files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    Gzip,
+    Xz,
+    Zstandard,
+}
+
+impl Compression {
+    /// The form of a file that begins with `head`.
+    pub fn of(head: &[u8]) -> Option<Self> {
+        match head {
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Self::Xz),
+            // A frame, or one that is to be skipped, with which pzstd begins.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstandard),
+            _ => None,
+        }
+    }
+
+    /// Its name, and a command that unpacks it.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Gzip => ("gzip", "zcat"),
+            Self::Xz => ("xz", "xzcat"),
+            Self::Zstandard => ("zstd", "zstdcat --long=31"),
+        }
+    }
+
+    /// Its name, as captures call it.
+    pub fn name(self) -> &'static str {
+        self.names().0
+    }
+
+    fn member(self, input: Input) -> Member {
+        match self {
+            Self::Gzip => Member::Gzip(Box::new(GzDecoder::new(input))),
+            Self::Xz => Member::Xz(Box::new(XzReader::new_mem_limit(input, false, MEMORY_MIB << 10))),
+            Self::Zstandard => Member::Zstandard(Box::new(Frame::new(input))),
+        }
+    }
+
+    /// The error of a file that cannot be unpacked. Errors of the system stay as they are.
+    fn explained(self, error: io::Error) -> io::Error {
+        let (name, tool) = self.names();
+        match error.kind() {
+            _ if is_of_system(&error) => error,
+            ErrorKind::OutOfMemory => io::Error::other(format!(
+                "unpacking it takes more than {MEMORY_MIB} MiB of memory; unpack it: {tool} FILE | pgtrial capture - ..."
+            )),
+            _ => io::Error::other(format!("it is cut off or damaged, and nothing of it can be unpacked ({name})")),
+        }
+    }
+}
+
+/// The text of a compressed log. Compressed parts that follow each other are one log, as for `zcat`. What cannot be unpacked
+/// is noted in the counts, and a mark stands in its place: with it what was cut is no whole line.
+pub struct Unpacked {
+    compression: Compression,
+    /// The part that is being read; `None` at the end.
+    member: Option<Member>,
+    counts: Rc<Counts>,
+    /// Whether any text was unpacked.
+    has_text: bool,
+    /// What is left of the mark.
+    mark: &'static [u8],
+}
+
+/// A compressed part.
+enum Member {
+    Gzip(Box<GzDecoder<Input>>),
+    Xz(Box<XzReader<Input>>),
+    Zstandard(Box<Frame>),
+}
+
+impl Unpacked {
+    pub fn new(compression: Compression, input: Box<dyn Read>, counts: &Rc<Counts>) -> Self {
+        let member = Some(compression.member(BufReader::new(input)));
+        counts.members.set(1);
+        counts.compression.set(Some(compression));
+        Self { compression, member, counts: Rc::clone(counts), has_text: false, mark: &[] }
+    }
+
+    /// Goes on to the next compressed part, if there is one. Zeros may stand between them.
+    fn go_on(&mut self) -> io::Result<()> {
+        let mut input = match self.member.take() {
+            Some(Member::Gzip(decoder)) => decoder.into_inner(),
+            Some(Member::Xz(reader)) => reader.into_inner(),
+            Some(Member::Zstandard(frame)) => frame.input,
+            None => return Ok(()),
+        };
+        loop {
+            let bytes = input.fill_buf()?;
+            let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+            let (is_end, is_padding) = (bytes.is_empty(), zeros == bytes.len());
+            input.consume(zeros);
+            if is_end {
+                return Ok(());
+            }
+            if !is_padding {
+                break;
+            }
+        }
+        self.counts.members.set(self.counts.members.get() + 1);
+        self.member = Some(self.compression.member(input));
+        Ok(())
+    }
+}
+
+impl Read for Unpacked {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if !self.mark.is_empty() {
+                return self.mark.read(into);
+            }
+            let read = match &mut self.member {
+                Some(Member::Gzip(decoder)) => decoder.read(into),
+                Some(Member::Xz(reader)) => reader.read(into),
+                Some(Member::Zstandard(frame)) => frame.read(into),
+                None => return Ok(0),
+            };
+            match read.and_then(|count| if count == 0 { self.go_on().map(|()| 0) } else { Ok(count) }) {
+                Ok(0) => {}
+                Ok(count) => {
+                    self.has_text = true;
+                    return Ok(count);
+                }
+                Err(error) if !self.has_text || error.kind() == ErrorKind::OutOfMemory || is_of_system(&error) => {
+                    return Err(self.compression.explained(error));
+                }
+                Err(_) => {
+                    self.counts.is_damaged.set(true);
+                    (self.member, self.mark) = (None, MARK);
+                }
+            }
+        }
+    }
+}
+
+/// Whether an error is one of the system, such as of a disk, and not one of the compressed text.
+fn is_of_system(error: &io::Error) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<io::Error>().is_some_and(|error| error.raw_os_error().is_some()) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// A part of a Zstandard file.
+struct Frame {
+    input: Input,
+    decoder: FrameDecoder,
+    has_begun: bool,
+}
+
+impl Frame {
+    fn new(input: Input) -> Self {
+        let mut decoder = FrameDecoder::new();
+        decoder.set_max_window_size(u64::from(MEMORY_MIB) << 20);
+        Self { input, decoder, has_begun: false }
+    }
+
+    /// Reads the header, behind frames that are to be skipped; false at the end of the file.
+    fn begin(&mut self) -> io::Result<bool> {
+        loop {
+            match self.decoder.init(&mut self.input) {
+                Ok(()) => {
+                    self.has_begun = true;
+                    return Ok(true);
+                }
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame { length, .. })) => {
+                    let skipped = io::copy(&mut self.input.by_ref().take(length.into()), &mut io::sink())?;
+                    if skipped < u64::from(length) {
+                        return Err(ErrorKind::UnexpectedEof.into());
+                    }
+                    if self.input.fill_buf()?.is_empty() {
+                        return Ok(false);
+                    }
+                }
+                Err(error @ FrameDecoderError::WindowSizeTooBig { .. }) => {
+                    return Err(io::Error::new(ErrorKind::OutOfMemory, error));
+                }
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+    }
+}
+
+impl Read for Frame {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if !self.has_begun && !self.begin()? {
+            return Ok(0);
+        }
+        while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
+            let block = self.decoder.decode_blocks(&mut self.input, BlockDecodingStrategy::UptoBlocks(1));
+            block.map_err(io::Error::other)?;
+        }
+        let count = self.decoder.read(into)?;
+        let written = self.decoder.get_checksum_from_data();
+        if count == 0 && written.is_some() && written != self.decoder.get_calculated_checksum() {
+            return Err(io::Error::new(ErrorKind::InvalidData, "the checksum does not match"));
+        }
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Write};
+
+    use flate2::write::GzEncoder;
+    use proptest::prelude::*;
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+    use super::*;
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zstandard(text: &[u8]) -> Vec<u8> {
+        compress_to_vec(text, CompressionLevel::Fastest)
+    }
+
+    fn unpacked(file: &[u8]) -> (io::Result<Vec<u8>>, Rc<Counts>) {
+        let counts = Rc::default();
+        let compression = Compression::of(file).unwrap();
+        let mut text = Vec::new();
+        let mut unpacked = Unpacked::new(compression, Box::new(Cursor::new(file.to_vec())), &counts);
+        (unpacked.read_to_end(&mut text).map(|_| text), counts)
+    }
+
+    #[test]
+    fn parts_that_follow_each_other_are_one_text() {
+        for pack in [gzip, zstandard] {
+            let skipped = if pack(b"").starts_with(&[0x28]) { &b"\x50\x2a\x4d\x18\x02\0\0\0xx"[..] } else { &[] };
+            let file = [skipped, &pack(b"a\nb"), &[0; 8], &pack(b""), &pack(b"c\n")].concat();
+            let (text, counts) = unpacked(&file);
+            assert_eq!(text.unwrap(), b"a\nbc\n");
+            assert_eq!((counts.members.get(), counts.is_damaged.get()), (3, false));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_unpacked_is_marked_and_an_error_if_it_is_all() {
+        for pack in [gzip, zstandard] {
+            let (text, counts) = unpacked(&[&pack(b"a\nb")[..], b"garbage"].concat());
+            assert_eq!((text.unwrap().as_slice(), counts.is_damaged.get()), (&b"a\nb\0\n"[..], true));
+            let error = unpacked(&pack(b"a\nb")[..8]).0.unwrap_err().to_string();
+            assert!(error.starts_with("it is cut off or damaged, and nothing of it can be unpacked"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_takes_too_much_memory_is_refused_with_the_way_out() {
+        // A frame with a window of 1 GiB, and a block that ends it.
+        let window = b"\x28\xb5\x2f\xfd\x00\xa0\x01\x00\x00";
+        // xz with a dictionary of 512 MiB.
+        let dictionary = b"\xfd\x37\x7a\x58\x5a\x00\x00\x04\xe6\xd6\xb4\x46\x02\x00\x21\x01\x22\x00\x00\x00\x82\x40\xac\xdc\xe0\x41\x47\x08\x35\x5d\x00\x19";
+        let error = unpacked(window).0.unwrap_err().to_string();
+        assert!(error.contains("more than 130 MiB of memory; unpack it: zstdcat"), "{error}");
+        let error = unpacked(dictionary).0.unwrap_err().to_string();
+        assert!(error.contains("more than 130 MiB of memory; unpack it: xzcat"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_file_that_is_cut_off_has_a_part_of_its_text(lines in "([a-z\\PC]{0,200}\n){1,40}", share in 0.0..1.0f64) {
+            for pack in [gzip, zstandard] {
+                let whole = [pack(lines.as_bytes()), pack(b"z\n")].concat();
+                let text = [lines.as_bytes(), b"z\n"].concat();
+                prop_assert_eq!(&unpacked(&whole).0.unwrap(), &text);
+                let cut = ((whole.len() as f64) * share) as usize;
+                let Some(_) = Compression::of(&whole[..cut]) else { continue };
+                let (Ok(part), counts) = unpacked(&whole[..cut]) else { continue };
+                let marked = part.strip_suffix(MARK);
+                prop_assert_eq!(counts.is_damaged.get(), marked.is_some());
+                prop_assert!(text.starts_with(marked.unwrap_or(&part)));
+            }
+        }
+
+        #[test]
+        fn any_bytes_behind_a_head_are_read_or_refused(form in 0..3usize, bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            let head: &[u8] = [&b"\x1f\x8b\x08\0"[..], b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46", b"\x28\xb5\x2f\xfd"][form];
+            let _ = unpacked(&[head, &bytes].concat());
+        }
+    }
+}
