@@ -170,10 +170,11 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         Ok(())
     }
 
-    /// The load ends at `end`: clients that wait for a later start of a transaction need not.
+    /// The load ends at `end`, or with the warm-up: clients that wait for a later start of a transaction need not.
     #[cold]
     fn cut(&mut self, end: Nanos) {
         if self.thread.books.cut(end) {
+            let end = self.thread.books.schedule.end;
             let clients = &self.clients;
             let waits = |index: usize| matches!(clients[index].state, ClientState::Idle | ClientState::Yielding);
             self.thread.timers.hasten(end, waits);
@@ -184,7 +185,8 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
     #[inline(never)]
     fn look_up(&mut self) -> io::Result<()> {
         let now = self.thread.shell.now();
-        if let Some(end) = self.thread.shared.alarm_at() {
+        // An alarm that comes before the load cuts it when it begins.
+        if let Some(end) = self.thread.shared.alarm_at().filter(|_| self.stage == Stage::Loading) {
             self.cut(end);
         }
         self.thread.roll(now);
