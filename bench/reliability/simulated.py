@@ -32,12 +32,12 @@ def _run(campaign: Campaign) -> Iterator[Figure]:
         environment = {**os.environ, "PGTRIAL_SIMULATION": seeds}
         done = subprocess.run(test, cwd=_ENGINE, env=environment, capture_output=True, text=True, check=False)
         for seed, promises in _BROKEN.findall(done.stdout):
-            attack.defect(f"seed {seed}: {'; '.join(promises.split(chr(10))).strip('; ')}")
+            attack.defect(f"seed {seed}: {'; '.join(line.strip() for line in promises.splitlines())}")
         if done.returncode and not attack.defects:
             attack.defect(f"seeds {seeds}: the simulation ended with status {done.returncode}")
         attack.count += _AT_ONCE
-        attack.done(f"{max(0.0, ends - time.monotonic()) / 60:.0f} min left")
-    yield attack.figure(f"seeds {first} to {first + attack.count - 1}; every promise was kept")
+        campaign.say(f"  {attack.count} runs, {max(0.0, ends - time.monotonic()) / 60:.0f} min left")
+    yield attack.figure(f"seeds {first} to {first + attack.count - 1}")
 
 
 KIND = Kind("simulated", lambda campaign: _BUILD_S + campaign.fuzz_s, _run)
