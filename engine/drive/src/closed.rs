@@ -299,7 +299,7 @@ impl<S: Shell> Loop<'_, S> {
         }
         let before = client.transaction.failure.take();
         let sqlstate = before.as_ref().map_or(error.sqlstate(), |failure| &failure.error.sqlstate);
-        self.books.end_failed(client, sqlstate, FailureKind::Other, now);
+        self.books.end_failed(client, sqlstate, FailureKind::of(sqlstate), now);
         client.status = b'I';
         client.own.outage = Some(Outage { since: now, is_pausing: false });
         self.begin_transaction(client, now);
