@@ -2,6 +2,7 @@
 
 use ground::clock::Nanos;
 use ground::random::Random;
+use thiserror::Error;
 
 /// The longest delay, nanoseconds. Longer draws become this.
 const MAX_DELAY: f64 = 3600e9;
@@ -26,10 +27,37 @@ pub enum Delay {
     Mix(Vec<(f64, Delay)>),
 }
 
+/// What is wrong with the text of a delay, as a part of a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DelayError {
+    #[error("there is no distribution \"{0}\"; there are fixed, uniform, exponential, lognormal and mix")]
+    UnknownDistribution(String),
+    #[error("the median of a lognormal distribution has to be above 0")]
+    MedianZero,
+    #[error("a mix cannot be part of a mix")]
+    MixInMix,
+    #[error("\"{0}\" is not WEIGHT*DELAY")]
+    NotAPart(String),
+    #[error("\"{0}\" is not a weight")]
+    NotAWeight(String),
+    #[error("weights have to be above 0")]
+    WeightNotAboveZero,
+    #[error("the weights are too large")]
+    WeightsTooLarge,
+    #[error("\"{0}\" is not LOW..HIGH")]
+    NotARange(String),
+    #[error("\"{0}\" begins above its end")]
+    Backwards(String),
+    #[error("\"{0}\" is not a time such as 0, 500us or 1.5ms")]
+    NotATime(String),
+    #[error("{0} is not within 0..1h")]
+    TooLong(String),
+}
+
 impl Delay {
     /// Reads `0`, `500us`, `fixed:500us`, `uniform:1ms..2ms`, `exponential:1ms` (its mean), `lognormal:1ms..10ms` (its
-    /// median and 99th percentile) or `mix:0.9*100us,0.1*uniform:5ms..10ms`. The error is a phrase that gives the reason.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// median and 99th percentile) or `mix:0.9*100us,0.1*uniform:5ms..10ms`.
+    pub fn parse(text: &str) -> Result<Self, DelayError> {
         match text.strip_prefix("mix:") {
             Some(parts) => mix(parts),
             None => single(text),
@@ -57,7 +85,7 @@ impl Delay {
     }
 }
 
-fn single(text: &str) -> Result<Delay, String> {
+fn single(text: &str) -> Result<Delay, DelayError> {
     let (word, values) = text.split_once(':').unwrap_or(("fixed", text));
     match word {
         "fixed" => Ok(Delay::Fixed(duration(values)?)),
@@ -69,32 +97,30 @@ fn single(text: &str) -> Result<Delay, String> {
         "lognormal" => {
             let (median, p99) = range(values)?;
             if median == 0 {
-                return Err("the median of a lognormal distribution has to be above 0".to_owned());
+                return Err(DelayError::MedianZero);
             }
             let sigma = (p99 as f64 / median as f64).ln() / NORMAL_P99;
             Ok(Delay::Lognormal { median: median as f64, sigma })
         }
-        "mix" => Err("a mix cannot be part of a mix".to_owned()),
-        _ => Err(format!(
-            "there is no distribution \"{word}\"; there are fixed, uniform, exponential, lognormal and mix"
-        )),
+        "mix" => Err(DelayError::MixInMix),
+        _ => Err(DelayError::UnknownDistribution(word.to_owned())),
     }
 }
 
-fn mix(text: &str) -> Result<Delay, String> {
+fn mix(text: &str) -> Result<Delay, DelayError> {
     let mut parts = Vec::new();
     let mut sum = 0.0;
     for part in text.split(',') {
-        let (weight, delay) = part.split_once('*').ok_or_else(|| format!("\"{part}\" is not WEIGHT*DELAY"))?;
-        let weight: f64 = weight.trim().parse().map_err(|_| format!("\"{weight}\" is not a weight"))?;
+        let (weight, delay) = part.split_once('*').ok_or_else(|| DelayError::NotAPart(part.to_owned()))?;
+        let weight: f64 = weight.trim().parse().map_err(|_| DelayError::NotAWeight(weight.to_owned()))?;
         if !(weight > 0.0 && weight.is_finite()) {
-            return Err("weights have to be above 0".to_owned());
+            return Err(DelayError::WeightNotAboveZero);
         }
         sum += weight;
         parts.push((sum, single(delay.trim())?));
     }
     if !f64::is_finite(sum) {
-        return Err("the weights are too large".to_owned());
+        return Err(DelayError::WeightsTooLarge);
     }
     for (upto, _) in &mut parts {
         *upto /= sum;
@@ -102,21 +128,21 @@ fn mix(text: &str) -> Result<Delay, String> {
     Ok(Delay::Mix(parts))
 }
 
-fn range(text: &str) -> Result<(Nanos, Nanos), String> {
-    let (low, high) = text.split_once("..").ok_or_else(|| format!("\"{text}\" is not LOW..HIGH"))?;
+fn range(text: &str) -> Result<(Nanos, Nanos), DelayError> {
+    let (low, high) = text.split_once("..").ok_or_else(|| DelayError::NotARange(text.to_owned()))?;
     let (low, high) = (duration(low)?, duration(high)?);
     if low > high {
-        return Err(format!("\"{text}\" begins above its end"));
+        return Err(DelayError::Backwards(text.to_owned()));
     }
     Ok((low, high))
 }
 
 /// Reads a number with a unit, up to an hour; `0` needs no unit.
-fn duration(text: &str) -> Result<Nanos, String> {
+fn duration(text: &str) -> Result<Nanos, DelayError> {
     let text = text.trim();
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
-    let wrong = || format!("\"{text}\" is not a time such as 0, 500us or 1.5ms");
+    let wrong = || DelayError::NotATime(text.to_owned());
     let number: f64 = number.trim().parse().map_err(|_| wrong())?;
     let scale = match unit {
         "ns" => 1.0,
@@ -131,7 +157,7 @@ fn duration(text: &str) -> Result<Nanos, String> {
     if (0.0..=MAX_DELAY).contains(&time) {
         Ok(time.round() as Nanos)
     } else {
-        Err(format!("{text} is not within 0..1h"))
+        Err(DelayError::TooLong(text.to_owned()))
     }
 }
 

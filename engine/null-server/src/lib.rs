@@ -25,9 +25,11 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use ground::interrupt;
-use ground::options::exit_status;
+use ground::options::{Stop, exit_status};
 use ground::output::heed_closed_pipe;
+use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use thiserror::Error;
 
 use listening::{Door, Listener};
 use messages::EncodedRows;
@@ -41,18 +43,38 @@ const FILES_PER_THREAD: u64 = 2;
 
 /// Runs the server with `args` (without the program's name). The status is 0 after a signal, 1 after an error.
 pub fn main(args: Vec<String>) -> ExitCode {
-    let served = options::parse(args).and_then(|options| Ok(serve(&options)?));
+    let served =
+        options::parse(args).and_then(|options| serve(&options).map_err(|error| Stop::Error(error.to_string())));
     exit_status(served.map(|()| 0), |error| format!("null-server: {error}"))
 }
 
-/// Serves until a signal arrives. The error is one sentence.
-fn serve(options: &Options) -> Result<(), String> {
-    let stop = stop_signal().map_err(|error| format!("could not set a signal handler: {error}"))?;
+/// Why the server does not serve. A sentence each.
+#[derive(Debug, Error)]
+enum ServeError {
+    #[error("could not set a signal handler: {0}")]
+    Signals(io::Error),
+    #[error("could not read the limit of open files: {0}")]
+    FileLimit(Errno),
+    #[error("{wanted} open files are needed, and the system's limit is {hard}")]
+    FewFiles { wanted: u64, hard: u64 },
+    #[error("could not raise the limit of open files to {wanted}: {error}")]
+    RaisedLimit { wanted: u64, error: Errno },
+    #[error("could not listen on {place}: {error}")]
+    Listen { place: String, error: io::Error },
+    #[error("could not serve: {0}")]
+    Serve(io::Error),
+    #[error("could not write on standard output: {0}")]
+    Announce(io::Error),
+}
+
+/// Serves until a signal arrives.
+fn serve(options: &Options) -> Result<(), ServeError> {
+    let stop = stop_signal().map_err(ServeError::Signals)?;
     raise_file_limit(options)?;
     let listeners = listen(options)?;
     let setup = Setup { rows: EncodedRows::new(), delay: options.delay.clone(), seed: options.seed };
     let shared = Arc::new(Shared { setup, stop: AtomicBool::new(false), open: AtomicUsize::new(0) });
-    let failed = |error: io::Error| format!("could not serve: {error}");
+    let failed = ServeError::Serve;
     let mut doors = Vec::new();
     let mut threads = Vec::new();
     for _ in 0..options.threads {
@@ -62,7 +84,7 @@ fn serve(options: &Options) -> Result<(), String> {
         let builder = thread::Builder::new().name("null-server".to_owned());
         threads.push(builder.spawn(move || serving.serve()).map_err(failed)?);
     }
-    announce(&listeners).map_err(|error| format!("could not write on standard output: {error}"))?;
+    announce(&listeners).map_err(ServeError::Announce)?;
     let max_connections = options.max_connections.unwrap_or(usize::MAX);
     let accepted = listening::accept(&listeners, &doors, &shared, max_connections, &stop);
     shared.stop.store(true, Ordering::Relaxed);
@@ -83,25 +105,22 @@ fn stop_signal() -> io::Result<UnixStream> {
 }
 
 /// Raises the limit of open files to what the clients need, as far as the system permits.
-fn raise_file_limit(options: &Options) -> Result<(), String> {
+fn raise_file_limit(options: &Options) -> Result<(), ServeError> {
     let own = OWN_FILES + FILES_PER_THREAD * options.threads as u64;
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)
-        .map_err(|error| format!("could not read the limit of open files: {error}"))?;
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(ServeError::FileLimit)?;
     let wanted = options.max_connections.map_or(hard, |clients| own + clients as u64);
     if wanted > hard {
-        return Err(format!("{wanted} open files are needed, and the system's limit is {hard}"));
+        return Err(ServeError::FewFiles { wanted, hard });
     }
     match setrlimit(Resource::RLIMIT_NOFILE, soft.max(wanted), hard) {
         // If the user did not choose a number of connections, the present limit will do.
-        Err(error) if options.max_connections.is_some() => {
-            Err(format!("could not raise the limit of open files to {wanted}: {error}"))
-        }
+        Err(error) if options.max_connections.is_some() => Err(ServeError::RaisedLimit { wanted, error }),
         _ => Ok(()),
     }
 }
 
-fn listen(options: &Options) -> Result<Vec<Listener>, String> {
-    let failed = |place: &dyn Display, error| format!("could not listen on {place}: {error}");
+fn listen(options: &Options) -> Result<Vec<Listener>, ServeError> {
+    let failed = |place: &dyn Display, error| ServeError::Listen { place: place.to_string(), error };
     let unix = options.socket().map(|path| Listener::unix(&path).map_err(|error| failed(&path.display(), error)));
     let tcp = options.address.map(|address| Listener::tcp(address).map_err(|error| failed(&address, error)));
     unix.into_iter().chain(tcp).collect()
