@@ -11,12 +11,14 @@ import subprocess
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from threading import Event
 
 import pytest
 
 from pgtrial.loads.target import Target
 from tests.conftest import require
 from tests.engine.events import of_kind, wait_for
+from tests.engine.fake_server import FakeServer, complete
 from tests.engine.guarded import ADDRESS, PASSWORD, serving, variables, write_private
 from tests.engine.programs import TIMEOUT_S, ended
 from tests.engine.recorder import Recorder
@@ -426,6 +428,24 @@ def test_an_interrupt_ends_the_skipping_of_transactions(peers, loaded, tmp_path,
         wait_for(events, lambda events: len(of_kind(events, "tick")) >= 1)
         process.send_signal(which)
         assert ended(process).status == 130
+
+
+def test_an_interrupt_ends_a_set_up_that_the_server_never_answers(peers):
+    asked, end = Event(), Event()
+
+    def never() -> bytes:
+        asked.set()
+        end.wait(TIMEOUT_S)
+        return complete()
+
+    with FakeServer(never) as server:
+        open_to_all = {"host": ADDRESS, "port": server.port, "user": "somebody", "dbname": "anything"}
+        with peers[1].start(Target(**open_to_all, extra={"sslmode": "disable"}), ["-n", "-S", "-t", "1"]) as process:
+            assert asked.wait(TIMEOUT_S)
+            process.send_signal(signal.SIGINT)
+            done = ended(process)
+            assert (done.status, done.stderr.strip().rpartition(": ")[2]) == (1, "interrupted")
+        end.set()
 
 
 def test_a_second_interrupt_ends_the_program_at_once(peers, loaded, tmp_path):

@@ -29,6 +29,9 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// statements has not taken the first one.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// How long a server may take to cancel an interrupted statement; then it goes on alone, or does not answer at all.
+const PATIENCE_WITH_CANCELS: Duration = Duration::from_secs(5);
+
 /// One row of a result; NULL is `None`.
 pub type Row = Vec<Option<String>>;
 
@@ -61,6 +64,8 @@ pub struct Session {
     target: Arc<Target>,
     /// Whether notices are not printed.
     is_silent: bool,
+    /// When the first request to cancel was sent.
+    cancelled: Option<Instant>,
     /// What the server said when the session started.
     pub server: ServerInfo,
 }
@@ -93,6 +98,7 @@ impl Session {
                     buffer,
                     target: Arc::clone(target),
                     is_silent: false,
+                    cancelled: None,
                     server,
                 });
             }
@@ -257,11 +263,15 @@ impl Session {
         self.target.is_interrupted() == Some(true)
     }
 
-    /// Waits until the socket is ready; after an interrupt it has the statement cancelled.
-    fn pause(&mut self) -> io::Result<()> {
+    /// Waits until the socket is ready; after an interrupt it has the statement cancelled. The error is that the server
+    /// cancels nothing.
+    fn pause(&mut self) -> Result<(), ConnectionError> {
         let patience = self.target.is_interrupted().map(|_| PATIENCE);
         wait(&mut self.poll, &mut self.events, patience)?;
         if self.is_interrupted() && self.events.is_empty() {
+            if self.cancelled.get_or_insert_with(Instant::now).elapsed() > PATIENCE_WITH_CANCELS {
+                return Err(ConnectionError::Interrupted);
+            }
             // Where the request does not reach the server, the next one may.
             let _ = cancel::cancel(self.connection.backend(), Instant::now() + FAREWELL);
         }

@@ -230,17 +230,21 @@ def open_session(conninfo: str = "", **parameters: Any) -> Session:
 def as_lab_needs(connection: Session) -> None:
     """Let a session of the lab's take its time, and search pg_catalog first. Raises psycopg.OperationalError."""
     deadline = time.monotonic() + CONNECT_TIMEOUT_S
+    was_changed = False
     while True:
         try:
-            # once more after a change: a limit that passes as it is lifted cancels the statement after that
-            if not connection.execute(_with_process(_AS_LAB_NEEDS, connection)).fetchall():
-                return
+            changes = connection.execute(_with_process(_AS_LAB_NEEDS, connection)).fetchall()
         except psycopg.errors.QueryCanceled:
             if time.monotonic() > deadline:
                 raise
             # within a limit of milliseconds there is time for no more than this, and now and then not even for that
             with suppress(psycopg.errors.QueryCanceled):
                 connection.execute(_with_process(_WITHOUT_LIMIT, connection))
+        else:
+            # once more after a change: a limit that passes as it is lifted cancels the statement after that
+            if was_changed or not changes:
+                return
+            was_changed = True
 
 
 def _with_process(query: str, connection: Session) -> bytes:
