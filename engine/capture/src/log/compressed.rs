@@ -1,5 +1,6 @@
 //! Compressed logs: gzip, xz and Zstandard, unpacked as they are read.
 
+use std::cell::Cell;
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::rc::Rc;
@@ -9,13 +10,35 @@ use lzma_rust2::XzReader;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use super::source::Counts;
-
 /// The memory that unpacking may take, in MiB: that of files of `xz -9` (65) and of `zstd --long` (128).
 const MEMORY_MIB: u32 = 130;
 
 /// A line that is none: it marks the line before it, and itself, as one that cannot be read.
 const MARK: &[u8] = b"\0\n";
+
+/// How far a log is read, and what unpacking has met.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Bytes of the file, before they are unpacked.
+    pub read: Cell<u64>,
+    /// Bytes of the lines, and their number.
+    pub bytes: Cell<u64>,
+    pub lines: Cell<u64>,
+    /// How the file is compressed, if it is, and how many compressed parts have begun.
+    pub compression: Cell<Option<Compression>>,
+    pub members: Cell<u64>,
+    /// Whether a compressed part is cut off or damaged. What is behind it is not read.
+    pub is_damaged: Cell<bool>,
+}
+
+impl Counts {
+    /// How the file is compressed: `gzip`, `zstd in 3 parts`; `None` if it is not.
+    pub fn packing(&self) -> Option<String> {
+        let (compression, members) = (self.compression.get()?, self.members.get());
+        let parts = if members > 1 { format!(" in {members} parts") } else { String::new() };
+        Some(format!("{}{parts}", compression.name()))
+    }
+}
 
 type Input = BufReader<Box<dyn Read>>;
 

@@ -3,12 +3,13 @@
 use std::rc::Rc;
 
 use super::cloud;
+use super::compressed::Counts;
 use super::csv;
 use super::json;
 use super::prefix::Prefix;
 use super::record::Sink;
 use super::row::{begins_row, rows_within};
-use super::source::{Counts, Lines};
+use super::source::Lines;
 use super::stderr;
 use super::words::part_ends;
 use crate::error::CaptureError;

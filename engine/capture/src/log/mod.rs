@@ -26,10 +26,10 @@ mod stderr;
 mod torn;
 mod words;
 
+pub use compressed::Counts;
 pub use detect::{Format, Log};
 pub use guess::COMMON;
 pub use prefix::Prefix;
 pub use record::{Found, Record, Sink, Unreadable};
 pub(crate) use row::split as split_row;
-pub use source::Counts;
 pub use words::{Language, Severity, language_of};

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use ground::output::could_not;
 
-use super::compressed::{Compression, Unpacked};
+use super::compressed::{Compression, Counts, Unpacked};
 use super::envelope::{Envelope, Unwrapped, foreign_form};
 use crate::error::CaptureError;
 
@@ -16,30 +16,6 @@ const HEAD: u64 = 256 << 10;
 
 /// A longer line is no line of a server: it is read as one with a hole, and the rest of it is skipped.
 const LONGEST_LINE: u64 = 256 << 20;
-
-/// How far a log is read, and what unpacking has met.
-#[derive(Debug, Default)]
-pub struct Counts {
-    /// Bytes of the file, before they are unpacked.
-    pub read: Cell<u64>,
-    /// Bytes of the lines, and their number.
-    pub bytes: Cell<u64>,
-    pub lines: Cell<u64>,
-    /// How the file is compressed, if it is, and how many compressed parts have begun.
-    pub compression: Cell<Option<Compression>>,
-    pub members: Cell<u64>,
-    /// Whether a compressed part is cut off or damaged. What is behind it is not read.
-    pub is_damaged: Cell<bool>,
-}
-
-impl Counts {
-    /// How the file is compressed: `gzip`, `zstd in 3 parts`; `None` if it is not.
-    pub fn packing(&self) -> Option<String> {
-        let (compression, members) = (self.compression.get()?, self.members.get());
-        let parts = if members > 1 { format!(" in {members} parts") } else { String::new() };
-        Some(format!("{}{parts}", compression.name()))
-    }
-}
 
 /// A log that is read once, line by line.
 pub struct Lines {
