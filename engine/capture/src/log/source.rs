@@ -1,6 +1,5 @@
 //! A log as lines: a file or standard input, unpacked if it is compressed.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::rc::Rc;
