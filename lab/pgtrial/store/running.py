@@ -20,7 +20,7 @@ _OWN = 0o600
 _STOP = ".stop"
 """Hidden files are the lab's own: no bundle has them."""
 
-_TRIES, _WAIT_S = 6, 0.1
+_TRIES, _WAIT_S = 20, 0.05
 """How often, and after how many seconds each, a lab tries to get the lock: `is_running` holds it for a moment."""
 
 
