@@ -207,10 +207,10 @@ impl<'a> Books<'a> {
     }
 
     /// Counts a transaction that failed for good.
-    pub fn fail<O, S: Shell>(&mut self, client: &Client<O, S>, sqlstate: &str, kind: FailureKind) {
+    pub fn fail<O, S: Shell>(&mut self, client: &Client<O, S>, sqlstate: &str) {
         for counts in [&mut self.tally.counts, &mut self.totals.scripts[client.transaction.script].whole] {
             counts.fail(sqlstate);
-            counts.other_failures += u64::from(kind == FailureKind::Other);
+            counts.other_failures += u64::from(FailureKind::of(sqlstate) == FailureKind::Other);
             counts.add_retries(client.transaction.tries - 1);
         }
     }
@@ -223,7 +223,7 @@ impl<'a> Books<'a> {
         kind: FailureKind,
         now: Nanos,
     ) {
-        self.fail(client, sqlstate, kind);
+        self.fail(client, sqlstate);
         self.log(client, now, End::Failed(kind));
         self.count(client);
     }

@@ -130,7 +130,7 @@ impl<S: Shell> Mode<S> for Pooled {
         let now = thread.read_clock();
         let kind = cause.sqlstate().unwrap_or(SCRIPT);
         thread.report_failure(client, kind, &cause);
-        thread.books.fail(client, kind, FailureKind::Other);
+        thread.books.fail(client, kind);
         thread.end_task(client, now, Some(kind));
         client.transaction.failure = None;
         client.state = ClientState::Idle;

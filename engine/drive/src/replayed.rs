@@ -8,7 +8,6 @@ use mio::Token;
 
 use crate::client::Client;
 use crate::ledger::Tally;
-use crate::ledger::log::FailureKind;
 use crate::ledger::replay::{Found, ReplayTotals, TransactionErrors};
 use crate::mode::Mode;
 use crate::outcome::Cause;
@@ -178,7 +177,7 @@ impl<S: Shell> Mode<S> for Replayed {
         }
         client.own.asks_since = None;
         thread.mode.totals.sessions.refused += 1;
-        thread.books.fail(client, &error.sqlstate, FailureKind::Other);
+        thread.books.fail(client, &error.sqlstate);
         thread.note_failure_of_session("a session got no connection", &error.sqlstate, &error);
         client.program.complete(ActionResult::Refused(&error));
         thread.drive(client, now);
@@ -292,7 +291,7 @@ impl<S: Shell> ReplayThread<'_, S> {
     fn fail_statement(&mut self, client: &mut SessionClient<S>, sqlstate: &str, error: &dyn std::fmt::Display) {
         let account = client.own.expected.account;
         let is_consequence = self.mode.totals.fail(&client.own.expected, sqlstate, &mut client.own.errors);
-        self.books.fail(client, sqlstate, FailureKind::Other);
+        self.books.fail(client, sqlstate);
         if !is_consequence && self.is_new((Some(account), sqlstate.to_owned())) {
             let (name, error) = (&self.mode.accounts[account], first_line(error));
             let text = format!("{name} failed with {sqlstate}, which was not recorded: {error}");
