@@ -171,18 +171,20 @@ def _databases(target: Target) -> Iterator[_Database]:
     with target.connect() as session:
         for name in names:
             session.execute(f"CREATE DATABASE {name}".encode())
-    for own in (replace(target, dbname=name) for name in names):
-        if own.dbname == "pgbench":
-            _original(own, "pgbench", "-i", "-q", "-s", "1")
-            _original(own, "pgbench", "-n", "-c", "1", "-t", "100")
-        elif own.dbname == "sysbench":
-            words = [f"--pgsql-host={own.host}", f"--pgsql-port={own.port}", f"--pgsql-user={own.user}"]
+    for database in (replace(target, dbname=name) for name in names):
+        if database.dbname == "pgbench":
+            _original(database, "pgbench", "-i", "-q", "-s", "1")
+            _original(database, "pgbench", "-n", "-c", "1", "-t", "100")
+        elif database.dbname == "sysbench":
+            words = [f"--pgsql-host={database.host}", f"--pgsql-port={database.port}", f"--pgsql-user={database.user}"]
             tables = ["--tables=2", "--table-size=500", "oltp_read_write", "prepare"]
-            driver = ["sysbench", "--db-driver=pgsql", f"--pgsql-db={own.dbname}", *words, *tables]
+            driver = ["sysbench", "--db-driver=pgsql", f"--pgsql-db={database.dbname}", *words, *tables]
             subprocess.run(driver, check=True, capture_output=True)
-        statements = {"pgbench": _BESIDE_PGBENCH, "sysbench": _ORDERS, "pack": (OBJECTS,), "mixed": _MIXED}[own.dbname]
-        _original(own, "psql", "-Xq", "-v", "ON_ERROR_STOP=1", text_in=";\n".join((*statements, "")))
-        yield _Database(own)
+        statements = {"pgbench": _BESIDE_PGBENCH, "sysbench": _ORDERS, "pack": (OBJECTS,), "mixed": _MIXED}[
+            database.dbname
+        ]
+        _original(database, "psql", "-Xq", "-v", "ON_ERROR_STOP=1", text_in=";\n".join((*statements, "")))
+        yield _Database(database)
 
 
 def _original(target: Target, program: str, *words: str, text_in: str = "") -> bytes:

@@ -18,9 +18,10 @@ from pgtrial.cli.conduct import stopped
 from pgtrial.cli.output import json_line
 from pgtrial.cli.study_options import Profile, read
 from pgtrial.cli.terminal import Terminal, for_terminal
+from pgtrial.conduct.arm_facts import facts_of_server
 from pgtrial.conduct.deployments import deployments_of
 from pgtrial.conduct.plan import make_plan
-from pgtrial.evidence.collect.collect import collect, collect_machine
+from pgtrial.evidence.collect.collect import collect_machine
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StudyError
@@ -98,14 +99,7 @@ def _of_study(spec: StudySpec) -> tuple[dict[str, Facts], Audit]:
             for place in places:
                 # an empty cluster has the same facts as a loaded one, and starts at once
                 with arm.serve(NO_TABLES, Path(logs) / "server.log", {}, place) as target:
-                    facts = collect(
-                        arm.name,
-                        target,
-                        arm.data_directory,
-                        machine=arm.machine,
-                        account=arm.account,
-                        measure=True,
-                    )
+                    facts = facts_of_server(arm, target, measure=True)
                 of_arms.setdefault(arm.name, []).append(facts.model_copy(update={"deployment": place}))
     plan = make_plan(spec, spec.study.seed or 0, datetime.now(UTC).isoformat(timespec="seconds"))
     audited = audit(plan, {arm: known[0] for arm, known in of_arms.items()}, spec, of_arms)

@@ -19,6 +19,11 @@ _Key = tuple[str, int | None]
 """An arm, and which of its deployments if it has several."""
 
 
+def facts_of_server(arm: Arm, target: Target, *, measure: bool) -> Facts:
+    """Collect the facts of an arm while its server runs. Raises what `collect` raises."""
+    return collect(arm.name, target, arm.data_directory, machine=arm.machine, account=arm.account, measure=measure)
+
+
 class ArmFacts:
     """The facts that a study has, and those that this run of it has still to collect."""
 
@@ -65,14 +70,7 @@ class ArmFacts:
         Facts can come with another trial; the one that has just ended must not be lost for them.
         """
         try:
-            facts = collect(
-                arm.name,
-                target,
-                arm.data_directory,
-                machine=arm.machine,
-                account=arm.account,
-                measure=measure,
-            )
+            facts = facts_of_server(arm, target, measure=measure)
             if arm.tables_of_others:
                 facts.facts["server"]["tables_of_others"] = list(arm.tables_of_others)
             return facts

@@ -50,11 +50,11 @@ def check_program(program: Path) -> None:
     """
     if not LOCAL.root:
         return
-    own = Path(__file__).stat().st_uid
+    owner = Path(__file__).stat().st_uid
     with refused(f"see whose {program} is"):
         real = LOCAL.resolve(program)
         (entry,) = LOCAL.entries([real])
-        if entry.owner not in LOCAL.trusted | {own} or entry.group_writes or entry.others_write:
+        if entry.owner not in LOCAL.trusted | {owner} or entry.group_writes or entry.others_write:
             raise HostError(f"other accounts can write {real}")
         for directory in (program.parent, real.parent):
-            check_way(LOCAL, directory, own)
+            check_way(LOCAL, directory, owner)

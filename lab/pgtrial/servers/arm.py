@@ -155,7 +155,7 @@ def check_sessions(needs: Needs, target: Target, otherwise: str) -> None:
 
     `otherwise`: what it does if the arms do not share a server.
     """
-    own = f"set [load] share_server = false, which {otherwise}"
+    own_server = f"set [load] share_server = false, which {otherwise}"
     for arm, settings in needs.sessions.items():
         try:
             with target.with_settings(settings).connect() as connection:
@@ -164,12 +164,14 @@ def check_sessions(needs: Needs, target: Target, otherwise: str) -> None:
         except psycopg.OperationalError as error:
             words = str(error).strip().splitlines()[-1].rpartition("FATAL:")[2].strip() or str(error)
             cure = "name the server and no pooler in the dsn" if "startup parameter" in words else "correct them"
-            raise StudyError(f"arms.{arm}: a session cannot have these settings: {words}; {cure}, or {own}") from None
+            raise StudyError(
+                f"arms.{arm}: a session cannot have these settings: {words}; {cure}, or {own_server}"
+            ) from None
         if rows:
             names = " and ".join(name for (name,) in rows)
-            raise StudyError(f"arms.{arm}: {names} cannot be set by a session of this server; {own}")
+            raise StudyError(f"arms.{arm}: {names} cannot be set by a session of this server; {own_server}")
         if unequal:
             raise StudyError(
                 f"arms.{arm}: {unequal_values(unequal, settings)} in sessions that ask for it; name the server and no "
-                f"pooler in the dsn, or {own}"
+                f"pooler in the dsn, or {own_server}"
             )

@@ -52,8 +52,8 @@ class Subject:
             return Files()
         if isinstance(self.machine, WindowsHost):
             return WindowsFiles(self.machine)
-        own = [] if self.data_directory is None else [self.data_directory, self.data_directory / "pg_wal"]
-        return MachineFiles(self.machine, self.announced_files, self.announced_tools, own)
+        folders = [] if self.data_directory is None else [self.data_directory, self.data_directory / "pg_wal"]
+        return MachineFiles(self.machine, self.announced_files, self.announced_tools, folders)
 
     @property
     def session(self) -> Session:

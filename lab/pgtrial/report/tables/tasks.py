@@ -51,13 +51,13 @@ def _criteria(data: StudyData, rows: Sequence[Criterion]) -> Table[Sequence[str]
             *(_value(data, row, name) for name in (baseline, arm)),
             _difference(data, row),
             row.winner + (" (by less than the margin)" if row.within_margin and row.verdict in _WON else ""),
-            *(said.get(_PUBLISHED_AT.get(row.what, ""), NONE) for said in published.values()),
+            *(texts.get(_PUBLISHED_AT.get(row.what, ""), NONE) for texts in published.values()),
         ]
         for row in rows
     ]
     created = [_created(data, name) for name in (baseline, arm)]
     if created != [NONE, NONE]:
-        times = [said.get(_PUBLISHED_AT[_CREATION], NONE) for said in published.values()]
+        times = [texts.get(_PUBLISHED_AT[_CREATION], NONE) for texts in published.values()]
         table.append([_CREATION, *created, NONE, "not compared: made once", *times])
     caption = (
         f"{arm} against {baseline}. A winner is a verdict over {units.unit}s, and so is no difference: within "
