@@ -1,5 +1,5 @@
 """`make bench`: our client, pgbench, sysbench and the floor on one machine in one run; writes docs/benchmarks.md,
-docs/swap.md and docs/order-entry-speed.md.
+docs/swap.md and docs/order-entry-speed.md, and all figures into bench/figures.
 
 Not part of the tests: it takes some forty minutes and wants a quiet machine.
 """
@@ -21,6 +21,8 @@ from bench import (
     observing,
     options,
     order_entry,
+    page,
+    record,
     replaying,
     speed,
     swap,
@@ -28,8 +30,9 @@ from bench import (
     truth,
 )
 from bench.measures import Bench, Figure, Measure
-from bench.page import BENCHMARKS, ORDER_ENTRY, SWAP, Conditions, Machine, write
+from bench.page import BENCHMARKS, ORDER_ENTRY, SWAP
 from bench.programs import Failed, build_floor, find_programs
+from bench.record import Conditions, Machine
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.study.spec import StudySpec
@@ -60,6 +63,7 @@ PAGES = ((BENCHMARKS, MEASURES), (SWAP, swap.MEASURES), (ORDER_ENTRY, order_entr
 SCALE = 20
 SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "max_connections": "1100"}
 DOCS = Path(__file__).parents[1] / "docs"
+FIGURES = Path(__file__).parent / "figures"
 
 
 def main() -> None:
@@ -69,7 +73,7 @@ def main() -> None:
     parser.add_argument("--only", help=f"measures to take, by commas: {', '.join(known)}")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=2, help="length of a run")
-    parser.add_argument("--directory", type=Path, default=DOCS, help="where to write the pages (default: docs)")
+    parser.add_argument("--directory", type=Path, help="where to write all (default: pages to docs, figures to bench)")
     parser.add_argument("--before", type=Path, help="an earlier build of the engine, measured in the same rounds")
     given = parser.parse_args()
     wanted = given.only.split(",") if given.only else known
@@ -90,12 +94,16 @@ def main() -> None:
         machine = Machine(collect("server", target, arm.data_directory).facts, server.version, SCALE, SETTINGS)
         programs = find_programs(server, build_floor(scratch), SCALE, given.before)
         conditions = Conditions(machine, given.rounds, given.seconds)
-        for page, measures in PAGES:
+        for described, measures in PAGES:
             bench = Bench(programs, target, scratch, given.rounds, given.seconds, say, arm.data_directory)
             taken = {name: measure for name, measure in measures.items() if name in wanted}
             if figures := dict(_figures(bench, taken)):
-                write(given.directory / page.file, page, conditions, figures, bench.skipped)
-                say(f"wrote {given.directory / page.file}")
+                written = (given.directory or DOCS) / f"{described.name}.md"
+                page.write(written, described, conditions, figures, bench.skipped)
+                record.write(
+                    (given.directory or FIGURES) / f"{described.name}.json", conditions, figures, bench.skipped
+                )
+                say(f"wrote {written}")
 
 
 def _figures(bench: Bench, measures: Mapping[str, Measure]) -> Iterator[tuple[str, list[Figure]]]:
