@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.reliability.kind import Figure
-from pgtrial.model.units import format_duration
 from pgtrial.store.files import write_atomically
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
@@ -22,7 +21,7 @@ def read(path: Path) -> list[Figure]:
 
 
 def write(path: Path, figures: Sequence[Figure], page: Path) -> None:
-    """Store the figures, and put their table between the marks of the page."""
+    """Store the figures, and put a table of them between the marks of the page."""
     lines = ",\n".join(figure.model_dump_json() for figure in figures)
     write_atomically(path, f"[\n{lines}\n]\n")
     before, _, rest = page.read_text().partition(BEGIN)
@@ -35,14 +34,12 @@ def _table(figures: Sequence[Figure]) -> Iterator[str]:
     system = f"{platform.system()} {platform.release().partition('-')[0]}"
     yield f"Measured on a machine with {os.cpu_count()} CPUs, {system}."
     yield ""
-    yield "| attack | how often | time | seen | defects |"
-    yield "|---|---|---|---|---|"
+    yield "| attack | how often | defects |"
+    yield "|---|---|---|"
     for figure in figures:
         cells = [
             figure.what,
             f"{figure.count:,}",
-            format_duration(figure.seconds),
-            figure.found,
             "; ".join(figure.defects) or "none",
         ]
         yield f"| {' | '.join(cell.replace('|', '/').replace(chr(10), ' ') for cell in cells)} |"
