@@ -36,9 +36,8 @@ BENCHMARKS = Page(
     "the latest figures.",
     "python -m bench --only instructions,ceiling --directory /tmp    # `make bench` takes all, in forty minutes",
     "The floor is `bench/floor.c`: an event loop that sends, receives and measures nothing. Instructions are those of "
-    "the client in user space, counted by valgrind. Real servers get prepared statements from one thread of the "
-    "client. The errors of percentiles are measured against the null server, whose delays are known; a loop of idle "
-    "priority keeps the processors awake meanwhile.",
+    "the client in user space, counted by valgrind. Errors of percentiles are measured against known delays of the "
+    "null server, while a loop of idle priority keeps the processors awake.",
 )
 SWAP = Page(
     "swap",
@@ -76,8 +75,8 @@ def _lines(
     yield from (f"# {page.title}", "", page.reader, "", "```sh", page.command, "```", "")
     yield (
         f"Measured on {datetime.now(UTC):%Y-%m-%d} in {conditions.rounds} rounds of {conditions.seconds} s, all "
-        f"programs once in each round in random order. Goals that compare are judged by the median of the ratios "
-        f"within the rounds. {page.about} `make bench` writes all figures, also those without a goal, into "
+        f"programs once in each round in random order. Goals that compare are judged by the median ratio within "
+        f"the rounds. {page.about} `make bench` writes all figures, also those without a goal, into "
         f"`bench/figures/{page.name}.json`."
     )
     yield from ("", conditions.machine.describe(), "", *(_by_clients(figures) if page.by_clients else _goals(figures)))
@@ -86,16 +85,16 @@ def _lines(
 
 
 def _goals(figures: Sequence[Figure]) -> Iterator[str]:
-    """A row for each figure with a goal: medians; ours with the lowest and highest."""
-    yield from ("## Goals", "", "| figure | others | ours | goal | met |", "|---|---|---|---|---|")
+    """A row for each figure with a goal: medians, ours with the lowest and highest value."""
+    yield from ("| figure | others | ours | goal |", "|---|---|---|---|")
     for figure in figures:
         if figure.goal is not None:
             others = ", ".join(
                 f"{name} {median(figure.values[name]):,.{figure.places}f}" for name in OTHERS if figure.values.get(name)
             )
             what = f"{figure.what}, {figure.unit}" if figure.unit else figure.what
-            met = "yes" if figure.goal.met(figure.values) else "**no**"
-            yield f"| {what} | {others} | {_spread(figure)} | {figure.goal.text} | {met} |"
+            goal = figure.goal.text if figure.goal.met(figure.values) else f"**missed:** {figure.goal.text}"
+            yield f"| {what} | {others} | {_spread(figure)} | {goal} |"
 
 
 def _by_clients(figures: Sequence[Figure]) -> Iterator[str]:

@@ -65,7 +65,7 @@ def _errors(bench: Bench, mix_of: tuple[dict[str, int], int, int], rounds: int, 
     for name, (written, delay) in zip(SHARES, delays.items(), strict=True):
         goal = _within(max(5.0, 0.01 * delay)) if awake else None
         where = "" if awake else ", processors asleep"
-        yield Figure(f"error of {name}, which is {written}{where}", "us", values[name], command, goal=goal)
+        yield Figure(f"error of {name} ({written}){where}", "us", values[name], command, goal=goal)
 
 
 @contextmanager

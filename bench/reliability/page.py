@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.reliability.kind import Figure
+from pgtrial.model.units import format_duration
 from pgtrial.store.files import write_atomically
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
@@ -31,15 +32,19 @@ def write(path: Path, figures: Sequence[Figure], page: Path) -> None:
 
 
 def _table(figures: Sequence[Figure]) -> Iterator[str]:
+    """A row for each kind of attack."""
     system = f"{platform.system()} {platform.release().partition('-')[0]}"
     yield f"Measured on a machine with {os.cpu_count()} CPUs, {system}."
     yield ""
-    yield "| attack | how often | defects |"
-    yield "|---|---|---|"
-    for figure in figures:
-        cells = [
-            figure.what,
-            f"{figure.count:,}",
-            "; ".join(figure.defects) or "none",
-        ]
-        yield f"| {' | '.join(cell.replace('|', '/').replace(chr(10), ' ') for cell in cells)} |"
+    yield "| kind | attacks | time | defects |"
+    yield "|---|---|---|---|"
+    for kind in dict.fromkeys(figure.kind for figure in figures):
+        made = [figure for figure in figures if figure.kind == kind]
+        defects = "; ".join(defect for figure in made for defect in figure.defects) or "none"
+        cells = (
+            f"`{kind}`",
+            f"{sum(figure.count for figure in made):,}",
+            format_duration(sum(figure.seconds for figure in made)),
+            defects.replace("|", "/").replace("\n", " "),
+        )
+        yield f"| {' | '.join(cells)} |"
