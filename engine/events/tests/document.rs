@@ -274,9 +274,19 @@ fn in_backticks(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
+/// The keys that the document has as `*percentiles*` and, with the others, as `*distribution*`.
+const PERCENTILE_KEYS: &str = "`p50`, `p90`, `p95`, `p99`, `p99.9`";
+const OTHER_DISTRIBUTION_KEYS: &str = "`mean`, `stddev`, `min`, `max`";
+
 /// The keys of the tables `| key | meaning |` in the part "Events", by section.
 fn documented_keys() -> Keys {
     let document = std::fs::read_to_string(DOCUMENT).unwrap();
+    let legend =
+        format!("*Percentiles* stands for {PERCENTILE_KEYS}; *distribution* for these and {OTHER_DISTRIBUTION_KEYS}.");
+    assert!(document.contains(&legend), "{legend}");
+    let document = document
+        .replace(": *percentiles*", &format!(": {PERCENTILE_KEYS}"))
+        .replace(": *distribution*", &format!(": {PERCENTILE_KEYS}, {OTHER_DISTRIBUTION_KEYS}"));
     let part = document.split("\n## ").find(|part| part.starts_with("Events\n")).unwrap();
     let mut keys = Keys::new();
     for section in part.split("\n### ").skip(1) {
