@@ -16,7 +16,8 @@ def spec_of(number, other=None, arms="ab", **verdict):
     setups = {arm: {"dsn": [f"host={arm}{k}" for k in range(number)]} for arm in arms}
     if other is not None:
         setups["b"] = other
-    return build_study({"arms": setups, "verdict": verdict or {"budget": "12h"}}, "test")
+    lengths = {"warmup": "10s", "duration": "30s"}
+    return build_study({"arms": setups, "load": lengths, "verdict": verdict or {"budget": "12h"}}, "test")
 
 
 def plan_of(number, **verdict):

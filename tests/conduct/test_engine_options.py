@@ -21,23 +21,25 @@ def test_a_built_in_workload_is_named():
 
 def test_a_script_is_named_by_its_path_whatever_it_holds_and_told_the_scale():
     point = POINT.model_copy(update={"workload": "orders.sql"})
-    options = engine_options(LoadSection(), point, 42, Path("results/a@5/scripts/orders.sql"))
+    options = engine_options(LoadSection(warmup=1, duration=2), point, 42, Path("results/a@5/scripts/orders.sql"))
     assert options[:5] == ["-n", "-f", "results/a@5/scripts/orders.sql@1", "-s", "50"]
 
 
 def test_a_rate_is_the_load_points_own():
-    options = engine_options(LoadSection(rate=[1e6, 2.5]), POINT.model_copy(update={"rate": 1e6}), 42, None)
+    options = engine_options(
+        LoadSection(warmup=1, duration=2, rate=[1e6, 2.5]), POINT.model_copy(update={"rate": 1e6}), 42, None
+    )
     assert options[-2:] == ["-R", "1000000"]
 
 
 def test_tries_and_their_time_limit_are_passed_on_in_pgbenchs_units():
-    options = engine_options(LoadSection(max_tries=0, latency_limit="100ms"), POINT, 42, None)
+    options = engine_options(LoadSection(warmup=1, duration=2, max_tries=0, latency_limit="100ms"), POINT, 42, None)
     assert options[-4:] == ["--max-tries", "0", "-L", "100"]
-    assert engine_options(LoadSection(max_tries=3), POINT, 42, None)[-2:] == ["--max-tries", "3"]
+    assert engine_options(LoadSection(warmup=1, duration=2, max_tries=3), POINT, 42, None)[-2:] == ["--max-tries", "3"]
 
 
 def test_a_server_that_may_be_away_is_waited_for_and_errors_fail_their_transaction_alone():
-    options = engine_options(LoadSection(on_server_loss="wait 1min 30s"), POINT, 42, None)
+    options = engine_options(LoadSection(warmup=1, duration=2, on_server_loss="wait 1min 30s"), POINT, 42, None)
     assert options[-3:] == ["--continue-on-error", "--wait-for-server", "90"]
 
 

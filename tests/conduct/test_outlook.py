@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, keep, length_in_one_line, outlook, precision_so_far
+from pgtrial.conduct.noise import keep
+from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, length_in_one_line, outlook, precision_so_far
 from pgtrial.model.errors import StoreError
 from pgtrial.servers.workspace import Workspace
 from pgtrial.verdict.grid import Grid

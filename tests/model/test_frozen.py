@@ -24,7 +24,7 @@ def test_every_default_is_written_out():
     frozen = freeze(build_study({"arms": {"a": {}, "b": {}}}, "test"))
     for line in (
         'protocol = "prepared"',
-        "warmup = 10.0",
+        'warmup = "auto"',
         "margin = 0.01",
         "stop_early = true",
         "foreign_keys = false",

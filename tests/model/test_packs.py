@@ -32,7 +32,7 @@ def test_a_pack_is_a_load_point_at_each_scale_with_its_scripts_and_variables(tmp
     assert points[0].pack is not None
     assert points[0].pack.scripts == {"raise.sql": 1}
     assert points[0].pack.variables == {"step": "1"}
-    options = engine_options(spec.load, points[1], 7, Path("/study/scripts/counters"))
+    options = engine_options(spec.load.timed(1.0, 2.0), points[1], 7, Path("/study/scripts/counters"))
     assert " ".join(options[:7]) == "-n -f /study/scripts/counters/raise.sql@1 -s 3 -D step=1"
 
 
@@ -76,14 +76,16 @@ def test_data_depends_on_the_files_and_variables_that_shape_it_and_on_no_others(
     assert data("./three/counters") != data("./three/counters", pack={"variables": {"step": 5}})
 
 
-def test_the_time_of_a_restore_follows_from_the_size_of_a_pack(tmp_path):
+@pytest.mark.parametrize(("share_server", "seconds"), [(False, 3.0), (True, 1.5)])
+def test_the_time_of_a_restore_follows_from_the_size_of_a_pack(tmp_path, share_server, seconds):
     write_pack(tmp_path / "small")
     write_pack(tmp_path / "large", pack_toml=MANIFEST.replace('"10 counters"', '"10 counters"\nmb_per_scale = 1500'))
 
     def estimate(workload: str) -> float:
-        return make_plan(spec_of(workload, tmp_path, scale=1), 1, "now").trial_estimate_s
+        spec = spec_of(workload, tmp_path, scale=1, warmup=1, duration=5, share_server=share_server)
+        return make_plan(spec, 1, "now").trial_estimate_s
 
-    assert estimate("./large") - estimate("./small") == pytest.approx(3.0)
+    assert estimate("./large") - estimate("./small") == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("name", bundled_packs())

@@ -15,6 +15,7 @@ from pgtrial.cli.output import json_line, warn
 from pgtrial.cli.study_options import Profile, Seed, read
 from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.interleaving import sessions_of, why_not
+from pgtrial.conduct.lengths import in_words
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, length_in_one_line, outlook
 from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate, warnings
@@ -184,6 +185,8 @@ def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator
         f"{plural(len(plan.load_points), 'load point')} x {len(plan.arms)} arms x {plural(plan.max_blocks, 'block')} = "
         f"{len(plan.trials)}, {trial}",
     )
+    for sentence in in_words(plan, spec):
+        yield "lengths", sentence
     early = ", less if a look decides earlier" if plan.stop_early and len(plan.looks) > 1 else ""
     canaries = f"{format_duration(canary)} of it for canaries, " if (canary := estimates["seconds_of_canaries"]) else ""
     at_most = format_duration(estimates["seconds_at_most"])

@@ -33,6 +33,7 @@ class Course:
     """What a trial is to do, and what is gathered while it runs."""
 
     load: LoadSection
+    """With the lengths of this trial."""
     planned: PlannedTrial
     point: LoadPoint
     data: Data
@@ -143,6 +144,6 @@ def observed(course: Course, arm: Arm, target: Target) -> Iterator[Watching]:
 def _measured_s(course: Course) -> float:
     """Length of the measured part: as planned, or of a load with an end of its own as measured."""
     if not course.load.has_own_end:
-        return course.turn.wall_s(course.load.duration)
+        return course.turn.wall_s(course.load.phases_s[1])
     measured = course.outcome.measured
     return measured.duration_s if measured else course.load.longest_s

@@ -112,7 +112,7 @@ def check_sysbench(spec: StudySpec) -> None:
 
 def _closed_loop(load: LoadSection, point: LoadPoint, seed: int, jobs: int, turn: Turn) -> list[str]:
     """Options that pgbench and order-entry share."""
-    warmup, duration = map(turn.wall_s, (load.warmup, load.duration))
+    warmup, duration = map(turn.wall_s, load.phases_s)
     options = ["-M", point.protocol, "-c", str(point.clients), "-j", str(jobs)]
     options += ["-T", f"{duration:.0f}", "--warmup", f"{warmup:g}", "--random-seed", str(seed)]
     if point.rate is not None:
@@ -127,7 +127,7 @@ def _closed_loop(load: LoadSection, point: LoadPoint, seed: int, jobs: int, turn
 
 
 def _sysbench(load: LoadSection, point: LoadPoint, seed: int, jobs: int, turn: Turn) -> list[str]:
-    warmup, duration = map(turn.wall_s, (load.warmup, load.duration))
+    warmup, duration = map(turn.wall_s, load.phases_s)
     options = load.sysbench.arguments(point.workload)
     options += [f"--threads={point.clients}", f"--jobs={jobs}"]
     options += [f"--time={duration:.0f}", f"--warmup-time={warmup:.0f}"]

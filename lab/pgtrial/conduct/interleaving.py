@@ -47,11 +47,12 @@ def interleaving_of(spec: StudySpec) -> Interleaving | None:
             return None
         raise StudyError(f'[load] interleave: {obstacle}; leave it out, or write "off"')
     slice_s = SLICE_S if asked == "auto" else asked
-    lengths = {"duration": spec.load.duration}
+    warmup_s, duration_s = spec.load.given_s
+    lengths = {"duration": duration_s}
     if any(map(is_sysbench, spec.load.workload)):  # sysbench's --warmup-time takes whole seconds
-        lengths["warmup"] = spec.load.warmup
+        lengths["warmup"] = warmup_s
     for name, length_s in lengths.items():
-        if not is_whole(length_s, slice_s):
+        if length_s is not None and not is_whole(length_s, slice_s):
             nearest = length_s / max(1, round(length_s / slice_s))
             raise StudyError(
                 f"[load] interleave: the {name} of {length_s:g}s is not a whole number of slices of "
@@ -165,17 +166,20 @@ def may_lengthen(plan: Plan, course: Course) -> bool:
     """Whether these are the first trials at their load point, with a warm-up, and slices as they were planned."""
     planned = course.planned
     unchanged = plan.interleaving is not None and planned.load_point not in plan.interleaving.longer
-    return unchanged and planned.block == 0 and course.load.warmup > 0
+    return unchanged and planned.block == 0 and course.load.phases_s[0] > 0
 
 
-def check_slices(plan: Plan, warmed: Sequence[Course]) -> None:
-    """Raise SlicesTooShort if the warm-up of the arms shows transactions that are too long for the slices."""
+def check_slices(plan: Plan, warmed: Sequence[Course], longest_s: float | None = None) -> None:
+    """Raise SlicesTooShort if the warm-up of the arms shows transactions that are too long for the slices.
+
+    `longest_s` is the longest measured part that may be chosen; None: the trials have their lengths.
+    """
     if plan.interleaving is None or not warmed:
         return
     slowest = max(warmed, key=_median_s)
     median_s, now_s = _median_s(slowest), plan.interleaving.slice_s
     wanted_s = plan.interleaving.transactions * median_s
-    slice_s = longer_slice(now_s, wanted_s, slowest)
+    slice_s = longer_slice(now_s, wanted_s, slowest, longest_s)
     if slice_s > now_s:
         raise SlicesTooShort(
             slowest.planned.load_point,
@@ -186,15 +190,18 @@ def check_slices(plan: Plan, warmed: Sequence[Course]) -> None:
         )
 
 
-def longer_slice(now_s: float, wanted_s: float, course: Course) -> float:
-    """The least multiple of the present length that is long enough and fits the trials; else the longest that fits."""
-    load = course.load
-    lengths = [load.duration, *([load.warmup] if course.point.sysbench else [])]
+def longer_slice(now_s: float, wanted_s: float, course: Course, longest_s: float | None = None) -> float:
+    """The least multiple of the present length that is long enough and fits the trials; else the longest that fits.
+
+    With `longest_s` the lengths of trials are chosen afterwards, to fit the slices.
+    """
+    warmup_s, duration_s = course.load.phases_s
+    lengths = [duration_s, *([warmup_s] if course.point.sysbench else [])]
     fitting = [
         now_s * factor
         for factor in _FACTORS
-        if load.duration >= _FEWEST_ROUNDS * now_s * factor - _ROUNDING
-        and all(is_whole(length, now_s * factor) for length in lengths)
+        if (longest_s or duration_s) >= _FEWEST_ROUNDS * now_s * factor - _ROUNDING
+        and (longest_s is not None or all(is_whole(length, now_s * factor) for length in lengths))
     ]
     return next((slice_s for slice_s in fitting if slice_s >= wanted_s), max(fitting, default=now_s))
 
@@ -206,5 +213,5 @@ def _median_s(course: Course) -> float:
     """
     warmup = course.outcome.warmup
     if warmup is None or warmup.latency_us is None:
-        return course.load.warmup
+        return course.load.phases_s[0]
     return (warmup.service_us or warmup.latency_us).p50 / 1e6

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-import platform
 
 from pgtrial.conduct.deployments import are_units
-from pgtrial.conduct.plan import block_estimate, study_estimate
+from pgtrial.conduct.noise import noise_under_conditions
+from pgtrial.conduct.plan import study_estimate
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records import Record
-from pgtrial.model.records.machine import Conditions, Noise, Precision
+from pgtrial.model.records.machine import Noise, Precision
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration, percent, plural
-from pgtrial.servers.workspace import shared_state
 from pgtrial.statistics.lengths import Proposal, proposal, spread_at, started_spread
 from pgtrial.statistics.precision import blocks_for, precision
-from pgtrial.store.state import NOISE, keep_noise, noise_under, read_noise, state_root
-from pgtrial.verdict.carry_over import Slices
 from pgtrial.verdict.grid import Grid
-from pgtrial.verdict.pace import mean_block_s, measured_spread, within_spread
+from pgtrial.verdict.pace import measured_spread
 
 
 class Outlook(Record):
@@ -41,7 +38,7 @@ def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
     if are_units(spec) or precision(plan.looks, claims, 0.0) is None:
         return None
     try:
-        noise = noise_under(_conditions(spec, plan), read_noise(state_root() / NOISE))
+        noise = noise_under_conditions(spec, plan.interleaving, plan.duration_s)
     except StoreError as error:
         return Outlook(note=str(error))
     if noise is None:
@@ -49,34 +46,10 @@ def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
     spread = spread_at(noise, plan.duration_s)
     reach = precision(plan.looks, claims, spread)
     length = None
-    if plan.interleaving is not None:
+    if plan.interleaving is not None and plan.lengths is None:
         length = proposal(noise, plan.duration_s, len(plan.load_points), plan.interleaving.slice_s)
     more = blocks_for(plan.margin, claims, spread)
     return Outlook(precision=reach, noise=noise, blocks_for_margin=more, length=length)
-
-
-def keep(spec: StudySpec, grid: Grid, slices: Slices | None = None) -> None:
-    """Put the noise of a study, once it is known, into the record of this machine. Raises StoreError.
-
-    With the `slices` of its trials, the part of the noise that comes from within them is kept too.
-    """
-    plan = grid.plan
-    measured = measured_spread(grid)
-    if measured is None:
-        return
-    spread, blocks = measured
-    within = within_spread(grid, slices) if slices else None
-    noise = Noise(
-        study=plan.name,
-        created=plan.created,
-        conditions=_conditions(spec, plan),
-        blocks=blocks,
-        spread=spread,
-        within=within,
-        block_s=mean_block_s(grid) if within is not None else None,
-    )
-    with shared_state() as root:
-        keep_noise(root / NOISE, noise)
 
 
 def precision_so_far(grid: Grid) -> Precision | None:
@@ -119,7 +92,7 @@ def cautions(known: Outlook | None, spec: StudySpec, plan: Plan) -> list[str]:
     needed = "more blocks than can be run"
     if known.blocks_for_margin is not None:
         about = float(f"{known.blocks_for_margin:.2g}")
-        needed = f"about {about:,.0f} blocks ({format_duration(about * block_estimate(spec))})"
+        needed = f"about {about:,.0f} blocks ({format_duration(about * plan.block_estimate_s)})"
     feasible = _rounded_up(known.precision.margin)
     cure = f'set [verdict] margin = "{as_written(feasible)}", or plan more' if feasible < 1 else "longer trials help"
     return [
@@ -136,15 +109,3 @@ def _rounded_up(share: float) -> float:
     """Up to two digits."""
     step = 10.0 ** (math.floor(math.log10(share)) - 1)
     return math.ceil(share / step - 1e-9) * step
-
-
-def _conditions(spec: StudySpec, plan: Plan) -> Conditions:
-    return Conditions(
-        lab_host=platform.node(),
-        servers=plan.server_hosts,
-        fleet=spec.fleet.address if spec.fleet is not None else None,
-        load_points=sorted(f"{point.label}, {point.protocol}" for point in plan.load_points),
-        arms=len(plan.arms),
-        duration_s=plan.duration_s,
-        slice_s=plan.interleaving.slice_s if plan.interleaving is not None else None,
-    )

@@ -9,6 +9,9 @@ from itertools import count
 from pathlib import Path
 
 from pgtrial.conduct.engine_options import check_sysbench
+from pgtrial.conduct.interleaving import interleaving_of
+from pgtrial.conduct.lengths import expected_lengths
+from pgtrial.conduct.noise import noise_for, overhead_for
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.readings import Readings
 from pgtrial.conduct.stopping import Stop, next_step_of
@@ -55,7 +58,10 @@ def plan_now(spec: StudySpec) -> Plan:
     """The plan of a study that starts now; its seed is the study's own or drawn. Raises StudyError."""
     check_sysbench(spec)
     seed = spec.study.seed if spec.study.seed is not None else secrets.randbelow(2**32)
-    return make_plan(spec, seed, datetime.now(UTC).isoformat(timespec="seconds"))
+    interleaving = interleaving_of(spec)
+    overhead_s, noise = overhead_for(spec, interleaving), noise_for(spec, interleaving, spec.load.given_s[1] or 0.0)
+    lengths = expected_lengths(spec, overhead_s, noise)
+    return make_plan(spec, seed, datetime.now(UTC).isoformat(timespec="seconds"), lengths)
 
 
 def _planned(spec: StudySpec, results: Path) -> Plan:

@@ -20,46 +20,33 @@ import numpy as np
 import pgtrial
 from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
 from pgtrial.conduct.interleaving import interleaving_of
+from pgtrial.conduct.lengths import TrialLengths, claims_of, expected_lengths, planned_lengths
 from pgtrial.conduct.scope import differing_keys, hosts_of, scope_of
-from pgtrial.conduct.stopping import block_time
-from pgtrial.loads.data.kinds import data_of
-from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE
+from pgtrial.conduct.stopping import OVERRUN, block_time
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.plan import Extension, LoadPoint, Plan, PlannedTrial
+from pgtrial.model.records.plan import Extension, Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
-from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.places import draw_places
-from pgtrial.model.study.replay import MOST_STATEMENTS
-from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import format_duration, plural
 from pgtrial.statistics import p8
 from pgtrial.store.workloads import digest
 
-_RESTORE_S_PER_SCALE = 0.03
-"""Copying 15 MB at 500 MB/s, or vacuuming it."""
-_ROWS_PER_SCALE = 55_000
-"""Rows of sysbench's tables that take as much room as a scale unit."""
-_SCALES_PER_WAREHOUSE = 7
-"""How many scale units take the room of a warehouse."""
-_SMALLER = 5
-"""How many rows of table_a take the room of one of sysbench's."""
-_START_AND_STOP_S = 2.0
-_COLLECT_S = 0.5
 CANARY_S = 1.0
 _SEEDS = 2**31
 
 
-def make_plan(spec: StudySpec, seed: int, created: str) -> Plan:
+def make_plan(spec: StudySpec, seed: int, created: str, lengths: TrialLengths | None = None) -> Plan:
     """Everything that is fixed before the first trial; the same arguments give the same plan.
 
-    `created` is a UTC time, ISO 8601. Raises StudyError when the budget is too small for any verdict.
+    `created` is a UTC time, ISO 8601; `lengths` are those of trials, default: as expected of the study. Raises
+    StudyError when the budget is too small for any verdict.
     """
     points = load_points(spec)
     arms = list(spec.arms)
-    block_s = block_estimate(spec)
+    lengths = lengths or expected_lengths(spec)
     deployments = deployments_of(spec)
-    max_blocks = planned_blocks(spec, block_s) if are_units(spec) else _max_blocks(spec, block_s)
+    max_blocks = planned_blocks(spec, lengths.block_s) if are_units(spec) else _max_blocks(spec, lengths)
     trials = share_out(list(_order(arms, len(points), max_blocks, seed)), deployments, seed)
     return Plan(
         name=spec.study.name or "study",
@@ -70,41 +57,32 @@ def make_plan(spec: StudySpec, seed: int, created: str) -> Plan:
         arms=arms,
         load_points=points,
         max_blocks=max_blocks,
-        looks=planned_looks(deployments, max_blocks) if are_units(spec) else p8.looks(max_blocks, _claims(spec)),
+        looks=planned_looks(deployments, max_blocks) if are_units(spec) else p8.looks(max_blocks, claims_of(spec)),
         **spec.verdict.model_dump(include={"margin", "stop_early", "drop_decided", "allow_busy_client"}),
-        warmup_s=spec.load.phases_s[0],
-        duration_s=spec.load.phases_s[1],
-        trial_estimate_s=block_s / (len(points) * len(arms)),
+        warmup_s=lengths.warmup_s,
+        duration_s=lengths.duration_s,
+        trial_estimate_s=lengths.block_s / lengths.trials,
         declared={arm: declared(spec, arm) for arm in arms},
         scope=scope_of(spec),
         scripts={name: digest(text) for name, text in spec.scripts.items()},
         deployments=deployments,
         hosts=hosts_of(spec),
         interleaving=interleaving_of(spec),
+        lengths=lengths.chosen,
         trials=draw_places(spec, trials, seed),
     )
 
 
 def block_estimate(spec: StudySpec) -> float:
     """Expected wall time of one block, seconds: every arm once at every load point, all phases of a trial."""
-    fixed = spec.load.expected_s + _START_AND_STOP_S + _COLLECT_S
-    servers = [spec.resolved(arm) for arm in spec.arms]
-    return sum(fixed + _restore_estimate(spec, server, point) for server in servers for point in load_points(spec))
+    return expected_lengths(spec).block_s
 
 
-def _restore_estimate(spec: StudySpec, server: Server, point: LoadPoint) -> float:
-    """Seconds; next to none for a copy that is kept as it is, and where vacuum finds nothing changed."""
-    if server.reset == "none" or (server.reset == "vacuum" and point.workload == "select-only"):
-        return 0.0
-    if point.pack is not None:
-        return _RESTORE_S_PER_SCALE * point.scale * point.pack.mb_per_scale / MB_PER_SCALE
-    if point.replay is not None:
-        return _RESTORE_S_PER_SCALE * data_of(spec, point).mb / MB_PER_SCALE
-    scale = point.scale * (_SCALES_PER_WAREHOUSE if point.workload == ORDER_ENTRY else 1)
-    rows = (point.tables or 0) * (point.table_size or 0)
-    if point.tasks is not None:
-        rows = point.tasks.threads_in_table * point.tasks.rows // _SMALLER
-    return _RESTORE_S_PER_SCALE * max(scale, rows / _ROWS_PER_SCALE)
+def with_lengths(plan: Plan, spec: StudySpec, lengths: TrialLengths) -> Plan:
+    """The plan of a study without any trial, with other lengths, and as many blocks as the budget then holds."""
+    drawn = make_plan(spec, plan.seed, plan.created, lengths)
+    of_lengths = ("max_blocks", "looks", "warmup_s", "duration_s", "trial_estimate_s", "lengths", "trials")
+    return plan.model_copy(update={name: getattr(drawn, name) for name in of_lengths})
 
 
 def takes_canaries(spec: StudySpec, plan: Plan) -> bool:
@@ -124,13 +102,8 @@ def study_estimate(spec: StudySpec, plan: Plan) -> float:
 
 def fewest_blocks(spec: StudySpec, plan: Plan) -> int:
     """The first planned look at which a verdict on every arm is possible at all."""
-    claims = _claims(spec)
+    claims = claims_of(spec)
     return fewest_of(plan.deployments, plan.max_blocks, claims) if are_units(spec) else p8.first_look(claims)
-
-
-def _claims(spec: StudySpec) -> int:
-    """How many claims the first look is to decide: the primary ones, and of a replay those on its statements."""
-    return max(len(spec.arms) - 1, MOST_STATEMENTS if spec.load.replays else 0)
 
 
 def declared(spec: StudySpec, arm: str) -> list[str]:
@@ -151,7 +124,7 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
         if are_units(spec):
             given, needed = f"{plan.deployments} deployments", f"{p8.fewest_blocks(len(plan.arms) - 1)} of each"
         sentences.append(f"with {given} no verdict is possible; {len(plan.arms)} arms take at least {needed}")
-    time_s = plan.max_blocks * block_estimate(spec)
+    time_s = plan.max_blocks * plan.block_estimate_s
     if time_s > spec.verdict.budget and not plan.extensions:
         sentences.append(
             f"{plan.max_blocks} blocks take about {format_duration(time_s)}, more than the budget of "
@@ -160,19 +133,22 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
     return sentences
 
 
-def _max_blocks(spec: StudySpec, block_s: float) -> int:
+def _max_blocks(spec: StudySpec, lengths: TrialLengths) -> int:
     if spec.verdict.blocks is not None:
         return spec.verdict.blocks
-    affordable = int(spec.verdict.budget / block_s)
-    floor = p8.first_look(_claims(spec))
-    if affordable < floor:
+    block_s, budget_s = lengths.block_s, spec.verdict.budget - lengths.preliminary_s
+    affordable = int(budget_s / block_s)
+    floor = p8.first_look(claims_of(spec))
+    if affordable >= floor:
+        return affordable
+    if floor * block_s > OVERRUN * budget_s:
         enough = f"{math.ceil(floor * block_s / 60)}min"
         raise StudyError(
             f"a verdict needs at least {floor} blocks of about {format_duration(block_s)}, and the budget of "
             f'{format_duration(spec.verdict.budget)} holds {affordable}; set [verdict] budget = "{enough}" or more, '
-            "shorten the trials, or use fewer load points"
+            'shorten the trials (warmup = "auto", duration = "auto"), or use fewer load points'
         )
-    return affordable
+    return floor
 
 
 def _order(arms: list[str], points: int, blocks: int, seed: int) -> Iterator[PlannedTrial]:
@@ -265,7 +241,8 @@ def _blocks(more: More, plan: Plan, spec: StudySpec, stored: Sequence[Trial]) ->
 def _continued(plan: Plan, spec: StudySpec, blocks: int) -> list[PlannedTrial]:
     """The trials of so many blocks, drawn anew from the seed; those of the plan come first."""
     verdict = spec.verdict.model_copy(update={"blocks": blocks})
-    drawn = make_plan(spec.model_copy(update={"verdict": verdict}).with_scripts(spec.scripts), plan.seed, plan.created)
+    longer = spec.model_copy(update={"verdict": verdict}).with_scripts(spec.scripts)
+    drawn = make_plan(longer, plan.seed, plan.created, planned_lengths(plan) if plan.lengths is not None else None)
     if drawn.model_dump(include=_OF_THE_STUDY) != plan.model_dump(include=_OF_THE_STUDY):
         raise StudyError(
             "study.toml was changed after the study began, and is not the study of plan.json; restore it from a copy, "

@@ -11,8 +11,10 @@ from functools import partial
 from pgtrial.conduct.arm_facts import ArmFacts
 from pgtrial.conduct.interleaving import SlicesTooShort, sessions_of
 from pgtrial.conduct.leftovers import discard_unfinished
-from pgtrial.conduct.outlook import keep, precision_so_far
+from pgtrial.conduct.noise import keep
+from pgtrial.conduct.outlook import precision_so_far
 from pgtrial.conduct.plan import More, announcement, extend, takes_canaries
+from pgtrial.conduct.preliminary import find_lengths
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.readings import Readings
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
@@ -205,7 +207,7 @@ def _run_trials(
     canary: CanaryProbes | None,
 ) -> Stop:
     """Run what is due until there is a reason to stop."""
-    plan = study.plan
+    plan = find_lengths(study, spec, arms, listener, maker=maker, engine_grace_s=engine_grace_s)
     readings = Readings(study)
     facts = ArmFacts(study, spec, listener)
     begun = len(readings.trials)

@@ -24,6 +24,7 @@ from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
+from pgtrial.model.study.load_section import LoadSection
 from pgtrial.servers.arm import Arm
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.interruptions import note_interruption
@@ -47,7 +48,59 @@ def run_trials(
     `while_served` is called after the load of a trial that did not fail, with the server still running. Raises
     ArmError, StudyError and StoreError for what must stop the study; once the loads have ended they are stored first.
     """
+    load = study.spec.load.timed(study.plan.warmup_s, study.plan.duration_s)
     maker = maker or ENGINE_HERE
+    under_way = _run(
+        study, planned, arms, listener, load, engine_grace_s=engine_grace_s, maker=maker, while_served=while_served
+    )
+    trials = [trial.recorded() for trial in under_way]
+    study.write_trials(trials)
+    for trial in under_way:
+        if trial.must_stop is not None:
+            raise trial.must_stop
+    return trials
+
+
+def run_unstored(
+    study: StudyDirectory,
+    planned: Sequence[PlannedTrial],
+    arms: Mapping[str, Arm],
+    listener: Listener,
+    load: LoadSection,
+    *,
+    longest_s: float,
+    engine_grace_s: float,
+    maker: LoadMaker,
+) -> list[Course]:
+    """Run trials of one load point under a load of other lengths, without keeping them; returns their courses.
+
+    `longest_s` is the longest measured part that may be chosen after them, which bounds the slices. Raises as
+    `run_trials`, and SlicesTooShort.
+    """
+    under_way = _run(
+        study, planned, arms, listener, load, engine_grace_s=engine_grace_s, maker=maker, longest_s=longest_s
+    )
+    courses = [trial.course for trial in under_way]
+    remove(course.directory for course in courses)
+    for trial in under_way:
+        if trial.must_stop is not None:
+            raise trial.must_stop
+    return courses
+
+
+def _run(
+    study: StudyDirectory,
+    planned: Sequence[PlannedTrial],
+    arms: Mapping[str, Arm],
+    listener: Listener,
+    load: LoadSection,
+    *,
+    engine_grace_s: float,
+    maker: LoadMaker,
+    while_served: WhileServed | None = None,
+    longest_s: float | None = None,
+) -> list[RunningTrial]:
+    """Run trials to their end. Raises ArmError, StudyError and StoreError, with nothing left of them."""
     notes = maker.ready(lambda text: listener(Preparing(text)))
     inbox: Inbox = queue.SimpleQueue()
     alternating = study.plan.interleaving
@@ -58,7 +111,7 @@ def run_trials(
             for number, due in enumerate(planned, 1):
                 point = study.plan.load_points[due.load_point]
                 course = Course(
-                    study.spec.load,
+                    load,
                     due,
                     point,
                     data_of(study.spec, point),
@@ -80,9 +133,8 @@ def run_trials(
                 under_way.append(trial)
                 stack.enter_context(trial.ended_with_the_others())
                 trial.begin()
-            longest_s = under_way[0].course.turn.wall_s(study.spec.load.longest_s)
-            deadline = time.monotonic() + longest_s + engine_grace_s
-            _hear_loads(under_way, deadline, study.plan)
+            deadline = time.monotonic() + under_way[0].course.turn.wall_s(load.longest_s) + engine_grace_s
+            _hear_loads(under_way, deadline, study.plan, longest_s)
             for trial in under_way:
                 trial.collect()
             for trial in reversed(under_way):
@@ -90,12 +142,7 @@ def run_trials(
     except BaseException as error:
         _end_unstored(study, under_way, error)
         raise
-    trials = [trial.recorded() for trial in under_way]
-    study.write_trials(trials)
-    for trial in under_way:
-        if trial.must_stop is not None:
-            raise trial.must_stop
-    return trials
+    return under_way
 
 
 def _end_unstored(study: StudyDirectory, under_way: Sequence[RunningTrial], error: BaseException) -> None:
@@ -114,7 +161,7 @@ def _give_start(trials: Sequence[RunningTrial]) -> None:
         run.begin_at(start_at)
 
 
-def _hear_loads(trials: Sequence[RunningTrial], deadline: float, plan: Plan) -> None:
+def _hear_loads(trials: Sequence[RunningTrial], deadline: float, plan: Plan, longest_s: float | None) -> None:
     """Pass on the events of all loads until they are over; engines that wait for their start get it together.
 
     Raises SlicesTooShort when the warm-up, the first at this load point, finds that.
@@ -127,7 +174,7 @@ def _hear_loads(trials: Sequence[RunningTrial], deadline: float, plan: Plan) -> 
         if run in warming and (not isinstance(event, dict) or event.get("phase") == "measure"):
             warming.remove(run)
             if not warming:
-                check_slices(plan, [trial.course for trial in trials if trial.course.outcome.begun])
+                check_slices(plan, [trial.course for trial in trials if trial.course.outcome.begun], longest_s)
         if run in waiting and (not isinstance(event, dict) or event["event"] == "ready"):
             waiting.remove(run)
             if not waiting:

@@ -14,7 +14,7 @@ from pgtrial.verdict.changes import Regimes
 from pgtrial.verdict.claims import comparisons, decided_arms
 from pgtrial.verdict.grid import Grid
 
-_OVERRUN = 1.25
+OVERRUN = 1.25
 """Estimates are rough: a study may take a quarter longer than its budget before it is cut short of a planned look."""
 
 
@@ -70,7 +70,9 @@ def _cut_short(plan: Plan, budget_s: float, complete: Sequence[Trial], *, stop_a
     extension = plan.extensions[-1] if plan.extensions else None
     budget, since = (extension.budget_s, extension.after) if extension else (budget_s, 0)
     counted = sum(wall_time(trial) for trial in complete if trial.block >= since)
-    if budget is not None and counted + block_time(complete) > _OVERRUN * budget:
+    if extension is None and plan.lengths is not None and plan.lengths.preliminary is not None:
+        counted += plan.lengths.preliminary.wall_s
+    if budget is not None and counted + block_time(complete) > OVERRUN * budget:
         return Stop(f"the budget of {format_duration(budget)} is used up after {blocks} blocks")
     return None
 

@@ -13,6 +13,7 @@ noise of variance 4 w^2 / d alone, as what belongs to the servers is in both.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgtrial.model.records.machine import Noise
@@ -47,6 +48,23 @@ def started_spread(noise: Noise) -> float:
     return math.sqrt(max(0.0, noise.spread**2 - (noise.within or 0.0) ** 2))
 
 
+def best_length(noise: Noise, lengths_s: Sequence[int], trials: int, fixed_s: float) -> int:
+    """The length with which a study takes the least time; the shortest where the parts of the noise are unknown.
+
+    A block takes `fixed_s` seconds and `trials` measured parts.
+    """
+    measured_s = noise.conditions.duration_s
+    known = [length_s for length_s in lengths_s if length_s <= _MOST * measured_s] or [lengths_s[0]]
+    if noise.within is None:
+        return known[0]
+    return min(known, key=lambda length_s: _time(noise, length_s, trials, fixed_s))
+
+
+def _time(noise: Noise, length_s: float, trials: int, fixed_s: float) -> float:
+    """What the time of a study grows with."""
+    return spread_at(noise, length_s) ** 2 * (fixed_s + trials * length_s)
+
+
 def proposal(noise: Noise, duration_s: float, load_points: int, slice_s: float) -> Proposal | None:
     """The length that takes the least time, for a study of trials of `duration_s`; None: none is worth the change.
 
@@ -58,9 +76,6 @@ def proposal(noise: Noise, duration_s: float, load_points: int, slice_s: float) 
     trials = noise.conditions.arms * load_points
     fixed_s = max(0.0, noise.block_s - trials * measured_s)
 
-    def time(length_s: float) -> float:
-        return spread_at(noise, length_s) ** 2 * (fixed_s + trials * length_s)
-
     possible = [
         length_s
         for length_s in _LENGTHS_S
@@ -69,6 +84,6 @@ def proposal(noise: Noise, duration_s: float, load_points: int, slice_s: float) 
     ]
     if not possible:
         return None
-    best = min(possible, key=time)
-    share = time(best) / time(duration_s)
+    best = best_length(noise, possible, trials, fixed_s)
+    share = _time(noise, best, trials, fixed_s) / _time(noise, duration_s, trials, fixed_s)
     return Proposal(best, share) if share <= _WORTH else None

@@ -206,6 +206,19 @@ def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:
     return max(known, key=lambda noise: (min(noise.blocks, _ENOUGH_BLOCKS), is_alike(noise)), default=None)
 
 
+def overhead_under(conditions: Conditions, studies: list[Noise]) -> float | None:
+    """What a block takes beside its loads, seconds, in the latest study like this, however long its trials."""
+    return next(
+        (
+            study.overhead_s
+            for study in reversed(studies)
+            if study.overhead_s is not None
+            and study.conditions.model_copy(update={"duration_s": conditions.duration_s}) == conditions
+        ),
+        None,
+    )
+
+
 class _Damaged(StoreError):
     """The record cannot be read, and may be replaced."""
 

@@ -133,6 +133,7 @@ class Noise(Record):
         "Of it, what comes from the seconds of its trials; None: they do not alternate, or the study has not ended.",
     )
     block_s: Amount | None = added(None, "Mean wall time of a block, seconds; None together with `within`.")
+    overhead_s: Amount | None = added(None, "Of a block's wall time, what is not load, seconds; None: not known.")
 
 
 class NoiseRecord(Record):

@@ -165,6 +165,34 @@ class Interleaving(Record):
         return self.longer.get(point, self.slice_s)
 
 
+class WarmUpShape(Record):
+    """How the speed of one arm changed after the start of its load in the preliminary block."""
+
+    load_point: int = Field(description="Index into Plan.load_points.")
+    arm: str
+    step_s: float = Field(description="Time of the load's own that each speed is of, seconds.")
+    speeds: list[float] = Field(description="From the start of the load; transactions a second, at a rate 1 / s.")
+    rises_s: float | None = Field(description="Until when the speed rises, seconds; None: it still does at the end.")
+
+
+class PreliminaryBlock(Record):
+    """The block before the first one. It sets the lengths of all others, and does not count."""
+
+    wall_s: float = Field(description="Wall time, seconds; it is part of the budget.")
+    load_s: float = Field(description="Time of load of each trial, seconds.")
+    overhead_s: float = Field(description="Wall time without the loads: starts, restores, stops; seconds.")
+    checkpoint_s: float = Field(description="The longest of the checkpoints in the warm-ups, seconds.")
+    shapes: list[WarmUpShape]
+
+
+class Lengths(Record):
+    """How pgtrial chose the lengths of trials, which are Plan.warmup_s and Plan.duration_s."""
+
+    wanted_warmup_s: float = Field(description="The warm-up that the preliminary block showed to be enough, seconds.")
+    from_noise: bool = Field(False, description="Whether the noise record asked for a longer measured part.")
+    preliminary: PreliminaryBlock | None = Field(None, description="None: it has not run, and the lengths may change.")
+
+
 class Extension(Record):
     """One step by which a study went on after its end; the plan's looks and trials hold what it added."""
 
@@ -231,6 +259,7 @@ class Plan(Record):
     )
     scripts: dict[str, str] = Field({}, description="SHA-256 of each script of the study's own, by its name.")
     interleaving: Interleaving | None = added(None, "How trials alternate; None: each runs by itself.")
+    lengths: Lengths | None = added(None, "How the lengths of trials were chosen; None: the study gives them.")
     earlier: list[EarlierTry] = added(
         [], "Studies of the same question in the same results directory, the oldest first."
     )
@@ -269,6 +298,16 @@ class Plan(Record):
         """The wanted trials up to the end."""
         end = self.end
         return [planned for planned in self.wanted if planned.block < end]
+
+    @property
+    def block_estimate_s(self) -> float:
+        """Expected wall time of a block, seconds."""
+        return self.trial_estimate_s * len(self.load_points) * len(self.arms)
+
+    @property
+    def awaits_lengths(self) -> bool:
+        """Whether the preliminary block, which sets the lengths of trials, is still to run."""
+        return self.lengths is not None and self.lengths.preliminary is None
 
     @property
     def measure(self) -> Measure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Annotated, Any, Literal
@@ -78,10 +79,42 @@ def _known(names: list[str]) -> list[str]:
     return names
 
 
-def _whole(seconds: float) -> float:
-    if seconds != int(seconds):
-        raise ValueError(f"{seconds:g}s is not a whole number of seconds, which pgbench's -T requires")
+AUTO: Literal["auto"] = "auto"
+"""A length that pgtrial chooses."""
+
+
+def _length(value: Any) -> Any:
+    if value == AUTO:
+        return value
+    try:
+        seconds = parse_duration(value)
+    except ValueError:
+        raise ValueError(f'{value!r} is not a duration; write for example 10s or 1min, or "auto"') from None
+    if not math.isfinite(seconds):
+        raise ValueError(f"{value!r} is no length of a trial")
     return seconds
+
+
+def _warmup(value: Any) -> Any:
+    length = _length(value)
+    if length != AUTO and length < 0:
+        raise ValueError(f"a warm-up of {length:g}s is impossible; write 0 or more")
+    return length
+
+
+def _duration(value: Any) -> Any:
+    length = _length(value)
+    if length != AUTO and length < 1:
+        raise ValueError(f"{length:g}s is too short; write 1s or more")
+    if length != AUTO and length != int(length):
+        raise ValueError(f"{length:g}s is not a whole number of seconds, which pgbench's -T requires")
+    return length
+
+
+Length = float | Literal["auto"]
+
+_FORMER_DEFAULTS: Mapping[str, object] = {"warmup": 10.0, "duration": 30.0}
+"""Defaults of these keys until pgtrial 0.2, which stored studies have written out."""
 
 
 class LoadSection(Record):
@@ -140,9 +173,15 @@ class LoadSection(Record):
     protocol: Protocol = Field("prepared", description="Query protocol: simple, extended or prepared.")
     fillfactor: int = Field(100, ge=10, le=100, description="Fill factor of the tables, percent.")
     foreign_keys: bool = Field(False, description="Whether the tables carry foreign keys.")
-    warmup: Seconds = Field(10.0, ge=0, description="Load before the measured part; measured apart.")
-    duration: Annotated[Seconds, AfterValidator(_whole)] = Field(
-        30.0, ge=1, description="The measured part of each trial; whole seconds."
+    warmup: Annotated[Length, BeforeValidator(_warmup)] = Field(
+        AUTO,
+        description="Load before the measured part; measured apart. `auto`: as long as the speed rises after the start "
+        "([how it is chosen](method.md#lengths-by-themselves)).",
+    )
+    duration: Annotated[Length, BeforeValidator(_duration)] = Field(
+        AUTO,
+        description="The measured part of each trial; whole seconds. `auto`: such that a verdict is possible within "
+        "the budget, and three quarters of the time are measured where the budget holds that.",
     )
     observe: bool = Field(
         True,
@@ -218,7 +257,7 @@ class LoadSection(Record):
     def _objections_of_sysbench(self) -> Iterator[str]:
         if self.protocol == "extended":
             yield 'tests of sysbench know the protocols prepared and simple; set protocol = "prepared"'
-        if self.warmup != int(self.warmup):
+        if self.warmup != AUTO and self.warmup != int(self.warmup):
             yield f"warmup is {self.warmup:g}s, and with tests of sysbench it has to be whole seconds"
         if any(rate != int(rate) for rate in self.rate):
             yield "tests of sysbench are started at whole numbers of transactions per second; round the rate"
@@ -254,9 +293,10 @@ class LoadSection(Record):
             yield "replay is for the workload replay:DIRECTORY; set it, or remove replay"
 
     def _misplaced(self, keys: Mapping[str, str], workload: str) -> Iterator[str]:
-        """Objections to keys that say nothing of a workload. A frozen study has every default written out."""
+        """Objections to keys that say nothing of a workload. A frozen study has its defaults written out."""
         for key, reason in keys.items():
-            if getattr(self, key) != type(self).model_fields[key].get_default(call_default_factory=True):
+            defaults = (type(self).model_fields[key].get_default(call_default_factory=True), _FORMER_DEFAULTS.get(key))
+            if getattr(self, key) not in defaults:
                 yield f"{key} is not for {workload}: {reason}; remove it"
 
     @property
@@ -287,9 +327,33 @@ class LoadSection(Record):
         return self._own_end is not None
 
     @property
+    def given_s(self) -> tuple[float | None, float | None]:
+        """Warm-up and measured part as the study gives them, seconds; None: chosen by pgtrial. 0 with an own end."""
+        if self.has_own_end:
+            return 0.0, 0.0
+        warmup_s, duration_s = (
+            length if isinstance(length, float) else None for length in (self.warmup, self.duration)
+        )
+        return warmup_s, duration_s
+
+    @property
+    def chooses_lengths(self) -> bool:
+        """Whether pgtrial chooses the warm-up or the measured part."""
+        return None in self.given_s
+
+    def timed(self, warmup_s: float, duration_s: float) -> LoadSection:
+        """The load of trials of these lengths; one with an own end keeps it."""
+        if self.has_own_end:
+            return self
+        return self.model_copy(update={"warmup": warmup_s, "duration": duration_s})
+
+    @property
     def phases_s(self) -> tuple[float, float]:
-        """Warm-up and measured part as planned, seconds; 0 of loads that run to their end."""
-        return (0.0, 0.0) if self.has_own_end else (self.warmup, self.duration)
+        """Warm-up and measured part, seconds; 0 of loads that run to their end. The lengths are known (`timed`)."""
+        warmup, duration = self.given_s
+        if warmup is None or duration is None:
+            raise ValueError("the lengths of this load are not chosen yet")
+        return warmup, duration
 
     @property
     def expected_s(self) -> float:

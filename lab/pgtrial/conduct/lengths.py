@@ -1,0 +1,350 @@
+"""The lengths of trials: as the study gives them, or chosen from the budget, the noise record and a preliminary block.
+
+The preliminary block runs every arm once at every load point before the first block, and does not count. It shows for
+how long the speed rises after the start, and what a block takes beside its loads. The lengths follow from that, one
+pair for all arms, and are written into the plan before the first block that counts. So no trial that counts has a
+length that was chosen by its own result, and the coin of each block is tossed after the choice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pgtrial.conduct.deployments import are_units, deployments_of
+from pgtrial.conduct.interleaving import SLICE_S, interleaving_of, is_whole, sessions_of
+from pgtrial.conduct.stopping import OVERRUN
+from pgtrial.loads.data.kinds import data_of
+from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.machine import Noise
+from pgtrial.model.records.plan import Interleaving, Lengths, LoadPoint, Plan, PreliminaryBlock
+from pgtrial.model.study.order_entry import ORDER_ENTRY
+from pgtrial.model.study.replay import MOST_STATEMENTS
+from pgtrial.model.study.servers import Server
+from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.study.sysbench import is_sysbench
+from pgtrial.model.units import format_duration, percent, plural
+from pgtrial.statistics import p8
+from pgtrial.statistics.lengths import best_length
+
+MEASURED_SHARE = 0.75
+"""Of the wall time of a block, to be spent in measured parts where the budget holds that."""
+LEAST_BUDGET_S = 120.0
+"""Below it no lengths are chosen."""
+_LEAST_WARMUP_S, _LEAST_DURATION_S = 1.0, 2.0
+_WARMUP_STEP_S = 0.5
+_LONGEST_LOAD_SHARE = 0.25
+"""Of a trial's load that a warm-up may take where the budget does not hold the measured share."""
+_FEWEST_SLICES = 2
+_SPENT_SHARE = 0.95
+"""Of the budget that the fewest blocks take by plan: the preliminary block may have been a quick one."""
+
+_PRELIMINARY_SHARE = 0.06
+"""Of the budget, for the loads of the preliminary block."""
+_PRELIMINARY_S = (3.0, 30.0)
+"""The least and the most time of load of its trials."""
+_LEAST_BY_SECONDS = 5.0
+"""The least where trials do not alternate: the speed is then known by the second."""
+
+_RESTORE_S_PER_SCALE = 0.03
+"""Copying 15 MB at 500 MB/s, or vacuuming it."""
+_ROWS_PER_SCALE = 55_000
+"""Rows of sysbench's tables that take as much room as a scale unit."""
+_SCALES_PER_WAREHOUSE = 7
+"""How many scale units take the room of a warehouse."""
+_SMALLER = 5
+"""How many rows of table_a take the room of one of sysbench's."""
+_START_AND_STOP_S = 2.0
+_COLLECT_S = 0.5
+
+
+@dataclass(frozen=True)
+class TrialLengths:
+    """Lengths of all trials of a study, and what a block takes beside their loads; seconds."""
+
+    load_s: float
+    """Of one trial, expected."""
+    warmup_s: float
+    """0 of loads that run to their end, as the measured part."""
+    duration_s: float
+    trials: int
+    """Of a block."""
+    overhead_s: float
+    """Of a block."""
+    chosen: Lengths | None = None
+    """None: the study gives both lengths."""
+    preliminary_s: float = 0.0
+    """Wall time of the preliminary block, measured or expected; part of the budget."""
+
+    @property
+    def block_s(self) -> float:
+        """Expected wall time of a block."""
+        return self.overhead_s + self.trials * self.load_s
+
+    @property
+    def measured_share(self) -> float:
+        """Share of a block's wall time in which trials are measured."""
+        return self.trials * self.duration_s / self.block_s
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known when lengths are chosen; times in seconds."""
+
+    budget_s: float
+    trials: int
+    """Of a block."""
+    overhead_s: float
+    """Of a block, beside its loads."""
+    preliminary_s: float
+    slices: Sequence[float]
+    """Lengths of slices at all load points; none where trials do not alternate."""
+    block: PreliminaryBlock | None = None
+    noise: Noise | None = None
+
+
+def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: Noise | None = None) -> TrialLengths:
+    """The lengths as far as they are known before the first trial.
+
+    `overhead_s` is what a block of such a study takes beside its loads on this machine, None: unknown; `noise` that of
+    such studies. Raises StudyError if no lengths fit the budget.
+    """
+    overhead_s = overhead_estimate(spec) if overhead_s is None else overhead_s
+    trials = len(spec.arms) * len(load_points(spec))
+    if not spec.load.chooses_lengths:
+        load = spec.load
+        return TrialLengths(load.expected_s, *load.phases_s, trials, overhead_s)
+    preliminary_s = overhead_s + trials * sum(preliminary_lengths(spec, SLICE_S))
+    slices = _slices(spec, interleaving_of(spec))
+    known = _Known(spec.verdict.budget, trials, overhead_s, preliminary_s, slices, noise=noise)
+    lengths = _choose(spec, known)
+    if lengths is None or (spec.verdict.blocks is None and spec.verdict.budget < LEAST_BUDGET_S):
+        raise StudyError(_too_short(spec, known))
+    return lengths
+
+
+def measured_lengths(spec: StudySpec, plan: Plan, block: PreliminaryBlock, noise: Noise | None) -> TrialLengths:
+    """The lengths that follow from the preliminary block. Raises StudyError if none fit the budget."""
+    trials = len(plan.arms) * len(plan.load_points)
+    slices = _slices(spec, plan.interleaving)
+    known = _Known(spec.verdict.budget, trials, block.overhead_s, block.wall_s, slices, block, noise)
+    lengths = _choose(spec, known) or _choose(spec, replace(known, budget_s=OVERRUN * known.budget_s))
+    if lengths is None:
+        raise StudyError(_too_short(spec, known))
+    return lengths
+
+
+def planned_lengths(plan: Plan) -> TrialLengths:
+    """The lengths of a plan that has them."""
+    trials = len(plan.arms) * len(plan.load_points)
+    load_s = plan.warmup_s + plan.duration_s
+    preliminary = plan.lengths.preliminary if plan.lengths is not None else None
+    return TrialLengths(
+        load_s or plan.trial_estimate_s,
+        plan.warmup_s,
+        plan.duration_s,
+        trials,
+        plan.block_estimate_s - trials * (load_s or plan.trial_estimate_s),
+        plan.lengths,
+        preliminary.wall_s if preliminary is not None else 0.0,
+    )
+
+
+def preliminary_lengths(spec: StudySpec, slice_s: float) -> tuple[float, float]:
+    """Warm-up and measured part of the trials of the preliminary block, seconds; with slices of this length."""
+    trials = len(spec.arms) * len(load_points(spec))
+    least, most = _PRELIMINARY_S
+    if interleaving_of(spec) is None:
+        least = _LEAST_BY_SECONDS
+    load_s = min(most, max(least, _PRELIMINARY_SHARE * spec.verdict.budget / trials))
+    warmup_s = max(1.0, math.floor(load_s / 2))
+    rounds = [slice_s] if interleaving_of(spec) is not None else []
+    duration_s = _whole_number(max(_LEAST_DURATION_S, math.floor(load_s) - warmup_s), rounds)
+    whole = rounds if any(map(is_sysbench, spec.load.workload)) else []
+    return _whole_number(warmup_s, whole, fewest=1), duration_s
+
+
+def longest_duration(spec: StudySpec, plan: Plan) -> float:
+    """The longest measured part with which the budget may hold a verdict, seconds; the study's own if it gives one."""
+    given_s = spec.load.given_s[1]
+    if given_s is not None:
+        return given_s
+    trials = len(plan.arms) * len(plan.load_points)
+    blocks = spec.verdict.blocks or fewest_for_a_verdict(spec)
+    return max(_LEAST_DURATION_S, spec.verdict.budget / blocks / trials - _LEAST_WARMUP_S)
+
+
+def fewest_for_a_verdict(spec: StudySpec) -> int:
+    """Blocks that a verdict on every arm takes at least."""
+    return deployments_of(spec) if are_units(spec) else p8.first_look(claims_of(spec))
+
+
+def claims_of(spec: StudySpec) -> int:
+    """How many claims the first look is to decide: the primary ones, and of a replay those on its statements."""
+    return max(len(spec.arms) - 1, MOST_STATEMENTS if spec.load.replays else 0)
+
+
+def overhead_estimate(spec: StudySpec) -> float:
+    """Expected wall time of a block beside its loads, seconds: copies of data, starts, stops, counters."""
+    servers = [spec.resolved(arm) for arm in spec.arms]
+    points = load_points(spec)
+    collected_s = len(points) * len(servers) * _COLLECT_S
+    if interleaving_of(spec) is not None and sessions_of(spec):
+        servers = servers[:1]
+    return collected_s + sum(
+        _START_AND_STOP_S + _restore_estimate(spec, server, point) for server in servers for point in points
+    )
+
+
+def _restore_estimate(spec: StudySpec, server: Server, point: LoadPoint) -> float:
+    """Seconds; next to none for a copy that is kept as it is, and where vacuum finds nothing changed."""
+    if server.reset == "none" or (server.reset == "vacuum" and point.workload == "select-only"):
+        return 0.0
+    if point.pack is not None:
+        return _RESTORE_S_PER_SCALE * point.scale * point.pack.mb_per_scale / MB_PER_SCALE
+    if point.replay is not None:
+        return _RESTORE_S_PER_SCALE * data_of(spec, point).mb / MB_PER_SCALE
+    scale = point.scale * (_SCALES_PER_WAREHOUSE if point.workload == ORDER_ENTRY else 1)
+    rows = (point.tables or 0) * (point.table_size or 0)
+    if point.tasks is not None:
+        rows = point.tasks.threads_in_table * point.tasks.rows // _SMALLER
+    return _RESTORE_S_PER_SCALE * max(scale, rows / _ROWS_PER_SCALE)
+
+
+def _choose(spec: StudySpec, known: _Known) -> TrialLengths | None:
+    """The lengths with which a verdict is possible within the budget; None: there are none.
+
+    The measured part takes its share of the time, or as much as the budget holds. It is longer than that where the
+    noise record says that a study then takes less time.
+    """
+    given_warmup, given_duration = spec.load.given_s
+    trials, overhead_s, slices = known.trials, known.overhead_s, known.slices
+    wanted_s = _wanted_warmup(spec, known)
+    warmup_s = given_warmup if given_warmup is not None else wanted_s
+    blocks = spec.verdict.blocks or fewest_for_a_verdict(spec)
+    most_load_s = (_SPENT_SHARE * (known.budget_s - known.preliminary_s) / blocks - overhead_s) / trials
+    if spec.verdict.blocks is not None:  # a number of blocks that the budget does not hold is only warned of
+        most_load_s = max(most_load_s, (given_duration or _LEAST_DURATION_S) + warmup_s)
+    duration_s, from_noise = given_duration, False
+    if duration_s is None:
+        fair_s = MEASURED_SHARE / (1 - MEASURED_SHARE) * (overhead_s / trials + warmup_s)
+        duration_s = _whole_number(max(_LEAST_DURATION_S, fair_s), slices)
+        if known.noise is not None and duration_s + warmup_s < most_load_s:
+            possible = range(round(duration_s), math.floor(most_load_s - warmup_s) + 1)
+            fitting = [length_s for length_s in possible if _is_whole_number(length_s, slices)]
+            best_s = best_length(known.noise, fitting, trials, overhead_s + trials * warmup_s)
+            duration_s, from_noise = float(best_s), best_s > duration_s
+    if duration_s + warmup_s > most_load_s:
+        if given_warmup is None:
+            spare_s = most_load_s - given_duration if given_duration else _LONGEST_LOAD_SHARE * most_load_s
+            warmup_s = max(_least_warmup(spec, slices), min(warmup_s, _floor(spare_s, _warmup_step(spec, slices))))
+        if given_duration is None:
+            duration_s = _whole_number_below(most_load_s - warmup_s, slices)
+        if duration_s < (given_duration or _LEAST_DURATION_S) or duration_s + warmup_s > most_load_s:
+            return None
+    chosen = Lengths(wanted_warmup_s=wanted_s, from_noise=from_noise, preliminary=known.block)
+    load_s = warmup_s + duration_s
+    return TrialLengths(load_s, warmup_s, duration_s, trials, overhead_s, chosen, known.preliminary_s)
+
+
+def _wanted_warmup(spec: StudySpec, known: _Known) -> float:
+    """Until the speed no longer rises, and the checkpoint in the middle of the warm-up has ended."""
+    block, slices = known.block, known.slices
+    wanted_s = _least_warmup(spec, slices)
+    if block is not None:
+        together = len(spec.arms) if slices else 1
+        rises = [block.load_s if shape.rises_s is None else shape.rises_s for shape in block.shapes]
+        wanted_s = max([wanted_s, 2 * block.checkpoint_s / together, *rises])
+    step_s = _warmup_step(spec, slices)
+    return step_s * math.ceil(wanted_s / step_s - 1e-9)
+
+
+def _warmup_step(spec: StudySpec, slices: Sequence[float]) -> float:
+    """Warm-ups are a whole number of these; sysbench's take whole seconds and whole slices."""
+    return _whole_number(1.0, slices, fewest=1) if any(map(is_sysbench, spec.load.workload)) else _WARMUP_STEP_S
+
+
+def _least_warmup(spec: StudySpec, slices: Sequence[float]) -> float:
+    return max(_LEAST_WARMUP_S, _warmup_step(spec, slices))
+
+
+def _slices(spec: StudySpec, interleaving: Interleaving | None) -> list[float]:
+    """The lengths of slices of all load points; none where trials do not alternate."""
+    if interleaving is None:
+        return []
+    return sorted({interleaving.slice_at(point) for point in range(len(load_points(spec)))})
+
+
+def _floor(length_s: float, step_s: float) -> float:
+    return step_s * math.floor(length_s / step_s + 1e-9)
+
+
+def _is_whole_number(length_s: float, slices: Sequence[float], fewest: int = _FEWEST_SLICES) -> bool:
+    return all(is_whole(length_s, slice_s) and length_s >= fewest * slice_s - 1e-9 for slice_s in slices)
+
+
+_LONGEST_S = 86_400
+
+
+def _whole_number(length_s: float, slices: Sequence[float], fewest: int = _FEWEST_SLICES) -> float:
+    """The next whole number of seconds, and of slices, from a length on. Raises StudyError if there is none."""
+    first = math.ceil(length_s - 1e-9)
+    for seconds in range(first, first + _LONGEST_S):
+        if _is_whole_number(seconds, slices, fewest):
+            return float(seconds)
+    raise StudyError("[load] interleave: no whole number of seconds is a whole number of these slices; write 250ms")
+
+
+def _whole_number_below(length_s: float, slices: Sequence[float]) -> float:
+    """The last whole number of seconds, and of slices, up to a length; 0: there is none."""
+    fitting = (seconds for seconds in range(math.floor(length_s + 1e-9), 0, -1) if _is_whole_number(seconds, slices))
+    return float(next(fitting, 0))
+
+
+def _too_short(spec: StudySpec, known: _Known) -> str:
+    """Why no lengths fit the budget, and what would fit."""
+    given_warmup, given_duration = spec.load.given_s
+    blocks = spec.verdict.blocks or fewest_for_a_verdict(spec)
+    load_s = (_LEAST_WARMUP_S if given_warmup is None else given_warmup) + (given_duration or _LEAST_DURATION_S)
+    block_s = known.overhead_s + known.trials * load_s
+    needed_s = max(LEAST_BUDGET_S, known.preliminary_s + blocks * block_s / _SPENT_SHARE)
+    points = len(load_points(spec))
+    fitting = [number for number in range(1, points) if needed_s * number / points <= spec.verdict.budget]
+    fewer = f", or use {plural(fitting[-1], 'load point')}" if fitting and spec.verdict.budget >= LEAST_BUDGET_S else ""
+    return (
+        f"a verdict needs at least {blocks} blocks of about {format_duration(block_s)} and one before them that does "
+        f"not count, and the budget is {format_duration(spec.verdict.budget)}; set [verdict] budget (--budget) to "
+        f"{math.ceil(needed_s / 60)}min or more{fewer}"
+    )
+
+
+def in_words(plan: Plan, spec: StudySpec) -> Iterator[str]:
+    """What was chosen and why, a sentence or two; nothing where the study gives the lengths."""
+    chosen = plan.lengths
+    if chosen is None:
+        return
+    lengths = planned_lengths(plan)
+    both = f"{format_duration(plan.warmup_s)} of warm-up and {format_duration(plan.duration_s)} measured"
+    fits = (
+        f"{plural(plan.max_blocks, 'block')} of about {format_duration(round(lengths.block_s))}, "
+        f"{percent(lengths.measured_share, 0)} of it measured"
+    )
+    if chosen.preliminary is None:
+        yield f"about {both}: {fits}; a block before them, which does not count, sets both lengths"
+        return
+    longest = max(chosen.preliminary.shapes, key=lambda shape: math.inf if shape.rises_s is None else shape.rises_s)
+    if longest.rises_s is None:
+        rise = f"the speed of {longest.arm} still rises {format_duration(chosen.preliminary.load_s)} after the start"
+    elif longest.rises_s:
+        rise = f"the speed rises for {format_duration(longest.rises_s)} after the start"
+    else:
+        rise = "the speed does not rise after the start"
+    noise = ", the length that finds most in the noise of this machine" if chosen.from_noise else ""
+    yield f"{both}: {rise}; {fits}{noise}"
+    if plan.warmup_s < chosen.wanted_warmup_s and spec.load.given_s[0] is None:
+        yield (
+            f"a warm-up of {format_duration(chosen.wanted_warmup_s)} does not fit the budget of "
+            f"{format_duration(spec.verdict.budget)}; a longer one (--budget) holds it"
+        )

@@ -1,0 +1,77 @@
+"""The record of this machine's noise: what studies leave in it, and what it says of a study that begins."""
+
+from __future__ import annotations
+
+import platform
+from contextlib import suppress
+
+from pgtrial.conduct.scope import hosts_of
+from pgtrial.model.errors import StoreError
+from pgtrial.model.records.machine import Conditions, Noise
+from pgtrial.model.records.plan import Interleaving
+from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.servers.workspace import shared_state
+from pgtrial.store.state import NOISE, keep_noise, noise_under, overhead_under, read_noise, state_root
+from pgtrial.verdict.carry_over import Slices
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.pace import mean_block_s, measured_spread, within_spread
+
+
+def keep(spec: StudySpec, grid: Grid, slices: Slices | None = None) -> None:
+    """Put the noise of a study, once it is known, into the record of this machine. Raises StoreError.
+
+    With the `slices` of its trials, the part of the noise that comes from within them is kept too.
+    """
+    plan = grid.plan
+    measured = measured_spread(grid)
+    if measured is None:
+        return
+    spread, blocks = measured
+    within = within_spread(grid, slices) if slices else None
+    block_s = mean_block_s(grid)
+    loads_s = len(plan.arms) * len(plan.load_points) * (plan.warmup_s + plan.duration_s)
+    timed = not spec.load.has_own_end and not plan.left
+    noise = Noise(
+        study=plan.name,
+        created=plan.created,
+        conditions=conditions_of(spec, plan.interleaving, plan.duration_s),
+        blocks=blocks,
+        spread=spread,
+        within=within,
+        block_s=block_s if within is not None else None,
+        overhead_s=max(0.0, block_s - loads_s) if timed else None,
+    )
+    with shared_state() as root:
+        keep_noise(root / NOISE, noise)
+
+
+def noise_under_conditions(spec: StudySpec, interleaving: Interleaving | None, duration_s: float) -> Noise | None:
+    """The noise of studies like this one; None: not known. Raises StoreError if the record is damaged or newer."""
+    return noise_under(conditions_of(spec, interleaving, duration_s), read_noise(state_root() / NOISE))
+
+
+def noise_for(spec: StudySpec, interleaving: Interleaving | None, duration_s: float) -> Noise | None:
+    """The same, and None where the record cannot be read."""
+    with suppress(StoreError):
+        return noise_under_conditions(spec, interleaving, duration_s)
+    return None
+
+
+def overhead_for(spec: StudySpec, interleaving: Interleaving | None) -> float | None:
+    """What a block of studies like this one takes beside its loads, seconds; None: not known."""
+    with suppress(StoreError):
+        return overhead_under(conditions_of(spec, interleaving, 0.0), read_noise(state_root() / NOISE))
+    return None
+
+
+def conditions_of(spec: StudySpec, interleaving: Interleaving | None, duration_s: float) -> Conditions:
+    """The conditions of a study whose trials alternate like this, with measured parts of this length."""
+    return Conditions(
+        lab_host=platform.node(),
+        servers=sorted({host.label for hosts in hosts_of(spec).values() for host in hosts}),
+        fleet=spec.fleet.address if spec.fleet is not None else None,
+        load_points=sorted(f"{point.label}, {point.protocol}" for point in load_points(spec)),
+        arms=len(spec.arms),
+        duration_s=duration_s,
+        slice_s=interleaving.slice_s if interleaving is not None else None,
+    )

@@ -1,0 +1,100 @@
+"""The preliminary block: every arm once at every load point, before the first block, to find the lengths of trials."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from pgtrial.conduct.course import Course
+from pgtrial.conduct.interleaving import SlicesTooShort
+from pgtrial.conduct.lengths import in_words, longest_duration, measured_lengths, preliminary_lengths
+from pgtrial.conduct.noise import noise_for
+from pgtrial.conduct.plan import with_lengths
+from pgtrial.conduct.progress import Listener, Preparing
+from pgtrial.conduct.run_trials import run_unstored
+from pgtrial.loads.load_makers import LoadMaker
+from pgtrial.model.records.plan import Plan, PlannedTrial, PreliminaryBlock, WarmUpShape
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.servers.arm import Arm
+from pgtrial.statistics.warming import rises_s
+from pgtrial.store.directory import StudyDirectory
+
+_SECOND_S = 1.0
+
+
+def find_lengths(
+    study: StudyDirectory,
+    spec: StudySpec,
+    arms: Mapping[str, Arm],
+    listener: Listener,
+    *,
+    maker: LoadMaker,
+    engine_grace_s: float,
+) -> Plan:
+    """Run the preliminary block, and write the lengths that follow from it into the plan; returns the plan.
+
+    Raises StudyError if no lengths fit the budget, and as `run_trials`.
+    """
+    if study.plan.lengths is None or study.plan.lengths.preliminary is not None:
+        return study.plan
+    block = _run(study, spec, arms, listener, maker=maker, engine_grace_s=engine_grace_s)
+    plan = study.plan
+    lengths = measured_lengths(spec, plan, block, noise_for(spec, plan.interleaving, plan.duration_s))
+    study.extend(plan := with_lengths(plan, spec, lengths))
+    for sentence in in_words(plan, spec):
+        listener(Preparing(f"lengths: {sentence}", stays=True))
+    return plan
+
+
+def _run(
+    study: StudyDirectory,
+    spec: StudySpec,
+    arms: Mapping[str, Arm],
+    listener: Listener,
+    *,
+    maker: LoadMaker,
+    engine_grace_s: float,
+) -> PreliminaryBlock:
+    due = [planned for planned in study.plan.wanted if planned.block == 0]
+    listener(Preparing("a preliminary block, which does not count, finds the lengths of trials", stays=True))
+    began = time.monotonic()
+    courses: list[Course] = []
+    while due:
+        group = study.together(due[0])
+        load = spec.load.timed(*preliminary_lengths(spec, _slice_s(study.plan, group)))
+        longest_s = longest_duration(spec, study.plan)
+        try:
+            courses += run_unstored(
+                study, group, arms, listener, load, longest_s=longest_s, engine_grace_s=engine_grace_s, maker=maker
+            )
+        except SlicesTooShort as found:
+            listener(Preparing(str(found), stays=True))
+            study.extend(found.lengthened(study.plan))
+            continue
+        due = due[len(group) :]
+    wall_s = time.monotonic() - began
+    load_s = sum(sum(course.load.phases_s) for course in courses)
+    return PreliminaryBlock(
+        wall_s=round(wall_s, 3),
+        load_s=round(load_s / len(courses), 3),
+        overhead_s=round(max(0.0, wall_s - load_s), 3),
+        checkpoint_s=round(max((course.checkpoint_s or 0.0 for course in courses), default=0.0), 3),
+        shapes=[_shape(study.plan, course) for course in courses if course.outcome.ticks],
+    )
+
+
+def _slice_s(plan: Plan, group: Sequence[PlannedTrial]) -> float:
+    return plan.interleaving.slice_at(group[0].load_point) if plan.interleaving is not None else _SECOND_S
+
+
+def _shape(plan: Plan, course: Course) -> WarmUpShape:
+    planned = course.planned
+    step_s = _slice_s(plan, [planned])
+    speeds = course.outcome.speeds(paced=course.point.rate is not None)
+    return WarmUpShape(
+        load_point=planned.load_point,
+        arm=planned.arm,
+        step_s=step_s,
+        speeds=[round(speed, 2) for speed in speeds],
+        rises_s=rises_s(speeds, step_s),
+    )

@@ -1,0 +1,196 @@
+"""Lengths that pgtrial chooses: from the budget, the preliminary block and the noise record, blind to the arms."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgtrial.conduct.lengths import in_words, measured_lengths, planned_lengths
+from pgtrial.conduct.plan import More, extend, make_plan, with_lengths
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.machine import Conditions, Noise
+from pgtrial.model.records.plan import PreliminaryBlock, WarmUpShape
+from pgtrial.model.study.frozen import freeze, thaw
+from pgtrial.store.study_file import build_study
+from tests.conduct.test_stopping import trials as stored_trials
+
+NOW = "2026-11-26T09:00:00+00:00"
+SERVERS = {"a": {}, "b": {"settings": {"shared_buffers": "64MB"}}}
+SESSIONS = {"a": {}, "b": {"settings": {"jit": "off"}}}
+
+
+def study(budget="5min", *, arms=SERVERS, load=None, **verdict):
+    given_load = {"workload": "select-only", **(load or {})}
+    return build_study({"arms": arms, "load": given_load, "verdict": {"budget": budget, **verdict}}, "test")
+
+
+def preliminary(plan, *, rises=(0.0, 0.0), overhead_s=3.0, checkpoint_s=0.1, load_s=4.0):
+    """What a preliminary block found; None among `rises`: an arm whose speed rises to the end."""
+    places = [(point, arm) for point in range(len(plan.load_points)) for arm in plan.arms]
+    found = (list(rises) * len(places))[: len(places)]
+    return PreliminaryBlock(
+        wall_s=overhead_s + load_s * len(places),
+        load_s=load_s,
+        overhead_s=overhead_s,
+        checkpoint_s=checkpoint_s,
+        shapes=[
+            WarmUpShape(load_point=point, arm=arm, step_s=0.25, speeds=[1.0], rises_s=rise)
+            for (point, arm), rise in zip(places, found, strict=True)
+        ],
+    )
+
+
+def chosen(spec, noise=None, **found):
+    """The plan after a preliminary block."""
+    plan = make_plan(spec, 7, NOW)
+    return with_lengths(plan, spec, measured_lengths(spec, plan, preliminary(plan, **found), noise))
+
+
+def test_lengths_are_chosen_by_default_and_given_ones_stay():
+    assert study().load.given_s == (None, None)
+    plan = make_plan(study(load={"warmup": "3s", "duration": "7s"}), 7, NOW)
+    assert (plan.warmup_s, plan.duration_s, plan.lengths) == (3, 7, None)
+    for load, given_s in (({"warmup": "3s"}, (3, None)), ({"duration": "7s"}, (None, 7))):
+        plan = chosen(study("10min", load=load), rises=(2.0, 0.5))
+        assert [
+            given in (None, length) for given, length in zip(given_s, (plan.warmup_s, plan.duration_s), strict=True)
+        ]
+        assert plan.lengths is not None
+        assert plan.warmup_s == given_s[0] or plan.warmup_s == 2
+        assert plan.duration_s == given_s[1] or plan.duration_s > 7
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    budget_s=st.integers(120, 7200),
+    overhead_s=st.floats(0.5, 6),
+    rise_s=st.sampled_from([0.0, 0.5, 1.0, 2.25, 4.0]),
+    arms=st.sampled_from([SERVERS, SESSIONS]),
+)
+def test_a_verdict_fits_the_budget_and_three_quarters_are_measured_where_it_holds_that(
+    budget_s, overhead_s, rise_s, arms
+):
+    spec = study(f"{budget_s}s", arms=arms)
+    plan = chosen(spec, rises=(rise_s, 0.0), overhead_s=overhead_s)
+    lengths = planned_lengths(plan)
+    assert plan.max_blocks >= 8
+    assert plan.looks[0] == 8
+    assert plan.duration_s == int(plan.duration_s) >= 2
+    whole_s = lengths.preliminary_s + plan.max_blocks * lengths.block_s
+    assert whole_s <= 1.25 * budget_s
+    needed_s = lengths.preliminary_s + 8 * 1.06 * 4 * (overhead_s + 2 * max(1.0, rise_s) + 2)
+    if budget_s >= needed_s:
+        assert lengths.measured_share >= 0.75
+        assert plan.warmup_s >= rise_s
+        assert whole_s <= budget_s
+        assert "does not fit" not in " ".join(in_words(plan, spec))
+
+
+def test_two_minutes_are_the_least_and_three_work():
+    for budget in ("1min", "119s", "90s"):
+        with pytest.raises(StudyError, match=r"at least 8 blocks of about .* \(--budget\) to 2min or more$"):
+            make_plan(study(budget), 7, NOW)
+    for arms in (SERVERS, SESSIONS):
+        assert make_plan(study("2min", arms=arms), 7, NOW).looks[0] == 8
+        assert chosen(study("3min", arms=arms)).looks[0] == 8
+
+
+def test_what_cannot_fit_is_refused_with_the_budget_and_the_load_points_that_fit():
+    load = {"clients": [1, 2, 4, 8]}
+    with pytest.raises(StudyError, match=r"at least 8 blocks .* to (\d+)min or more, or use 1 load point$") as refused:
+        make_plan(study("3min", load=load), 7, NOW)
+    enough = str(refused.value).partition("(--budget) to ")[2].partition("min")[0]
+    make_plan(study(f"{enough}min", load=load), 7, NOW)
+    make_plan(study("3min"), 7, NOW)
+    with pytest.raises(StudyError, match=r"at least 8 blocks of about 2min 10s .* to 19min or more"):
+        make_plan(study("3min", load={"warmup": "1min"}), 7, NOW)
+    slow = study("2min")
+    plan = make_plan(slow, 7, NOW)
+    with pytest.raises(StudyError, match=r"at least 8 blocks of about 36s .* to \d+min or more$"):
+        measured_lengths(slow, plan, preliminary(plan, overhead_s=30), None)
+
+
+def test_the_longest_rise_of_all_arms_counts_and_one_length_holds_for_all():
+    for rises in ((3.0, 0.0), (0.0, 3.0)):
+        plan = chosen(study("1h"), rises=rises)
+        assert plan.warmup_s == 3.0
+    assert chosen(study("1h"), rises=(0.0, None), load_s=6.0).warmup_s == 6.0
+    assert chosen(study("1h"), checkpoint_s=4.0).warmup_s == 4.0, "issued in the middle of two warm-ups in turns"
+
+
+def test_the_lengths_are_blind_to_which_arm_is_which():
+    spec = study("10min")
+    plans = [chosen(spec, rises=rises, overhead_s=2.0) for rises in ((2.25, 0.5), (0.5, 2.25))]
+    first, second = (plan.model_copy(update={"lengths": None}) for plan in plans)
+    assert first == second
+
+
+def test_a_warm_up_that_the_budget_does_not_hold_is_cut_and_said():
+    spec = study("3min")
+    plan = chosen(spec, rises=(12.0, 0.0))
+    assert 1 <= plan.warmup_s <= plan.duration_s / 3
+    cut = list(in_words(plan, spec))[-1]
+    assert cut.startswith("a warm-up of 12s does not fit the budget of 3min")
+    assert not any("does not fit" in words for words in in_words(chosen(study("1h"), rises=(12.0, 0.0)), spec))
+
+
+def test_measured_parts_are_whole_numbers_of_slices_and_sysbench_has_whole_warm_ups():
+    assert chosen(study("10min", load={"interleave": "3s"})).duration_s % 3 == 0
+    tests = study("10min", load={"workload": "oltp_read_only", "interleave": "500ms"})
+    assert chosen(tests, rises=(1.25, 0.0)).warmup_s == 2
+    plan = make_plan(study("10min"), 7, NOW)
+    assert plan.interleaving is not None
+    longer = plan.model_copy(update={"interleaving": plan.interleaving.model_copy(update={"longer": {0: 5.0}})})
+    lengths = measured_lengths(study("10min"), longer, preliminary(longer), None)
+    assert lengths.duration_s in (10, 15, 20)
+
+
+@pytest.mark.parametrize(("within", "from_noise"), [(None, False), (0.001, False), (0.0499, True)])
+def test_noise_from_within_trials_makes_them_longer(within, from_noise):
+    conditions = Conditions(lab_host="here", servers=[], load_points=[], arms=2, duration_s=10)
+    noise = Noise(study="s", created=NOW, conditions=conditions, blocks=12, spread=0.05, within=within)
+    plain, plan = chosen(study("1h")), chosen(study("1h"), noise)
+    assert plan.lengths is not None
+    assert plan.lengths.from_noise == from_noise
+    assert (plan.duration_s > plain.duration_s) == from_noise
+    assert plan.looks[0] == 8
+
+
+def test_the_plan_says_what_was_chosen_and_why():
+    spec = study("5min")
+    (before,) = in_words(make_plan(spec, 7, NOW), spec)
+    assert "a block before them, which does not count, sets both lengths" in before
+    (after,) = in_words(chosen(spec, rises=(2.0, 0.0), overhead_s=1.5), spec)
+    assert after.startswith("2s of warm-up and 9s measured: the speed rises for 2s after the start; ")
+    assert after.endswith("; 12 blocks of about 24s, 77% of it measured")
+    (still,) = in_words(chosen(study("1h"), rises=(0.0, None)), spec)
+    assert "the speed of b still rises 4s after the start" in still
+    given = study(load={"warmup": 1, "duration": 5})
+    assert not list(in_words(make_plan(given, 7, NOW), given))
+
+
+def test_the_order_of_the_blocks_does_not_depend_on_the_preliminary_block():
+    spec = study("5min")
+    before, after = make_plan(spec, 7, NOW), chosen(spec, overhead_s=1.0)
+    few = min(len(before.trials), len(after.trials))
+    assert before.trials[:few] == after.trials[:few]
+    assert after.max_blocks != before.max_blocks
+
+
+def test_a_study_goes_on_with_the_lengths_of_its_plan():
+    spec = thaw(freeze(study("5min")))
+    plan = chosen(spec, rises=(2.0, 0.0))
+    done = stored_trials(plan, plan.max_blocks, 1.0)
+    longer = extend(plan, spec, More(blocks=9), done, decided=False, created=NOW)
+    kept = {"warmup_s", "duration_s", "lengths", "trial_estimate_s", "interleaving"}
+    assert longer.model_dump(include=kept) == plan.model_dump(include=kept)
+    assert longer.trials[: len(plan.trials)] == plan.trials
+    assert longer.max_blocks == plan.max_blocks + 9
+
+
+def test_loads_with_an_end_of_their_own_have_no_lengths_to_choose():
+    spec = study(load={"workload": "app-tasks"})
+    plan = make_plan(spec, 7, NOW)
+    assert (plan.lengths, plan.warmup_s, plan.duration_s) == (None, 0, 0)
+    before = freeze(spec).replace('"auto"\nduration = "auto"', "10.0\nduration = 30.0")
+    assert "30.0" in before
+    assert thaw(before).load.given_s == (0, 0), "as a version without chosen lengths has frozen it"

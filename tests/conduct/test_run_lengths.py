@@ -1,0 +1,121 @@
+"""Lengths that a preliminary block finds on real servers: stored before the first block, and kept after a crash."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pgtrial.conduct.lengths import planned_lengths
+from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.progress import Preparing, ProgressEvent, Second, TrialBegins
+from pgtrial.conduct.run_study import run_study
+from pgtrial.report.data import read_data
+from pgtrial.store.directory import StudyDirectory
+from tests.conduct.small import each_once, once, small_study
+from tests.conftest import require_engine
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture(autouse=True)
+def _engine():
+    require_engine()
+
+
+def auto(path, blocks=2, **sections: Any) -> StudyDirectory:
+    load = {"warmup": "auto", "duration": "1s", "interleave": "auto", **sections.pop("load", {})}
+    verdict = {"budget": "2min", **sections.pop("verdict", {})}
+    return small_study(path, blocks=blocks, load=load, verdict=verdict, **sections)
+
+
+def told(events: list[ProgressEvent]) -> list[str]:
+    return [event.text for event in events if isinstance(event, Preparing)]
+
+
+def test_a_preliminary_block_finds_the_lengths_and_does_not_count(tmp_path):
+    study = auto(tmp_path / "s")
+    before = study.plan
+    events: list[ProgressEvent] = []
+    run_study(study, events.append)
+    plan = StudyDirectory.open(study.path).plan
+    assert each_once(study)
+    assert plan.lengths is not None
+    found = plan.lengths.preliminary
+    assert found is not None
+    assert {(shape.load_point, shape.arm) for shape in found.shapes} == {(0, "base"), (0, "no jit")}
+    for shape in found.shapes:
+        assert len(shape.speeds) == found.load_s / shape.step_s == 3 / 0.25
+        assert sum(shape.speeds) > 0
+    assert 0 < found.overhead_s == pytest.approx(found.wall_s - 2 * found.load_s, abs=0.01)
+    assert (plan.trials, plan.looks, plan.duration_s) == (before.trials, before.looks, 1)
+    assert plan.block_estimate_s == pytest.approx(found.overhead_s + 2 * (plan.warmup_s + 1))
+    for trial in study.trials():
+        slices = study.slices(trial)
+        assert len(slices.filter(phase="warmup")) == plan.warmup_s / 0.25
+        assert len(slices.filter(phase="measure")) == 4
+    sentences = told(events)
+    assert "a preliminary block, which does not count, finds the lengths of trials" in sentences
+    (chosen,) = [text for text in sentences if text.startswith("lengths: ") and "measured:" in text]
+    assert "and 1s measured: the speed" in chosen
+    first = next(number for number, event in enumerate(events) if isinstance(event, TrialBegins))
+    assert events.index(Preparing(chosen, stays=True)) < first
+    assert read_data(study).result.blocks_complete == 2
+
+
+def test_after_a_crash_the_study_goes_on_with_the_lengths_that_were_found(tmp_path):
+    study = auto(tmp_path / "s", blocks=1)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    in_preliminary = once(lambda event: isinstance(event, Second), interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_study(study, in_preliminary)
+    assert StudyDirectory.open(study.path).plan == study.plan
+    assert study.plan.awaits_lengths
+    with pytest.raises(KeyboardInterrupt):
+        run_study(study, once(lambda event: isinstance(event, TrialBegins), interrupt))
+    there = StudyDirectory.open(study.path)
+    assert not there.plan.awaits_lengths
+    assert there.trials() == []
+    events: list[ProgressEvent] = []
+    run_study(there, events.append)
+    assert not [text for text in told(events) if "preliminary" in text]
+    assert there.plan == StudyDirectory.open(study.path).plan
+    assert each_once(there)
+
+
+def test_one_after_the_other_and_with_long_transactions_the_slices_are_found_first(tmp_path):
+    alone = auto(tmp_path / "alone", blocks=1, load={"interleave": "off"})
+    run_study(alone, lambda event: None)
+    assert alone.plan.lengths is not None
+    assert alone.plan.lengths.preliminary is not None
+    assert [shape.step_s for shape in alone.plan.lengths.preliminary.shapes] == [1.0, 1.0]
+    assert each_once(alone)
+
+    (tmp_path / "slow.sql").write_text("SELECT pg_sleep(0.15);\n")
+    load = {"workload": "slow.sql", "scale": 1, "duration": "auto"}
+    slow = auto(tmp_path / "slow", blocks=8, folder=tmp_path, load=load)
+    assert slow.plan.interleaving is not None
+
+    def stop(event: ProgressEvent) -> None:
+        if isinstance(event, TrialBegins):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_study(slow, stop)
+    assert slow.plan.interleaving is not None
+    (slice_s,) = slow.plan.interleaving.longer.values()
+    assert slice_s >= 5 * 0.15
+    assert slow.plan.duration_s % slice_s == 0
+    assert slow.plan.duration_s >= 2 * slice_s
+
+
+def test_a_plan_from_before_there_were_chosen_lengths_is_read_and_goes_on(tmp_path):
+    study = small_study(tmp_path / "s", blocks=1)
+    assert "lengths" not in (study.path / "plan.json").read_text()
+    run_study(study, lambda event: None)
+    lengths = planned_lengths(study.plan)
+    assert (lengths.warmup_s, lengths.duration_s, lengths.chosen) == (0.4, 1, None)
+    assert make_plan(study.spec, study.plan.seed, study.plan.created) == study.plan
