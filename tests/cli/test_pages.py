@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -33,18 +34,41 @@ AT_A_RATE = {r"--workload (select-only|tpcb-like)": r"--workload \1 --rate 100"}
 """For pages with many trials: those at full speed, which the other pages have, take all processors."""
 
 
-def blocks_of(page: str) -> list[str]:
-    """The commands of a page in their order, without `make demo` and `make test`."""
-    found = re.findall(r"```sh\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
-    return [block for block in found if not block.startswith("make demo")]
+ELSEWHERE = {
+    "make demo": "tests/distribution/test_installed.py runs the demo",
+    "make test": "these are the tests",
+    "pgtrial selftest": "tests/cli/test_selftest.py",
+}
+"""Commands that the tests of pages leave out: their first words, and what runs them in place."""
+
+
+def lines_of(page: str) -> list[str]:
+    """The lines of a page's shell blocks, in their order."""
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+def command_of(line: str) -> str:
+    """The program of a line, with its subcommand."""
+    words = line.split()
+    return " ".join(words[: 2 if words and words[0] in ("pgtrial", "make", "sb") else 1])
 
 
 def script_of(page: str, servers: dict[str, str]) -> str:
-    text = "\n".join(blocks_of(page))
-    for pattern, shorter in (*SHORTER, *servers.items()):
-        text = re.sub(pattern, shorter, text)
-    kept = [line for line in text.splitlines() if not line.startswith("export PATH")]
-    return "set -e\n" + "\n".join(kept)
+    """The commands of a page with shorter lengths and these servers. A line stays the same command."""
+    kept = []
+    in_file = False
+    for line in lines_of(page):
+        if command_of(line) in ELSEWHERE:
+            continue
+        run = line
+        for pattern, shorter in (*SHORTER, *servers.items()):
+            run = re.sub(pattern, shorter, run)
+        if not in_file:
+            assert command_of(run) == command_of(line), f"{page} has {line!r}, and its test runs {run!r}"
+        in_file = line.endswith("<<'END'") or (in_file and line != "END")
+        kept.append(run)
+    return "set -e\nshopt -s expand_aliases\n" + "\n".join(kept)
 
 
 INSTALLED = Path(sys.executable).parent
@@ -102,16 +126,16 @@ def test_two_settings_on_your_own_server(tmp_path, clusters, workspace, commands
     cluster = clusters(18)
     servers = {
         r"export .*": f"export PGHOST={cluster.socket_directory} PGPORT={cluster.port} PGUSER=postgres PGDATABASE=own",
-        r"createdb bench": ":",
+        r"createdb bench": "createdb own",
         r"dbname=bench": "dbname=own",
     }
+    programs = f"export PATH=$PATH:{cluster.server.bin}\n"
     with cluster.target.connect() as session:
         session.autocommit = True
-        session.execute("CREATE DATABASE own")
         try:
-            done = run_page("docs/tutorials/own-server.md", tmp_path, servers, programs=commands.folder)
+            done = run_page("docs/tutorials/own-server.md", tmp_path, servers, programs, commands.folder)
         finally:
-            session.execute("DROP DATABASE own WITH (FORCE)")
+            session.execute("DROP DATABASE IF EXISTS own WITH (FORCE)")
     assert done.returncode == 0, done.stderr
     assert "64MB" in done.stdout
 
@@ -123,18 +147,84 @@ def test_which_service(tmp_path):
     assert "4 of each arm" in done.stdout
 
 
+SHORT_STUDIES = {
+    "app-tasks": """
+[profiles.short.load.tasks]
+tasks = 10
+rows  = 1000
+pool  = 2
+[profiles.short.arms]
+17 = { postgres = "17" }
+18 = { postgres = "18" }
+[profiles.short.verdict]
+blocks = 1
+""",
+    "os-comparison": """
+[profiles.short.load]
+scale    = 1
+clients  = 1
+jobs     = 1
+rate     = 100
+warmup   = "300ms"
+duration = "1s"
+[profiles.short.server.settings]
+shared_buffers = "64MB"
+[profiles.short.arms]
+17 = { postgres = "17" }
+18 = { postgres = "18" }
+[profiles.short.verdict]
+blocks = 1
+canary = false
+""",
+    "queue": """
+[profiles.short.load]
+scale    = 1
+clients  = 1
+warmup   = "300ms"
+duration = "1s"
+[profiles.short.server.settings]
+shared_buffers = "64MB"
+[profiles.short.verdict]
+blocks = 1
+""",
+    "replay-demo": """
+[profiles.short.load.replay]
+speed           = "as-fast-as-possible"
+max_connections = 1
+sample          = "10%"
+[profiles.short.verdict]
+blocks = 1
+""",
+}
+"""Profiles of bundled studies that take seconds."""
+
+
+def test_every_tutorial_has_a_test():
+    tests = Path(__file__).read_text()
+    for page in (ROOT / "docs" / "tutorials").glob("*.md"):
+        assert f'run_page("docs/tutorials/{page.name}"' in tests
+
+
+def test_what_the_tests_of_pages_leave_out_is_in_the_pages():
+    pages = ["README.md", "docs/tour.md"]
+    commands = {command_of(line) for page in pages for line in lines_of(page)}
+    assert ELSEWHERE.keys() <= commands
+
+
 def test_the_tour(tmp_path, clusters, fresh_state, shops, commands):
     (tmp_path / "orders.sql").write_text("SELECT count(*) FROM pgbench_accounts WHERE aid < 100;\n")
     (tmp_path / "tpcc.lua").write_text("function event() end\n")
+    for name, changes in SHORT_STUDIES.items():
+        bundled = resources.files("pgtrial.store") / "studies" / f"{name}.toml"
+        (tmp_path / f"{name}.toml").write_text(bundled.read_text() + changes)
     cluster = clusters(18)
     socket = f"--pgsql-host={cluster.socket_directory} --pgsql-port={cluster.port} --pgsql-user=postgres"
     shorter = {
-        r"pgtrial selftest.*": ":",  # it has a test of its own
         r"(compare .*tpcb-like --clients \d+)": r"\1 --scale 1 --blocks 1 --warmup 300ms --duration 1s",
         r"--rate 200 --duration 20s": "--rate 200 --scale 1 --blocks 1 --warmup 300ms --duration 1s",
         r"(compare 'old.*)": r"\1 --rate 100 --scale 1 --blocks 1 --warmup 300ms --duration 1s",
         r"results/NAME-DATE-TIME": "$(ls -d results/* | head -1)",
-        r"pgtrial run @": "pgtrial plan @",
+        r"pgtrial run @([\w-]+).*": r"pgtrial run \1.toml --profile short",
         r"-i -s 10": "-i -s 1",
         r"-c (8|16|50)": "-c 1",
         r"--warehouses 10": "--warehouses 1",
@@ -146,7 +236,6 @@ def test_the_tour(tmp_path, clusters, fresh_state, shops, commands):
         r"--table-size=\d+": "--table-size=1000",
         r"--pgsql-user=me": socket,
         r"--tasks 1000 --pool 20 --rows 20000": "--tasks 10 --pool 2 --rows 1000",
-        r"alias sb='(.*)'.*": r'sb() { \1 "$@"; }',
     }
     reached = f"export PGHOST={cluster.socket_directory} PGPORT={cluster.port} PGUSER=postgres\n"
     # its cleanup asks all servers on which studies have made something, and those of other tests are gone

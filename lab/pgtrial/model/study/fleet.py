@@ -30,29 +30,22 @@ MachineLoss = Annotated[str, BeforeValidator(partial(policy, others=["continue",
 
 
 class FleetSection(Record):
-    """The machines that make the load, in place of the lab's own: [many machines](many-machines.md). Needs the extra
-    `pgtrial[ray]`. `--fleet ADDRESS`, `--machines N` and `--pack` of `pgtrial run`, `plan` and `compare` say the same.
-    Each machine has one engine, which makes its part of the clients and of the rate; all begin at one instant. Data of
-    servers elsewhere is loaded by them together as well.
+    """[Many machines](many-machines.md) that make the load, each with its part of clients and rate. Needs the extra
+    `pgtrial[ray]`. Options: `--fleet ADDRESS`, `--machines N`, `--pack`.
     """
 
-    engine: Literal["ray"] = Field("ray", description="What holds the machines together: a Ray cluster.")
+    engine: Literal["ray"] = Field("ray", description="What connects the machines.")
     address: Annotated[str, AfterValidator(_known_address)] = Field(
         AUTO,
-        description="`auto`: the cluster that this machine belongs to; `ray://HOST:10001`: one that it does not; "
-        "`HOST:PORT`: one of several that it belongs to; `local`: one made on this machine for the run.",
+        description="`auto`: this machine's cluster; `ray://HOST:10001`: another; `HOST:PORT`: one of several; "
+        "`local`: one made for the run.",
     )
-    machines: int | None = Field(
-        None, ge=1, le=10_000, description="How many make the load; default: all that the cluster has at the start."
-    )
-    pack: bool = Field(
-        False, description="Whether one machine may run several engines, where there are fewer machines than asked for."
-    )
+    machines: int | None = Field(None, ge=1, le=10_000, description="Number of machines; default: all.")
+    pack: bool = Field(False, description="Whether a machine may run several engines.")
     on_machine_loss: MachineLoss = Field(
         "continue",
-        description="What becomes of a study when a machine is lost; the trial that it was at work on has failed. "
-        "`continue`: the others share its part; `wait 2min`: for so long a replacement is waited for, then the study "
-        "stops; `stop`: it stops at once. A study that was stopped goes on when it is run again.",
+        description="After a lost machine the trial has failed. `continue` with the others, `wait 2min` for a "
+        "replacement, or `stop`; the same command continues later.",
     )
 
     @model_validator(mode="after")

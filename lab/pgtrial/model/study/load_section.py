@@ -118,114 +118,97 @@ _FORMER_DEFAULTS: Mapping[str, object] = {"warmup": 10.0, "duration": 30.0}
 
 
 class LoadSection(Record):
-    """What every arm has to serve."""
+    """The load of every arm. Lists are crossed into load points."""
 
     # lists are crossed with each other into load points
     workload: Annotated[list[str], BeforeValidator(as_list), AfterValidator(_distinct), AfterValidator(_known)] = Field(
         ["tpcb-like"],
         min_length=1,
-        description="Built-in workloads: tpcb-like, simple-update, select-only; sysbench's own tests, such as "
-        "oltp_read_write, oltp_write_only, oltp_point_select; [order-entry](order-entry.md), the transactions of "
-        "TPC-C; app-tasks, which stands alone: the "
-        "[tasks](tasks.md) of an application on pools of connections; or scripts of your own: paths with a `/` or "
-        "ending in `.sql` or `.lua`, relative to the study file. A pgbench script finds pgbench's tables at the "
-        "study's scale, which it knows as `:scale`, and what setup_sql makes; on a given server it gets these tables "
-        "only if its SQL names one of them or the study sets `scale`. A Lua script is a test of sysbench, "
-        "which prepares its own. Or [packs](packs.md): `pack:queue`, `pack:kv/A`, or the path of a folder of your own. "
-        "Or `replay:DIRECTORY`, which stands alone: the sessions of a [capture](replay.md).",
+        description="pgbench's tpcb-like, simple-update, select-only; sysbench's tests, such as oltp_read_write; "
+        "[order-entry](order-entry.md); app-tasks (alone): [tasks](tasks.md) on pools; paths of scripts "
+        "(`.sql` for pgbench, `.lua` for sysbench), relative to the study file; [packs](packs.md): "
+        "`pack:queue`, `pack:kv/A` or a folder's path; `replay:DIRECTORY` (alone): a "
+        "[capture](replay.md). A pgbench script finds pgbench's tables, `:scale`, and what setup_sql "
+        "makes. On a given server it gets the tables if it names one or `scale` is set.",
     )
     scale: Annotated[list[Count], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
         [10],
         min_length=1,
-        description="Scale factors; one unit is 100,000 accounts, about 15 MB; of order-entry a warehouse, about 105 "
-        "MB; or what a pack says. Not for sysbench's tests, which `sysbench` sizes.",
+        description="Scale factors: 100,000 accounts (15 MB) each; warehouses of order-entry (105 MB); a pack's "
+        "unit. Not for sysbench's tests.",
     )
     clients: Annotated[list[Count], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
-        [8], min_length=1, description="Concurrent database clients."
+        [8], min_length=1, description="Concurrent clients."
     )
     rate: Annotated[list[Rate], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
         [],
-        description="Transactions per second that all clients together are to start, at random moments; the verdict is "
-        "then about the mean response time. Choose what every arm can serve. Default: each client starts the next "
-        "transaction when the last one is done, and the verdict is about goodput.",
+        description="Transactions per second of all clients together, at random moments; the verdict is about the "
+        "mean response time. Every arm must be able to serve it. Default: without pauses; the verdict "
+        "is about committed transactions per second.",
     )
-    sysbench: SysbenchSection = Field(
-        SysbenchSection(), description="The tables and options of workloads that are tests of sysbench; see below."
-    )
-    tasks: TasksSection = Field(
-        TasksSection(), description="The tasks, pools and table of the workload app-tasks; see below."
-    )
-    pack: PackSection = Field(
-        PackSection(), description="Variables and the quality of workloads that are packs; see below."
-    )
-    replay: ReplaySection = Field(
-        ReplaySection(), description="The data and the pace of a workload that is a replay; see below."
-    )
-    cpus: str | None = Field(
-        None, description="CPUs that the engine may run on: `4-7`, best none of the server's; default: all."
-    )
+    sysbench: SysbenchSection = Field(SysbenchSection(), description="See `[load.sysbench]`.")
+    tasks: TasksSection = Field(TasksSection(), description="See `[load.tasks]`.")
+    pack: PackSection = Field(PackSection(), description="See `[load.pack]`.")
+    replay: ReplaySection = Field(ReplaySection(), description="See `[load.replay]`.")
+    cpus: str | None = Field(None, description="CPUs of the engine, `4-7`; best not the server's. Default: all.")
     jobs: int | None = Field(
         None,
         ge=1,
-        description="Threads of each engine; default: one per 16 of its clients, at most half the CPUs, or all of "
-        "them on machines of a fleet without the server.",
+        description="Threads of each engine; default: one for 16 clients, at most half the CPUs, or all on machines "
+        "without the server.",
     )
-    protocol: Protocol = Field("prepared", description="Query protocol: simple, extended or prepared.")
+    protocol: Protocol = Field("prepared", description="Query protocol.")
     fillfactor: int = Field(100, ge=10, le=100, description="Fill factor of the tables, percent.")
-    foreign_keys: bool = Field(False, description="Whether the tables carry foreign keys.")
+    foreign_keys: bool = Field(False, description="Whether the tables have foreign keys.")
     warmup: Annotated[Length, BeforeValidator(_warmup)] = Field(
         AUTO,
-        description="Load before the measured part; measured apart. `auto`: as long as the speed rises after the start "
-        "([how it is chosen](method.md#lengths-by-themselves)).",
+        description="Load before the measured part; measured apart. `auto`: as long as the speed rises after the "
+        "start ([how](method.md#lengths-by-themselves)).",
     )
     duration: Annotated[Length, BeforeValidator(_duration)] = Field(
         AUTO,
         description="The measured part of each trial; whole seconds. `auto`: such that a verdict is possible within "
-        "the budget, and three quarters of the time are measured where the budget holds that.",
+        "the budget, with three quarters of the time measured where possible.",
     )
     observe: bool = Field(
         True,
-        description="Whether a session of the lab's own samples wait events, the server's counters and the host's "
-        "during each trial; [what it costs](observation.md) is measured.",
+        description="Whether waits, the server's and the host's counters are [sampled](observation.md) during trials.",
     )
     max_tries: int | None = Field(
         None,
         ge=0,
-        description="How often a transaction is tried when it fails by serialization or deadlock; 0: until the time is "
-        "up; default: once. One that fails for good is a failure, no goodput.",
+        description="Tries of a transaction after serialization failures and deadlocks; 0: without limit; default: "
+        "one.",
     )
     latency_limit: Seconds | None = Field(
-        None, gt=0, description="With max_tries: a transaction that has taken longer is not tried again."
+        None, gt=0, description="With max_tries: a longer transaction is not tried again."
     )
 
     check: bool = Field(
         False,
-        description="Whether the [consistency conditions](order-entry.md#consistency) of order-entry are checked "
-        "before and after each trial; one that does not hold makes the trial a failure.",
+        description="Whether order-entry's [conditions](order-entry.md#consistency) are checked before and after "
+        "each trial; a violation fails it.",
     )
     procedures: bool = Field(
         False,
-        description="Whether the transactions of order-entry are "
-        "[stored procedures](order-entry.md#stored-procedures), one call each. They need PostgreSQL 11 or later.",
+        description="Whether order-entry calls [stored procedures](order-entry.md#stored-procedures) (PostgreSQL 11 "
+        "or later).",
     )
 
     on_server_loss: ServerLoss = Field(
         "fail",
-        description="What becomes of a trial whose server goes: `fail`, or `wait 60s`: clients that lose their "
-        "connection try for so long to get another one, errors of statements fail their transaction alone, and the "
-        "time without service counts. Not for tests of sysbench. [What is kept](method.md#when-the-server-goes).",
+        description="`fail`: a trial that loses its server has failed. `wait 60s`: clients try so long to connect "
+        "again, and the gap [counts](method.md#when-the-server-goes). Not for sysbench.",
     )
 
     interleave: Interleave = Field(
         "auto",
-        description="Whether the trials of a load point run at the same time, in turns: all servers are up, and the "
-        "load alternates between them in short slices, in random order. Times of warm-up and measured part are those "
-        'of each arm. `auto`: wherever the arms can be up side by side; `off`; or the length of a slice, `"250ms"`. '
-        "[Why](method.md#slices).",
+        description="Whether arms take turns in short [slices](method.md#slices) at one load point: `auto` where "
+        'possible, `off`, or a slice\'s length, `"250ms"`. Warm-up and duration are those of each arm.',
     )
     share_server: bool = Field(
         True,
-        description="Whether interleaved arms that differ only in what a session may set are sessions of one server.",
+        description="Whether arms that differ only in settings of sessions share one server.",
     )
 
     @model_validator(mode="after")

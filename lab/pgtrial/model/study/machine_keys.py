@@ -70,8 +70,8 @@ class MachineKeys(Record):
         ),
     ] = Field(
         None,
-        description="Pages of shared memory: huge ones are reserved for each trial, as many as the settings need; "
-        "a trial that does not get them fails. Sets huge_pages and huge_page_size. Needs root, unless off.",
+        description="Huge pages reserved for each trial; a trial without them fails. Sets huge_pages and "
+        "huge_page_size. Needs root, except off.",
     )
     thp: Annotated[
         Literal["never", "madvise", "always"] | None,
@@ -79,12 +79,12 @@ class MachineKeys(Record):
             shows=("memory.thp",),
             effect=KernelFile("transparent huge pages", "/sys/kernel/mm/transparent_hugepage/enabled"),
         ),
-    ] = Field(None, description="Transparent huge pages of the host during a trial. Needs root.")
+    ] = Field(None, description="Transparent huge pages during trials. Needs root.")
     sysctl: Annotated[
         dict[str, Setting],
         AfterValidator(_parameters),
         Key(shows=_facts_of_parameters, effect=KernelParameters(), absent={}),
-    ] = Field({}, description="Kernel parameters during a trial; an arm's are added to the server's. Needs root.")
+    ] = Field({}, description="Kernel parameters during trials; added to the server's. Needs root.")
     governor: Annotated[
         str | None,
         Key(
@@ -95,7 +95,7 @@ class MachineKeys(Record):
                 absent="CPU frequency is not the system's to govern; leave governor out",
             ),
         ),
-    ] = Field(None, description="CPU frequency governor of all CPUs during a trial. Needs root.")
+    ] = Field(None, description="CPU frequency governor during trials. Needs root.")
     io_scheduler: Annotated[
         str | None,
         Key(
@@ -103,7 +103,7 @@ class MachineKeys(Record):
             follows=("storage.queue_*", "storage.wal_queue_*", "storage.wal_scheduler"),
             effect=KernelFile("I/O scheduler", "queue/scheduler", of_disk=True),
         ),
-    ] = Field(None, description="I/O scheduler of the block device that holds the data, during a trial. Needs root.")
+    ] = Field(None, description="I/O scheduler of the data's device during trials. Needs root.")
     numa: Annotated[
         str | None,
         Key(
@@ -112,15 +112,14 @@ class MachineKeys(Record):
         ),
     ] = Field(
         None,
-        description="NUMA nodes whose CPUs and memory the server may use, and no others: `0`, `0-1`. By "
-        "`numactl`, which its host needs.",
+        description="NUMA nodes of the server, `0`, `0-1` (by `numactl`).",
     )
     cpus: Annotated[
         str | None,
         Key(shows=("cpu.cpus",), effect=Launcher("CPUs", (("taskset", "-c", "{}"), ("cpuset", "-l", "{}")))),
-    ] = Field(None, description="CPUs that the server may run on: `0-3,6`.")
+    ] = Field(None, description="CPUs of the server, `0-3,6`.")
     environment: Annotated[dict[str, str], AfterValidator(variables), Key(shows=("server.environment",), absent={})] = (
-        Field({}, description="Environment variables of the server; an arm's are added to the server's.")
+        Field({}, description="Environment variables; added to the server's.")
     )
 
     @property

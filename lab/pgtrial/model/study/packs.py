@@ -55,23 +55,19 @@ Variables = Annotated[dict[str, Setting], AfterValidator(variables), AfterValida
 
 
 class PackSection(Record):
-    """For workloads that are [packs](packs.md), all of the study alike. Packs bring their own tables, at each `scale`
-    of the study; `fillfactor` and `foreign_keys` are not for them. Where all workloads are one pack, its defaults for
-    `scale`, `clients`, `protocol` and `max_tries` hold unless the study says another.
+    """For [packs](packs.md). `fillfactor` and `foreign_keys` are refused. A pack that is the only workload has
+    defaults for `scale`, `clients`, `protocol` and `max_tries`.
     """
 
-    variables: Variables = Field(
-        {}, description="Values for variables of the packs, `{ batch = 50 }`; the others keep those of pack.toml."
-    )
+    variables: Variables = Field({}, description="Values of variables, `{ batch = 50 }`; default: pack.toml's.")
     at_least: float | None = Field(
         None,
-        description="The least quality, such as a recall of 0.95, with which an arm gets a verdict; of a quality of "
-        "which less is better the most. Default: pack.toml's.",
+        description="Least quality (or most, if less is better) for a verdict; default: pack.toml's.",
     )
     tolerance: float | None = Field(
         None,
         ge=0,
-        description="How far the median qualities of two arms that are compared may be apart; default: pack.toml's.",
+        description="Largest difference of median qualities for a verdict; default: pack.toml's.",
     )
 
 
@@ -100,7 +96,7 @@ class Pack(Record):
         "hold.sql in a session of its own that stays open during the load.",
     )
     defaults: Defaults = Field(Defaults(), description="scale, clients, protocol and max_tries of a study.")
-    variables: Variables = Field({}, description="Variables of the scripts and of the SQL files, with their values.")
+    variables: Variables = Field({}, description="Values of variables, `{ batch = 50 }`; default: pack.toml's.")
     scripts: dict[str, Weight] = Field({}, description="Weight of each script, by its file.")
     mixes: dict[str, dict[str, Weight]] = Field(
         {}, description="In place of scripts: several such tables, of which the first one is the default."

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any, get_args, get_origin
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -21,14 +22,7 @@ from pgtrial.model.study.tasks import TasksSection
 
 _INTRODUCTION = """\
 # The study file
-
-One question, one TOML file. This page is written from the program's own definition (`pgtrial.model.study.spec`).
-
-Every key has a default but `[arms]`, which names two arms or more; the first is the baseline. Unknown keys are an
-error that names the nearest known key. Durations are numbers of seconds or text such as `500ms`, `90s`, `1h 30min`;
-shares are numbers or text such as `1%`. Where a list is allowed, a single value may stand for a list of one.
-`pgtrial plan STUDY` shows what a study would do; `pgtrial run STUDY` writes the file with every default filled in
-into the study's directory.
+For authors of studies: one question in one TOML file, with all its keys.
 
 ```toml
 [study]
@@ -53,6 +47,11 @@ settings = { shared_buffers = "1GB" }
 margin = "1%"
 budget = "1h"
 ```
+
+`[arms]` names at least two arms; the first is the baseline. Everything else has a default. Durations are seconds or
+text (`500ms`, `1h 30min`), shares numbers or text (`1%`). A single value may stand for a list. An unknown key is an
+error that names the nearest key. `pgtrial plan STUDY` shows what a study would do. The study's directory gets the
+file with all defaults written out. The program writes this page from its own definitions.
 """
 
 _SECTIONS: dict[str, type[BaseModel]] = {
@@ -72,10 +71,9 @@ _SECTIONS: dict[str, type[BaseModel]] = {
 
 _PROFILES = """
 ## `[profiles.NAME]`
-Variants of one study in one file: `[profiles.NAME.SECTION]` holds what the profile changes of `[SECTION]`. Tables are
-merged key by key, to any depth; any other value, a list too, replaces the shared one. Arms are the exception: a profile
-that names arms names all of them. `pgtrial run STUDY --profile NAME` chooses; without it the first profile of the file
-is taken, and the program says so. The study's directory holds the result, with the profile's name in `[study]`.
+Variants of one study: `[profiles.NAME.SECTION]` changes `[SECTION]`. Tables are merged key by key; other values,
+lists too, replace the shared ones. A profile that names arms names all of them. `pgtrial run STUDY --profile NAME`
+chooses; the default is the first profile.
 
 ```toml
 [load]
@@ -123,6 +121,8 @@ def _type_name(annotation: Any) -> str:
         return "table"
     if str(origin) == "typing.Literal":
         return ", ".join(f"`{argument}`" for argument in arguments)
+    if origin in (Union, UnionType):
+        return ", ".join(dict.fromkeys(_type_name(argument) for argument in arguments))
     if arguments:
         return _type_name(arguments[0])
     return {str: "text", int: "integer", float: "number or text", bool: "boolean"}.get(annotation, "text")

@@ -53,41 +53,35 @@ def _known_speed(speed: Any) -> Any:
 
 
 class ReplaySection(Record):
-    """For `workload = "replay:DIRECTORY"`: a [replay](replay.md#in-a-study). A trial is one replay of the whole
-    capture, or of a sample of its sessions, on a fresh copy of `data`. There is no warm-up and no duration, trials do
-    not alternate, and `scale`, `clients`, `rate`, `protocol`, `fillfactor`, `foreign_keys`, `max_tries`,
-    `latency_limit` and `on_server_loss` are not for it.
+    """For `workload = "replay:DIRECTORY"`: a [replay](replay.md#in-a-study). A trial is one replay on a fresh copy of
+    `data`. Keys of time, clients, scale, rate, protocol, tries and tables are refused.
     """
 
     data: str | None = Field(
         None,
-        description="The data as they were when the capture began: the path of a dump by `pg_dump`, in any of its "
-        "formats, relative to the study file. It is restored once for each server version, and copied for each trial.",
+        description="Path of a dump (`pg_dump`, any format) of the data when the capture began, relative to the "
+        "study file.",
     )
     speed: Annotated[AsFastAsPossible | float, BeforeValidator(_known_speed)] = Field(
         1.0,
-        description="The recorded times are divided by it, and the verdict is about the mean response time. Or "
-        '`"as-fast-as-possible"`: a statement starts when the one before it in its session has ended, and the verdict '
-        "is about statements per second.",
+        description="Divides the recorded times; the verdict is about the mean response time. "
+        '`"as-fast-as-possible"`: without pauses; the verdict is about statements per second.',
     )
     sample: Share = Field(
-        1.0, gt=0, le=1, description="Share of the sessions that each block draws, `10%`; all arms of a block the same."
+        1.0, gt=0, le=1, description="Share of the sessions, drawn for each block; the same for all arms."
     )
-    copies: int = Field(1, ge=1, le=10_000, description="How often each session is there at the same time.")
+    copies: int = Field(1, ge=1, le=10_000, description="How often each session is there.")
     max_connections: int | None = Field(
         None,
         ge=1,
         le=1_000_000,
-        description="Most connections at the same time; further sessions wait. Default: as many as were recorded.",
+        description="Most connections; default: as recorded.",
     )
     hash_results: bool = Field(
         False,
-        description="Whether the values that statements return are compared between the arms too, and not their "
-        "number of rows alone; it costs the client time.",
+        description="Whether values of results are compared, not only row counts; costs client CPU.",
     )
-    files: ReplayFiles | None = Field(
-        None, description="What the capture and the dump were when the study was planned; written by pgtrial."
-    )
+    files: ReplayFiles | None = Field(None, description="Checksums of capture and dump; written by pgtrial.")
 
     @property
     def factor(self) -> float | None:

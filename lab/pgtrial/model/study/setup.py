@@ -26,19 +26,15 @@ SESSION_SETTINGS = frozenset([*table("session_settings.toml", __package__)["name
 
 
 class ProviderMetrics(Record):
-    """What the provider of a given server knows of it, e.g.
-    `metrics = { cloudwatch = "my-db", region = "eu-west-1" }`. Needs the extra `pgtrial[aws]` and credentials of AWS
-    that may read metrics; without them the study runs, and `pgtrial metrics DIRECTORY` imports them later.
+    """The provider's monitoring, `metrics = { cloudwatch = "my-db", region = "eu-west-1" }`. Needs the extra
+    `pgtrial[aws]` and AWS credentials; `pgtrial metrics DIRECTORY` imports metrics later.
     """
 
     cloudwatch: Annotated[list[Annotated[str, Field(min_length=1)]], BeforeValidator(as_list)] = Field(
         min_length=1,
-        description="The DB instance identifier under which Amazon CloudWatch has the server (AWS/RDS); of several "
-        "deployments a list, in the order of `dsn`.",
+        description="DB instance identifier in Amazon CloudWatch (AWS/RDS); a list for several deployments.",
     )
-    region: str | None = Field(
-        None, description="Its AWS region, `eu-west-1`; default: that of the AWS environment (AWS_REGION, profile)."
-    )
+    region: str | None = Field(None, description="AWS region; default: the AWS environment's.")
 
 
 def _login(text: str) -> str:
@@ -82,8 +78,8 @@ class ServerKeys(Record):
         Key(shows=("server.version",), follows=("settings.*", "server.*"), apart=("server build", "loaded data")),
     ] = Field(
         None,
-        description='A [major version](versions.md) ("10" to "18") or a bin directory; default: "18". In '
-        'an arm also "every": one arm for each server build that this machine has, named after it, the oldest first.',
+        description='A [major version](versions.md), "10" to "18", or a bin directory; default: "18". In an arm '
+        'also "every": one arm for each installed build.',
     )
     dsn: Annotated[
         list[str] | None,
@@ -93,87 +89,75 @@ class ServerKeys(Record):
     ] = Field(
         None,
         min_length=1,
-        description="A given server: connection string or URI without password, `service=NAME` of a service file, or "
-        "`env` for what PGHOST, PGSERVICE and the like say; excludes postgres and initdb. A list names several "
-        "[deployments](given-servers.md) of one product, as many in each arm.",
+        description="A [given server](given-servers.md): connection string or URI without password, `service=NAME`, "
+        "or `env`. A list: several deployments of one product.",
     )
     ssh: Annotated[
         Annotated[str, AfterValidator(_login)] | None,
         Key(shows=("server.host",), follows=("*",), apart=("host",)),
     ] = Field(
         None,
-        description="Another host that the server runs on, `user@host` or a name of ssh's configuration: pgtrial "
-        "makes, starts and removes it there, with your keys, agent and known_hosts ([hosts](ssh-hosts.md)). "
-        "`postgres` is then a bin directory there, or a major version looked for in the usual places. In the same "
-        "table as `dsn`: the host of that given server, which is [only looked at](given-servers.md#its-host).",
+        description="[Host](ssh-hosts.md) on which pgtrial makes the server, `user@host`. Beside `dsn`: the given "
+        "server's host, [only read](given-servers.md#its-host).",
     )
     data: Annotated[
         Annotated[str, AfterValidator(_folder)] | None,
         Key(shows=("storage.source", "storage.device", "storage.filesystem", "storage.mount_options")),
     ] = Field(
         None,
-        description="With ssh: the folder there, `/var/db/pgtrial`, in which everything is made, in a room of its own.",
+        description="With ssh: the folder there, `/var/db/pgtrial`.",
     )
     address: Annotated[str | None, Key(shows=_PATH)] = Field(
         None,
         min_length=1,
-        description="With ssh: where clients reach the server, if that is not where ssh goes: the address in the "
-        "network that the load is to take.",
+        description="With ssh: where clients reach the server, if elsewhere.",
     )
-    port: int | None = Field(
-        None, ge=1024, le=65535, description="With ssh: the server's port, open to the clients; default: 54321."
-    )
+    port: int | None = Field(None, ge=1024, le=65535, description="With ssh: the server's port; default: 54321.")
     sudo: bool | None = Field(
         None,
-        description="With ssh: whether commands there are run as root, by a sudo that asks for no password. Needed "
-        "for what needs root, unless the login is root. Beside `dsn`: whether root does the looking.",
+        description="With ssh: run as root by sudo without a password what needs it. Beside `dsn`: read as root.",
     )
     storage_limit: Bytes | None = Field(
         None,
-        description="Of a given server: the size of its storage, `20GB`. Data that would not fit, with its WAL, is "
-        "refused before it is loaded; default: what is known of the server.",
+        description="Given server: size of its storage, `20GB`; larger data is refused. Default: unknown.",
     )
     metrics: ProviderMetrics | None = Field(
         None,
-        description="Of a given server: what its provider's monitoring is asked for, "
-        '`{ cloudwatch = "my-db", region = "eu-west-1" }`; [imported](observation.md) beside each trial.',
+        description="Given server: its provider's [monitoring](observation.md).",
     )
     settings: Annotated[dict[str, Setting], Key(shows=_facts_of_settings)] = Field(
-        {}, description="postgresql.conf settings; an arm's are added to the server's."
+        {}, description="postgresql.conf settings; added to the server's."
     )
     initdb: Annotated[
         list[str] | None,
         BeforeValidator(as_list),
         Key(shows=("server.initdb",), follows=_OF_INITDB, apart=("loaded data",)),
-    ] = Field(None, description="Extra initdb options; an arm's replace the server's.")
+    ] = Field(None, description="Options of initdb; an arm's replace the server's.")
     setup_sql: Annotated[
         list[str], BeforeValidator(as_list), Key(shows=("server.setup_sql",), follows=("*.extensions",))
     ] = Field(
         [],
-        description="SQL run on a fresh copy before each trial's load, e.g. an index or a trigger; an arm's follows "
-        "the server's. Not for given servers.",
+        description="SQL before each trial's load, such as an index; an arm's follows the server's. Not for given "
+        "servers.",
     )
     storage: Annotated[Storage | None, Key(shows=facts_of_storage)] = Field(
         None,
-        description="Where the data is: a filesystem made for it. An arm's replaces the server's. Needs root, "
-        "unless it is a directory. Not for given servers.",
+        description="A file system made for the data; an arm's replaces the server's. Needs root, except a "
+        "directory. Not for given servers.",
     )
     connect: Annotated[Literal["socket", "tcp"] | None, Key(shows=_PATH, absent="socket")] = Field(
         None,
-        description="How an embedded server, one on this machine, is reached: by its private socket (default), or "
-        "`tcp`: the loopback address, with a random password for each trial and SCRAM, as a server elsewhere would be.",
+        description="Local servers: `socket` (default), or `tcp` with SCRAM on the loopback address.",
     )
     reset: Annotated[Literal["copy", "vacuum", "none"] | None, Key(shows=("server.reset",))] = Field(
         None,
-        description="State before each trial: a fresh copy of the template (default), "
-        "VACUUM of the tables after emptying the history (given servers' default), or none.",
+        description="Before each trial: a fresh copy (default), VACUUM (default of given servers), or nothing.",
     )
 
 
 class SetUp(MachineKeys, ServerKeys):
-    """How a server comes to be. `[server]` says what all arms share; an arm overrides it key by key, and its settings
-    are added to the server's. Two arms that come out the same make an A/A study, a check of the method: the program
-    says so and runs it.
+    """A server. `[server]` holds for all arms; an arm overrides it key by key. Two equal arms are an A/A study, a
+    check of the method.
     """
 
 

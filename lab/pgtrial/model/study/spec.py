@@ -26,15 +26,13 @@ from pgtrial.model.units import Seconds, Share
 
 
 class StudySection(Record):
-    """What is asked."""
+    """The question."""
 
-    question: str = Field("Which arm is faster?", description="The question, in words; the report's title.")
-    name: str = Field("", description="Short name for directories; default: the file's name.")
-    profile: str | None = Field(
-        None, description="The profile under which the file was read; written by pgtrial, chosen by `--profile`."
-    )
+    question: str = Field("Which arm is faster?", description="The question; the report's title.")
+    name: str = Field("", description="Name in directories; default: the file's name.")
+    profile: str | None = Field(None, description="The chosen profile; written by pgtrial (`--profile`).")
     seed: int | None = Field(
-        None, ge=0, lt=2**63, description="Seed of the order and of the load; default: drawn at planning and recorded."
+        None, ge=0, lt=2**63, description="Seed of order and load; default: drawn by the plan and recorded."
     )
     published: Annotated[str, AfterValidator(known_name)] | None = Field(
         None,
@@ -45,31 +43,31 @@ class StudySection(Record):
 class VerdictSection(Record):
     """The rule, fixed before the first trial."""
 
-    margin: Share = Field(0.01, gt=0, lt=1, description="Differences smaller than this count as equivalent.")
-    blocks: int | None = Field(None, ge=1, description="Blocks at most; default: as many as the budget holds.")
+    margin: Share = Field(0.01, gt=0, lt=1, description="Smaller differences are equivalent.")
+    blocks: int | None = Field(None, ge=1, description="Most blocks; default: what the budget holds.")
     budget: Seconds = Field(
         3600.0,
         gt=0,
-        description="Wall time for running blocks: sets their number at planning. A study that turns out slower ends "
-        "before the first block that would take it a quarter beyond.",
+        description="Time for all blocks; determines their number. A slower study ends before it exceeds this by a "
+        "quarter.",
     )
     stop_early: bool = Field(
-        True, description="Whether to end at the first planned look that decides every primary claim."
+        True, description="Whether the study ends at the first planned evaluation that decides all primary comparisons."
     )
     drop_decided: bool = Field(
         False,
-        description="Whether an arm leaves at the planned look at which all its claims are decided. The others then "
-        "have its time. [What that means](method.md#arms-that-leave).",
+        description="Whether an arm [leaves](method.md#arms-that-leave) when its comparisons are decided; the "
+        "others get its time.",
     )
     allow_busy_client: bool = Field(
         False,
-        description="Whether a comparison is given a verdict although the client itself was a limit, or behind its "
-        "schedule, in more than one in eight trials of an arm.",
+        description="Whether a comparison gets a verdict although the client was the limit, or late, in more than "
+        "one in eight trials.",
     )
     canary: bool = Field(
         True,
-        description="Whether a canary is taken before each block, a second of work that has nothing to do with any "
-        "arm; the report shows how it varies. Not with interleaved trials.",
+        description="Whether a second of other work is timed before each block, to show how the machine varies. Not "
+        "with interleaved trials.",
     )
 
 

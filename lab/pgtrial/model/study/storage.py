@@ -18,24 +18,22 @@ _GIB = 1024**3
 class Volume(Record):
     """One volume, made anew for each trial and destroyed after it."""
 
-    fs: Filesystem | None = Field(None, description="ext4, xfs, btrfs, zfs or tmpfs; not needed for a directory.")
-    size: Bytes = Field(8 * _GIB, gt=0, description="Size of a loop volume or a tmpfs: `8GB`, `512MiB`.")
+    fs: Filesystem | None = Field(None, description="File system; not for a directory.")
+    size: Bytes = Field(8 * _GIB, gt=0, description="Size of a loop volume or tmpfs, `8GB`.")
     mkfs: Annotated[list[str], BeforeValidator(as_list)] = Field(
-        [], description="Further options of mkfs; for zfs properties of the pool: `ashift=12`."
+        [], description="Options of mkfs; of zfs pool properties, `ashift=12`."
     )
     mount: Annotated[list[str], BeforeValidator(as_list)] = Field(
-        [], description="Mount options, each verified to be in force; for zfs properties: `recordsize=8K`."
+        [], description="Mount options, verified; of zfs properties, `recordsize=8K`."
     )
     on: Annotated[list[str], BeforeValidator(as_list)] = Field(
         ["loop"],
         min_length=1,
-        description="`loop`: a file below the state directory, the same blocks for every arm; a device `/dev/...`, "
-        "which has to be empty; or a directory, in which the data gets one of its own and nothing is made. Of a list "
-        "of devices or of directories the plan draws one for each trial, different ones for arms that name the same "
-        "list.",
+        description="`loop`: a file in the state directory; an empty device `/dev/...`; or a directory. From a list "
+        "the plan draws one for each trial.",
     )
-    preallocate: bool = Field(True, description="Whether the file of a loop volume has its blocks from the beginning.")
-    overwrite: bool = Field(False, description="Whether a device may be used although it holds a filesystem.")
+    preallocate: bool = Field(True, description="Whether a loop file gets its blocks at once.")
+    overwrite: bool = Field(False, description="Whether a device may hold a file system already.")
 
     @property
     def device(self) -> Path | None:
@@ -73,12 +71,11 @@ class Volume(Record):
 
 
 class Storage(Volume):
-    """The volume of an arm's data, e.g. `storage = { fs = "ext4", size = "8GB", mount = ["noatime"] }`. It is made for
-    each trial, its options are verified to be in force, and it is destroyed after it. `wal` is a table with the same
-    keys.
+    """The data's volume, `storage = { fs = "ext4", size = "8GB", mount = ["noatime"] }`, made for each trial and
+    destroyed after it.
     """
 
-    wal: Volume | None = Field(None, description="A volume of its own for the WAL, with the same keys.")
+    wal: Volume | None = Field(None, description="A volume for the WAL, with the same keys.")
 
     def at(self, place: int | None) -> Self:
         """The same storage at one of its places; a WAL that lists places goes to its own of the same number."""

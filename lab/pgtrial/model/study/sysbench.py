@@ -77,22 +77,16 @@ def _passed_on(options: dict[str, str]) -> dict[str, str]:
 
 
 class SysbenchSection(Record):
-    """For workloads that are tests of sysbench. Each is prepared once, like pgbench's tables, and tests that need the
-    same tables share them. They are load points of their own beside pgbench's: crossed with `clients` and `rate`, not
-    with `scale`; `fillfactor` and `foreign_keys` are not for them, and `warmup` is whole seconds. Of a Lua script, the
-    modules that lie beside it and that it requires by name are kept with it.
+    """For sysbench's tests and Lua scripts. Each is prepared once and crossed with `clients` and `rate`, not with
+    `scale`. `fillfactor` and `foreign_keys` are refused, and `warmup` is whole seconds. Lua modules beside a script
+    are kept with it.
     """
 
-    tables: int | None = Field(
-        None, ge=1, le=100_000, description="Tables; default: the test's own, 1 for sysbench's tests."
-    )
-    table_size: int | None = Field(
-        None, ge=1, description="Rows of each table; default: the test's own, 10,000 for sysbench's tests."
-    )
+    tables: int | None = Field(None, ge=1, le=100_000, description="Tables; default: the test's, mostly 1.")
+    table_size: int | None = Field(None, ge=1, description="Rows of a table; default: the test's, mostly 10,000.")
     options: Annotated[dict[str, Setting], AfterValidator(_passed_on)] = Field(
         {},
-        description='Further options, as they are: `{ rand-type = "uniform", point-selects = 0 }`. The engine is '
-        "asked at planning whether each of the tests knows them.",
+        description='More options: `{ rand-type = "uniform", point-selects = 0 }`, checked by the plan.',
     )
 
     def arguments(self, test: str) -> list[str]:

@@ -56,31 +56,27 @@ def _known_arrival(arrival: str) -> str:
 
 
 class TasksSection(Record):
-    """For `workload = "app-tasks"`: [tasks on pools of connections](tasks.md). A trial is one run of all tasks to
-    their end, and the verdict is about their mean response time; a task that failed counts with the time until it did.
-    There is no warm-up and no duration, and `scale`, `clients`, `rate`, `fillfactor`, `foreign_keys`, `max_tries`,
-    `latency_limit` and `on_server_loss` are not for it. Each server needs `max_connections` for `apps` x `pool`.
+    """For `workload = "app-tasks"`: [tasks on pools of connections](tasks.md). A trial runs all tasks; the verdict is
+    about their mean response time. Keys of time, clients, scale, rate, tries and tables are refused.
+    `max_connections` must hold `apps` x `pool`.
     """
 
     # the defaults are those of the published application
-    apps: int = Field(3, ge=1, le=10_000, description="Applications, each with tasks and a pool of its own.")
+    apps: int = Field(3, ge=1, le=10_000, description="Applications.")
     tasks: int = Field(5000, ge=1, le=10_000_000, description="Tasks of each application.")
     arrival: Annotated[str, BeforeValidator(_as_arrival), AfterValidator(_known_arrival)] = Field(
         AT_ONCE,
-        description="When an application's tasks arrive: `at-once`, at equal distances (`50`: 50 a second), or at "
-        "random (`poisson:50`).",
+        description="`at-once`, at equal distances (`50` per second), or at random (`poisson:50`).",
     )
-    pool: int = Field(100, ge=1, le=10_000, description="Connections of each application's pool at most.")
+    pool: int = Field(100, ge=1, le=10_000, description="Most connections of each application.")
     pool_timeout: Seconds = Field(
-        15.0, ge=0.001, le=86_400, description="A task that has no connection so long after it arrived has failed."
+        15.0, ge=0.001, le=86_400, description="A task fails after this time without a connection."
     )
     pool_lifetime: Seconds | None = Field(
-        None, ge=0.001, le=86_400, description="Connections that are older are replaced; default: none is."
+        None, ge=0.001, le=86_400, description="Older connections are replaced; default: none."
     )
     threads_in_table: int = Field(10, ge=1, le=10_000, description="Values of thread_id in table_a.")
-    rows: int = Field(
-        100_000, ge=1, le=100_000_000, description="Rows of each thread_id, all of which a statement reads."
-    )
+    rows: int = Field(100_000, ge=1, le=100_000_000, description="Rows of each thread_id; a statement reads all.")
 
     @field_validator("pool")
     @classmethod
