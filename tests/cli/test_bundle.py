@@ -33,8 +33,8 @@ def changed(path, key, value):
     path.write_text(json.dumps(content))
 
 
-def refusal(done, status):
-    assert done.returncode == status
+def refusal(done):
+    assert done.returncode == 3
     assert done.stdout == ""
     assert done.stderr.startswith("pgtrial: error: ")
     assert done.stderr.count("\n") == 1
@@ -82,10 +82,10 @@ def test_the_page_of_a_bundle_is_written_beside_it_or_where_it_is_asked_for(pgtr
 def test_no_file_is_overwritten_by_another(pgtrial, study, tmp_path):
     (tmp_path / "mine").write_text("precious")
     for command in (["bundle", "s"], ["report", BUNDLE]):
-        said = refusal(pgtrial(*command, "-o", "mine", cwd=tmp_path), 3)
+        said = refusal(pgtrial(*command, "-o", "mine", cwd=tmp_path))
         assert "mine exists and is another file; remove it, or name another with -o" in said
     assert (tmp_path / "mine").read_text() == "precious"
-    said = refusal(pgtrial("bundle", "s", "-o", "absent/b", cwd=tmp_path), 3)
+    said = refusal(pgtrial("bundle", "s", "-o", "absent/b", cwd=tmp_path))
     assert "cannot write absent/b: No such file or directory; name another place with -o" in said
     assert pgtrial("bundle", "s", cwd=tmp_path).returncode == 0
     assert pgtrial("bundle", "s", cwd=tmp_path).returncode == 0, "the same bytes are no other file"
@@ -94,7 +94,7 @@ def test_no_file_is_overwritten_by_another(pgtrial, study, tmp_path):
 
 def test_verify_says_what_is_wrong_in_one_sentence(pgtrial, study, tmp_path):
     def said(name):
-        return refusal(pgtrial("verify", name, cwd=tmp_path), 1)
+        return refusal(pgtrial("verify", name, cwd=tmp_path))
 
     whole = BUNDLE.read_bytes()
     (tmp_path / "cut").write_bytes(whole[:20_000])
@@ -104,7 +104,7 @@ def test_verify_says_what_is_wrong_in_one_sentence(pgtrial, study, tmp_path):
     (tmp_path / "text").write_text("no bundle")
     assert "text is not a bundle; `pgtrial bundle DIRECTORY` makes one" in said("text")
     assert "absent is not a study directory" in said("absent")
-    refusal(pgtrial("verdict", "cut", cwd=tmp_path), 3)
+    refusal(pgtrial("verdict", "cut", cwd=tmp_path))
 
 
 def test_a_verdict_that_does_not_follow_is_said_with_the_difference(pgtrial, study, tmp_path):
@@ -112,30 +112,30 @@ def test_a_verdict_that_does_not_follow_is_said_with_the_difference(pgtrial, stu
     changed(study / "verdict.json", "trials_stored", 13)
     told = "trials_stored is 13 in verdict.json and 12 by the trials"
     assert f"the verdict of s does not follow from its trials: {told}\n" in refusal(
-        pgtrial("verify", "s", cwd=tmp_path), 1
+        pgtrial("verify", "s", cwd=tmp_path)
     )
-    assert f"{told}; `pgtrial report s` writes it anew" in refusal(pgtrial("bundle", "s", cwd=tmp_path), 3)
+    assert f"{told}; `pgtrial report s` writes it anew" in refusal(pgtrial("bundle", "s", cwd=tmp_path))
     changed(study / "verdict.json", "invented", {"a": [1]})
-    assert f"{told} (and 1 more)" in refusal(pgtrial("verify", "s", cwd=tmp_path), 1)
+    assert f"{told} (and 1 more)" in refusal(pgtrial("verify", "s", cwd=tmp_path))
     (study / "verdict.json").write_text("[" * 100_000)
-    assert "verdict.json is damaged; `pgtrial report" in refusal(pgtrial("verify", "s", cwd=tmp_path), 1)
+    assert "verdict.json is damaged; `pgtrial report" in refusal(pgtrial("verify", "s", cwd=tmp_path))
     (study / "verdict.json").unlink()
-    assert "s has no verdict.json; `pgtrial report" in refusal(pgtrial("bundle", "s", cwd=tmp_path), 3)
+    assert "s has no verdict.json; `pgtrial report" in refusal(pgtrial("bundle", "s", cwd=tmp_path))
     assert pgtrial("report", "s", cwd=tmp_path).returncode == 0
     assert pgtrial("bundle", "s", cwd=tmp_path).returncode == 0
 
 
 def test_a_study_with_a_trial_less_than_its_verdict_counts_does_not_verify(pgtrial, study, tmp_path):
     shutil.rmtree(min((study / "trials").iterdir()))
-    assert "does not follow from its trials: " in refusal(pgtrial("verify", "s", cwd=tmp_path), 1)
+    assert "does not follow from its trials: " in refusal(pgtrial("verify", "s", cwd=tmp_path))
 
 
 def test_links_to_folders_are_not_bundled_as_nothing(pgtrial, study, tmp_path):
     (study / "trials").rename(tmp_path / "elsewhere")
     (study / "trials").symlink_to(tmp_path / "elsewhere")
-    assert "or holds links to folders" in refusal(pgtrial("bundle", "s", cwd=tmp_path), 3)
+    assert "or holds links to folders" in refusal(pgtrial("bundle", "s", cwd=tmp_path))
 
 
 def test_a_study_goes_on_in_its_folder_only(pgtrial, tmp_path):
-    assert "is a bundle; unpack it with `tar -xf`" in refusal(pgtrial("run", BUNDLE, cwd=tmp_path), 1)
-    assert "the facts of this one are stored" in refusal(pgtrial("facts", BUNDLE, "--fleet", "auto", cwd=tmp_path), 1)
+    assert "is a bundle; unpack it with `tar -xf`" in refusal(pgtrial("run", BUNDLE, cwd=tmp_path))
+    assert "the facts of this one are stored" in refusal(pgtrial("facts", BUNDLE, "--fleet", "auto", cwd=tmp_path))

@@ -27,7 +27,7 @@ def pgtrial(commands):
 
 def refused(done) -> str:
     """What a command said that ended with an error of the pack."""
-    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.returncode == 3, done.stdout + done.stderr
     (line,) = done.stderr.splitlines()
     return line
 

@@ -88,7 +88,7 @@ def refused(*args: object, typed: bytes | None = None) -> str:
     """The one line by which a capture is refused."""
     done = capture(*args, typed=typed)
     line = done.stderr.decode()
-    assert (done.returncode, done.stdout, line.count("\n")) == (1, b"", 1), line
+    assert (done.returncode, done.stdout, line.count("\n")) == (3, b"", 1), line
     return line.removeprefix("pgtrial-engine capture: error: ").rstrip("\n")
 
 

@@ -176,7 +176,7 @@ def changed(path: Path, into: Path, old: str, new: str) -> Path:
 )
 def test_what_is_no_part_of_the_run_is_refused_in_a_sentence(parts, tmp_path, old, new, message):
     done = merge(parts[0], changed(parts[1], tmp_path / "eve.jsonl", old, new))
-    assert done.status == 1
+    assert done.status == 3
     assert done.stderr.startswith("pgtrial-engine merge: error: machine eve")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
@@ -185,4 +185,4 @@ def test_what_is_no_part_of_the_run_is_refused_in_a_sentence(parts, tmp_path, ol
 def test_lines_without_a_machine_are_refused():
     done = merge("--machines=ann,bob", typed="2\t{}\n")
     message = "line 1 of standard input does not begin with a machine's number, from 0 to 1, and a tab"
-    assert (done.status, done.stderr) == (1, f"pgtrial-engine merge: error: {message}\n")
+    assert (done.status, done.stderr) == (3, f"pgtrial-engine merge: error: {message}\n")

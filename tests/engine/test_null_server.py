@@ -146,7 +146,7 @@ def test_the_socket_goes_with_the_server_and_a_left_one_is_replaced(tmp_path: Pa
             refused = _ended(second)
         process.terminate()
         assert _ended(process).status == 0
-    assert refused.status == 1
+    assert refused.status == 3
     assert refused.stderr == f"null-server: could not listen on {path}: Address already in use (os error 98)\n"
     assert not path.exists()
 

@@ -272,7 +272,7 @@ def test_sessions_wait_for_one_another_where_the_server_has_too_few_places(
     few = replace(target, user="few")
     try:
         refused = replay.run(few, str(capture))
-        assert refused.status == 1
+        assert refused.status == 3
         assert refused.stderr == (
             "pgtrial-engine replay: error: up to 5 sessions are open at the same time, more than the server allows: it "
             "gives this user at most 3 connections (the role's CONNECTION LIMIT). Choose --max-connections=3 or less, "
@@ -494,7 +494,7 @@ def test_what_cannot_be_replayed_is_refused_in_a_sentence(
     cut = write_capture(tmp_path / "cut", good) / "sessions.bin"
     cut.write_bytes(cut.read_bytes()[:-1])
     done = replay.run(null_server, *(option.replace("DIRECTORY", str(tmp_path)) for option in options))
-    assert done.status == 1
+    assert done.status == 3
     assert done.stderr.startswith(f"pgtrial-engine replay: error: {message.replace('DIRECTORY', str(tmp_path))}")
     assert (done.stderr.count("\n"), done.stdout) == (1, "")
 
@@ -530,7 +530,7 @@ def test_a_capture_that_is_damaged_inside_ends_the_replay(replay: Program, null_
 def test_a_server_that_is_not_there_is_told_before_anything_begins(replay: Program, tmp_path: Path) -> None:
     capture = write_capture(tmp_path / "capture", [Recorded([Said(0.0, "select 1")])])
     done = replay.run(Target(str(tmp_path), 5432, "somebody", "anything"), str(capture))
-    assert done.status == 1
+    assert done.status == 3
     assert done.stderr.startswith("pgtrial-engine replay: error: connection to server on socket ")
 
 

@@ -351,7 +351,7 @@ def test_an_interrupt_ends_the_run_with_what_was_measured(tasks, with_table, tmp
 )
 def test_what_cannot_be_is_refused_in_one_sentence(tasks, with_table, line, message):
     done = tasks.run(with_table, *line.split())
-    assert (done.status, done.stdout) == (1, "")
+    assert (done.status, done.stdout) == (3, "")
     assert done.stderr.startswith(f"pgtrial-engine tasks: error: {message}")
     assert done.stderr.count("\n") == 1
 
@@ -359,12 +359,12 @@ def test_what_cannot_be_is_refused_in_one_sentence(tasks, with_table, line, mess
 def test_a_missing_table_and_a_foreign_one_are_told(tasks, fresh):
     target = fresh(18, empty=True)
     missing = tasks.run(target)
-    assert missing.status == 1
+    assert missing.status == 3
     assert f'there is no table_a in database "{target.dbname}"; make it with' in missing.stderr
     with target.connect() as connection:
         connection.execute("CREATE TABLE table_a (thread_id int, a_value int)")
     foreign = tasks.run(target, "-i", *SMALL)
-    assert foreign.status == 1
+    assert foreign.status == 3
     assert "has a table_a that was not made by pgtrial-engine tasks; rename it" in foreign.stderr
 
 
@@ -380,7 +380,7 @@ def test_a_copy_of_the_table_serves_as_it_is_and_is_never_replaced(tasks, fresh)
         made = connection.execute("SELECT 'aside.table_a'::regclass::oid").fetchone()
     refused = tasks.run(target, "--initialize-only", *SMALL)
     assert (refused.status, refused.stderr) == (
-        1,
+        3,
         f'pgtrial-engine tasks: error: database "{target.dbname}" has a table_a that is a copy of one that '
         "pgtrial-engine tasks made; drop or rename it, or name another database\n",
     )
@@ -396,7 +396,7 @@ def test_what_a_user_may_not_do_or_have_is_told(tasks, peers, fresh, tmp_path):
         connection.execute("CREATE ROLE reader LOGIN")
     try:
         denied = tasks.run(replace(target, user="reader"), "-i", *SMALL)
-        assert denied.status == 1
+        assert denied.status == 3
         assert "could not make table_a: permission denied for schema public; name a database" in denied.stderr
         assert denied.stderr.count("\n") == 1
         with target.connect() as connection:
@@ -412,7 +412,7 @@ def test_what_a_user_may_not_do_or_have_is_told(tasks, peers, fresh, tmp_path):
         assert "gives this user at most 5 (the database's CONNECTION LIMIT): choose" in limited.stderr
         assert peers[1].run(target, *args).status == 0, "a superuser is held to neither"
         locked = tasks.run(target, "-i", *SMALL, PGOPTIONS="-c default_transaction_read_only=on")
-        assert locked.status == 1
+        assert locked.status == 3
         assert "transactions of this user are read-only" in locked.stderr
     finally:
         with target.connect() as connection:
@@ -425,7 +425,7 @@ def test_a_standby_is_told(tasks, start_cluster):
     (cluster.data_directory / "standby.signal").touch()
     cluster.start(cluster.data_directory.with_suffix(".log"))
     done = tasks.run(cluster.target, "-i", *SMALL)
-    assert done.status == 1
+    assert done.status == 3
     assert "the server is a read-only standby, and tasks update a table; name the primary\n" in done.stderr
 
 

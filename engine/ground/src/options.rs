@@ -68,15 +68,19 @@ impl<E> From<E> for Stop<E> {
     }
 }
 
-/// Prints why reading has ended, or an error as `describe` words it. Returns the exit status, 1 for an error.
-pub fn exit_status<E>(done: Result<u8, Stop<E>>, describe: impl FnOnce(&E) -> String) -> ExitCode {
+/// Exit status of every error of a front end that imitates no other program. 1 and 2 are results: a regression, and a run
+/// that is incomplete or undecided.
+pub const ERROR: u8 = 3;
+
+/// Prints why reading has ended, or an error as `describe` words it. Returns the exit status, `error_status` for an error.
+pub fn exit_status<E>(done: Result<u8, Stop<E>>, error_status: u8, describe: impl FnOnce(&E) -> String) -> ExitCode {
     match done {
         Ok(status) => return ExitCode::from(status),
         Err(Stop::Print(text)) => print_stdout(text),
         Err(Stop::List(text)) => print_stderr(text),
         Err(Stop::Error(error)) => {
             print_stderr(format_args!("{}\n", describe(&error)));
-            return ExitCode::FAILURE;
+            return ExitCode::from(error_status);
         }
     }
     ExitCode::SUCCESS

@@ -25,7 +25,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use ground::interrupt;
-use ground::options::{Stop, exit_status};
+use ground::options::{ERROR, Stop, exit_status};
 use ground::output::heed_closed_pipe;
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -45,7 +45,7 @@ const FILES_PER_THREAD: u64 = 2;
 pub fn main(args: Vec<String>) -> ExitCode {
     let served =
         options::parse(args).and_then(|options| serve(&options).map_err(|error| Stop::Error(error.to_string())));
-    exit_status(served.map(|()| 0), |error| format!("null-server: {error}"))
+    exit_status(served.map(|()| 0), ERROR, |error| format!("null-server: {error}"))
 }
 
 /// Why the server does not serve. A sentence each.

@@ -29,9 +29,6 @@ pub enum Events {
     File(PathBuf),
 }
 
-/// Exit status when something that was asked for could not be written, whatever became of the run.
-pub const OUTPUT_LOST: u8 = 1;
-
 /// Which keys ticks and summaries have beside those of every load.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sections {
@@ -54,6 +51,8 @@ pub struct RunDescription<'a> {
     pub server: Option<&'a str>,
     /// Only of a replay.
     pub replay: Option<&'a ReplayDescription>,
+    /// Exit status when something that was asked for could not be written, whatever became of the run.
+    pub lost_status: u8,
 }
 
 impl Events {
@@ -110,6 +109,7 @@ pub struct RunEvents<'a> {
     writer: Option<EventWriter>,
     replay: Option<ReplayDescription>,
     is_lost: bool,
+    lost_status: u8,
     /// Ends the run if the events are the only output and one cannot be written.
     stop: &'a AtomicBool,
     /// Prints the error, a sentence.
@@ -127,7 +127,15 @@ impl<'a> RunEvents<'a> {
         complain: impl FnMut(&str) + 'a,
     ) -> Result<Self, CouldNot> {
         let writer = option.map(|events| events.open(clock, hello)).transpose()?;
-        Ok(Self { writer, replay: hello.replay.cloned(), is_lost: false, stop, complain: Box::new(complain) })
+        let lost_status = hello.lost_status;
+        Ok(Self {
+            writer,
+            replay: hello.replay.cloned(),
+            is_lost: false,
+            lost_status,
+            stop,
+            complain: Box::new(complain),
+        })
     }
 
     /// Runs the load. An event is written when `observer` has seen what it is about.
@@ -136,13 +144,13 @@ impl<'a> RunEvents<'a> {
         drive::run(plan, clock, stop, &mut Beside { events: self, observer })
     }
 
-    /// The run is over. Returns the exit status: the given one, or [`OUTPUT_LOST`] if an event could not be written.
+    /// The run is over. Returns the exit status: the given one, or the run's `lost_status` if an event could not be written.
     pub fn done(&mut self, outcome: &Outcome, status: u8, warnings: &[Warning]) -> u8 {
         if let Some(EventWriter { sections, .. }) = self.writer {
             let done = done_event(outcome, status, warnings, sections, self.replay.as_ref());
             self.write(Event::Done(Box::new(done)));
         }
-        if self.is_lost { OUTPUT_LOST } else { status }
+        if self.is_lost { self.lost_status } else { status }
     }
 
     fn write(&mut self, event: Event) {

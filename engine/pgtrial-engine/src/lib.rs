@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 
+use ground::options::ERROR;
 use ground::output::{print_stderr, print_stdout};
 
 const USAGE: &str = "\
@@ -55,7 +56,7 @@ pub fn main() -> ExitCode {
     }
     let Some(command) = args.next() else {
         print_stderr(USAGE);
-        return ExitCode::from(1);
+        return ExitCode::from(ERROR);
     };
     if let Some((_, _, main)) = FRONT_ENDS.iter().find(|(name, ..)| *name == command) {
         return main(args.collect());
@@ -69,7 +70,7 @@ pub fn main() -> ExitCode {
         _ => {
             let names = FRONT_ENDS.map(|(name, ..)| name).join(", ");
             print_stderr(format_args!("pgtrial-engine: unknown command \"{command}\"; there are: {names}\n"));
-            return ExitCode::from(1);
+            return ExitCode::from(ERROR);
         }
     }
     ExitCode::SUCCESS

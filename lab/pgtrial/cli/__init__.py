@@ -16,7 +16,7 @@ import typer
 
 from pgtrial import __version__
 from pgtrial.cli.output import line, print_notes, print_traceback, say
-from pgtrial.model.errors import PgtrialError, one_line
+from pgtrial.model.errors import ERROR_STATUS, PgtrialError, one_line
 
 COMMANDS = {
     "demo": ("run", "Compare synchronous_commit on with off here and now, in about three minutes."),
@@ -53,7 +53,6 @@ _LIBRARIES = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 """Environment variables of numpy, scipy and polars, unless they are set: the frames of a study are small, and threads
 that wait for work spin on processors that a server may be measured on."""
 
-_USAGE_ERROR = 3
 _PASSED_ON = [name for name, (module, _) in COMMANDS.items() if module is None]
 """What becomes the engine, its arguments untouched."""
 
@@ -69,7 +68,11 @@ def _root(
     debug: bool = typer.Option(False, "--debug", help="Show a traceback with an error."),
     version: bool = typer.Option(False, "--version", help="Show the version.", callback=_show_version, is_eager=True),
 ) -> None:
-    """Put PostgreSQL set-ups on trial: the same load, fairly, and a verdict that says how sure it is."""
+    """Put PostgreSQL set-ups on trial: the same load, fairly, and a verdict that says how sure it is.
+
+    Exit status of all commands: 0 done, 1 a regression, 2 no verdict, or something is missing, 3 an error.
+    pgbench and sysbench have those of the originals.
+    """
     if context.invoked_subcommand is None:
         line(context.get_help())
 
@@ -133,11 +136,12 @@ def _status_of(arguments: list[str], *, debug: bool) -> int:
             print_traceback(error)
         say(f"error: {error}")
         print_notes(error)
-        return error.exit_status
+        return ERROR_STATUS
     except typer.TyperException as error:
         command_name = f"pgtrial {called}" if called in COMMANDS else "pgtrial"
-        say(f"error: {error.format_message().rstrip('.')} (see `{command_name} --help`)")
-        return _USAGE_ERROR
+        words = " ".join(error.format_message().split()).rstrip(".")
+        say(f"error: {words} (see `{command_name} --help`)")
+        return ERROR_STATUS
     except (KeyboardInterrupt, typer.Abort) as interrupt:
         say("interrupted")
         print_notes(interrupt)
@@ -151,7 +155,7 @@ def _status_of(arguments: list[str], *, debug: bool) -> int:
             print_traceback(error)
         say(f"error: {type(error).__name__}: {one_line(error)}; this is a fault of pgtrial: report it with --debug")
         print_notes(error)
-        return PgtrialError.exit_status
+        return ERROR_STATUS
     return outcome if isinstance(outcome, int) else 0
 
 

@@ -17,7 +17,7 @@ from pgtrial.cli.study_options import builds_here, parsed
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.conduct.plan import make_plan, study_estimate
 from pgtrial.loads.fleet import scratch
-from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.model.errors import ERROR_STATUS, ArmError, StudyError
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.packs import BUNDLED
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS
@@ -153,7 +153,7 @@ def cleanup_command(
 ) -> int:
     """Stop servers and Ray clusters and remove directories that an interrupted lab left; put the host and given servers
     back, and drop the tables that pgtrial has made on these. A template that a running lab uses stays, and so do tables
-    on a server where a study runs. The exit status is 1 if something could not be done."""
+    on a server where a study runs. The exit status is 3 if something could not be done."""
     store = templates_of(state_root())
     chosen = _chosen(store.kept(), template or [], unused, all_of_them=templates)
     left = False
@@ -182,7 +182,7 @@ def cleanup_command(
                 sentences.append(f"Removed the template {store.root / kept_one.name}, {kept_one.contents}, {size}.")
     if sentences or not left:
         line("\n".join(sentences) if sentences else f"Nothing was left behind in {state_root()}.")
-    return int(left)
+    return ERROR_STATUS if left else 0
 
 
 def _chosen(

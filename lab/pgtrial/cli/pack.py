@@ -30,7 +30,7 @@ def pack_command(
     """Check a pack, a workload that is a folder of SQL, or list the packs that come with pgtrial.
 
     A check reads the pack's files, loads its data on a server of its own, and runs all checks and some transactions of
-    each script. It prints what it has done, or the first thing that does not work; the exit status is then 1.
+    each script. It prints what it has done, or the first thing that does not work; the exit status is then 3.
     """
     if action == "list":
         if pack is not None:

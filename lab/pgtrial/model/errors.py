@@ -1,16 +1,15 @@
 """The one family of errors that a user may see: a sentence saying what happened, where, and what to do now."""
 
+ERROR_STATUS = 3
+"""Exit status of every command that ends with an error. 1 and 2 are results: a regression, no verdict."""
+
 
 class PgtrialError(Exception):
-    """Base of all errors that are shown as one sentence and never as a traceback. Exit status 3 unless overridden."""
-
-    exit_status = 3
+    """Base of all errors that are shown as one sentence and never as a traceback."""
 
 
 class StudyError(PgtrialError):
     """The study file or the command line asks for something that cannot be; found before anything runs."""
-
-    exit_status = 1
 
 
 class ArmError(PgtrialError):

@@ -157,7 +157,7 @@ def test_a_user_who_may_not_make_them_needs_them_to_be_there(order_entry, copy):
         run = ("run", "--procedures", "-t", "5")
         refused = order_entry.run(replace(target, user="clerk"), *run)
         assert (refused.status, refused.stderr) == (
-            1,
+            3,
             "pgtrial-engine order-entry: error: could not make the procedures of order entry: "
             "ERROR:  permission denied for schema public\n",
         )
@@ -183,7 +183,7 @@ def test_procedures_of_others_are_used_as_they_are_or_refused(order_entry, copy)
         connection.execute("COMMENT ON PROCEDURE pgtrial_delivery(int) IS 'mine'")
     refused = order_entry.run(target, *run)
     assert (refused.status, refused.stderr) == (
-        1,
+        3,
         "pgtrial-engine order-entry: error: the procedure pgtrial_delivery(integer) was not made by pgtrial-engine "
         "order-entry, and does not do the same; rename it, or name another database\n",
     )

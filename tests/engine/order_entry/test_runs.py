@@ -127,7 +127,7 @@ def test_tables_of_others_and_incomplete_ones_are_refused(order_entry, fresh):
     for command in ("run", "check"):
         missing = order_entry.run(target, command)
         assert (missing.status, missing.stderr) == (
-            1,
+            3,
             f'pgtrial-engine order-entry: error: there are no tables of order entry in database "{target.dbname}"; '
             'make them with "pgtrial-engine order-entry load"\n',
         )
@@ -135,7 +135,7 @@ def test_tables_of_others_and_incomplete_ones_are_refused(order_entry, fresh):
         connection.execute("CREATE TABLE customer (name text)")
     foreign = order_entry.run(target, "load")
     assert (foreign.status, foreign.stderr) == (
-        1,
+        3,
         f'pgtrial-engine order-entry: error: database "{target.dbname}" has a table customer that was not made by '
         "pgtrial-engine order-entry; rename it, or name another database\n",
     )
@@ -145,7 +145,7 @@ def test_tables_of_others_and_incomplete_ones_are_refused(order_entry, fresh):
     with target.connect() as connection:
         connection.execute("COMMENT ON TABLE warehouse IS 'pgtrial order entry'")
     refused = order_entry.run(target, "run")
-    assert refused.status == 1
+    assert refused.status == 3
     assert "are not complete; make them with" in refused.stderr
     assert order_entry.run(target, "load").status == 0, "what is ours is replaced"
 
@@ -154,7 +154,7 @@ def test_a_copy_serves_a_run_and_is_never_replaced(order_entry, copy):
     target = copy(1)
     refused = order_entry.run(target, "load")
     assert (refused.status, refused.stderr) == (
-        1,
+        3,
         f'pgtrial-engine order-entry: error: database "{target.dbname}" has a table customer that is a copy of one '
         "that pgtrial-engine order-entry made; drop or rename it, or name another database\n",
     )
@@ -165,11 +165,11 @@ def test_a_copy_serves_a_run_and_is_never_replaced(order_entry, copy):
 def test_what_the_server_refuses_is_one_sentence(order_entry, copy):
     target = copy(1)
     locked = order_entry.run(target, "run", PGOPTIONS="-c default_transaction_read_only=on")
-    assert locked.status == 1
+    assert locked.status == 3
     assert locked.stderr.count("\n") == 1
     assert "and order entry writes to its tables" in locked.stderr
     gone = order_entry.run(replace(target, dbname="nowhere"), "check")
-    assert gone.status == 1
+    assert gone.status == 3
     assert 'database "nowhere" does not exist' in gone.stderr
     with target.connect() as connection:
         connection.execute("ALTER TABLE stock RENAME s_quantity TO s_amount")

@@ -8,16 +8,16 @@ use std::process::ExitCode;
 
 use capture::error::CaptureError;
 use capture::make::make;
-use ground::options::{Stop, exit_status};
+use ground::options::{ERROR, Stop, exit_status};
 use ground::output::print_stdout;
 use options::{NAME, Options};
 use progress::Display;
 
-/// Captures with `args` (without the program's name). The exit status is 1 if nothing could be captured.
+/// Captures with `args` (without the program's name). The exit status is 3 if nothing could be captured.
 pub fn main(args: Vec<String>) -> ExitCode {
     let made =
         options::parse(args).and_then(|options| capture(&options).map_err(|error| Stop::Error(error.to_string())));
-    exit_status(made, |message| format!("{NAME}: error: {message}"))
+    exit_status(made, ERROR, |message| format!("{NAME}: error: {message}"))
 }
 
 /// Returns the exit status.

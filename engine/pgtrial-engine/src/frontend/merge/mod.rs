@@ -16,17 +16,17 @@ use std::process::ExitCode;
 
 use error::MergeError;
 use events::{Event, Line, Lost};
-use ground::options::{Stop, exit_status};
+use ground::options::{ERROR, Stop, exit_status};
 use ground::output::{CouldNot, OutputFile, print_stderr};
 use merger::Merger;
 use options::{Inputs, NAME};
 use stream::phase_name;
 
 /// Merges with `args` (without the program's name). The exit status is the highest of the engines' own; 2 if a machine was
-/// lost; 1 if the input is rejected.
+/// lost; 3 if the input is rejected.
 pub fn main(args: Vec<String>) -> ExitCode {
     let merged = options::parse(args).and_then(|inputs| merge(inputs).map_err(|error| Stop::Error(error.to_string())));
-    exit_status(merged, |message| format!("{NAME}: error: {message}"))
+    exit_status(merged, ERROR, |message| format!("{NAME}: error: {message}"))
 }
 
 /// Returns the exit status.

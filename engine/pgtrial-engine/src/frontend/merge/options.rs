@@ -51,7 +51,7 @@ are over.
 const EXIT_STATUS: &str = "
 A machine whose events end before the run does is lost: that is told (event \"lost\"), and
 the others go on. The exit status is the highest of the engines' own; 2 if a machine was
-lost; 1 for what is refused, such as parts of different runs.
+lost; 3 for what is refused, such as parts of different runs.
 ";
 
 /// The text of `--help`.

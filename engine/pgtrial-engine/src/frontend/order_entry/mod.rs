@@ -11,10 +11,10 @@ mod watch;
 
 use std::process::ExitCode;
 
-use ground::options::exit_status;
+use ground::options::{ERROR, exit_status};
 use options::{Command, describe};
 
-/// Runs a command with `args` (without the program's name). The exit status is 0; 1 for what is rejected or could not be
+/// Runs a command with `args` (without the program's name). The exit status is 0; 3 for what is rejected or could not be
 /// written; 2 if clients were given up, or if a condition does not hold; 130 after an interrupt.
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = options::parse(args).and_then(|options| {
@@ -24,5 +24,5 @@ pub fn main(args: Vec<String>) -> ExitCode {
             Command::Check => check::run(&options)?,
         })
     });
-    exit_status(status, describe)
+    exit_status(status, ERROR, describe)
 }

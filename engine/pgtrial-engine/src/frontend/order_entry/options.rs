@@ -201,7 +201,7 @@ Usage:
   pgtrial-engine order-entry run [OPTION]... [DBNAME]     run the load and report on it
   pgtrial-engine order-entry check [OPTION]... [DBNAME]   check the consistency conditions 1 to 12
 {listed}
-The exit status is 0; 1 for what is refused or could not be written; 2 if clients were given up
+The exit status is 0; 3 for what is refused or could not be written; 2 if clients were given up
 or a condition does not hold; 130 after an interrupt.
 "
     )

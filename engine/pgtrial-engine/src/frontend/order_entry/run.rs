@@ -16,6 +16,7 @@ use drive::Outcome;
 use drive::plan::Plan;
 use ground::clock::Clock;
 use ground::interrupt;
+use ground::options::ERROR;
 use ground::output::{print_stderr, print_stdout};
 use tables::order_entry::{Made, NAME, Space, find, make_procedures, space};
 use tables::refuse_read_only;
@@ -53,6 +54,7 @@ pub fn run(options: &OrderEntryOptions) -> Result<u8, Failure> {
         seed: load.seed,
         server: Some(&session.server.version),
         replay: None,
+        lost_status: ERROR,
     };
     let mut events = RunEvents::open(load.output.events.as_ref(), clock, &hello, &interrupt, report_error)?;
     drop(session);

@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::FAILED;
 use super::histogram;
 use super::messages;
 use super::messages::Failure;
@@ -11,7 +12,7 @@ use super::plan::{DEFAULT_TRANSACTIONS, link, plan};
 use super::progress::Progress;
 use super::report::report;
 use super::server::{Facts, Purpose, no_connection, print_version, session, survey, target, vacuum};
-use crate::event::{OUTPUT_LOST, RunDescription, RunEvents};
+use crate::event::{RunDescription, RunEvents};
 use crate::frontend::self_check;
 use drive::plan::Plan;
 use drive::{Outcome, RunError};
@@ -58,6 +59,7 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
         seed: options.seed,
         server: Some(&session.server.version),
         replay: None,
+        lost_status: FAILED,
     };
     let complain = |problem: &str| messages::error(problem);
     let mut events = RunEvents::open(options.output.events.as_ref(), clock, &hello, &interrupt, complain)?;
@@ -93,11 +95,11 @@ fn finish(
     let text = || histogram::text(&outcome.measure);
     if let Some(Err(error)) = histogram.map(|mut file| file.write(|out| out.write_all(text().as_bytes()))) {
         messages::error(error);
-        status = OUTPUT_LOST;
+        status = FAILED;
     }
     if let Some(error) = &outcome.log_error {
         messages::error(error);
-        status = OUTPUT_LOST;
+        status = FAILED;
     }
     let warnings = if options.uses_additions { self_check::warnings(outcome, "-j") } else { Vec::new() };
     let status = events.done(outcome, status, &warnings);

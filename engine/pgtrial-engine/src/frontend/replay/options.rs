@@ -206,7 +206,7 @@ session gets a connection of its own when it began, sends its statements in thei
 and leaves after the last one. By default each statement starts at its recorded time,
 whether or not the server keeps up.
 {listed}
-The exit status is 0 when the replay is complete, whatever became of its statements; 1 for
+The exit status is 0 when the replay is complete, whatever became of its statements; 3 for
 what is rejected or could not be written; 2 when the capture could not be read to its end;
 130 after an interrupt.
 "

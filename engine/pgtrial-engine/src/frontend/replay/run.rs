@@ -15,6 +15,7 @@ use drive::plan::{Load, Plan, ReplayPlan};
 use drive::{Abortion, Began, Observer, Outcome};
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
+use ground::options::ERROR;
 use ground::output::{print_stderr, print_stdout};
 use ground::shard::ClientShare;
 use wire::params::Given;
@@ -55,6 +56,7 @@ pub fn run(options: &ReplayOptions) -> Result<u8, Rejection> {
         seed: options.seed(),
         server: Some(&session.server.version),
         replay: Some(&described),
+        lost_status: ERROR,
     };
     let mut events =
         RunEvents::open(options.events.as_ref(), clock, &hello, &interrupt, report_error).map_err(Rejection::of)?;

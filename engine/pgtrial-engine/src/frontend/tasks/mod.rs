@@ -10,11 +10,11 @@ mod summary;
 
 use std::process::ExitCode;
 
-use ground::options::exit_status;
+use ground::options::{ERROR, exit_status};
 
 /// Runs the tasks with `args` (without the program's name). The exit status is 0 when the run is complete, whatever became
-/// of the tasks; 1 for what is rejected, and when something that was asked for could not be written; 130 after an interrupt.
+/// of the tasks; 3 for what is rejected, and when something that was asked for could not be written; 130 after an interrupt.
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = options::parse(args).and_then(|options| Ok(run::run(options)?));
-    exit_status(status, options::describe)
+    exit_status(status, ERROR, options::describe)
 }

@@ -141,7 +141,7 @@ A few applications, each with a pool of connections of its own. Each task is one
 and one UPDATE of a random record of table_a; it waits for a connection of its
 application's pool, runs, and gives the connection back.
 {listed}
-The exit status is 0 when the run is complete, whatever became of the tasks; 1 for what is
+The exit status is 0 when the run is complete, whatever became of the tasks; 3 for what is
 refused or could not be written; 130 after an interrupt.
 "
     )

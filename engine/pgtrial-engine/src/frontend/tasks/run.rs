@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::lines::{LineFormat, Lines};
 use super::options::TasksOptions;
 use super::summary::summary;
-use crate::event::{OUTPUT_LOST, RunDescription, RunEvents};
+use crate::event::{RunDescription, RunEvents};
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::options::pooling;
 use crate::frontend::pgbench::plan::plan;
@@ -14,6 +14,7 @@ use crate::frontend::self_check;
 use drive::{Began, Observer, Outcome, Tick};
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
+use ground::options::ERROR;
 use ground::output::{CouldNot, OutputFile, print_stderr, print_stdout};
 use tables::refuse_read_only;
 use tables::tasks;
@@ -60,7 +61,8 @@ pub fn run(mut options: TasksOptions) -> Result<u8, Failure> {
     let lines = open_lines(&options, origin)?;
     let server = Some(session.server.version.as_str());
     let seed = options.load.seed;
-    let hello = RunDescription { frontend: "tasks", plan: &plan, scale: None, seed, server, replay: None };
+    let hello =
+        RunDescription { frontend: "tasks", plan: &plan, scale: None, seed, server, replay: None, lost_status: ERROR };
     let only_events = options.load.output.has_only_events();
     let option = options.load.output.events.as_ref();
     let mut events = RunEvents::open(option, clock, &hello, &interrupt, report_error)?;
@@ -75,7 +77,7 @@ pub fn run(mut options: TasksOptions) -> Result<u8, Failure> {
 fn finish(outcome: &Outcome, events: &mut RunEvents<'_>, has_lost_lines: bool, only_events: bool) -> u8 {
     let warnings = self_check::warnings(outcome, "-j");
     let status = if outcome.interrupted { interrupt::STATUS } else { 0 };
-    let status = if has_lost_lines { OUTPUT_LOST } else { status };
+    let status = if has_lost_lines { ERROR } else { status };
     let status = events.done(outcome, status, &warnings);
     if !only_events {
         print_stdout(summary(outcome));
