@@ -193,8 +193,19 @@ def test_a_given_server_is_compared_with_itself_without_a_change_of_its_settings
 def test_a_session_setting_that_the_server_refuses_is_told_before_the_first_trial(tmp_path):
     arms = {"a": {}, "b": {"settings": {"work_mem": "much"}}}
     study = small_study(tmp_path / "s", load={"interleave": "auto"}, arms=arms)
-    refused = r"arms.b: a session cannot have these settings: .*work_mem.*share_server = false"
-    with pytest.raises(StudyError, match=refused):
+    with pytest.raises(StudyError, match=r'arms.b: .*invalid value for parameter "work_mem".*; correct the value$'):
+        run_study(study, lambda event: None)
+
+
+@pytest.mark.server
+def test_no_server_of_its_own_cures_a_session_setting_that_none_can_have(clusters, tmp_path):
+    cluster = clusters(18)
+    dsn = f"host={cluster.socket_directory} port={cluster.port} user=postgres dbname=postgres"
+    arms = {"a": {"dsn": dsn}, "b": {"dsn": dsn, "settings": {"work_mem": "1kB"}}}
+    study = small_study(tmp_path / "s", load={"interleave": "auto"}, arms=arms, server={"settings": {}})
+    with pytest.raises(
+        StudyError, match=r"arms.b: a session cannot have .* outside the valid range.*; correct the settings$"
+    ):
         run_study(study, lambda event: None)
 
 

@@ -82,7 +82,7 @@ with arm.serve(NO_TABLES, workspace.root / "log", {}):
     ("settings", "words"),
     [
         ({"shared_buffers": "1GB"}, "takes effect at a restart only"),
-        ({"work_memory": "1GB"}, "the server knows no setting work_memory"),
+        ({"work_memory": "1GB"}, "the server knows no setting work_memory; did you mean work_mem"),
         ({"pre_auth_delay": "60s"}, "pre_auth_delay may keep all sessions from starting"),
         ({"role": "ann"}, "role is a session's own"),
         ({"block_size": "4096"}, "takes effect at a restart only"),

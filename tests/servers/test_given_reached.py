@@ -45,9 +45,17 @@ def test_a_wrong_password_is_told_without_repeating_it(guarded, workspace, monke
     with pytest.raises(StudyError) as error:
         checked(spec_of(guarded), workspace)
     assert 'password authentication failed for user "ann"' in str(error.value)
-    assert "set PGPASSWORD" in str(error.value)
+    assert str(error.value).endswith("; correct PGPASSWORD; if it has expired, ALTER ROLE ... VALID UNTIL")
     assert "battery staple" not in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.server
+def test_a_wrong_password_of_the_dsn_is_to_be_corrected_there(guarded, workspace, monkeypatch):
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    with pytest.raises(StudyError, match=r'failed for user "ann"; correct the password in the dsn') as error:
+        checked(spec_of(guarded.replace("ann@", "ann:staple@")), workspace)
+    assert "staple" not in str(error.value)
 
 
 @pytest.mark.server
@@ -56,7 +64,7 @@ def test_a_password_that_is_changed_in_mid_study_is_told(guarded, workspace, mon
     arm = checked(spec_of(guarded), workspace)
     with arm.targets[0].connect() as connection:
         connection.execute("ALTER ROLE ann PASSWORD 'another'")
-    with pytest.raises(ArmError, match=r"password authentication failed for user .ann.; set PGPASSWORD"):
+    with pytest.raises(ArmError, match=r"password authentication failed for user .ann.; correct PGPASSWORD"):
         arm.prepare(PgbenchTables(1), silent)
 
 

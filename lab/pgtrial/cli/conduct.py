@@ -24,18 +24,27 @@ from pgtrial.model.study.frozen import has_secrets
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.brief import brief
 from pgtrial.report.build import build_report
+from pgtrial.servers.configured_values import check_configured
 from pgtrial.store.directory import StudyDirectory
 
 
-def start(spec: StudySpec, results: Path | None, *, anew: bool = False, as_json: bool = False) -> int:
-    """Begin the study, or go on with the same one."""
+def start(
+    spec: StudySpec,
+    results: Path | None,
+    *,
+    anew: bool = False,
+    as_json: bool = False,
+    reword: Callable[[str], str] = str,
+) -> int:
+    """Begin the study, or go on with the same one. Warnings are printed as `reword` returns them."""
+    check_configured(spec)
     study, there = find_or_create(spec, results, anew=anew)
     if there:
         say(f"going on with {study.path}: {len(study.trials())} of {len(study.plan.due)} trials are stored")
     if has_secrets(spec):
         warn(f"the password of the study file is not kept in {study.path}; use PGPASSWORD or .pgpass to go on later")
     try:
-        return conduct(study, spec, as_json=as_json)
+        return conduct(study, spec, as_json=as_json, reword=reword)
     except PgtrialError:
         if not there and not study.trials():
             # refused before its first trial: nothing worth keeping, and nothing to go on with
@@ -57,6 +66,7 @@ def conduct(
     quiet: bool = False,
     command: str = "run",
     conclude: Callable[[StudyDirectory], RenderableType] = report,
+    reword: Callable[[str], str] = str,
 ) -> int:
     """Run what is missing of a study, or `more`, and conclude: by default, report.
 
@@ -69,7 +79,7 @@ def conduct(
     if not quiet and more is None:
         expected = None if study.trials() else outlook(spec, study.plan)
         for warning in [*warnings(spec, study.plan), *cautions(expected, spec, study.plan)]:
-            warn(warning)
+            warn(reword(warning))
     try:
         with interruptible():
             with shown(console, as_json=as_json) as listener:

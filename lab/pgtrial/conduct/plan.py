@@ -29,6 +29,7 @@ from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.places import draw_places
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import format_duration, plural
+from pgtrial.servers.configured_values import equal_arms
 from pgtrial.statistics import p8
 from pgtrial.store.workloads import digest
 
@@ -113,11 +114,7 @@ def declared(spec: StudySpec, arm: str) -> list[str]:
 
 def warnings(spec: StudySpec, plan: Plan) -> list[str]:
     """What the user should know before the first trial, one sentence each."""
-    sentences = [
-        f"the arms {first} and {second} are identical: this is an A/A study, and any difference it shows is noise"
-        for first, second in itertools.combinations(spec.arms, 2)
-        if spec.resolved(first) == spec.resolved(second)
-    ]
+    sentences = list(equal_arms(spec))
     floor = fewest_blocks(spec, plan)
     if plan.max_blocks < floor:
         given, needed = f"blocks = {plan.max_blocks}", f"{floor}"

@@ -35,6 +35,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import plural
 from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.arms import make_arms
+from pgtrial.servers.configured_values import check_configured
 from pgtrial.servers.given_data import made_for
 from pgtrial.servers.server_locks import ServerLocks
 from pgtrial.servers.workspace import LeftOnHost, Workspace, clean
@@ -75,6 +76,7 @@ def run_study(
             _end(study, step, listener)
             return
         check_unchanged(given)
+        check_configured(given)
         extended = _extended(study, more, ended=isinstance(step, Stop)) if more is not None else None
         workspace = stack.enter_context(_workspace(study, listener))
         for notice in workspace.notices:
@@ -147,6 +149,9 @@ def _take_for_one(study: StudyDirectory, spec: StudySpec, arms: list[str], serve
     """
     if study.plan.interleaving is not None:
         _by_turns(study, spec, arms, server, listener)
+    else:
+        what = f"{' and '.join(arms)} are one given server, {server.label}, by several names"
+        listener(Preparing(f"{what}: only what their sessions ask for can make a difference", stays=True))
     if not study.trials():
         study.extend(study.plan.model_copy(update={"scope": scope_of(spec, arms)}))
 

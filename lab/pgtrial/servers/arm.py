@@ -150,6 +150,10 @@ def check_clients(arm: str, needs: Needs, session: Session) -> None:
 _FOREIGN = "SELECT name FROM pg_settings WHERE lower(name) = ANY (%s) AND context NOT IN ('user', 'superuser')"
 
 
+_WRONG_VALUE = ("invalid value for parameter", "outside the valid range", "unrecognized configuration parameter")
+"""Words of a server for settings that no session and no server of it can have."""
+
+
 def check_sessions(needs: Needs, target: Target, otherwise: str) -> None:
     """Find out whether sessions can have the settings of each arm, and have them. Raises StudyError.
 
@@ -163,10 +167,13 @@ def check_sessions(needs: Needs, target: Target, otherwise: str) -> None:
                 unequal = differences(connection, settings)
         except psycopg.OperationalError as error:
             words = str(error).strip().splitlines()[-1].rpartition("FATAL:")[2].strip() or str(error)
-            cure = "name the server and no pooler in the dsn" if "startup parameter" in words else "correct them"
-            raise StudyError(
-                f"arms.{arm}: a session cannot have these settings: {words}; {cure}, or {own_server}"
-            ) from None
+            if any(phrase in words for phrase in _WRONG_VALUE):
+                cure = "correct the settings"
+            elif "startup parameter" in words:
+                cure = f"name the server and no pooler in the dsn, or {own_server}"
+            else:
+                cure = own_server
+            raise StudyError(f"arms.{arm}: a session cannot have these settings: {words}; {cure}") from None
         if rows:
             names = " and ".join(name for (name,) in rows)
             raise StudyError(f"arms.{arm}: {names} cannot be set by a session of this server; {own_server}")

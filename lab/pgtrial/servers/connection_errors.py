@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 
 import psycopg
 
 _CURES = {
     "definition of service|service file": "add it to ~/.pg_service.conf, or name its file in PGSERVICEFILE",
     "^invalid ": "correct the dsn",
-    "password": "set PGPASSWORD or put the password into ~/.pgpass; if it has expired, ALTER ROLE ... VALID UNTIL",
+    "password authentication failed": "correct {password}; if it has expired, ALTER ROLE ... VALID UNTIL",
+    "password": "set PGPASSWORD or put the password into ~/.pgpass",
     "too many connections for ": "wait until other sessions have ended, or raise that CONNECTION LIMIT",
     "too many c|remaining connection slots": "wait until other sessions have ended, or raise max_connections",
     "due to .* timeout": "raise that limit (ALTER ROLE, ALTER DATABASE), or name another role in the dsn",
@@ -18,9 +21,19 @@ _CURES = {
 """What to do where there is no connection, by a pattern of what was said; the first that is found."""
 
 
-def cure_of(refusal: str) -> str | None:
-    """What to do about a refusal in these words; None: unknown."""
-    return next((cure for words, cure in _CURES.items() if re.search(words, refusal)), None)
+def cure_of(refusal: str, parameters: Mapping[str, object]) -> str | None:
+    """What to do about a refusal in these words of a connection with these parameters; None: unknown."""
+    cure = next((cure for words, cure in _CURES.items() if re.search(words, refusal)), None)
+    return cure and cure.format(password=_where_password_is(parameters))
+
+
+def _where_password_is(parameters: Mapping[str, object]) -> str:
+    """Where libpq found the password that a server rejects."""
+    if parameters.get("password"):
+        return "the password in the dsn"
+    if os.environ.get("PGPASSWORD"):
+        return "PGPASSWORD"
+    return "the password in PGPASSWORD or ~/.pgpass"
 
 
 def is_final(error: psycopg.Error) -> bool:

@@ -238,7 +238,7 @@ class GivenServer:
     def _unreachable(self, error: psycopg.Error) -> str:
         reason = reason_of(error)
         named = "the host and port of the dsn" if self.setup.conninfo else "PGHOST and PGPORT"
-        cure = cure_of(reason) or f"check that the server runs, and {named}"
+        cure = cure_of(reason, conninfo_to_dict(self.setup.conninfo)) or f"check that the server runs, and {named}"
         return f"arms.{self.name}: cannot connect to {without_password(self.setup.conninfo)}: {reason}; {cure}"
 
 

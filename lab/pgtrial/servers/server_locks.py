@@ -255,5 +255,5 @@ def _told(arm: str, target: Target) -> Iterator[None]:
         yield
     except psycopg.Error as error:
         reason = reason_of(error)
-        cure = f"; {known}" if (known := cure_of(reason)) is not None else ""
+        cure = f"; {known}" if (known := cure_of(reason, {})) is not None else ""
         raise ArmError(f"{_of(arm)}cannot lock {target.label} for the study: {reason}{cure}") from None

@@ -25,6 +25,7 @@ from pgtrial.servers.auto_conf import (
     read_listed,
     values_of,
 )
+from pgtrial.servers.configured_values import unknown_setting
 from pgtrial.servers.session_values import SessionValue, differences, is_superuser, may_have, session_values
 from pgtrial.servers.setting_values import LIBRARIES, Domain, elements, is_list
 from pgtrial.servers.settings_record import SettingsRecord, maker
@@ -84,7 +85,11 @@ class SettingsCheck:
                 "comes from; load that library by shared_preload_libraries, or remove the setting from the study"
             )
         hidden = "" if is_superuser(session) else f", or hides it from {session.info.user} (pg_read_all_settings)"
-        self._refuse(f"the server knows no setting {name}{hidden}; correct it, or install what defines it")
+        known = [row[0] for row in session.execute("SELECT name FROM pg_settings").fetchall()]
+        cure = unknown_setting(name, known)
+        self._refuse(
+            f"the server knows no setting {name}{hidden}; {cure}{'' if '?' in cure else ', or install what defines it'}"
+        )
 
     def _check_kind(self, session: Session, row: SessionValue) -> None:
         name = row.name

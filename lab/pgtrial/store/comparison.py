@@ -29,6 +29,8 @@ def comparison(
 
     Raises StudyError.
     """
+    if len(arms) < 2:
+        raise StudyError("a comparison needs at least two arms; name another set-up, such as `default`")
     named = name_arms(arms)
     question = question or f"Which is faster: {' or '.join(named)}?"
     study = {"question": question, "name": "compare"} | ({"seed": seed} if seed is not None else {})
@@ -53,6 +55,16 @@ def name_arms(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
     return named
 
 
+def _refuse_colon(part: str) -> None:
+    """Refuse `idx: jit=on`, which names an arm with a colon. Raises StudyError."""
+    name, colon, rest = part.partition(":")
+    if colon and ("=" in rest or not rest) and re.fullmatch(r"\s*[A-Za-z][\w. -]*", name):
+        raise StudyError(
+            f"{part.strip()!r}: name an arm as NAME=..., such as '{name.strip()}={rest.strip() or 'jit=off'}'; "
+            "separate settings by commas"
+        )
+
+
 def _with_name(text: str) -> tuple[str | None, str]:
     """The name that stands before a set-up, if there is one, and the set-up."""
     match = _NAMED.fullmatch(text.strip())
@@ -68,6 +80,7 @@ def parse_setup(text: str) -> dict[str, Any]:
         return {"dsn": text}
     setup: dict[str, Any] = {}
     for part in _NEXT_KEY.split(text):
+        _refuse_colon(part)
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not key:
             raise StudyError(

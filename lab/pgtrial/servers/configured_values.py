@@ -1,0 +1,121 @@
+"""What an installed server makes of settings before it is started: unknown names, values out of range, equal values.
+
+`postgres -C NAME -c NAME=VALUE` reads a setting as a server's start does, and prints the value.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import lru_cache
+from itertools import combinations
+from pathlib import Path
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.servers import MadeHere, Server
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.servers.installations import find_servers, resolve
+
+_FATAL = re.compile(r"FATAL: +(.*)")
+_TIMEOUT_S = 20.0
+_UNKNOWN = "unrecognized configuration parameter"
+
+
+def check_configured(spec: StudySpec) -> None:
+    """Refuse what no server of this machine could start with. Raises StudyError, also where no such server is."""
+    for arm in spec.arms:
+        server = spec.resolved(arm)
+        if isinstance(server, MadeHere):
+            found = resolve(server.postgres)
+            for name, wanted in server.settings.items():
+                words = _asked(found.bin, name, wanted)[1]
+                if words is not None:
+                    cure = _nearest(found.bin, name) if _UNKNOWN in words else _cure_of_value(wanted)
+                    raise StudyError(f"arms.{arm}: PostgreSQL {found.version} rejects {name}: {words}; {cure}")
+
+
+def _cure_of_value(wanted: str) -> str:
+    return "separate settings by commas" if re.search(r"[;\s]\s*\w+\s*=", wanted) else "correct the value"
+
+
+def unknown_setting(name: str, known: list[str]) -> str:
+    """What to do about a name that the server does not know."""
+    near = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+    return f"did you mean {near[0]}?" if near else "correct its name"
+
+
+def equal_arms(spec: StudySpec) -> Iterator[str]:
+    """A warning for each pair of arms that are identical, or whose settings have the same values."""
+    noise = "this is an A/A study, and any difference it shows is noise"
+    for first, second in combinations(spec.arms, 2):
+        one, other = spec.resolved(first), spec.resolved(second)
+        if one == other:
+            yield f"the arms {first} and {second} are identical: {noise}"
+        elif one == other.model_copy(update={"settings": one.settings}):
+            values = _equal_values(one, other.settings)
+            if values is not None:
+                yield f"the arms {first} and {second} are equal in effect ({values}): {noise}"
+
+
+def _equal_values(server: Server, others: dict[str, str]) -> str | None:
+    """The settings that are written in two ways and have one value; None if any has two values, or may have.
+
+    A server that is elsewhere reads them as one of this machine does, if there is any; its own values are not known.
+    """
+    here = isinstance(server, MadeHere)
+    try:
+        programs = resolve(server.postgres).bin if isinstance(server, MadeHere) else find_servers()[0].bin
+    except (StudyError, IndexError):
+        return None
+    texts = []
+    for name in dict.fromkeys((*server.settings, *others)):
+        one, other = (settings.get(name) for settings in (server.settings, others))
+        if one == other:
+            continue
+        if not here and None in (one, other):
+            return None
+        value, same = _asked(programs, name, one)[0], _asked(programs, name, other)[0]
+        if value is None or value != same:
+            return None
+        texts.append(f"{name} = {' and '.join(text or 'the default' for text in (one, other))}")
+    return ", ".join(texts)
+
+
+@lru_cache
+def _asked(programs: Path, name: str, wanted: str | None) -> tuple[str | None, str | None]:
+    """The value of a setting as the server reads it, and the server's words if it rejects that.
+
+    None and None for a setting of an extension, and where the server gives no answer.
+    """
+    if "." in name:
+        return None, None
+    with tempfile.TemporaryDirectory(prefix="pgtrial-settings-") as folder:
+        (Path(folder) / "postgresql.conf").touch()
+        # the first argument is -C, or the program refuses to run as root
+        command = [str(programs / "postgres"), "-C", name, "-D", folder]
+        command += ["-c", f"{name}={wanted}"] if wanted is not None else []
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S, env={"LC_ALL": "C"}
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None, None
+    if done.returncode == 0:
+        return done.stdout.strip(), None
+    rejected = _FATAL.search(done.stderr)
+    return None, rejected[1] if rejected is not None and "parameter" in rejected[1] else None
+
+
+def _nearest(programs: Path, name: str) -> str:
+    done = subprocess.run(
+        [programs / "postgres", "--describe-config"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_TIMEOUT_S,
+        env={"LC_ALL": "C"},
+    )
+    return unknown_setting(name, [line.partition("\t")[0] for line in done.stdout.splitlines()])
