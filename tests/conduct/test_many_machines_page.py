@@ -13,15 +13,11 @@ from pgtrial.store.study_file import build_study
 
 from ..conftest import require
 
-PAGE = (Path(__file__).parents[2] / "docs" / "many-machines.md").read_text()
-
-
-def examples(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_study_is_one_with_a_fleet_and_two_hosts():
-    [text] = examples("toml")
+    [text] = re.findall(r"```toml\n(.*?)```", (DOCS / "many-machines.md").read_text(), re.DOTALL)
     spec = build_study(tomllib.loads(text), "the page")
     plan = make_plan(spec, 1, "now")
     assert spec.fleet is not None
@@ -37,7 +33,7 @@ def test_the_cluster_file_has_only_keys_that_rays_launcher_knows():
     from jsonschema import validate  # noqa: PLC0415 - both come with ray
     from yaml import safe_load  # noqa: PLC0415
 
-    aws, kubernetes = (safe_load(text) for text in examples("yaml"))
+    aws, kubernetes = (safe_load((DOCS / "fleet" / f"{name}.yaml").read_text()) for name in ("aws", "kubernetes"))
     validate(aws, json.loads((Path(found.origin).parent / "autoscaler" / "ray-schema.json").read_text()))
     load = aws["available_node_types"]["load"]
     assert load["min_workers"] == load["max_workers"] == aws["max_workers"]

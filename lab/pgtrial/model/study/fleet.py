@@ -34,7 +34,7 @@ class FleetSection(Record):
     `pgtrial[ray]`. Options: `--fleet ADDRESS`, `--machines N`, `--pack`.
     """
 
-    engine: Literal["ray"] = Field("ray", description="What connects the machines.")
+    engine: Literal["ray"] = Field("ray", description="Ray.")
     address: Annotated[str, AfterValidator(_known_address)] = Field(
         AUTO,
         description="`auto`: this machine's cluster; `ray://HOST:10001`: another; `HOST:PORT`: one of several; "
@@ -44,8 +44,7 @@ class FleetSection(Record):
     pack: bool = Field(False, description="Whether a machine may run several engines.")
     on_machine_loss: MachineLoss = Field(
         "continue",
-        description="After a lost machine the trial has failed. `continue` with the others, `wait 2min` for a "
-        "replacement, or `stop`; the same command continues later.",
+        description="`continue` with the others, `wait 2min` for a replacement, or `stop`. The trial has failed.",
     )
 
     @model_validator(mode="after")

@@ -143,23 +143,22 @@ class LoadSection(Record):
     rate: Annotated[list[Rate], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
         [],
         description="Transactions per second of all clients together, at random moments; the verdict is about the "
-        "mean response time. Every arm must be able to serve it. Default: without pauses; the verdict "
-        "is about committed transactions per second.",
+        "mean response time. Default: no limit; the verdict is about transactions per second.",
     )
     sysbench: SysbenchSection = Field(SysbenchSection(), description="See `[load.sysbench]`.")
     tasks: TasksSection = Field(TasksSection(), description="See `[load.tasks]`.")
     pack: PackSection = Field(PackSection(), description="See `[load.pack]`.")
     replay: ReplaySection = Field(ReplaySection(), description="See `[load.replay]`.")
-    cpus: str | None = Field(None, description="CPUs of the engine, `4-7`; best not the server's. Default: all.")
+    cpus: str | None = Field(None, description="CPUs of the engine, `4-7`; default: all.")
     jobs: int | None = Field(
         None,
         ge=1,
-        description="Threads of each engine; default: one for 16 clients, at most half the CPUs, or all on machines "
-        "without the server.",
+        description="Threads of each engine; default: one for 16 clients, at most half the CPUs (all, on machines "
+        "without a server).",
     )
     protocol: Protocol = Field("prepared", description="Query protocol.")
-    fillfactor: int = Field(100, ge=10, le=100, description="Fill factor of the tables, percent.")
-    foreign_keys: bool = Field(False, description="Whether the tables have foreign keys.")
+    fillfactor: int = Field(100, ge=10, le=100, description="Of the tables, percent.")
+    foreign_keys: bool = Field(False, description="In the tables.")
     warmup: Annotated[Length, BeforeValidator(_warmup)] = Field(
         AUTO,
         description="Load before the measured part; measured apart. `auto`: as long as the speed rises after the "
@@ -177,8 +176,7 @@ class LoadSection(Record):
     max_tries: int | None = Field(
         None,
         ge=0,
-        description="Tries of a transaction after serialization failures and deadlocks; 0: without limit; default: "
-        "one.",
+        description="Tries after serialization failures and deadlocks; 0: without limit; default: one.",
     )
     latency_limit: Seconds | None = Field(
         None, gt=0, description="With max_tries: a longer transaction is not tried again."
@@ -186,8 +184,7 @@ class LoadSection(Record):
 
     check: bool = Field(
         False,
-        description="Whether order-entry's [conditions](order-entry.md#consistency) are checked before and after "
-        "each trial; a violation fails it.",
+        description="Whether order-entry's [conditions](order-entry.md#consistency) are checked around each trial.",
     )
     procedures: bool = Field(
         False,
@@ -203,8 +200,8 @@ class LoadSection(Record):
 
     interleave: Interleave = Field(
         "auto",
-        description="Whether arms take turns in short [slices](method.md#slices) at one load point: `auto` where "
-        'possible, `off`, or a slice\'s length, `"250ms"`. Warm-up and duration are those of each arm.',
+        description="Whether arms take turns in short [slices](method.md#slices): `auto` where possible, `off`, or "
+        'a slice\'s length, `"250ms"`. Times are those of each arm.',
     )
     share_server: bool = Field(
         True,

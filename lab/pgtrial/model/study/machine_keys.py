@@ -70,8 +70,7 @@ class MachineKeys(Record):
         ),
     ] = Field(
         None,
-        description="Huge pages reserved for each trial; a trial without them fails. Sets huge_pages and "
-        "huge_page_size. Needs root, except off.",
+        description="Huge pages, reserved for each trial (root); a trial without them fails.",
     )
     thp: Annotated[
         Literal["never", "madvise", "always"] | None,
@@ -79,12 +78,12 @@ class MachineKeys(Record):
             shows=("memory.thp",),
             effect=KernelFile("transparent huge pages", "/sys/kernel/mm/transparent_hugepage/enabled"),
         ),
-    ] = Field(None, description="Transparent huge pages during trials. Needs root.")
+    ] = Field(None, description="Transparent huge pages during trials (root).")
     sysctl: Annotated[
         dict[str, Setting],
         AfterValidator(_parameters),
         Key(shows=_facts_of_parameters, effect=KernelParameters(), absent={}),
-    ] = Field({}, description="Kernel parameters during trials; added to the server's. Needs root.")
+    ] = Field({}, description="Kernel parameters during trials (root); added to the server's.")
     governor: Annotated[
         str | None,
         Key(
@@ -95,7 +94,7 @@ class MachineKeys(Record):
                 absent="CPU frequency is not the system's to govern; leave governor out",
             ),
         ),
-    ] = Field(None, description="CPU frequency governor during trials. Needs root.")
+    ] = Field(None, description="CPU governor during trials (root).")
     io_scheduler: Annotated[
         str | None,
         Key(
@@ -103,7 +102,7 @@ class MachineKeys(Record):
             follows=("storage.queue_*", "storage.wal_queue_*", "storage.wal_scheduler"),
             effect=KernelFile("I/O scheduler", "queue/scheduler", of_disk=True),
         ),
-    ] = Field(None, description="I/O scheduler of the data's device during trials. Needs root.")
+    ] = Field(None, description="Of the data's device during trials (root).")
     numa: Annotated[
         str | None,
         Key(
@@ -119,7 +118,7 @@ class MachineKeys(Record):
         Key(shows=("cpu.cpus",), effect=Launcher("CPUs", (("taskset", "-c", "{}"), ("cpuset", "-l", "{}")))),
     ] = Field(None, description="CPUs of the server, `0-3,6`.")
     environment: Annotated[dict[str, str], AfterValidator(variables), Key(shows=("server.environment",), absent={})] = (
-        Field({}, description="Environment variables; added to the server's.")
+        Field({}, description="Variables; added to the server's.")
     )
 
     @property

@@ -59,7 +59,7 @@ class PackSection(Record):
     defaults for `scale`, `clients`, `protocol` and `max_tries`.
     """
 
-    variables: Variables = Field({}, description="Values of variables, `{ batch = 50 }`; default: pack.toml's.")
+    variables: Variables = Field({}, description="`{ batch = 50 }`; default: pack.toml's.")
     at_least: float | None = Field(
         None,
         description="Least quality (or most, if less is better) for a verdict; default: pack.toml's.",
@@ -96,7 +96,7 @@ class Pack(Record):
         "hold.sql in a session of its own that stays open during the load.",
     )
     defaults: Defaults = Field(Defaults(), description="scale, clients, protocol and max_tries of a study.")
-    variables: Variables = Field({}, description="Values of variables, `{ batch = 50 }`; default: pack.toml's.")
+    variables: Variables = Field({}, description="`{ batch = 50 }`; default: pack.toml's.")
     scripts: dict[str, Weight] = Field({}, description="Weight of each script, by its file.")
     mixes: dict[str, dict[str, Weight]] = Field(
         {}, description="In place of scripts: several such tables, of which the first one is the default."

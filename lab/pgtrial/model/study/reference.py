@@ -48,10 +48,9 @@ margin = "1%"
 budget = "1h"
 ```
 
-`[arms]` names at least two arms; the first is the baseline. Everything else has a default. Durations are seconds or
-text (`500ms`, `1h 30min`), shares numbers or text (`1%`). A single value may stand for a list. An unknown key is an
-error that names the nearest key. `pgtrial plan STUDY` shows what a study would do. The study's directory gets the
-file with all defaults written out. The program writes this page from its own definitions.
+`[arms]` names at least two arms; the first is the baseline. Everything else has a default. A number may be text with a
+unit: `500ms`, `1h 30min`, `1%`. A single value may stand for a list. `pgtrial plan STUDY` shows what a study would do.
+The program writes this page from its own definitions.
 """
 
 _SECTIONS: dict[str, type[BaseModel]] = {
@@ -98,7 +97,7 @@ def markdown() -> str:
         text = " ".join((model.__doc__ or "").split())
         rows = [_row(name, field) for name, field in model.model_fields.items()]
         parts.append(
-            "\n".join([f"\n## {title}", text, "", "| key | type | default | meaning |", "|---|---|---|---|", *rows])
+            "\n".join([f"\n## {title}", text, "", "| key | type: default | meaning |", "|---|---|---|", *rows])
         )
     return "\n".join([*parts, _PROFILES])
 
@@ -107,8 +106,8 @@ def _row(name: str, field: FieldInfo) -> str:
     default = field.get_default(call_default_factory=True)
     if isinstance(default, BaseModel):
         default = {}
-    shown = "" if default is PydanticUndefined or default is None else f"`{json.dumps(default)}`"
-    return f"| `{name}` | {_type_name(field.annotation)} | {shown} | {field.description or ''} |"
+    shown = "" if default in (PydanticUndefined, None, {}, []) else f": `{json.dumps(default)}`"
+    return f"| `{name}` | {_type_name(field.annotation)}{shown} | {field.description or ''} |"
 
 
 def _type_name(annotation: Any) -> str:
@@ -116,7 +115,7 @@ def _type_name(annotation: Any) -> str:
     arguments = [argument for argument in get_args(annotation) if argument is not type(None)]
     origin = get_origin(annotation)
     if origin is list:
-        return f"list of {_type_name(arguments[0])}"
+        return f"{_type_name(arguments[0])}s"
     if origin is dict or (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
         return "table"
     if str(origin) == "typing.Literal":
@@ -125,4 +124,4 @@ def _type_name(annotation: Any) -> str:
         return ", ".join(dict.fromkeys(_type_name(argument) for argument in arguments))
     if arguments:
         return _type_name(arguments[0])
-    return {str: "text", int: "integer", float: "number or text", bool: "boolean"}.get(annotation, "text")
+    return {str: "text", int: "integer", float: "number", bool: "boolean"}.get(annotation, "text")

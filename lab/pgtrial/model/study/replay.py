@@ -70,18 +70,18 @@ class ReplaySection(Record):
     sample: Share = Field(
         1.0, gt=0, le=1, description="Share of the sessions, drawn for each block; the same for all arms."
     )
-    copies: int = Field(1, ge=1, le=10_000, description="How often each session is there.")
+    copies: int = Field(1, ge=1, le=10_000, description="Of each session.")
     max_connections: int | None = Field(
         None,
         ge=1,
         le=1_000_000,
-        description="Most connections; default: as recorded.",
+        description="Default: as recorded.",
     )
     hash_results: bool = Field(
         False,
         description="Whether values of results are compared, not only row counts; costs client CPU.",
     )
-    files: ReplayFiles | None = Field(None, description="Checksums of capture and dump; written by pgtrial.")
+    files: ReplayFiles | None = Field(None, description="Checksums; written by pgtrial.")
 
     @property
     def factor(self) -> float | None:

@@ -32,7 +32,7 @@ class ProviderMetrics(Record):
 
     cloudwatch: Annotated[list[Annotated[str, Field(min_length=1)]], BeforeValidator(as_list)] = Field(
         min_length=1,
-        description="DB instance identifier in Amazon CloudWatch (AWS/RDS); a list for several deployments.",
+        description="DB instance identifier (AWS/RDS); a list for several deployments.",
     )
     region: str | None = Field(None, description="AWS region; default: the AWS environment's.")
 
@@ -115,7 +115,7 @@ class ServerKeys(Record):
     port: int | None = Field(None, ge=1024, le=65535, description="With ssh: the server's port; default: 54321.")
     sudo: bool | None = Field(
         None,
-        description="With ssh: run as root by sudo without a password what needs it. Beside `dsn`: read as root.",
+        description="With ssh: root by sudo without a password, where needed.",
     )
     storage_limit: Bytes | None = Field(
         None,
@@ -137,13 +137,11 @@ class ServerKeys(Record):
         list[str], BeforeValidator(as_list), Key(shows=("server.setup_sql",), follows=("*.extensions",))
     ] = Field(
         [],
-        description="SQL before each trial's load, such as an index; an arm's follows the server's. Not for given "
-        "servers.",
+        description="SQL before each trial's load, such as an index; an arm's follows the server's. Not with `dsn`.",
     )
     storage: Annotated[Storage | None, Key(shows=facts_of_storage)] = Field(
         None,
-        description="A file system made for the data; an arm's replaces the server's. Needs root, except a "
-        "directory. Not for given servers.",
+        description="A file system for the data (root), or a directory; an arm's replaces the server's.",
     )
     connect: Annotated[Literal["socket", "tcp"] | None, Key(shows=_PATH, absent="socket")] = Field(
         None,

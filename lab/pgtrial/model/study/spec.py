@@ -28,12 +28,10 @@ from pgtrial.model.units import Seconds, Share
 class StudySection(Record):
     """The question."""
 
-    question: str = Field("Which arm is faster?", description="The question; the report's title.")
-    name: str = Field("", description="Name in directories; default: the file's name.")
-    profile: str | None = Field(None, description="The chosen profile; written by pgtrial (`--profile`).")
-    seed: int | None = Field(
-        None, ge=0, lt=2**63, description="Seed of order and load; default: drawn by the plan and recorded."
-    )
+    question: str = Field("Which arm is faster?", description="The report's title.")
+    name: str = Field("", description="Default: the file's name.")
+    profile: str | None = Field(None, description="Written by pgtrial (`--profile`).")
+    seed: int | None = Field(None, ge=0, lt=2**63, description="Of order and load; default: drawn.")
     published: Annotated[str, AfterValidator(known_name)] | None = Field(
         None,
         description="Published figures that the report sets beside this study's: " + ", ".join(published_names()) + ".",
@@ -48,12 +46,9 @@ class VerdictSection(Record):
     budget: Seconds = Field(
         3600.0,
         gt=0,
-        description="Time for all blocks; determines their number. A slower study ends before it exceeds this by a "
-        "quarter.",
+        description="Time for all blocks; a slower study ends before it exceeds this by a quarter.",
     )
-    stop_early: bool = Field(
-        True, description="Whether the study ends at the first planned evaluation that decides all primary comparisons."
-    )
+    stop_early: bool = Field(True, description="Whether the study ends when all primary comparisons are decided.")
     drop_decided: bool = Field(
         False,
         description="Whether an arm [leaves](method.md#arms-that-leave) when its comparisons are decided; the "
@@ -66,8 +61,8 @@ class VerdictSection(Record):
     )
     canary: bool = Field(
         True,
-        description="Whether a second of other work is timed before each block, to show how the machine varies. Not "
-        "with interleaved trials.",
+        description="Whether a second of other work is timed before each block, to show the machine's variation. "
+        "Not in slices.",
     )
 
 

@@ -82,8 +82,8 @@ class SysbenchSection(Record):
     are kept with it.
     """
 
-    tables: int | None = Field(None, ge=1, le=100_000, description="Tables; default: the test's, mostly 1.")
-    table_size: int | None = Field(None, ge=1, description="Rows of a table; default: the test's, mostly 10,000.")
+    tables: int | None = Field(None, ge=1, le=100_000, description="Default: the test's, mostly 1.")
+    table_size: int | None = Field(None, ge=1, description="Default: the test's, mostly 10,000.")
     options: Annotated[dict[str, Setting], AfterValidator(_passed_on)] = Field(
         {},
         description='More options: `{ rand-type = "uniform", point-selects = 0 }`, checked by the plan.',

@@ -57,18 +57,18 @@ def _known_arrival(arrival: str) -> str:
 
 class TasksSection(Record):
     """For `workload = "app-tasks"`: [tasks on pools of connections](tasks.md). A trial runs all tasks; the verdict is
-    about their mean response time. Keys of time, clients, scale, rate, tries and tables are refused.
-    `max_connections` must hold `apps` x `pool`.
+    about their mean response time. Keys of time, clients, scale, rate and tables are refused. `max_connections`
+    must hold `apps` x `pool`.
     """
 
     # the defaults are those of the published application
     apps: int = Field(3, ge=1, le=10_000, description="Applications.")
-    tasks: int = Field(5000, ge=1, le=10_000_000, description="Tasks of each application.")
+    tasks: int = Field(5000, ge=1, le=10_000_000, description="Of each application.")
     arrival: Annotated[str, BeforeValidator(_as_arrival), AfterValidator(_known_arrival)] = Field(
         AT_ONCE,
         description="`at-once`, at equal distances (`50` per second), or at random (`poisson:50`).",
     )
-    pool: int = Field(100, ge=1, le=10_000, description="Most connections of each application.")
+    pool: int = Field(100, ge=1, le=10_000, description="Connections of each application.")
     pool_timeout: Seconds = Field(
         15.0, ge=0.001, le=86_400, description="A task fails after this time without a connection."
     )
