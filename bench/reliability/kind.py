@@ -57,6 +57,8 @@ class Kind:
     name: str
     seconds: Callable[[Campaign], float]
     run: Callable[[Campaign], Iterator[Figure]]
+    needs_root: bool = True
+    """It mounts file systems, sets kernel parameters or starts processes of other accounts."""
 
 
 @dataclass

@@ -294,8 +294,8 @@ impl<S: Shell> Loop<'_, S> {
     fn begin_outage(&mut self, client: &mut LoopClient<S>, error: &ConnectionError, now: Nanos) {
         if !self.mode.is_outage_noted {
             self.mode.is_outage_noted = true;
-            let text = format_args!("waits for the server: {error} (others of its thread are not told)");
-            self.note(client.number, text);
+            let number = client.number;
+            self.note(number, format_args!("waits for the server: {error} (others of its thread are not told)"));
         }
         let before = client.transaction.failure.take();
         let sqlstate = before.as_ref().map_or(error.sqlstate(), |failure| &failure.error.sqlstate);

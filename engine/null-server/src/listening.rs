@@ -108,8 +108,8 @@ pub fn accept(
     let mut readiness = Readiness::new()?;
     readiness.registry().register(&mut SourceFd(&stop.as_raw_fd()), STOP, Interest::READABLE)?;
     for (number, listener) in listeners.iter().enumerate() {
-        let mut source = SourceFd(&listener.socket.as_raw_fd());
-        readiness.registry().register(&mut source, Token(number), Interest::READABLE)?;
+        let registry = readiness.registry();
+        registry.register(&mut SourceFd(&listener.socket.as_raw_fd()), Token(number), Interest::READABLE)?;
     }
     let (mut ready, mut patience, mut is_reported) = (Ready::default(), None, false);
     let mut number = 0u32;

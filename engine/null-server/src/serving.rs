@@ -174,8 +174,7 @@ impl Serving {
             if index == self.clients.len() {
                 self.clients.push(None);
             }
-            let mut source = SourceFd(&socket.as_raw_fd());
-            self.readiness.registry().register(&mut source, Token(index), Interest::READABLE)?;
+            self.readiness.registry().register(&mut SourceFd(&socket.as_raw_fd()), Token(index), Interest::READABLE)?;
             self.clients[index] = Some(ServedClient {
                 socket,
                 session,
