@@ -20,4 +20,4 @@ def test_every_key_is_described() -> None:
     for model in (StudySection, LoadSection, SetUp, VerdictSection):
         for name, field in model.model_fields.items():
             assert field.description, f"{model.__name__}.{name}"
-            assert f"| `{name}` |" in markdown()
+            assert f"\n- **`{name}`** (" in markdown()

@@ -124,12 +124,12 @@ class LoadSection(Record):
     workload: Annotated[list[str], BeforeValidator(as_list), AfterValidator(_distinct), AfterValidator(_known)] = Field(
         ["tpcb-like"],
         min_length=1,
-        description="pgbench's tpcb-like, simple-update, select-only; sysbench's tests, such as oltp_read_write; "
-        "[order-entry](order-entry.md); app-tasks (alone): [tasks](tasks.md) on pools; paths of scripts "
-        "(`.sql` for pgbench, `.lua` for sysbench), relative to the study file; [packs](packs.md): "
-        "`pack:queue`, `pack:kv/A` or a folder's path; `replay:DIRECTORY` (alone): a "
-        "[capture](replay.md). A pgbench script finds pgbench's tables, `:scale`, and what setup_sql "
-        "makes. On a given server it gets the tables if it names one or `scale` is set.",
+        description="pgbench's tpcb-like, simple-update, select-only. sysbench's tests, such as oltp_read_write. "
+        "[order-entry](order-entry.md). [app-tasks](tasks.md), alone. Scripts by their paths, relative "
+        "to the study file: `.sql` for pgbench, `.lua` for sysbench. [Packs](packs.md): `pack:queue`, "
+        "`pack:kv/A` or a folder. `replay:DIRECTORY`, alone: a [capture](replay.md). A pgbench script "
+        "finds pgbench's tables, `:scale`, and what setup_sql makes; on a given server the tables only "
+        "if it names one or `scale` is set.",
     )
     scale: Annotated[list[Count], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
         [10],
@@ -201,7 +201,7 @@ class LoadSection(Record):
     interleave: Interleave = Field(
         "auto",
         description="Whether arms take turns in short [slices](method.md#slices): `auto` where possible, `off`, or "
-        'a slice\'s length, `"250ms"`. Times are those of each arm.',
+        "a slice's length, `\"250ms\"`. `warmup` and `duration` are each arm's own time.",
     )
     share_server: bool = Field(
         True,

@@ -48,9 +48,9 @@ margin = "1%"
 budget = "1h"
 ```
 
-`[arms]` names at least two arms; the first is the baseline. Everything else has a default. A number may be text with a
-unit: `500ms`, `1h 30min`, `1%`. A single value may stand for a list. `pgtrial plan STUDY` shows what a study would do.
-The program writes this page from its own definitions.
+`[arms]` names at least two arms; the first is the baseline. Everything else has a default. Each key has its type, and
+behind "=" its default. A number may be text with a unit: `500ms`, `1h 30min`, `1%`. A single value may stand for a
+list. `pgtrial plan STUDY` shows what a study would do. The program writes this page from its own definitions.
 """
 
 _SECTIONS: dict[str, type[BaseModel]] = {
@@ -77,12 +77,10 @@ chooses; the default is the first profile.
 ```toml
 [load]
 scale    = 5000
-clients  = [1, 10, 50, 100]
 duration = "30min"
 
-[profiles.quick.load]          # everything else as above
+[profiles.quick.load]
 scale    = 20
-clients  = [1, 8]
 duration = "4s"
 
 [profiles.full]                # nothing changed
@@ -95,19 +93,17 @@ def markdown() -> str:
     parts = [_INTRODUCTION]
     for title, model in _SECTIONS.items():
         text = " ".join((model.__doc__ or "").split())
-        rows = [_row(name, field) for name, field in model.model_fields.items()]
-        parts.append(
-            "\n".join([f"\n## {title}", text, "", "| key | type: default | meaning |", "|---|---|---|", *rows])
-        )
+        keys = [_item(name, field) for name, field in model.model_fields.items()]
+        parts.append("\n".join([f"\n## {title}", text, "", *keys]))
     return "\n".join([*parts, _PROFILES])
 
 
-def _row(name: str, field: FieldInfo) -> str:
+def _item(name: str, field: FieldInfo) -> str:
     default = field.get_default(call_default_factory=True)
     if isinstance(default, BaseModel):
         default = {}
-    shown = "" if default in (PydanticUndefined, None, {}, []) else f": `{json.dumps(default)}`"
-    return f"| `{name}` | {_type_name(field.annotation)}{shown} | {field.description or ''} |"
+    shown = "" if default in (PydanticUndefined, None, {}, []) else f" = `{json.dumps(default)}`"
+    return f"- **`{name}`** ({_type_name(field.annotation)}{shown}): {field.description or ''}"
 
 
 def _type_name(annotation: Any) -> str:
