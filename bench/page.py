@@ -75,9 +75,8 @@ def _lines(
     yield from (f"# {page.title}", "", page.reader, "", "```sh", page.command, "```", "")
     yield (
         f"Measured on {datetime.now(UTC):%Y-%m-%d} in {conditions.rounds} rounds of {conditions.seconds} s, all "
-        f"programs once in each round in random order. Goals that compare are judged by the median ratio within "
-        f"the rounds. {page.about} `make bench` writes all figures, also those without a goal, into "
-        f"`bench/figures/{page.name}.json`."
+        f"programs once in each round in random order. Goals that compare are about ratios within the rounds. "
+        f"{page.about} `bench/figures/{page.name}.json` gets all figures of `make bench`."
     )
     yield from ("", conditions.machine.describe(), "", *(_by_clients(figures) if page.by_clients else _goals(figures)))
     if skipped:
