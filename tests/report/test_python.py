@@ -20,6 +20,7 @@ import pgtrial
 from pgtrial.api import Chart
 from pgtrial.cli.sql import run, sql_command
 from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.store.bundle import write_bundle
 from tests.conftest import EXAMPLES
 
 BUNDLE = EXAMPLES / "postgres-versions.tar.xz"
@@ -239,6 +240,21 @@ class TestSql:
         assert json.loads(capsys.readouterr().out) == {"arms": ["on", "off"], "baseline": "on"}
         sql_command("SELECT NULL AS nothing", [path])
         assert "–" in capsys.readouterr().out
+
+    def test_no_column_is_dropped_in_a_narrow_terminal(self, studies, capsys, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "80")
+        heads = [f"column_{number}" for number in range(40)]
+        sql_command(f"SELECT {', '.join(f'123456789 AS {head}' for head in heads)}", [studies("demo").path])
+        head, _, row = capsys.readouterr().out.splitlines()
+        assert head.split() == heads
+        assert row.split() == ["123456789"] * 40
+
+    def test_a_bundle_beside_its_study_is_not_counted_again(self, studies, tmp_path, capsys):
+        study = studies("demo")
+        write_bundle(study, tmp_path / "demo.tar.xz", everything=False)
+        ((number,),) = run("SELECT count(*) FROM studies", [tmp_path / "demo.tar.xz", study.path])[1]
+        assert number == 1
+        assert f"left out: {tmp_path / 'demo.tar.xz'} is the study of {study.path}" in capsys.readouterr().err
 
 
 def test_an_interval_that_is_not_bounded_is_null(studies):

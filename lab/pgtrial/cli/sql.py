@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
+_WIDEST = 1_000_000
+"""Characters of a line."""
+
+
 def sql_command(
     query: Annotated[str, typer.Argument(help="A SELECT over the tables studies, claims, trials and seconds.")],
     studies: Annotated[list[Path], typer.Argument(help="Study directories and bundles, e.g. results/*.")],
@@ -33,7 +37,7 @@ def sql_command(
 
     Example: pgtrial sql 'SELECT study, arm, median(tps) FROM trials GROUP BY ALL ORDER BY ALL' results/*
 
-    What is no study is left out with a warning. Needs the extra `sql`: pip install 'pgtrial[sql]'.
+    What is no study is left out with a warning, and so is a bundle beside its own study.
     """
     heads, rows = run(query, studies)
     if json:
@@ -41,15 +45,15 @@ def sql_command(
             json_line(dict(zip(heads, row, strict=True)), default=str)
         return
     columns = by_place(*heads, right=[place for place in range(len(heads)) if _is_numeric(rows, place)])
-    Terminal().print(for_terminal(Table("", [[_cell(value) for value in row] for row in rows], columns)))
+    # no column is dropped or folded: a narrow terminal wraps the lines
+    Terminal(width=_WIDEST).print(for_terminal(Table("", [[_cell(value) for value in row] for row in rows], columns)))
 
 
 def run(query: str, paths: Sequence[Path]) -> tuple[list[str], list[tuple[Any, ...]]]:
     """The heads and the rows that a query returns. Raises StudyError and StoreError."""
-    try:
-        import duckdb  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise StudyError("pgtrial sql needs DuckDB: pip install 'pgtrial[sql]'") from error
+    # its help needs no DuckDB
+    import duckdb  # noqa: PLC0415
+
     words = set(re.findall(r"\w+", query.lower()))
     with ExitStack() as stack:
         opened = _opened(paths, stack)
@@ -64,12 +68,19 @@ def run(query: str, paths: Sequence[Path]) -> tuple[list[str], list[tuple[Any, .
 
 
 def _opened(paths: Sequence[Path], stack: ExitStack) -> list[tuple[str, StudyDirectory]]:
-    studies = []
-    for path in paths:
+    studies: list[tuple[str, StudyDirectory]] = []
+    paths_of: dict[tuple[str, int, tuple[str, ...]], Path] = {}
+    for path in sorted(paths, key=lambda path: not path.is_dir()):
         try:
-            studies.append((str(path), stack.enter_context(open_study(path))))
+            study = stack.enter_context(open_study(path))
         except StoreError as error:
             warn(f"left out: {error}")
+            continue
+        known_by = (study.plan.created, study.plan.seed, tuple(study.plan.arms))
+        if (there := paths_of.setdefault(known_by, path)) != path:
+            warn(f"left out: {path} is the study of {there}")
+        else:
+            studies.append((str(path), study))
     if not studies:
         raise StudyError("none of the paths is a study directory or a bundle; name some, e.g. results/*")
     return studies

@@ -186,14 +186,9 @@ def serve_command(
     """Show studies in a browser: all of them, a running one live, any two side by side, each trial second by second.
 
     Prints the address, which holds a random token, and serves it to this machine alone until Ctrl-C. Changes nothing,
-    but for its button that asks a running study to stop after the block under way. Needs the extra `serve`:
-    pip install 'pgtrial[serve]'.
+    but for its button that asks a running study to stop after the block under way.
     """
-    try:
-        import starlette  # noqa: F401, PLC0415 - an extra
-        import uvicorn  # noqa: F401, PLC0415
-    except ImportError as error:
-        raise StudyError("pgtrial serve needs Starlette and uvicorn: pip install 'pgtrial[serve]'") from error
+    # other commands start sooner without its libraries
     from pgtrial.report.serve.catalogue import check_paths  # noqa: PLC0415
     from pgtrial.report.serve.server import serving  # noqa: PLC0415
 
