@@ -50,6 +50,13 @@ def test_from_the_fourth_block_on_the_progress_tells_what_the_study_can_find_whi
     assert out.getvalue().rstrip().endswith(f"estimate so far: {told}")
 
 
+def test_blocks_that_say_nothing_are_told_as_such():
+    out = io.StringIO()
+    with shown(Terminal(file=out, force_terminal=False), as_json=False) as listener:
+        listener(BlockEnds(7, look=True, decided=False, running={}))
+    assert out.getvalue().rstrip().endswith("complete; no estimate yet (a look, not yet decided)")
+
+
 @pytest.mark.parametrize(("values", "drawn"), [([], ""), ([0, 0], "▁▁"), ([0, 700, 350, 100], "▁█▅▂"), ([5], "█")])
 def test_seconds_are_drawn_as_bars_beside_the_highest(values, drawn):
     assert sparkline(values) == drawn

@@ -99,7 +99,10 @@ def test_a_decided_study_goes_on_to_the_end_that_was_asked_for_and_not_to_that_o
     plan = gone_on(first, study, 12, ratio=2.0, complete=8, decided=True)
     assert (plan.trials, plan.looks, plan.max_blocks) == (first.trials, first.looks, 60)
     assert isinstance(next_step(plan, HOUR, trials(plan, 19, 2.0)), PlannedTrial)
-    assert next_step(plan, HOUR, trials(plan, 20, 2.0)) == Stop("all 20 planned blocks are complete")
+    assert next_step(plan, HOUR, trials(plan, 20, 2.0)) == Stop(
+        "all 20 planned blocks are complete; 2 of them wait for the look after block 27 "
+        "(7 blocks, about 2min 20s: --more 3min)"
+    )
     assert len(plan.due) == 40
     whole = gone_on(plan, study, 45, ratio=2.0, decided=True)
     assert (whole.end, whole.looks) == (65, [*first.looks])
@@ -110,22 +113,45 @@ def test_a_time_holds_as_many_blocks_as_the_trials_so_far_take_and_ends_the_stud
     first = planned(study)
     # two trials of ten seconds a block
     plan = gone_on(first, study, time_s=100)
-    assert (plan.end, plan.extensions[0].after, plan.extensions[0].budget_s) == (13, 8, 100)
-    assert isinstance(next_step(plan, 60.0, trials(plan, 12, 1.0)), PlannedTrial)
-    slow = [*trials(plan, 8, 1.0), *(trial for trial in trials(plan, 11, 1.0, seconds=20.0) if trial.block >= 8)]
-    assert next_step(plan, 60.0, slow) == Stop("the budget of 1min 40s is used up after 11 blocks")
-    with pytest.raises(StudyError, match="19s holds no further block: one takes about 20s"):
+    assert (plan.end, plan.extensions[0].after, plan.extensions[0].budget_s) == (12, 8, 100), "13 is no look"
+    assert plan.looks == [8, 12]
+    assert isinstance(next_step(plan, 60.0, trials(plan, 11, 1.0)), PlannedTrial)
+    assert next_step(plan, 60.0, trials(plan, 12, 1.0)) == Stop("all 12 planned blocks are complete")
+    assert gone_on(first, study, time_s=1e4).end == 450, "a look, the last of those up to block 508"
+    slow = [*trials(plan, 8, 1.0), *(trial for trial in trials(plan, 11, 1.0, seconds=40.0) if trial.block >= 8)]
+    ended = next_step(plan, 60.0, slow)
+    assert isinstance(ended, Stop)
+    assert ended.reason.startswith(
+        "the budget of 1min 40s ends after 11 blocks: 1 block more up to the next look would"
+    )
+    assert "; 3 of them wait for the look after block 12 (1 block, about " in ended.reason
+
+
+def test_a_time_without_a_look_is_refused_with_the_time_that_holds_one():
+    study = spec(blocks=8)
+    first = planned(study)
+    with pytest.raises(
+        StudyError,
+        match=r"^1min 19s holds 3 blocks of about 20s, and the next look is after block 12, 4 blocks ahead: --more "
+        r"80s; --blocks 3 runs what the time holds, and it waits for that look$",
+    ):
+        gone_on(first, study, time_s=79)
+    assert gone_on(first, study, time_s=80).end == 12
+    with pytest.raises(StudyError, match=r"^19s holds 0 blocks of about 20s.*: --more 80s$"):
         gone_on(first, study, time_s=19)
 
 
 def test_what_comes_is_announced_with_its_looks():
     study = spec(blocks=20)
     plan = planned(study)
-    more = gone_on(plan, study, 25)
-    expected = "going on after 20 blocks with 25 more, about 8min 20s; looks at 27, 40"
+    more = gone_on(plan, study, 20)
+    expected = "going on after 20 blocks with 20 more, about 6min 40s; looks at 27, 40"
     assert announcement(more, trials(plan, 20, 1.0)) == expected
     few = gone_on(plan, study, 3)
-    expected = "going on after 20 blocks with 3 more, about 1min; no look among them, the next is after block 27"
+    expected = (
+        "going on after 20 blocks with 3 more, about 1min; no look among them; 3 of them wait for the look after block "
+        "27 (4 blocks, about 1min 20s: --more 80s)"
+    )
     assert announcement(few, trials(plan, 20, 1.0)) == expected
 
 

@@ -1,5 +1,7 @@
 """What a study does next follows from its plan, its budget and its stored trials alone."""
 
+from datetime import datetime, timedelta
+
 import pytest
 
 from pgtrial.conduct.plan import make_plan
@@ -19,7 +21,11 @@ def plan(blocks, **verdict):
 
 
 def trials(plan, blocks, ratio, seconds=10.0):
-    """The first so many blocks, the other arm `ratio` times as fast as the baseline in every one."""
+    """The first so many blocks, the other arm `ratio` times as fast as the baseline in every one.
+
+    Trials follow each other without a pause, each so many seconds long.
+    """
+    began = datetime.fromisoformat("2026-11-20T14:12:00+00:00")
     return [
         Trial(
             index=planned.index,
@@ -28,8 +34,8 @@ def trials(plan, blocks, ratio, seconds=10.0):
             load_point=plan.load_points[0],
             seed=planned.seed,
             status="completed",
-            started="2026-11-20T14:12:00+00:00",
-            ended="2026-11-20T14:12:10+00:00",
+            started=(began + timedelta(seconds=seconds * planned.index)).isoformat(),
+            ended=(began + timedelta(seconds=seconds * (planned.index + 1))).isoformat(),
             phases_s={"load": seconds},
             measured=_phase(100 * (ratio + planned.block / 1e4 if planned.arm == "other" else 1)),
         )
@@ -66,12 +72,36 @@ def test_a_study_that_does_not_stop_early_goes_on_after_a_decision():
     assert isinstance(next_step(planned, HOUR, trials(planned, 8, 2.0)), PlannedTrial)
 
 
-@pytest.mark.parametrize(("budget", "ends"), [(200.0, False), (140.0, True)])
-def test_the_budget_ends_a_study_between_blocks_with_a_quarter_of_grace(budget, ends):
+@pytest.mark.parametrize(
+    ("budget", "blocks", "ended"),
+    [
+        # blocks of two trials of ten seconds; the looks are after 8, 12, 18 and 27
+        (193.0, 8, None),
+        (
+            191.0,
+            8,
+            "the budget of 3min 11s ends after 8 blocks: 4 blocks more up to the next look would take about 1min 20s",
+        ),
+        (193.0, 11, None),
+        (
+            150.0,
+            11,
+            "the budget of 2min 30s ends after 11 blocks: 1 block more up to the next look would take about 20s; "
+            "3 of them wait for the look after block 12 (1 block, about 20s: --more 20s)",
+        ),
+        (10.0, 1, None),
+        (
+            100.0,
+            2,
+            "the budget of 1min 40s ends after 2 blocks: 6 blocks more up to the next look would take about 2min; "
+            "all of them wait for the look after block 8 (6 blocks, about 2min: --more 120s)",
+        ),
+    ],
+)
+def test_the_budget_ends_a_study_at_a_look_if_the_next_comes_more_than_a_quarter_too_late(budget, blocks, ended):
     planned = plan(27, stop_early=False)
-    # nine blocks of two trials of ten seconds: 180 s spent, the next block makes it 200 s
-    step = next_step(planned, budget, trials(planned, 9, 1.01))
-    assert isinstance(step, Stop) == ends
+    step = next_step(planned, budget, trials(planned, blocks, 1.01))
+    assert step == Stop(ended) if ended else isinstance(step, PlannedTrial)
 
 
 def test_a_study_that_is_asked_to_stop_finishes_its_block():

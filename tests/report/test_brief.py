@@ -75,6 +75,16 @@ def test_a_study_that_was_interrupted_names_the_command_that_goes_on():
     assert told.then == "pgtrial run results/wal-2026-11-20-1412 goes on: 2 of 8 blocks are complete"
 
 
+def test_blocks_that_wait_for_a_look_are_named():
+    plan = make_plan(blocks=16)
+    ended = plan.model_copy(update={"looks": [8, 12]})
+    noise = noisy({"off": 1.0}, sd=0.04)
+    text = printed(short(ended, run(ended, noise)))
+    assert "the last 4 blocks wait for the look after block 18" in " ".join(text.split())
+    whole = printed(short(plan, run(plan, noise)))
+    assert "wait for the look" not in " ".join(whole.split())
+
+
 def test_the_report_names_everything_to_watch_out_for_and_the_terminal_the_first_two():
     told = STUDIES["worse"]()
     assert told.watched == ["locales differ", "other work used the host", "trials began with dead rows"]

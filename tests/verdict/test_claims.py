@@ -15,6 +15,8 @@ from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
 from pgtrial.verdict import levels
+from pgtrial.verdict.claims import comparisons
+from pgtrial.verdict.grid import Grid
 from tests.verdict.studies import verdict_of
 
 from .studies import POINT, is_decided, make_plan, make_trial, noisy, run
@@ -54,6 +56,17 @@ def test_a_faster_arm_is_better_and_the_sentence_says_by_how_much_and_how_sure()
         r"every trial; failures off: 0, on: 0; mean ratio \+4\d(\.\d)?%; regime: steady\.",
         result.sentences[0],
     )
+
+
+def test_at_a_look_the_progress_has_the_interval_of_the_verdict_and_before_it_none():
+    plan = make_plan()
+    trials = run(plan, noisy({"off": 1.41}))
+    (before,) = comparisons(Grid(plan, trials[:-2]))
+    assert before.at_look is None
+    assert before.so_far is not None
+    (at_look,) = comparisons(Grid(plan, trials))
+    assert at_look.at_look == verdict_of(plan, trials).primary[0].difference
+    assert at_look.so_far != at_look.at_look
 
 
 def test_a_slower_arm_is_worse_and_fails_the_gate():

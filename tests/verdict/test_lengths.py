@@ -9,7 +9,7 @@ import pytest
 from pgtrial.model.records.machine import Conditions, Noise
 from pgtrial.statistics.lengths import Proposal, proposal
 from pgtrial.verdict.grid import Grid
-from pgtrial.verdict.pace import mean_block_s, measured_spread, within_spread
+from pgtrial.verdict.pace import block_time, measured_spread, within_spread
 from tests.verdict.slices import LOAD_S, OWN_SLICES, SLICE_S, TPS, alternate, interleaved_plan, noisy_slices
 from tests.verdict.studies import POINT
 
@@ -23,7 +23,7 @@ def test_the_noise_within_trials_is_told_from_that_of_the_started_servers(starte
     assert within == pytest.approx(in_slices * math.sqrt(2 / OWN_SLICES), rel=0.2, abs=0.0005)
     total, _ = measured_spread(Grid(plan, trials))
     assert total == pytest.approx(math.hypot(math.sqrt(2) * started, within), rel=0.2)
-    assert mean_block_s(grid) == pytest.approx(LOAD_S.total_seconds())
+    assert block_time(plan, trials) == pytest.approx(LOAD_S.total_seconds())
 
 
 def test_of_several_load_points_the_mean_counts():

@@ -135,8 +135,9 @@ class _Lines:
                 )
             case BlockEnds():
                 look = "a look, " if event.look else ""
+                estimate = f"estimate so far: {running}" if (running := running_estimate(event)) else "no estimate yet"
                 self._say(
-                    f"block {event.block + 1}/{self._blocks} complete; estimate so far: {running_estimate(event)} "
+                    f"block {event.block + 1}/{self._blocks} complete; {estimate} "
                     f"({look}{_state(event)}){f'; by the end it {reach}' if (reach := _by_the_end(event)) else ''}"
                 )
             case StudyEnds():
@@ -194,7 +195,7 @@ class _Display:
             style = "red" if self._last.status == "failed" else ""
             rows.add_row("last", Text(f"{self._last.arm}: {describe(self._last)}", style=style))
         if self._block is not None:
-            rows.add_row("so far", f"{running_estimate(self._block)} ({_state(self._block)})")
+            rows.add_row("so far", f"{running_estimate(self._block) or 'no estimate yet'} ({_state(self._block)})")
             if reach := _by_the_end(self._block):
                 rows.add_row("by the end", reach)
         left = max(0.0, begun.left_s - (time.monotonic() - self._since))

@@ -14,7 +14,7 @@ from pgtrial.servers.workspace import shared_state
 from pgtrial.store.state import NOISE, keep_noise, noise_under, overhead_under, read_noise, state_root
 from pgtrial.verdict.carry_over import Slices
 from pgtrial.verdict.grid import Grid
-from pgtrial.verdict.pace import mean_block_s, measured_spread, within_spread
+from pgtrial.verdict.pace import block_time, measured_spread, within_spread
 
 
 def keep(spec: StudySpec, grid: Grid, slices: Slices | None = None) -> None:
@@ -28,7 +28,7 @@ def keep(spec: StudySpec, grid: Grid, slices: Slices | None = None) -> None:
         return
     spread, blocks = measured
     within = within_spread(grid, slices) if slices else None
-    block_s = mean_block_s(grid)
+    block_s = block_time(plan, grid.trials)
     loads_s = len(plan.arms) * len(plan.load_points) * (plan.warmup_s + plan.duration_s)
     timed = not spec.load.has_own_end and not plan.left
     noise = Noise(

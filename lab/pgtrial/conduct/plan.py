@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, pl
 from pgtrial.conduct.interleaving import interleaving_of
 from pgtrial.conduct.lengths import TrialLengths, claims_of, expected_lengths, planned_lengths
 from pgtrial.conduct.scope import differing_keys, hosts_of, scope_of
-from pgtrial.conduct.stopping import OVERRUN, block_time
+from pgtrial.conduct.stopping import OVERRUN, as_option, waiting
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import Extension, Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
@@ -32,6 +33,7 @@ from pgtrial.model.units import format_duration, plural
 from pgtrial.servers.configured_values import equal_arms
 from pgtrial.statistics import p8
 from pgtrial.store.workloads import digest
+from pgtrial.verdict.pace import block_time
 
 CANARY_S = 1.0
 _SEEDS = 2**31
@@ -188,7 +190,7 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
         )
     done = {trial.index for trial in stored}
     after = next((planned.block for planned in plan.wanted if planned.index not in done), plan.max_blocks)
-    end = after + _blocks(more, plan, spec, stored)
+    end = after + _blocks(more, plan, after, stored)
     trials = _continued(plan, spec, max(plan.max_blocks, end))
     step = Extension(
         created=created,
@@ -213,26 +215,30 @@ def announcement(plan: Plan, stored: Sequence[Trial]) -> str:
     step = plan.extensions[-1]
     blocks = step.end - step.after
     looks = [look for look in plan.looks if step.after < look <= step.end]
-    ahead = next(look.blocks for look in p8.plan_and_beyond(plan.looks) if look.blocks > step.end)
-    at_looks = (
-        f"looks at {', '.join(map(str, looks))}" if looks else f"no look among them, the next is after block {ahead}"
-    )
+    at_looks = f"looks at {', '.join(map(str, looks))}" if looks else "no look among them"
     return (
         f"going on after {plural(step.after, 'block')} with {blocks} more, about "
-        f"{format_duration(blocks * block_time(stored))}; {at_looks}"
+        f"{format_duration(round(blocks * block_time(plan, stored)))}; {at_looks}{waiting(plan, stored, step.end)}"
     )
 
 
-def _blocks(more: More, plan: Plan, spec: StudySpec, stored: Sequence[Trial]) -> int:
+def _blocks(more: More, plan: Plan, after: int, stored: Sequence[Trial]) -> int:
+    """How many blocks: as many as are asked for, or up to the last look that the time holds."""
     if more.time_s is None:
         return more.blocks or 1
-    block_s = block_time(stored) + (CANARY_S if takes_canaries(spec, plan) else 0)
-    blocks = int(more.time_s / block_s)
-    if not blocks:
-        raise StudyError(
-            f"{format_duration(more.time_s)} holds no further block: one takes about {format_duration(block_s)}"
-        )
-    return blocks
+    block_s = block_time(plan, stored)
+    held = int(more.time_s / block_s)
+    ahead = p8.next_look(plan.looks, after)
+    if after + held >= ahead:
+        looks = takewhile(lambda look: look.blocks <= after + held, p8.plan_and_beyond(plan.looks))
+        return max(look.blocks for look in looks) - after
+    needed_s = (ahead - after) * block_s
+    anyhow = f"; --blocks {held} runs what the time holds, and it waits for that look" if held else ""
+    raise StudyError(
+        f"{format_duration(more.time_s)} holds {plural(held, 'block')} of about {format_duration(round(block_s))}, and "
+        f"the next look is after block {ahead}, {plural(ahead - after, 'block')} ahead: --more {as_option(needed_s)}"
+        f"{anyhow}"
+    )
 
 
 def _continued(plan: Plan, spec: StudySpec, blocks: int) -> list[PlannedTrial]:

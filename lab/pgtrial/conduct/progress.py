@@ -66,8 +66,8 @@ class BlockEnds:
     """A block is complete; `decided` at a look.
 
     `running` is the provisional difference per arm so far, a share, and `intervals` has its 95% interval where it is
-    bounded: that of a study which ends now, which the verdict does not use. `precision` is what the plan can tell by
-    its end, from the fourth block on.
+    bounded: that of a study which ends now, which the verdict does not use. At a look both are the verdict's own.
+    `precision` is what the plan can tell by its end, from the fourth block on.
     """
 
     block: int

@@ -294,16 +294,18 @@ def _check_start(trials: list[Trial], arms: set[str]) -> None:
 
 def _block_ends(grid: Grid, regimes: Regimes, block: int) -> BlockEnds:
     compared = comparisons(grid, regimes)
-    known = {comparison.name: comparison.so_far for comparison in compared if comparison.so_far is not None}
+    look = len(grid.counted) in grid.plan.looks
+    estimates = {each.name: each.at_look if look and each.at_look is not None else each.so_far for each in compared}
+    known = {name: estimate for name, estimate in estimates.items() if estimate is not None}
     return BlockEnds(
         block,
-        look=len(grid.counted) in grid.plan.looks,
+        look=look,
         decided=all(comparison.decided for comparison in compared),
-        running={name: so_far.value for name, so_far in known.items()},
+        running={name: estimate.value for name, estimate in known.items()},
         intervals={
-            name: (so_far.low, so_far.high)
-            for name, so_far in known.items()
-            if so_far.low is not None and so_far.high is not None
+            name: (estimate.low, estimate.high)
+            for name, estimate in known.items()
+            if estimate.low is not None and estimate.high is not None
         },
         precision=precision_so_far(grid),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -9,13 +10,18 @@ from pgtrial.conduct.readings import Readings
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import format_duration, plural
+from pgtrial.statistics import p8
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.verdict.changes import Regimes
 from pgtrial.verdict.claims import comparisons, decided_arms
 from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.pace import block_time, under_way_s
 
 OVERRUN = 1.25
-"""Estimates are rough: a study may take a quarter longer than its budget before it is cut short of a planned look."""
+"""Estimates are rough: a study may take a quarter longer than its budget where a look comes by then."""
+
+_FEWEST_MEASURED = 2
+"""Blocks that tell what a block takes; one may be slow by chance."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,8 @@ def next_step(
     done = {trial.index for trial in stored}
     missing = next((planned for planned in plan.due if planned.index not in done), None)
     if missing is None:
-        return Stop("the planned block is complete" if plan.end == 1 else f"all {plan.end} planned blocks are complete")
+        ended = "the planned block is complete" if plan.end == 1 else f"all {plan.end} planned blocks are complete"
+        return Stop(ended + waiting(plan, stored, plan.end))
     first = next(planned for planned in plan.wanted if planned.block == missing.block)
     if missing.block == 0 or missing != first:
         return missing
@@ -69,12 +76,41 @@ def _cut_short(plan: Plan, budget_s: float, complete: Sequence[Trial], *, stop_a
         return Stop(f"stopped on request after {plural(blocks, 'block')}; run it again to go on")
     extension = plan.extensions[-1] if plan.extensions else None
     budget, since = (extension.budget_s, extension.after) if extension else (budget_s, 0)
-    counted = sum(wall_time(trial) for trial in complete if trial.block >= since)
+    if budget is None or blocks < _FEWEST_MEASURED:
+        return None
+    block_s = block_time(plan, complete)
+    spent_s = under_way_s([trial for trial in complete if trial.block >= since])
     if extension is None and plan.lengths is not None and plan.lengths.preliminary is not None:
-        counted += plan.lengths.preliminary.wall_s
-    if budget is not None and counted + block_time(complete) > OVERRUN * budget:
-        return Stop(f"the budget of {format_duration(budget)} is used up after {blocks} blocks")
-    return None
+        spent_s += plan.lengths.preliminary.wall_s
+    ahead = next((look for look in plan.looks if blocks < look <= plan.end), plan.end)
+    if spent_s + (ahead - blocks) * block_s <= OVERRUN * budget:
+        return None
+    return Stop(
+        f"the budget of {format_duration(budget)} ends after {plural(blocks, 'block')}: "
+        f"{plural(ahead - blocks, 'block')} more up to {'the next look' if ahead in plan.looks else 'the end'} would "
+        f"take about {format_duration(round((ahead - blocks) * block_s))}" + waiting(plan, complete, blocks)
+    )
+
+
+def waiting(plan: Plan, stored: Sequence[Trial], blocks: int) -> str:
+    """`; 5 of them wait for the look after block 27 (4 blocks, about 1min 20s: --more 80s)`.
+
+    Empty if a look has read all blocks, and for a study in which no look was planned.
+    """
+    number = p8.waiting(plan.looks, blocks)
+    if not number or not plan.looks or plan.deployments > 1:
+        return ""
+    ahead = p8.next_look(plan.looks, blocks)
+    left_s = (ahead - blocks) * block_time(plan, stored)
+    return (
+        f"; {number if number < blocks else 'all'} of them wait for the look after block {ahead} "
+        f"({plural(ahead - blocks, 'block')}, about {format_duration(round(left_s))}: --more {as_option(left_s)})"
+    )
+
+
+def as_option(seconds: float) -> str:
+    """A time that holds so many seconds, as one writes it behind an option: `80s`, `12min`."""
+    return f"{math.ceil(seconds)}s" if seconds <= 2 * 60 else f"{math.ceil(seconds / 60)}min"
 
 
 def leaving(plan: Plan, stored: Sequence[Trial], regimes: Callable[[], Regimes] | None = None) -> list[str]:
@@ -94,17 +130,7 @@ def leaving(plan: Plan, stored: Sequence[Trial], regimes: Callable[[], Regimes] 
     return [] if set(decided) >= set(remaining) else [arm for arm in remaining if arm in decided]
 
 
-def wall_time(trial: Trial) -> float:
-    """Seconds of all phases of a stored trial."""
-    return sum(trial.phases_s.values())
-
-
-def block_time(complete: Sequence[Trial]) -> float:
-    """Mean seconds of a block, of the trials of complete blocks."""
-    return sum(map(wall_time, complete)) / len({trial.block for trial in complete})
-
-
 def time_left(plan: Plan, stored: Sequence[Trial]) -> float:
     """Seconds that the planned trials not yet stored will take, if they take as long as those that are."""
-    trial_s = sum(map(wall_time, stored)) / len(stored) if stored else plan.trial_estimate_s
-    return trial_s * (len(plan.due) - len(stored))
+    trials = len(plan.load_points) * (len(plan.arms) - len(plan.left))
+    return block_time(plan, stored) / trials * (len(plan.due) - len(stored))

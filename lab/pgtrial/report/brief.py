@@ -24,6 +24,7 @@ from pgtrial.report.words import (
     times_as_long,
     where,
 )
+from pgtrial.statistics import p8
 from pgtrial.verdict.decide import withholds
 from pgtrial.verdict.rules import title
 
@@ -76,7 +77,7 @@ def brief(result: StudyResult, plan: Plan, directory: Path | None = None) -> Bri
         measured=_measured(result, plan, result.primary[0]),
         failures=_failures(result, plan),
         errors="; ".join(errors_text(of_arm) for of_arm in result.failures if of_arm.statements) or None,
-        watched=_watched(result),
+        watched=_watched(result, plan),
         then=next(_steps(result, plan, directory), None),
     )
 
@@ -151,13 +152,17 @@ def _failures(result: StudyResult, plan: Plan) -> str:
     return ", ".join(failures_text(of_arm, plan) for of_arm in failed) + rest
 
 
-def _watched(result: StudyResult) -> list[str]:
+def _watched(result: StudyResult, plan: Plan) -> list[str]:
     """First what concerns the claims, then the arms, then the audit's warnings."""
     notes = ["no difference is declared: this is a check of the method"] if result.identical_arms else []
     for part in (part for claim in result.primary for part in claim.read):
         notes += ["the effect changes during the study"] if part.changing else []
         notes += [f"rare odd {part.unit}s pull the mean"] if part.unstable else []
     notes += moving(result.steadiness)
+    blocks = result.blocks_complete
+    if plan.deployments == 1 and 0 < (waiting := p8.waiting(plan.looks, blocks)) < blocks:
+        wait = "block waits" if waiting == 1 else f"{waiting} blocks wait"
+        notes.append(f"the last {wait} for the look after block {p8.next_look(plan.looks, blocks)}")
     for finding in result.findings:
         if finding.severity == "warning":
             of = f" ({finding.arms[0]})" if len(finding.arms) == 1 else ""

@@ -328,6 +328,16 @@ def _quantile(alpha: float) -> float:
     return -float(ndtri(alpha / 2))
 
 
+def next_look(planned: Planned, blocks: int) -> int:
+    """The first look, planned or later, after so many blocks."""
+    return next(look.blocks for look in plan_and_beyond(planned) if look.blocks > blocks)
+
+
+def waiting(planned: Planned, blocks: int) -> int:
+    """How many of so many blocks no look has read: they wait for the next one."""
+    return blocks - max((look for look in planned or () if look <= blocks), default=0)
+
+
 def plan_and_beyond(planned: Planned) -> Iterator[Look]:
     """The planned looks, then those of the table that come later, without end, each with the next error still unspent.
 

@@ -25,7 +25,7 @@ def comparisons(grid: Grid, regimes: Regimes | None = None) -> list[Comparison]:
     """Whether the primary claims are decided, as in the study's result, without computing anything else of it."""
     changes = Changes(grid, regimes)
     return [
-        Comparison(part.about.arm, part.regime, part.series.decided, _so_far(part.ratios))
+        Comparison(part.about.arm, part.regime, part.series.decided, _so_far(part.ratios), part.series.difference)
         for about in subjects(grid.plan)[0]
         for part in parts_of(grid, changes, about)
     ]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Claim, PlannedLook, StudyResult
-from pgtrial.model.units import grouped
 from pgtrial.verdict import levels
 from pgtrial.verdict.carry_over import carry_over
 from pgtrial.verdict.changes import Changes, may_change, regimes_of
@@ -17,7 +15,7 @@ from pgtrial.verdict.claims import make_claim
 from pgtrial.verdict.family import Subject, sharing, subjects
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics import FAMILIES
-from pgtrial.verdict.pace import under_way_s
+from pgtrial.verdict.pace import block_time
 from pgtrial.verdict.rules import by_gravity, found_in_trials
 from pgtrial.verdict.rules.case import Case
 from pgtrial.verdict.where_it_ran import where_it_ran
@@ -30,7 +28,7 @@ def decide(case: Case) -> StudyResult:
     """The result of the trials so far, without its sentences. Trials may be missing: only complete blocks count."""
     plan, grid = case.plan, case.grid
     overall, at_points = subjects(plan)
-    block_s = _block_seconds(grid)
+    block_s = block_time(plan, grid.trials)
     regimes = regimes_of(grid.trials, case.seconds or {}) if may_change(plan) else None
     changes = Changes(grid, regimes, case.seconds)
     objections = _objections(case)
@@ -127,18 +125,3 @@ def _looks(grid: Grid) -> list[PlannedLook]:
         )
         for look in units.looks()
     ]
-
-
-def _block_seconds(grid: Grid) -> float:
-    """Wall time of a block: the median trial so far, else the plan's estimate, times the trials of a block.
-
-    Trials that alternate take their time together.
-    """
-    plan = grid.plan
-    arms, points = len(plan.arms), len(plan.load_points)
-    if not grid.trials:
-        return plan.trial_estimate_s * arms * points
-    if plan.interleaving is None:
-        return median(under_way_s([trial]) for trial in grid.trials) * arms * points
-    together = grouped(((trial.block, grid.point_of(trial)), trial) for trial in grid.trials)
-    return median(map(under_way_s, together.values())) * points

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from statistics import fmean
+from statistics import median
 
 from pgtrial.model.records.machine import FEWEST_BLOCKS
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Claim, Estimate
 from pgtrial.model.records.trial import Trial
+from pgtrial.model.units import grouped
 from pgtrial.statistics import p8
 from pgtrial.statistics.paired_t import ALPHA
 from pgtrial.statistics.precision import spread
@@ -46,9 +47,25 @@ def within_spread(grid: Grid, slices: Slices) -> float | None:
     return max(map(spread, known)) / 2 if min(map(len, known)) >= FEWEST_BLOCKS else None
 
 
-def mean_block_s(grid: Grid) -> float:
-    """Wall time of a complete block, seconds."""
-    return fmean(block_seconds(grid).values())
+def block_time(plan: Plan, trials: Sequence[Trial]) -> float:
+    """The one estimate of a block's wall time, seconds: the median trial so far times the trials of a block.
+
+    Trials that alternate take their time together. Without any trial it is the plan's own estimate; arms that have left
+    do not count.
+    """
+    arms, points = len(plan.arms) - len(plan.left), len(plan.load_points)
+    if not trials:
+        return plan.trial_estimate_s * arms * points
+    if plan.interleaving is None:
+        return median(under_way_s([trial]) for trial in trials) * arms * points
+    together = grouped(((trial.block, trial.load_point), trial) for trial in trials).values()
+    return median(_of_so_many(group, arms) for group in together) * points
+
+
+def _of_so_many(trials: Sequence[Trial], arms: int) -> float:
+    """What trials that alternate would take if there were so many."""
+    seconds = under_way_s(trials)
+    return seconds if len(trials) == arms else seconds * arms / len(trials)
 
 
 @dataclass(frozen=True)

@@ -342,6 +342,8 @@ class Comparison:
     """Whether the rule has decided it at some look."""
     so_far: Estimate | None
     """Relative difference over all blocks so far, with the interval of a study that ends now; None before the first."""
+    at_look: Estimate | None
+    """The difference that the verdict shows, with the sequential interval of its look; None before the first look."""
 
     @property
     def name(self) -> str:

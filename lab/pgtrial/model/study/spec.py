@@ -46,7 +46,7 @@ class VerdictSection(Record):
     budget: Seconds = Field(
         3600.0,
         gt=0,
-        description="Time for all blocks; a slower study ends before it exceeds this by a quarter.",
+        description="Time for all blocks; a slower study ends at the last look that comes within this and a quarter.",
     )
     stop_early: bool = Field(True, description="Whether the study ends when all primary comparisons are decided.")
     drop_decided: bool = Field(
