@@ -71,8 +71,15 @@ fn record(c: &mut Criterion) {
 /// A client of a script with this text and `scale` 1.
 fn client(text: &str) -> Option<Box<dyn Program>> {
     let variables = vec![("scale".to_owned(), Value::Int(1))];
-    let environment =
-        Environment { mode: QueryMode::Prepared, timed: false, announced: false, variables, default_seed: 1 };
+    let environment = Environment {
+        mode: QueryMode::Prepared,
+        timed: false,
+        announced: false,
+        needs_values: false,
+        lists: Vec::new(),
+        variables,
+        default_seed: 1,
+    };
     let scripts = Scripts::link(vec![parse("script", 1, text.as_bytes()).ok()?], &environment).ok()?;
     Some(Arc::new(scripts).client(0, Random::seeded(1)))
 }

@@ -14,7 +14,7 @@ use drive::ledger::tasks::{Task, Tasks};
 use drive::ledger::{ScriptAccount, Tally, Turn};
 use drive::plan::{ClosedPlan, Limit, Load, Plan, PoolPlan};
 use drive::slices::Slice;
-use drive::{Abortion, Began, Observer, Outcome, RunError, Tick};
+use drive::{Abortion, Began, Cause, Observer, Outcome, RunError, Tick};
 use events::{Connected, Distribution, Event, Extent, Line, Measurement, Warning};
 pub use events::{PROTOCOL, timestamp};
 use ground::clock::{Clock, Phase, seconds};
@@ -242,6 +242,7 @@ impl Observer for Beside<'_, '_> {
     fn aborted(&mut self, abortion: &Abortion) {
         self.observer.aborted(abortion);
         let Abortion { client, script, command, ref cause } = *abortion;
+        let command = command.or_else(|| if let Cause::Program(trouble) = cause { trouble.command() } else { None });
         let sqlstate = cause.sqlstate().map(str::to_owned);
         let error =
             events::ClientError { client, script, command, kind: cause.kind(), sqlstate, message: cause.to_string() };

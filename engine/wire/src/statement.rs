@@ -175,6 +175,17 @@ impl Statement {
         std::str::from_utf8(body.split(|byte| *byte == 0).nth(1)?).ok()
     }
 
+    /// The names of its variables, in the order of its parameters.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.holes.iter().map(|hole| hole.name.as_str())
+    }
+
+    /// The name of its first variable that has no value among these.
+    pub fn unset(&self, values: &[Value]) -> Option<&str> {
+        let hole = self.holes.iter().find(|hole| matches!(values.get(hole.slot), Some(Value::Unset)));
+        hole.map(|hole| hole.name.as_str())
+    }
+
     /// The message that has the server prepare the statement.
     pub fn parse_message(&self) -> &[u8] {
         &self.parse

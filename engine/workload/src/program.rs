@@ -144,6 +144,16 @@ pub enum AbortReason {
     Fatal(Vec<String>),
 }
 
+impl AbortReason {
+    /// The command that failed, by its index in the script.
+    pub fn command(&self) -> Option<usize> {
+        match self {
+            Self::Command { command, .. } | Self::Rows { command, .. } => Some(*command),
+            Self::Script { .. } | Self::Fatal(_) => None,
+        }
+    }
+}
+
 /// Writes the reason without the client and the script.
 impl std::fmt::Display for AbortReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -39,6 +39,13 @@ impl Program for ScriptClient {
         state.script = self.scripts.choose(choose);
         state.step = 0;
         state.in_pipeline = false;
+        for (slot, values) in &self.scripts.lists {
+            let index = state.random.range(0, values.len() as i64 - 1) as usize;
+            match &values[index] {
+                Value::Text(text) => state.values[*slot].set_text(text),
+                value => state.values[*slot] = value.clone(),
+            }
+        }
         state.started = state.random.clone();
         state.script
     }
@@ -110,6 +117,17 @@ impl ClientState {
         self.random = random;
     }
 
+    /// Why a query is not sent: a variable of it has no value, and the run needs values.
+    fn lack(&self, scripts: &Scripts, script: &Script, command: usize, result: &StepResult) -> Option<AbortReason> {
+        let StepResult::Query(statement, _) = result else { return None };
+        if !scripts.needs_values {
+            return None;
+        }
+        let name = script.statements.get(*statement)?.unset(&self.values)?;
+        let reason = format!("the variable \"{name}\" has no value");
+        Some(AbortReason::Command { command, word: "SQL", reason, detail: None })
+    }
+
     /// Executes steps up to one that is an action.
     #[inline(never)]
     fn proceed<'a>(&'a mut self, scripts: &'a Scripts, script: &'a Script) -> Action<'a> {
@@ -126,6 +144,9 @@ impl ClientState {
                 Ok(StepResult::Done) if scripts.timed => return Action::Local { command: step.command },
                 Ok(StepResult::Done) => {}
                 Ok(result) => {
+                    if let Some(reason) = self.lack(scripts, script, step.command, &result) {
+                        return Action::Abort(reason);
+                    }
                     let last = self.step == script.steps.len() && !self.in_pipeline;
                     return action(step.command, result, script, &self.values, last);
                 }

@@ -23,6 +23,8 @@ pub struct Scanner<'a> {
     text: &'a [u8],
     /// The offset of the next byte. The reader of a backslash command advances it.
     pub at: usize,
+    /// The offset of the first byte of the last stretch of SQL.
+    pub begin: usize,
     parentheses: usize,
     /// `BEGIN` and `CASE` in the body of a function whose `END` has not come yet.
     blocks: usize,
@@ -35,7 +37,7 @@ impl<'a> Scanner<'a> {
     /// Starts at the beginning; the text ends at its first zero byte, if there is one.
     pub fn new(text: &'a [u8]) -> Self {
         let end = text.iter().position(|c| *c == 0).unwrap_or(text.len());
-        Self { text: &text[..end], at: 0, parentheses: 0, blocks: 0, words: 0, initials: [0; FIRST_WORDS] }
+        Self { text: &text[..end], at: 0, begin: 0, parentheses: 0, blocks: 0, words: 0, initials: [0; FIRST_WORDS] }
     }
 
     /// The whole text.
@@ -48,6 +50,9 @@ impl<'a> Scanner<'a> {
         let mut sql = Vec::new();
         loop {
             let start = self.at;
+            if sql.is_empty() {
+                self.begin = start;
+            }
             match self.text[start..] {
                 [] => return (sql, Ending::End),
                 [b'\\', c @ (b';' | b':'), ..] => {

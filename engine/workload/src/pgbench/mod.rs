@@ -7,6 +7,7 @@ mod error;
 mod expression;
 mod hashes;
 mod lexer;
+mod listing;
 mod meta_commands;
 pub mod script;
 mod scripts;
@@ -19,6 +20,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use listing::{ListedCommand, ListedStatement, listed};
 pub use script::{Parsed, parse};
 pub use scripts::{Environment, Scripts};
 pub use symbols::is_valid as is_variable_name;

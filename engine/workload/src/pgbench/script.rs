@@ -13,6 +13,8 @@ pub struct Parsed {
     pub description: String,
     pub weight: u64,
     pub commands: Vec<ScriptCommand>,
+    /// The line of each command in the script, from 1.
+    pub lines: Vec<usize>,
 }
 
 /// A command of a script.
@@ -33,12 +35,13 @@ pub struct Sql {
 /// Reads a script. `description` is what errors call it: the file's name as it was given, or that of a built-in script.
 pub fn parse(description: &str, weight: u64, text: &[u8]) -> Result<Parsed, ScriptError> {
     let mut scanner = Scanner::new(text);
-    let mut commands = Vec::new();
+    let (mut commands, mut command_lines) = (Vec::new(), Vec::new());
     let mut lines = Lines { text: scanner.text(), at: 0, line: 1 };
     loop {
         let (sql, ending) = scanner.scan();
         if let Some(text) = without_comments(&sql) {
             commands.push(ScriptCommand::Sql(Sql { text: text.to_vec(), store: None }));
+            command_lines.push(lines.line_of(scanner.begin));
         }
         match ending {
             Ending::Semicolon => {}
@@ -50,7 +53,10 @@ pub fn parse(description: &str, weight: u64, text: &[u8]) -> Result<Parsed, Scri
                 match meta_commands::parse(place, &mut scanner.at)? {
                     None => {}
                     Some((MetaCommand::Store(store), _)) => attach(&mut commands, store, place)?,
-                    Some((meta, line)) => commands.push(ScriptCommand::Meta(meta, line)),
+                    Some((meta, text)) => {
+                        commands.push(ScriptCommand::Meta(meta, text));
+                        command_lines.push(line);
+                    }
                 }
             }
         }
@@ -59,7 +65,7 @@ pub fn parse(description: &str, weight: u64, text: &[u8]) -> Result<Parsed, Scri
         return Err(ScriptError::new(format!("empty command list for script \"{description}\"")));
     }
     check_conditions(description, &commands)?;
-    Ok(Parsed { description: description.to_owned(), weight, commands })
+    Ok(Parsed { description: description.to_owned(), weight, commands, lines: command_lines })
 }
 
 /// A statement without the space and line comments before it; `None` if there is nothing else.

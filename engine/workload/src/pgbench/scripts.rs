@@ -24,6 +24,11 @@ pub struct Environment {
     pub timed: bool,
     /// Whether clients announce each command, so that it can be noted before it does something.
     pub announced: bool,
+    /// Whether a statement aborts the client if a variable that travels as its parameter has no value; it is NULL
+    /// otherwise.
+    pub needs_values: bool,
+    /// Variables that take a random value of a list at the beginning of each transaction.
+    pub lists: Vec<(String, Vec<Value>)>,
     /// What every client starts with. `client_id` is each client's number unless it is given.
     pub variables: Vec<(String, Value)>,
     /// The variable `default_seed` unless it is given: the seed of hash functions.
@@ -39,7 +44,10 @@ pub struct Scripts {
     pub announced: bool,
     /// Whether no command may go the short way.
     pub goes_by_steps: bool,
+    pub needs_values: bool,
     pub mode: QueryMode,
+    /// By slot the values of which each transaction draws one.
+    pub lists: Vec<(usize, Vec<Value>)>,
     initial: Vec<Value>,
     /// The slot that takes each client's number.
     client_id: Option<usize>,
@@ -66,6 +74,8 @@ impl Scripts {
             scripts.push(script);
         }
         let slots: Vec<_> = variables.into_iter().map(|(name, value)| (symbols.slot(&name), value)).collect();
+        let lists: Vec<_> =
+            environment.lists.iter().map(|(name, values)| (symbols.slot(name), values.clone())).collect();
         let client_id = (!given("client_id")).then(|| symbols.slot("client_id"));
         let mut initial = vec![Value::Unset; symbols.names().len()];
         for (slot, value) in slots {
@@ -73,9 +83,22 @@ impl Scripts {
         }
         scripts.iter_mut().for_each(|script| connect_stores(script, &symbols));
         let total_weight = scripts.iter().map(|script| script.info.weight).sum();
-        let Environment { timed, announced, mode, .. } = *environment;
-        let goes_by_steps = timed || announced;
-        Ok(Self { scripts, symbols, timed, announced, goes_by_steps, mode, initial, client_id, total_weight })
+        let Environment { timed, announced, mode, needs_values, .. } = *environment;
+        let needs_values = needs_values && mode != QueryMode::Simple;
+        let goes_by_steps = timed || announced || needs_values;
+        Ok(Self {
+            scripts,
+            symbols,
+            timed,
+            announced,
+            goes_by_steps,
+            needs_values,
+            mode,
+            lists,
+            initial,
+            client_id,
+            total_weight,
+        })
     }
 
     /// The variables that client `client` starts with.

@@ -11,6 +11,7 @@ use super::options::pooling;
 use super::plan::{DEFAULT_TRANSACTIONS, link, plan};
 use super::progress::Progress;
 use super::report::report;
+use super::scripts;
 use super::server::{Facts, Purpose, no_connection, print_version, session, survey, target, vacuum};
 use crate::event::{RunDescription, RunEvents};
 use crate::frontend::self_check;
@@ -33,6 +34,10 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
     let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Errors of the scripts are reported before the server is asked for its scale.
     link(&options, &automatic(&options, 0), 0)?;
+    if options.lists_commands {
+        print_stdout(scripts::listing(&options)?);
+        return Ok(0);
+    }
     let target = target(&options.server, "pgbench", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
     let interrupt = interrupt::catch()?;

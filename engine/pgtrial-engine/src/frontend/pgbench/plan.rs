@@ -40,6 +40,8 @@ pub fn link(options: &Options, automatic: &[(&str, i64)], seed_of_hashes: u64) -
         mode: options.mode,
         timed: options.script.timed_commands,
         announced: options.script.notes.steps,
+        needs_values: options.needs_values,
+        lists: options.lists.clone(),
         variables,
         default_seed: seed_of_hashes as i64,
     };

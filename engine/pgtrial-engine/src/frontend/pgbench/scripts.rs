@@ -6,9 +6,10 @@ use super::messages::Failure;
 use super::options::fields::Options;
 use ground::c_numbers;
 use ground::output::could_not;
+use wire::value::Value;
 use workload::pgbench::builtin;
 use workload::pgbench::builtin::Builtin;
-use workload::pgbench::{Parsed, parse};
+use workload::pgbench::{Parsed, is_variable_name, listed, parse};
 
 /// How many scripts a run may have.
 const MAX_SCRIPTS: usize = 128;
@@ -40,6 +41,50 @@ pub fn add_file(options: &mut Options, text: &str) -> Result<(), Failure> {
     };
     read.map_err(could_not(format_args!("read file \"{name}\"")))?;
     add(options, parse(name, weight, &bytes).map_err(Failure::error)?)
+}
+
+/// Adds a list of values, `VARNAME=FILE` with one value a line; the lines of a file are its values as they stand.
+pub fn add_values(options: &mut Options, text: &str) -> Result<(), Failure> {
+    let Some((name, path)) = text.split_once('=').filter(|(name, _)| is_variable_name(name.as_bytes())) else {
+        return Err(Failure::error(format!("invalid list of values \"{text}\": it is VARNAME=FILE")));
+    };
+    let bytes = std::fs::read(ground::text::path(path)).map_err(could_not(format_args!("open file \"{path}\"")))?;
+    let whole = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    if whole.is_empty() {
+        return Err(Failure::error(format!("the file \"{path}\" has no value for the variable \"{name}\"")));
+    }
+    let values = whole.split(|byte| *byte == b'\n').map(value).collect();
+    options.lists.retain(|(known, _)| known != name);
+    options.lists.push((name.to_owned(), values));
+    Ok(())
+}
+
+/// The value of a text: a number if it is written as numbers are, else the text itself.
+fn value(text: &[u8]) -> Value {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok());
+    match number {
+        Some(number) if number.to_string().as_bytes() == text => Value::Int(number),
+        _ => Value::Text(text.into()),
+    }
+}
+
+/// The commands of all scripts as JSON, one a line.
+pub fn listing(options: &Options) -> Result<String, Failure> {
+    let mut lines = String::new();
+    for script in &options.scripts {
+        for command in listed(script).map_err(Failure::error)? {
+            let (sql, variables) = command.statement.map(|found| (found.sql, found.variables)).unzip();
+            let line = serde_json::json!({
+                "script": script.description,
+                "line": command.line,
+                "text": command.text,
+                "sql": sql,
+                "variables": variables,
+            });
+            lines.push_str(&format!("{line}\n"));
+        }
+    }
+    Ok(lines)
 }
 
 fn add(options: &mut Options, script: Parsed) -> Result<(), Failure> {

@@ -29,7 +29,15 @@ fn seeds() -> Seeds {
 
 fn environment(mode: QueryMode) -> Environment {
     let variables = vec![("scale".to_owned(), Value::Int(1)), ("random_seed".to_owned(), Value::Int(SEED as i64))];
-    Environment { mode, timed: false, announced: false, variables, default_seed: seeds().hashes as i64 }
+    Environment {
+        mode,
+        timed: false,
+        announced: false,
+        needs_values: false,
+        lists: Vec::new(),
+        variables,
+        default_seed: seeds().hashes as i64,
+    }
 }
 
 fn link(text: &str, environment: &Environment) -> Result<Arc<Scripts>, ScriptError> {

@@ -13,6 +13,7 @@ use ground::shard::{ClientShare, Shard};
 use tables::{InitOptions, PartitionMethod};
 use wire::params::Given;
 use wire::statement::QueryMode;
+use wire::value::Value;
 use workload::pgbench::Parsed;
 
 /// All options; counts are in pgbench's range 1..2147483647 unless said otherwise. [`Options::new`] has pgbench's defaults.
@@ -30,6 +31,12 @@ pub struct Options {
     pub reads_stdin: bool,
     /// Variables by name, each once.
     pub variables: Vec<(String, String)>,
+    /// Variables that take a random value of a list in each transaction.
+    pub lists: Vec<(String, Vec<Value>)>,
+    /// Whether a variable without a value aborts its client.
+    pub needs_values: bool,
+    /// Whether the commands of the scripts are listed, and nothing is run.
+    pub lists_commands: bool,
     pub mode: QueryMode,
     /// Whether executions of the extended protocol are sent without Describe.
     pub no_describe: bool,

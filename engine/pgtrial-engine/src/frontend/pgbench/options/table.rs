@@ -166,6 +166,9 @@ pub const OPTIONS: &[Row] = &[
             o.output.histogram = Some(ground::text::path(v.text));
             Ok(())
         }),
+    Row::switch("--list-commands", Added(Mode::Benchmarking),
+        "list the commands of the scripts as JSON Lines, then exit",
+        |o| &mut o.lists_commands),
     Row::value("--load-jobs=NUM", Added(Mode::Initialization),
         "number of connections that load partitions in initialization\nmode, 1 to 1000 (default: 1)",
         |o, v| set(&mut o.init.tables.jobs, integer(v, 1, 1000).map(|jobs| jobs as usize))),
@@ -181,6 +184,9 @@ pub const OPTIONS: &[Row] = &[
     Row::value("--pool-timeout=SECONDS", Added(Mode::Benchmarking),
         "a task that got no connection in this time has failed\n(default: 15)",
         |o, v| set(&mut o.pooling.timeout, pooling::seconds(v))),
+    Row::switch("--require-values", Added(Mode::Benchmarking),
+        "abort a client whose statement has a variable without a value,\nwhich would be NULL in extended and prepared mode",
+        |o| &mut o.needs_values),
     Row::value("--shard=I/N", Added(Mode::Both),
         "run part I of N (from 1) of the run that the other options say,\n\
          which N engines share; -j is each engine's own; with -i -I g\n\
@@ -205,6 +211,9 @@ pub const OPTIONS: &[Row] = &[
         |o, v| set(&mut o.start, StartAt::read(v.text))),
     Row::value("--tasks=NUM", Added(Mode::Benchmarking), "tasks of each application, each one transaction",
         |o, v| set(&mut o.pooling.tasks, pooling::count(v, MAX_TASKS))),
+    Row::value("--values=VARNAME=FILE", Added(Mode::Benchmarking),
+        "give the variable a random line of FILE at the beginning of\neach transaction",
+        |o, v| Ok(scripts::add_values(o, v.text)?)),
     Row::value("--wait-for-server=SECONDS", Added(Mode::Benchmarking),
         "clients that lose their connection make another one, and try\n\
          to for so long; the transaction under way has failed",
