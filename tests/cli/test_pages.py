@@ -122,6 +122,19 @@ def test_before_an_upgrade(tmp_path, workspace, commands):
     assert "the verdict follows from the 2 trials" in done.stdout
 
 
+def test_your_own_query(tmp_path, workspace, commands):
+    fewer = {
+        r"generate_series\(1, 200000\)": "generate_series(1, 6000)",
+        r"--budget 3min": "--clients 1 --blocks 1 --warmup 300ms --duration 1s",
+        r'data = "shop.sql"': 'data = "shop.sql"\nclients = 1\nwarmup = "300ms"\nduration = "1s"',
+        r'(settings = \{ synchronous_commit = "off" \})': r"\1\n[verdict]\nblocks = 1\ncanary = false",
+    }
+    done = run_page("docs/tutorials/own-query.md", tmp_path, fewer, programs=commands.folder)
+    assert done.returncode == 0, done.stderr
+    assert "query.sql on shop.sql" in done.stdout
+    assert "the load runs once on every arm" in done.stdout
+
+
 def test_two_settings_on_your_own_server(tmp_path, clusters, workspace, commands):
     cluster = clusters(18)
     servers = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.loads.data import restored_dump
+from pgtrial.loads.data import plain_files
 from pgtrial.loads.data.restored_dump import RestoredDump
 from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
@@ -27,7 +27,7 @@ CREATE INDEX item_name ON shop.item (name);
 
 
 def dump_of(path: Path) -> RestoredDump:
-    return RestoredDump("0" * 64, 1000, path)
+    return RestoredDump("0" * 64, 1000, (path,), f"the dump {path.name}")
 
 
 def in_database(target: Target, name: str) -> Target:
@@ -70,14 +70,33 @@ def test_a_dump_in_each_format_gives_the_same_rows(clusters, tmp_path, form):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("SELECT 1;\n\nSELEC 2;\n", 'line 3: PostgreSQL says: syntax error at or near "SELEC"'),
+        ("SELECT 1;\n\nSELEC 2;\n", 'line 3 (SELEC 2): PostgreSQL says: syntax error at or near "SELEC"'),
         (
             "CREATE TABLE t ();\nALTER TABLE t OWNER TO shopkeeper;\n",
             'role "shopkeeper" does not exist; make the dump with --no-owner --no-privileges',
         ),
-        ("CREATE TABLE n (n integer);\nCOPY n FROM stdin;\nx\n\\.\n", "line 2: PostgreSQL says: invalid input syntax"),
+        (
+            "CREATE TABLE n (n integer);\nCOPY n FROM stdin;\nx\n\\.\n",
+            "line 3 (COPY n FROM stdin): PostgreSQL says: invalid input syntax",
+        ),
         ("CREATE TABLE n (n integer);\nCOPY n FROM stdin;\n1\n", "ends within the rows of a COPY; make the dump anew"),
-        ("CREATE TABLE n (n integer);\nCOPY n FROM stdin;\n1\n2\n\\.\nSELEC 2;\n", "line 6: PostgreSQL says: syntax"),
+        (
+            "CREATE TABLE n (n integer);\nCOPY n FROM stdin;\n1\n2\n\\.\nSELEC 2;\n",
+            "line 6 (SELEC 2): PostgreSQL says: syntax",
+        ),
+        (
+            "CREATE TABLE n (n int PRIMARY KEY);\n\nINSERT INTO n VALUES (1);\nINSERT INTO n\n VALUES (1);\nSELECT;",
+            "line 4 (INSERT INTO n VALUES (1)): PostgreSQL says: duplicate key",
+        ),
+        (
+            "CREATE TABLE a ();\nCREATE TABLE a ();\n",
+            'line 2 (CREATE TABLE a ()): PostgreSQL says: relation "a" already',
+        ),
+        ("SELECT 1;; SELECT x;\n", 'line 1 (SELECT x): PostgreSQL says: column "x" does not exist'),
+        (
+            "-- Dumped by pg_dump version 99.1\nSET future_timeout = 0;\n",
+            "it was made by pg_dump 99.1: make it by the pg_dump of this server's version",
+        ),
         ("\\connect shop\n", "line 1: it changes the database; make the dump without --create"),
         ("SELECT 1;\n  \\i more.sql\n", r"line 2: \i is a command of psql, which pgtrial does not run; write SQL"),
         ("SELECT 1;\n\n COPY (SELECT 1) TO STDOUT;\n", "line 3: nobody reads the rows of COPY ... TO STDOUT"),
@@ -142,7 +161,7 @@ def test_root_runs_no_program_that_another_account_can_write(clusters, fresh_sta
 def test_what_a_dump_takes_is_estimated_from_its_bytes(tmp_path):
     (tmp_path / "plain.sql").write_text("SELECT 1;")
     (tmp_path / "archive").write_bytes(b"PGDMP")
-    plain, archive = (RestoredDump("0" * 64, 10**9, tmp_path / name) for name in ("plain.sql", "archive"))
+    plain, archive = (RestoredDump("0" * 64, 10**9, (tmp_path / name,), name) for name in ("plain.sql", "archive"))
     assert (plain.mb, archive.mb) == (1500, 6000)
     moved = shutil.copy(tmp_path / "plain.sql", tmp_path / "moved.sql")
     assert dump_of(Path(moved)) == dump_of(tmp_path / "plain.sql"), "a template depends on the digest alone"
@@ -163,7 +182,7 @@ COPY item FROM stdin;
 @pytest.mark.parametrize("inserts", [[], ["--inserts"]])
 def test_a_plain_dump_is_split_as_psql_splits_it(clusters, tmp_path, monkeypatch, inserts):
     """Bodies in standard SQL, rules of two commands, lines of texts that look like psql's own, a byte order mark."""
-    monkeypatch.setattr(restored_dump, "_TOGETHER", 100)
+    monkeypatch.setattr(plain_files, "_TOGETHER", 100)
     target = clusters(18).target
     assert target.programs is not None
     source, copy = in_database(target, "dumped"), in_database(target, "restored")

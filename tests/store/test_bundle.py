@@ -114,7 +114,7 @@ def test_a_bundle_opens_as_the_study_that_it_was_made_of(study, tmp_path):
         assert again.audit() == study.audit()
         assert again.canaries() == study.canaries() != []
         assert again.voided_blocks() == study.voided_blocks() == [0]
-        assert again.script("orders.sql").read_text() == "SELECT 1;\n"
+        assert again.script(again.plan.load_points[0]).read_text() == "SELECT 1;\n"
         expected = [name for name in bundle.files_of(study.path) if not name.endswith(RAW)]
         assert sorted(bundle.files_of(again.path)) == sorted(expected)
         for name in expected:

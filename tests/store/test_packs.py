@@ -46,11 +46,12 @@ def test_the_study_directory_needs_nothing_from_outside(study, tmp_path):
     again = StudyDirectory.open(study.path)
     assert again.spec == study.spec
     assert load_points(again.spec) == again.plan.load_points
-    folder = again.script("counters")
+    points = {point.workload: point for point in again.plan.load_points}
+    folder = again.script(points["counters"])
     assert folder is not None
     assert (folder / "raise.sql").read_text() == FILES["raise.sql"]
-    assert again.script("kv/C") == study.path / "scripts" / "kv"
-    assert again.script("select-only") is None
+    assert again.script(points["kv/C"]) == study.path / "scripts" / "kv"
+    assert again.script(points["kv/C"].model_copy(update={"workload": "select-only", "pack": None})) is None
     assert read_study(study.path / "study.toml") == study.spec
     assert read_study(study.path / "study.toml").scripts == study.spec.scripts
 

@@ -55,15 +55,16 @@ def test_the_study_directory_needs_nothing_from_outside(file, tmp_path):
     shutil.rmtree(file.parent / "own")
     opened = StudyDirectory.open(tmp_path / "results")
     assert opened.spec == created.spec == read_study(tmp_path / "results" / "study.toml")
-    script = opened.script("orders.sql")
+    built_in, own = opened.plan.load_points
+    script = opened.script(own)
     assert script is not None
     assert script.read_bytes() == TEXT.encode()
-    assert opened.script("select-only") is None
+    assert opened.script(built_in) is None
 
 
 def test_a_script_that_is_not_as_planned_is_noticed(file, tmp_path):
     study = _create(file, tmp_path / "results")
-    script = study.script("orders.sql")
+    script = study.script(study.plan.load_points[-1])
     assert script is not None
     script.write_text("SELECT 1;\n")
     with pytest.raises(StoreError, match=r"scripts/orders\.sql is not the script that was planned"):

@@ -37,11 +37,30 @@ def compare_command(
         typer.Option(
             help="tpcb-like, simple-update, select-only, order-entry, a test of sysbench such as oltp_read_write, "
             "app-tasks, a pack (pack:queue, or its folder), a replay (replay:DIRECTORY), or the path of a script "
-            "(pgbench's .sql, sysbench's .lua); several with commas."
+            "(pgbench's .sql, sysbench's .lua); several with commas, mixed by weights: a.sql,b.sql=3."
+        ),
+    ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option(
+            help="One query in place of a workload: 'select * from orders where id = :id'.", show_default=False
+        ),
+    ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where a variable of the query or of scripts has its values from, e.g. id=orders.id; repeatable.",
+            metavar="NAME=TABLE.COLUMN",
+            show_default=False,
         ),
     ] = None,
     data: Annotated[
-        str | None, typer.Option(help="With a replay: a dump of the data as they were when the capture began.")
+        list[str] | None,
+        typer.Option(
+            help="Data of your own: a dump by pg_dump, a file of SQL (repeatable), or a connection string. With a "
+            "replay the dump of the data as they were when the capture began.",
+            show_default=False,
+        ),
     ] = None,
     scale: Annotated[str | None, typer.Option(help="Scale factors, e.g. 10 or 10,100.")] = None,
     clients: Annotated[str | None, typer.Option(help="Numbers of clients, e.g. 1,8,32.")] = None,
@@ -85,7 +104,9 @@ def compare_command(
     """
     load = {
         "workload": _words(workload),
-        "replay": {"data": data} if data is not None else None,
+        "query": query,
+        "values": _pairs(values or []) or None,
+        "data": data or None,
         "scale": _numbers("--scale", scale),
         "clients": _numbers("--clients", clients),
         "rate": _words(rate),
@@ -134,6 +155,14 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 
 def _words(text: str | None) -> list[str] | None:
     return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _pairs(texts: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    for text, (name, _, column) in zip(texts, pairs, strict=True):
+        if not name.strip() or not column.strip():
+            raise StudyError(f"--values {text!r} names no variable and column; write for example --values id=orders.id")
+    return {name.strip(): column.strip() for name, _, column in pairs}
 
 
 def _numbers(option: str, text: str | None) -> list[int] | None:

@@ -24,7 +24,10 @@ def pack_command(
     ] = None,
     *,
     postgres: Annotated[str, typer.Option(help="The server to check on: a major version or a bin directory.")] = "18",
-    scale: Annotated[int, typer.Option(help="The scale to check at.", min=1)] = 1,
+    scale: Annotated[
+        int | None,
+        typer.Option(help="The scale to check at; default: that of a study with this pack.", min=1, show_default=False),
+    ] = None,
     files_only: Annotated[bool, typer.Option("--files-only", help="Read the files, and start no server.")] = False,
 ) -> None:
     """Check a pack, a workload that is a folder of SQL, or list the packs that come with pgtrial.

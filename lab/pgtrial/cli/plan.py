@@ -11,7 +11,8 @@ import typer
 from rich.table import Column, Table
 
 from pgtrial.cli import study_options
-from pgtrial.cli.output import json_line, warn
+from pgtrial.cli.output import json_line, line, warn
+from pgtrial.cli.progress import shown
 from pgtrial.cli.study_options import Profile, Seed, read
 from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.interleaving import sessions_of, why_not
@@ -19,16 +20,19 @@ from pgtrial.conduct.lengths import in_words
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, length_in_one_line, outlook
 from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate, warnings
+from pgtrial.conduct.rehearsal import has_own
 from pgtrial.loads.data.data import needed_mb
+from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.fleet import LOCAL, FleetSection
 from pgtrial.model.study.places import shared_places
-from pgtrial.model.study.servers import Given, conninfo_of, parts_of
+from pgtrial.model.study.servers import Given, MadeHere, conninfo_of, parts_of
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration, plural
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.given import without_password
+from pgtrial.servers.installations import resolve
 from pgtrial.verdict.rules.case import listed
 
 _SHOWN_BLOCKS = 3
@@ -42,17 +46,24 @@ def plan_command(
     fleet: study_options.Fleet = None,
     machines: study_options.Machines = None,
     pack: study_options.Pack = False,
+    rehearse: Annotated[
+        bool,
+        typer.Option("--rehearse", help="Load the data, run each script once on every arm, and say what fails."),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
 ) -> int:
     """Show load points, blocks, looks, time and disk space of a study, who runs where, and the first blocks' order.
 
-    Nothing is connected to: servers and machines need not exist yet.
+    Nothing is connected to: servers and machines need not exist yet. With --rehearse they are needed. Servers that
+    pgtrial makes run the load on a copy of the data; a given server parses the statements, and executes none.
     """
+    if rehearse and json:
+        raise StudyError("--json prints the plan and nothing else; leave out --rehearse, or --json")
     spec = read(study, profile, seed)
     spec = study_options.by_fleet(spec, fleet, machines, pack=pack)
     plan = plan_now(spec)
     expected = outlook(spec, plan)
-    sentences = [*warnings(spec, plan), *cautions(expected, spec, plan)]
+    sentences = [*_not_here(spec), *warnings(spec, plan), *cautions(expected, spec, plan)]
     if json:
         beforehand = (expected or Outlook()).model_dump(exclude={"note"})
         content = {**_estimates(spec, plan), **beforehand, "warnings": sentences, "plan": plan.model_dump()}
@@ -64,7 +75,32 @@ def plan_command(
     for name, text in [*_what(spec, plan), *_where(spec, plan), *_how_long(spec, plan, expected), *_order(plan)]:
         rows.add_row(name, text)
     Terminal().print(rows)
+    if rehearse:
+        _rehearse(spec, plan)
     return 0
+
+
+def _rehearse(spec: StudySpec, plan: Plan) -> None:
+    if not has_own(spec):
+        line("rehearsal: nothing to rehearse, since no part of the load is your own")
+        return
+    # to import what runs studies takes time, and most plans are only shown
+    from pgtrial.conduct.run_study import rehearse_alone  # noqa: PLC0415
+
+    with shown(Terminal(), as_json=False) as listener:
+        rehearse_alone(spec, plan, listener)
+    line("rehearsal: the load runs once on every arm")
+
+
+def _not_here(spec: StudySpec) -> Iterator[str]:
+    """A sentence for each arm whose server is not installed on this machine."""
+    for arm in spec.arms:
+        server = spec.resolved(arm)
+        if isinstance(server, MadeHere):
+            try:
+                resolve(server.postgres)
+            except StudyError as error:
+                yield f"arms.{arm}: on this machine a run would end here: {error}"
 
 
 def _estimates(spec: StudySpec, plan: Plan) -> dict[str, Any]:

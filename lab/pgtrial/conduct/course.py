@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -49,6 +49,8 @@ class Course:
     """Whether all arms are sessions of one server, whose counters then belong to none."""
     pack: SqlFiles | None = None
     """The files of the workload, if it is a pack."""
+    values: Mapping[str, Path] = field(default_factory=dict)
+    """By variable the file of which each transaction draws a value."""
     inbox: Inbox | None = None
     """Where the events of all loads that alternate arrive."""
     timings: dict[str, float] = field(default_factory=dict)

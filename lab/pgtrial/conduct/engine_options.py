@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -56,8 +57,11 @@ def engine_options(
     machine: Each | None = None,
     *,
     turn: Turn = ALONE,
+    values: Mapping[str, Path] | None = None,
 ) -> list[str]:
     """The options; `script` is the file of a workload of the study's own or the folder of a pack, else None.
+
+    `values` are the files of which variables have values.
 
     They say the whole load, all but the threads, which are those of each engine (`machine`): by default of one here.
     """
@@ -74,7 +78,8 @@ def engine_options(
             calls = ["--procedures"] if load.procedures else []
             options = ["run", *_closed_loop(load, point, seed, jobs, turn), *calls]
         case "pgbench":
-            options = ["-n", *_workload(point, script), *_closed_loop(load, point, seed, jobs, turn)]
+            drawn = [f"--values={name}={path}" for name, path in (values or {}).items()]
+            options = ["-n", *_workload(point, script), *drawn, *_closed_loop(load, point, seed, jobs, turn)]
     return [*options, *turn.options(seed)]
 
 
@@ -140,10 +145,14 @@ def _sysbench(load: LoadSection, point: LoadPoint, seed: int, jobs: int, turn: T
 def _workload(point: LoadPoint, script: Path | None) -> list[str]:
     if script is None:
         return ["-b", point.workload]
+    # only of built-in scripts pgbench finds out the scale
+    scale = ["-s", str(point.scale)]
     if point.pack is not None:
         return pack_options(point.pack, script, point.scale)
-    # the weight keeps an @ in the path from being taken for one; only of built-in scripts pgbench finds out the scale
-    return ["-f", f"{script}@1", "-s", str(point.scale)]
+    if point.mix:
+        return [*(word for name, weight in point.mix.items() for word in ("-f", f"{script / name}@{weight}")), *scale]
+    # the weight keeps an @ in the path from being taken for one
+    return ["-f", f"{script}@1", *scale]
 
 
 def pack_options(pack: PackLoad, folder: Path, scale: int) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from pgtrial.conduct.engine_options import pack_options
 from pgtrial.loads.data.kinds import data_of
@@ -36,9 +37,10 @@ _BY_SERVER = "ERROR: "
 Say = Callable[[str], None]
 
 
-def study_of(workloads: list[str], scale: int) -> StudySpec:
+def study_of(workloads: list[str], scale: int | None) -> StudySpec:
     """A study of these packs, as far as a check needs one. Raises StudyError for what is wrong with their files."""
-    load = {"workload": workloads, "scale": scale, "clients": _CLIENTS}
+    load: dict[str, Any] = {"workload": workloads, "clients": _CLIENTS}
+    load |= {"scale": scale} if scale is not None else {}
     return build_study({"load": load, "arms": {"server": {}, "same": {}}}, "pgtrial pack check")
 
 
@@ -96,7 +98,11 @@ def _run_script(load: PackLoad, script: str, folder: Path, point: LoadPoint, tar
     alone = load.model_copy(update={"scripts": {script: 1}})
     options = [*pack_options(alone, folder, point.scale), "-M", point.protocol]
     size = ["-c", str(_CLIENTS), "-t", str(_TRANSACTIONS), "--random-seed", "1"]
-    order = DataOrder(f"{script} of the pack {load.name}", ["pgbench", "-n", *options, *size], target.environment())
+    order = DataOrder(
+        f"{script} of the pack {load.name}",
+        ["pgbench", "-n", "--require-values", *options, *size],
+        target.environment(),
+    )
     lines: list[str] = []
     try:
         ENGINE_HERE.make(order, lines.append)

@@ -14,14 +14,16 @@ from pgtrial.conduct.lengths import expected_lengths
 from pgtrial.conduct.noise import noise_for, overhead_for
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.readings import Readings
+from pgtrial.conduct.rehearsal import check_scripts
 from pgtrial.conduct.stopping import Stop, next_step_of
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.plan import EarlierTry, Plan
-from pgtrial.model.study.frozen import freeze, without_secrets
+from pgtrial.model.study.frozen import freeze, thaw, without_secrets
 from pgtrial.model.study.spec import StudySection, StudySpec
 from pgtrial.model.units import slug
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import writing
+from pgtrial.store.own_data import dump_to_be_taken, is_to_be_dumped, with_dump
 from pgtrial.verdict.grid import Grid
 
 RESULTS = Path("results")
@@ -37,12 +39,14 @@ def find_or_create(spec: StudySpec, results: Path | None, *, anew: bool) -> tupl
     if results is not None:
         if (results / "study.toml").exists():
             return _same_study(spec, results), True
+        spec = dump_to_be_taken(spec)
         return StudyDirectory.create(results, spec, _planned(spec, results.absolute().parent)), False
     if not anew:
         for path in reversed(_alike(spec)):
             study = StudyDirectory.open(path)
             if study.spec.scripts == spec.scripts and not _finished(study):
                 return study, True
+    spec = dump_to_be_taken(spec)
     plan = _planned(spec, RESULTS)
     return StudyDirectory.create(_fresh_path(plan.name), spec, plan), False
 
@@ -57,6 +61,7 @@ def _finished(study: StudyDirectory) -> bool:
 def plan_now(spec: StudySpec) -> Plan:
     """The plan of a study that starts now; its seed is the study's own or drawn. Raises StudyError."""
     check_sysbench(spec)
+    check_scripts(spec)
     seed = spec.study.seed if spec.study.seed is not None else secrets.randbelow(2**32)
     interleaving = interleaving_of(spec)
     overhead_s, noise = overhead_for(spec, interleaving), noise_for(spec, interleaving, spec.load.given_s[1] or 0.0)
@@ -92,7 +97,7 @@ def _subject(spec: StudySpec) -> tuple[object, ...]:
 
 def _same_study(spec: StudySpec, results: Path) -> StudyDirectory:
     study = StudyDirectory.open(results)
-    if freeze(study.spec) != freeze(spec) or study.spec.scripts != spec.scripts:
+    if freeze(with_dump(study.spec, None)) != freeze(spec) or study.spec.scripts != spec.scripts:
         raise StoreError(f"{results} holds another study than this one; choose another directory with --results")
     return study
 
@@ -101,7 +106,17 @@ def _alike(spec: StudySpec) -> list[Path]:
     """Directories in results/ with the identical frozen study, the oldest first."""
     frozen = freeze(spec)
     files = sorted(RESULTS.glob(f"{slug(spec.study.name or 'study')}-*/study.toml"))
-    return [file.parent for file in files if file.is_file() and file.read_text(errors="replace") == frozen]
+    texts = ((file, file.read_text(errors="replace")) for file in files if file.is_file())
+    if not is_to_be_dumped(spec):
+        return [file.parent for file, text in texts if text == frozen]
+    return [file.parent for file, text in texts if _without_dump(text) == frozen]
+
+
+def _without_dump(text: str) -> str | None:
+    """The frozen study without the name of the dump that it has taken; None for a damaged one."""
+    with suppress(ValueError):
+        return freeze(with_dump(thaw(text), None))
+    return None
 
 
 def _fresh_path(name: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.interleaving import SlicesTooShort
@@ -30,6 +31,7 @@ def find_lengths(
     *,
     maker: LoadMaker,
     engine_grace_s: float,
+    values: Mapping[str, Path] | None = None,
 ) -> Plan:
     """Run the preliminary block, and write the lengths that follow from it into the plan; returns the plan.
 
@@ -37,7 +39,7 @@ def find_lengths(
     """
     if study.plan.lengths is None or study.plan.lengths.preliminary is not None:
         return study.plan
-    block = _run(study, spec, arms, listener, maker=maker, engine_grace_s=engine_grace_s)
+    block = _run(study, spec, arms, listener, maker=maker, engine_grace_s=engine_grace_s, values=values)
     plan = study.plan
     lengths = measured_lengths(spec, plan, block, noise_for(spec, plan.interleaving, plan.duration_s))
     study.extend(plan := with_lengths(plan, spec, lengths))
@@ -54,6 +56,7 @@ def _run(
     *,
     maker: LoadMaker,
     engine_grace_s: float,
+    values: Mapping[str, Path] | None = None,
 ) -> PreliminaryBlock:
     due = [planned for planned in study.plan.wanted if planned.block == 0]
     listener(Preparing("a preliminary block, which does not count, finds the lengths of trials", stays=True))
@@ -65,7 +68,15 @@ def _run(
         longest_s = longest_duration(spec, study.plan)
         try:
             courses += run_unstored(
-                study, group, arms, listener, load, longest_s=longest_s, engine_grace_s=engine_grace_s, maker=maker
+                study,
+                group,
+                arms,
+                listener,
+                load,
+                longest_s=longest_s,
+                engine_grace_s=engine_grace_s,
+                maker=maker,
+                values=values,
             )
         except SlicesTooShort as found:
             listener(Preparing(str(found), stays=True))

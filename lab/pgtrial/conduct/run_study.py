@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 
 from pgtrial.conduct.arm_facts import ArmFacts
 from pgtrial.conduct.interleaving import SlicesTooShort, sessions_of
@@ -17,6 +19,7 @@ from pgtrial.conduct.plan import More, announcement, extend, takes_canaries
 from pgtrial.conduct.preliminary import find_lengths
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.readings import Readings
+from pgtrial.conduct.rehearsal import rehearse, sampled_again
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
 from pgtrial.conduct.scope import scope_of
 from pgtrial.conduct.selftest import take_certificate
@@ -29,17 +32,20 @@ from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.process import engine_path
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import ArmError, StoreError, StudyError
-from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
+from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import plural
 from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.configured_values import check_configured
+from pgtrial.servers.dumped import take_dump
 from pgtrial.servers.given_data import made_for
 from pgtrial.servers.server_locks import ServerLocks
 from pgtrial.servers.workspace import LeftOnHost, Workspace, clean
 from pgtrial.store.directory import StudyDirectory, slices_of
+from pgtrial.store.own_data import check_data_unchanged, forget_dump, is_to_be_dumped, with_dump
 from pgtrial.store.replay_files import check_unchanged
 from pgtrial.store.running import forget_stop, stop_is_asked
 from pgtrial.verdict.carry_over import Slices
@@ -61,7 +67,7 @@ def run_study(
     `spec` is the study as the user gave it, with passwords that the frozen one does not hold; with `more` a study that
     has ended goes on. Raises StudyError and ArmError before the first trial for what can be known then.
     """
-    given = spec or study.spec
+    given = with_dump(spec or study.spec, study.spec.load.data_files)
     engine_path()
     with ExitStack() as stack:
         stack.enter_context(study.locked())
@@ -77,10 +83,13 @@ def run_study(
             return
         check_unchanged(given)
         check_configured(given)
+        check_data_unchanged(given)
         extended = _extended(study, more, ended=isinstance(step, Stop)) if more is not None else None
         workspace = stack.enter_context(_workspace(study, listener))
         for notice in workspace.notices:
             listener(Preparing(notice, stays=True))
+        if (dumped := take_dump(given)) is not None:
+            listener(Preparing(dumped, stays=True))
         maker = stack.enter_context(load_maker(given, lambda text: listener(Preparing(text))))
         if study.plan.interleaving is not None:
             maker.check_slices(study.plan.interleaving.slice_s)
@@ -96,6 +105,8 @@ def run_study(
         at_once = len(arms) if study.plan.interleaving is not None and not sessions else 1
         needs = replace(Needs.of(given), at_once=at_once, sessions=sessions)
         _prepare(needs, given.load.cpus, arms, maker, listener)
+        forget_dump(given)
+        values = _rehearsed(study, given, arms, workspace, listener)
         if shortage := workspace.shortage():
             listener(Preparing(shortage, stays=True))
         try:
@@ -113,12 +124,39 @@ def run_study(
             listener,
             locks=locks,
             engine_grace_s=engine_grace_s,
+            values=values,
             canary=_canary(workspace) if takes_canaries(given, study.plan) else None,
         )
         for notice in made_for(workspace.state, arms):
             listener(Preparing(notice, stays=True))
         take_plans(study, len(Grid(study.plan, study.trials()).counted), arms, listener)
         _end(study, stop, listener)
+
+
+def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> None:
+    """Do what a run does before its first trial, and no more. A given server is looked at, and gets no data.
+
+    Raises StudyError and ArmError.
+    """
+    if is_to_be_dumped(spec):
+        raise StudyError(
+            "[load] data: a run dumps the database and then rehearses; to rehearse alone, name a dump of it (pg_dump)"
+        )
+    engine_path()
+    check_unchanged(spec)
+    with ExitStack() as stack:
+        workspace = stack.enter_context(Workspace())
+        maker = stack.enter_context(load_maker(spec, lambda text: listener(Preparing(text))))
+        sessions = sessions_of(spec) if plan.shares_server else {}
+        arms = make_arms(spec, workspace, sessions, maker)
+        for arm in arms.values():
+            stack.callback(arm.close)
+        needs = replace(Needs.of(spec), sessions=sessions)
+        _check(needs, arms, maker, listener, set())
+        made = {name: arm for name, arm in arms.items() if not isinstance(arm.setup, Given)}
+        _load(needs, made, listener, set())
+        values = workspace.directory("values")
+        rehearse(spec, arms, plan.seed, values, partial(_say, listener), shared=plan.shares_server)
 
 
 def _extended(study: StudyDirectory, more: More, *, ended: bool) -> Plan:
@@ -181,15 +219,37 @@ def _prepare(needs: Needs, cpus: str | None, arms: dict[str, Arm], maker: LoadMa
     if cpus is not None:
         maker.check_cpus(cpus)
     sentences: set[str] = set()
+    _check(needs, arms, maker, listener, sentences)
+    _load(needs, arms, listener, sentences)
+
+
+def _check(needs: Needs, arms: dict[str, Arm], maker: LoadMaker, listener: Listener, sentences: set[str]) -> None:
     for arm in arms.values():
         listener(Preparing(f"{arm.name}: checking the set-up"))
         arm.check(needs)
         _tell(arm, listener, sentences)
         maker.check_reaches(arm.name, arm.targets)
+
+
+def _load(needs: Needs, arms: dict[str, Arm], listener: Listener, sentences: set[str]) -> None:
     for arm in arms.values():
         for data in needs.data:
             arm.prepare(data, lambda text: listener(Preparing(text)))
             _tell(arm, listener, sentences)
+
+
+def _rehearsed(
+    study: StudyDirectory, spec: StudySpec, arms: dict[str, Arm], workspace: Workspace, listener: Listener
+) -> dict[str, Path]:
+    """The files of which variables of scripts have values, after a rehearsal where no trial is stored yet."""
+    folder = workspace.directory("values")
+    if study.trials():
+        return sampled_again(spec, arms, study.plan.seed, folder)
+    return rehearse(spec, arms, study.plan.seed, folder, partial(_say, listener), shared=study.plan.shares_server)
+
+
+def _say(listener: Listener, text: str) -> None:
+    listener(Preparing(text, stays=text.startswith("the query")))
 
 
 def _tell(arm: Arm, listener: Listener, sentences: set[str]) -> None:
@@ -209,10 +269,11 @@ def _run_trials(
     *,
     locks: ServerLocks,
     engine_grace_s: float,
+    values: Mapping[str, Path],
     canary: CanaryProbes | None,
 ) -> Stop:
     """Run what is due until there is a reason to stop."""
-    plan = find_lengths(study, spec, arms, listener, maker=maker, engine_grace_s=engine_grace_s)
+    plan = find_lengths(study, spec, arms, listener, maker=maker, engine_grace_s=engine_grace_s, values=values)
     readings = Readings(study)
     facts = ArmFacts(study, spec, listener)
     begun = len(readings.trials)
@@ -241,6 +302,7 @@ def _run_trials(
                 while_served=partial(facts.collect, planned.block),
                 engine_grace_s=engine_grace_s,
                 maker=maker,
+                values=values,
             )
         except SlicesTooShort as found:
             listener(Preparing(str(found)))
@@ -251,6 +313,7 @@ def _run_trials(
             listener(TrialEnds(trial))
         of_block = [due for due in plan.wanted if due.block == planned.block]
         _check_start(trials, {due.arm for due in of_block})
+        _check_alike(trials, of_block)
         facts.judge()
         if sum(stored.block == planned.block for stored in trials) == len(of_block):
             grid = readings.grid()
@@ -290,6 +353,16 @@ def _check_start(trials: list[Trial], arms: set[str]) -> None:
     last = trials[-len(arms) :]
     if {trial.arm for trial in last if trial.never_started} == arms:
         raise ArmError(f"no arm's server starts any more: {last[-1].start_failures[-1]}")
+
+
+_NUMBER = re.compile(r"\d+")
+
+
+def _check_alike(trials: list[Trial], block: list[PlannedTrial]) -> None:
+    """Raise ArmError if every trial of the first block has failed, and all arms for one reason: no block can help."""
+    reasons = {trial.reason and _NUMBER.sub("0", trial.reason) for trial in trials}
+    if len(trials) == len(block) and len(reasons) == 1 and (reason := trials[0].reason) is not None:
+        raise ArmError(f"every trial of the first block failed, on all arms alike: {reason}")
 
 
 def _block_ends(grid: Grid, regimes: Regimes, block: int) -> BlockEnds:

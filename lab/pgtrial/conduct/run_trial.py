@@ -310,15 +310,29 @@ _TOO_MANY = "more than the server allows"
 """What the engine says of connections."""
 
 
+def _folder_of(course: Course) -> Path | None:
+    """Where the files of a workload of the study's own are."""
+    has_folder = course.pack is not None or bool(course.point.mix)
+    return course.script if course.script is None or has_folder else course.script.parent
+
+
 @contextmanager
 def _engine(course: Course, target: Target) -> Iterator[EngineRun]:
     order = LoadOrder(
         front_end(course.point),
-        partial(engine_options, course.load, course.point, course.planned.seed, course.script, turn=course.turn),
+        partial(
+            engine_options,
+            course.load,
+            course.point,
+            course.planned.seed,
+            course.script,
+            turn=course.turn,
+            values=course.values,
+        ),
         target,
         course.directory / "engine.jsonl",
         most_parts(course.point),
-        course.script.parent if course.script is not None and course.pack is None else course.script,
+        _folder_of(course),
         course.load.cpus,
         course.inbox,
     )

@@ -10,6 +10,7 @@ import queue
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import Turn
@@ -42,8 +43,10 @@ def run_trials(
     while_served: WhileServed | None = None,
     engine_grace_s: float = ENGINE_GRACE_S,
     maker: LoadMaker | None = None,
+    values: Mapping[str, Path] | None = None,
 ) -> list[Trial]:
     """Run and store planned trials of one load point; `maker` makes their loads, default: one engine each, here.
+    `values` are the files of which variables of scripts have values.
 
     `while_served` is called after the load of a trial that did not fail, with the server still running. Raises
     ArmError, StudyError and StoreError for what must stop the study; once the loads have ended they are stored first.
@@ -51,7 +54,15 @@ def run_trials(
     load = study.spec.load.timed(study.plan.warmup_s, study.plan.duration_s)
     maker = maker or ENGINE_HERE
     under_way = _run(
-        study, planned, arms, listener, load, engine_grace_s=engine_grace_s, maker=maker, while_served=while_served
+        study,
+        planned,
+        arms,
+        listener,
+        load,
+        engine_grace_s=engine_grace_s,
+        maker=maker,
+        while_served=while_served,
+        values=values,
     )
     trials = [trial.recorded() for trial in under_way]
     study.write_trials(trials)
@@ -71,6 +82,7 @@ def run_unstored(
     longest_s: float,
     engine_grace_s: float,
     maker: LoadMaker,
+    values: Mapping[str, Path] | None = None,
 ) -> list[Course]:
     """Run trials of one load point under a load of other lengths, without keeping them; returns their courses.
 
@@ -78,7 +90,15 @@ def run_unstored(
     `run_trials`, and SlicesTooShort.
     """
     under_way = _run(
-        study, planned, arms, listener, load, engine_grace_s=engine_grace_s, maker=maker, longest_s=longest_s
+        study,
+        planned,
+        arms,
+        listener,
+        load,
+        engine_grace_s=engine_grace_s,
+        maker=maker,
+        longest_s=longest_s,
+        values=values,
     )
     courses = [trial.course for trial in under_way]
     remove(course.directory for course in courses)
@@ -99,6 +119,7 @@ def _run(
     maker: LoadMaker,
     while_served: WhileServed | None = None,
     longest_s: float | None = None,
+    values: Mapping[str, Path] | None = None,
 ) -> list[RunningTrial]:
     """Run trials to their end. Raises ArmError, StudyError and StoreError, with nothing left of them."""
     notes = maker.ready(lambda text: listener(Preparing(text)))
@@ -115,7 +136,7 @@ def _run(
                     due,
                     point,
                     data_of(study.spec, point),
-                    study.script(point.workload),
+                    study.script(point),
                     study.begin_trial(due),
                     listener,
                     maker,
@@ -123,6 +144,7 @@ def _run(
                     turn=Turn(number, len(planned), slice_s),
                     shared_server=study.plan.shares_server,
                     pack=sql_files(study.spec, point),
+                    values=values or {},
                     inbox=inbox,
                     notes=list(notes),
                 )

@@ -87,6 +87,9 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
         reasons = [finding.message for finding in _withholding(result, claim)]
         return Headline(claim.verdict, headline(claim, plan), [Line("because", " ".join(reasons))])
     tally = next((failure for failure in result.failures if failure.arm == claim.arm), None)
+    if result.failures and all(of_arm.trials and of_arm.failed_trials == of_arm.trials for of_arm in result.failures):
+        number = plural(max(of_arm.trials for of_arm in result.failures), "trial")
+        return Headline(claim.verdict, f"all arms failed in all {number}", [])
     if tally is not None and tally.trials and tally.failed_trials == tally.trials:
         return Headline(claim.verdict, f"{claim.arm} failed in all {plural(tally.trials, 'trial')}", [])
     lines = [Line(part.regime or "interval", _difference(part, plan)) for part in claim.read]

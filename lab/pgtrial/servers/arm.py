@@ -110,6 +110,12 @@ class Arm(Protocol):
         TrialError when only this trial cannot have what the arm asks of the host, or loses it.
         """
 
+    def rehearsal(self, tables: Data, log: Path) -> AbstractContextManager[Target]:
+        """A server with this data on which whatever is done leaves nothing: a copy, which is removed on exit.
+
+        A given server is as it is, and its caller changes nothing there. Raises as `serve` does.
+        """
+
     def fetch_log(self, log: Path) -> None:
         """Bring `log` up to now, where the server being served does not write it itself. Raises TrialError."""
 

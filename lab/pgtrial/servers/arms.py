@@ -70,6 +70,11 @@ class GivenArm:
         self.notes.clear()
         return self._servers[place or 0].serve(tables, log, timings)
 
+    @contextmanager
+    def rehearsal(self, tables: Data, log: Path) -> Iterator[Target]:
+        """The first deployment, as it is."""
+        yield self._servers[0].target
+
     def fetch_log(self, log: Path) -> None:
         """It stays there."""
 
@@ -149,11 +154,27 @@ class SessionArm:
             yield self._sessions_of(server.target)
             return
         with server.arm.serve(tables, log, timings, place) as target:
-            server.target, self.notes = target, server.arm.notes
-            try:
-                yield self._sessions_of(target)
-            finally:
-                server.target = None
+            self.notes = server.arm.notes
+            with self._shared(target) as sessions:
+                yield sessions
+
+    @contextmanager
+    def rehearsal(self, tables: Data, log: Path) -> Iterator[Target]:
+        """Sessions of the server, which is started for the first arm and stopped when that one has ended, the last."""
+        if self._server.target is not None:
+            yield self._sessions_of(self._server.target)
+            return
+        with self._server.arm.rehearsal(tables, log) as target, self._shared(target) as sessions:
+            yield sessions
+
+    @contextmanager
+    def _shared(self, target: Target) -> Iterator[Target]:
+        """Sessions of a server that is there for the other arms, too."""
+        self._server.target = target
+        try:
+            yield self._sessions_of(target)
+        finally:
+            self._server.target = None
 
     def _sessions_of(self, target: Target) -> Target:
         """Where sessions of the server have the arm's settings. Raises TrialError if they have others."""

@@ -143,7 +143,7 @@ class GivenServer:
     def target(self) -> Target:
         """Where the connection string led, with the password that libpq found. Raises StudyError."""
         with self._open() as connection:
-            return _target_of(connection)
+            return target_of(connection)
 
     def _reach_host(self) -> None:
         if self.machine is None and self.setup.ssh is not None:
@@ -267,7 +267,8 @@ def _ambiguous(dsn: str) -> bool:
     return bool(scheme) and rest.partition("/")[0].count("@") > 1
 
 
-def _target_of(connection: Session) -> Target:
+def target_of(connection: Session) -> Target:
+    """Where a connection string led, with the password that libpq found."""
     info = connection.info
     named = {"host", "port", "user", "dbname", "hostaddr", "passfile", "service", "servicefile", "application_name"}
     extra = {name: given for name, given in info.get_parameters().items() if name not in named and given}

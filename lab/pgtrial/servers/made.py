@@ -101,15 +101,26 @@ class MadeArm:
             missing = sum(self._templates(tables).find(self._key(tables)) is None for tables in needs.data)
             self._check_space(needs.largest, missing, needs.at_once)
             self._check_host()
-            with tempfile.TemporaryDirectory() as logs, ExitStack() as stack:
-                directories = self._place("check", None, stack)
-                self._copy(NO_TABLES, directories)
-                cluster = self._cluster(directories.data)
-                with self._host_ready(cluster), cluster.running(Path(logs) / "log", immediate=True) as target:
-                    with target.connect() as session:
-                        check_clients(self.name, needs, session)
-                        check_data(self.name, needs, session)
-                    check_sessions(needs, target, "gives each arm a server of its own")
+            with tempfile.TemporaryDirectory() as logs, self._tried(NO_TABLES, Path(logs) / "log") as target:
+                with target.connect() as session:
+                    check_clients(self.name, needs, session)
+                    check_data(self.name, needs, session)
+                check_sessions(needs, target, "gives each arm a server of its own")
+
+    @contextmanager
+    def rehearsal(self, tables: Data, log: Path) -> Iterator[Target]:
+        """A server on a copy of the template, whatever `reset` says."""
+        with self._complaining(), self._tried(tables, log) as target:
+            yield target
+
+    @contextmanager
+    def _tried(self, tables: Data, log: Path) -> Iterator[Target]:
+        with ExitStack() as stack:
+            directories = self._place("check", None, stack)
+            self._copy(tables, directories)
+            cluster = self._cluster(directories.data)
+            with self._host_ready(cluster), cluster.running(log, immediate=True) as target:
+                yield target
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
         """Make the template of this data unless it is there."""

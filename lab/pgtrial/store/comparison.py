@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.study.servers import parts_of
+from pgtrial.model.study.servers import SERVER_KEYS, names_server, parts_of
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import numbered
 from pgtrial.store.study_file import build_study
@@ -15,7 +15,6 @@ from pgtrial.store.study_file import build_study
 _NAMED = re.compile(r"([A-Za-z][\w.+-]*)=((?:postgres(?:ql)?://|[A-Za-z_][\w.]*\s*=).*)", re.DOTALL)
 """A name before a set-up: `a=host=db1`, `old=postgres=14`."""
 
-_DSN_KEYS = {"host", "hostaddr", "port", "user", "dbname", "service", "password"}
 _NEXT_KEY = re.compile(r",(?=\s*[A-Za-z_][\w.]*\s*=)")
 _DEFAULT = "default"
 _LONGEST_NAME = 56
@@ -68,7 +67,7 @@ def _refuse_colon(part: str) -> None:
 def _with_name(text: str) -> tuple[str | None, str]:
     """The name that stands before a set-up, if there is one, and the set-up."""
     match = _NAMED.fullmatch(text.strip())
-    return (match[1], match[2]) if match is not None and match[1] not in _DSN_KEYS else (None, text)
+    return (match[1], match[2]) if match is not None and match[1] not in SERVER_KEYS else (None, text)
 
 
 def parse_setup(text: str) -> dict[str, Any]:
@@ -76,7 +75,7 @@ def parse_setup(text: str) -> dict[str, Any]:
     text = text.strip()
     if text in ("", _DEFAULT):
         return {}
-    if re.match(r"postgres(ql)?://", text) or text.partition("=")[0].strip() in _DSN_KEYS:
+    if names_server(text):
         return {"dsn": text}
     setup: dict[str, Any] = {}
     for part in _NEXT_KEY.split(text):

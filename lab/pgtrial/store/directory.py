@@ -23,7 +23,7 @@ from pgtrial.model.errors import StoreError
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.disturbances import Canary, CanaryReading
 from pgtrial.model.records.facts import Audit, Facts
-from pgtrial.model.records.plan import Plan, PlannedTrial
+from pgtrial.model.records.plan import LoadPoint, Plan, PlannedTrial
 from pgtrial.model.records.replay import StatementPlans
 from pgtrial.model.records.trial import SliceRow, Trial
 from pgtrial.model.study.frozen import freeze, thaw
@@ -109,9 +109,11 @@ class StudyDirectory:
         _write_plan(self.path, plan, (self.path / STUDY).read_bytes().decode())
         self.plan = plan
 
-    def script(self, workload: str) -> Path | None:
-        """The file of a workload of the study's own, of a pack its folder; None for a built-in one."""
-        name = workload.partition("/")[0]
+    def script(self, point: LoadPoint) -> Path | None:
+        """The file of a workload of the study's own, of a pack or a mix the folder; None for a built-in one."""
+        if point.mix:
+            return self.path / FOLDER
+        name = point.workload.partition("/")[0]
         is_own = name in self.plan.scripts or f"{name}/{MANIFEST}" in self.plan.scripts
         return self.path / FOLDER / name if is_own else None
 

@@ -6,17 +6,17 @@ and its bundle are not to pass on: these have digests alone.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.replay import ReplayFiles
 from pgtrial.model.study.replay import REPLAY
-from pgtrial.model.study.servers import Given
+from pgtrial.model.study.servers import Given, names_server
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.store.dumps import digest_of, from_root, kind_of_dump, parts_of_dump
 
 BUNDLED = "@"
 """With which the name of a capture begins that comes with pgtrial, and that of its dump."""
@@ -27,14 +27,6 @@ _FORMAT = 1
 _ABOUT = "capture.json"
 _CAPTURE = (_ABOUT, "templates.jsonl", "sessions.idx", "sessions.bin")
 _BUNDLED_DUMP = "data.sql"
-
-DumpKind = Literal["plain", "archive"]
-"""SQL, which the lab runs itself; or what pg_restore reads: a custom or tar archive, or a directory."""
-
-_ARCHIVES = ((0, b"PGDMP"), (257, b"ustar"))
-"""Where the formats custom and tar say what they are."""
-_CONTENTS = "toc.dat"
-"""A file of the format directory."""
 
 
 def with_replay(spec: StudySpec, folder: Path, source: str) -> StudySpec:
@@ -49,10 +41,15 @@ def with_replay(spec: StudySpec, folder: Path, source: str) -> StudySpec:
             )
     if spec.fleet is not None:
         raise StudyError(f"{source}: [fleet] one engine replays all sessions, so a replay has no fleet; remove it")
+    named = spec.load.replay.data or spec.load.data[0]
+    if len(spec.load.data) > 1 or names_server(named):
+        raise StudyError(
+            f"{source}: [load] data: a replay needs the data as they were when the capture began, in one dump"
+        )
     workload = _place(spec.load.workload[0].removeprefix(REPLAY), folder)
-    data = _place(spec.load.replay.data or "", folder)
+    data = _place(named, folder)
     replay = spec.load.replay.model_copy(update={"data": data, "files": _look(workload, data, source)})
-    load = spec.load.model_copy(update={"workload": [f"{REPLAY}{workload}"], "replay": replay})
+    load = spec.load.model_copy(update={"workload": [f"{REPLAY}{workload}"], "replay": replay, "data": []})
     return spec.model_copy(update={"load": load})
 
 
@@ -81,29 +78,8 @@ def dump_at(data: str) -> Path:
     return _path(data, _BUNDLED_DUMP)
 
 
-def kind_of_dump(path: Path) -> DumpKind:
-    """How a dump is restored. Raises StudyError for what is none."""
-    if path.is_dir():
-        if (path / "PG_VERSION").is_file():
-            raise StudyError(
-                f"{path} is a data directory, which only servers of one version can read; start a server on it and "
-                "make a dump by pg_dump"
-            )
-        if not (path / _CONTENTS).is_file():
-            raise StudyError(f"{path} is no dump: a directory of pg_dump has a file {_CONTENTS}")
-        return "archive"
-    with path.open("rb") as file:
-        begin = file.read(512)
-    if any(begin[place:].startswith(mark) for place, mark in _ARCHIVES):
-        return "archive"
-    if b"\0" in begin or begin.startswith(b"\x1f\x8b"):
-        raise StudyError(f"{path} is no dump in a format of pg_dump; decompress it if it is compressed")
-    return "plain"
-
-
 def _place(named: str, folder: Path) -> str:
-    """What a study file names, from the root on, so that the study goes on from any directory."""
-    return named if named.startswith(BUNDLED) else str((folder / Path(named).expanduser()).absolute())
+    return named if named.startswith(BUNDLED) else from_root(named, folder)
 
 
 def _path(place: str, bundled: str) -> Path:
@@ -117,10 +93,10 @@ def _look(workload: str, data: str, source: str) -> ReplayFiles:
     try:
         about = _about(capture)
         kind_of_dump(dump)
-        parts = sorted(path for path in dump.rglob("*") if path.is_file()) if dump.is_dir() else [dump]
+        parts = parts_of_dump(dump)
         return ReplayFiles(
-            capture_sha256=_digest(capture, [capture / name for name in _CAPTURE]),
-            data_sha256=_digest(dump, parts),
+            capture_sha256=digest_of(capture, [capture / name for name in _CAPTURE]),
+            data_sha256=digest_of(dump, parts),
             data_bytes=sum(path.stat().st_size for path in parts),
             sessions=about["sessions"],
             statements=about["statements"],
@@ -150,13 +126,3 @@ def _about(capture: Path) -> dict[str, Any]:
     if statements == 0:
         raise StudyError(f"the capture {capture} has no statements; make it from logs with statements")
     return about
-
-
-def _digest(root: Path, parts: list[Path]) -> str:
-    """SHA-256 of files and of their names below a directory."""
-    whole = hashlib.sha256()
-    for path in parts:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        whole.update(f"{path.relative_to(root).as_posix()} {digest}\n".encode())
-    return whole.hexdigest()

@@ -42,7 +42,18 @@ def state_root() -> Path:
 
 
 _OWN_ENTRIES = frozenset(
-    {"runs", "templates", "installs", "kept", "wheels", "given-data", "lock", "noise.json", "certificates.json"}
+    {
+        "runs",
+        "templates",
+        "dumps",
+        "installs",
+        "kept",
+        "wheels",
+        "given-data",
+        "lock",
+        "noise.json",
+        "certificates.json",
+    }
 )
 """What pgtrial makes in the state directory."""
 _RUNS = "runs"

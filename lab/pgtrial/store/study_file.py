@@ -25,6 +25,7 @@ from pgtrial.model.study.sysbench import SysbenchSection
 from pgtrial.model.study.tasks import TasksSection
 from pgtrial.model.study.variants import SECTION, Build, expanded, profile_names, with_profile
 from pgtrial.model.units import nearest
+from pgtrial.store.own_data import with_data
 from pgtrial.store.replay_files import with_replay
 from pgtrial.store.workloads import take_in
 
@@ -84,7 +85,7 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path()) -> 
     _check_arms(spec, source)
     # a connection string that cannot be parsed is an error here, not at the first trial
     without_secrets(spec)
-    return take_in(with_replay(spec, folder, source), folder, source)
+    return take_in(with_data(with_replay(spec, folder, source), folder, source), folder, source)
 
 
 def with_fleet(spec: StudySpec, **given: str | bool | int | None) -> StudySpec:

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.load_section import BUILT_IN, LoadSection, is_script
+from pgtrial.model.study.own_data import QUERY, weight_of
 from pgtrial.model.study.packs import (
     BUNDLED,
     KEPT,
@@ -43,11 +44,15 @@ _REQUIRE = re.compile(r"""\brequire\s*\(?\s*["']([\w.-]+)["']""")
 def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """The spec with the texts of its scripts and packs, whose paths are relative to `folder`. Raises StudyError."""
     texts: dict[str, str] = {}
+    origins: dict[str, str] = {}
     packs: dict[str, FoundPack] = {}
     kept: list[str] = []
-    for path in spec.load.workload:
+    if spec.load.query is not None:
+        spec = _with_query(spec, texts, origins)
+    for named in spec.load.workload if not texts else ():
+        path, weight = weight_of(named)
         if not is_script(path):
-            kept.append(path)
+            kept.append(named)
             continue
         pack = find_pack(path, folder, f"{source}: [load] workload")
         if pack is not None:
@@ -67,11 +72,38 @@ def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
         if name in BUILT_IN:
             raise StudyError(f"{source}: [load] workload: {path} is called as a built-in workload is; rename it")
         texts[name] = _read(folder / path, source)
+        origins[name] = path
         if name.endswith(".lua"):
             texts |= _required(texts[name], (folder / path).parent, source, set(texts))
-        kept.append(f"{FOLDER}/{name}")
-    load = _with_packs(spec.load.model_copy(update={"workload": kept}), packs, texts, source)
-    return spec.model_copy(update={"load": load}).with_scripts(texts)
+        kept.append(f"{FOLDER}/{name}" if weight is None else f"{FOLDER}/{name}={weight}")
+    load = spec.load.model_copy(update={"workload": kept}) if kept else spec.load
+    _check_own(load, packs, source)
+    load = _with_packs(load, packs, texts, source)
+    return spec.model_copy(update={"load": load}).with_scripts(texts, origins)
+
+
+def _with_query(spec: StudySpec, texts: dict[str, str], origins: dict[str, str]) -> StudySpec:
+    """The spec with a script in the place of its query; adds the text of the script."""
+    query = (spec.load.query or "").strip()
+    texts[QUERY] = f"{query}\n" if query.endswith(";") else f"{query};\n"
+    origins[QUERY] = "the query"
+    load = spec.load.model_copy(update={"workload": [f"{FOLDER}/{QUERY}"], "query": None})
+    return spec.model_copy(update={"load": load})
+
+
+def _check_own(load: LoadSection, packs: Mapping[str, FoundPack], source: str) -> None:
+    """Raise StudyError for keys of own data that do not go with the workloads."""
+    for pack in packs.values():
+        if load.data:
+            raise StudyError(f"{source}: [load] the pack {pack.name} makes its own tables; leave data out")
+        if load.is_mixed:
+            raise StudyError(f"{source}: [load] workload: the pack {pack.name} cannot be mixed with scripts")
+    for workload in load.workload:
+        if load.values and (workload in BUILT_IN or not weight_of(workload)[0].endswith(".sql")):
+            raise StudyError(
+                f"{source}: [load] values are for a query or scripts of pgbench (.sql), and {workload} is none; "
+                "leave values out"
+            )
 
 
 def _check_beside(pack: FoundPack, packs: Mapping[str, FoundPack], texts: Mapping[str, str], source: str) -> None:

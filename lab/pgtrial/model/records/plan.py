@@ -86,11 +86,19 @@ class LoadPoint(Record):
     tables: int | None = added(None, "Tables of a test of sysbench; None: its own.")
     table_size: int | None = added(None, "Rows of each of them; None: the test's own.")
     tasks: TaskLoad | None = added(None, "Of the workload app-tasks: what runs.")
+    mix: dict[str, Weight] = added(
+        {}, "Of scripts with weights: how often each is chosen; the workload is all of them."
+    )
+    data: str | None = added(None, "The user's own data, for people; None: tables that pgtrial makes.")
     pack: PackLoad | None = added(None, "Of a workload that is a pack: what runs.")
     replay: ReplayLoad | None = added(None, "Of a replay: what runs.")
     clients: int = Field(description="Of tasks and replays the connections that there may be.")
     protocol: str
     rate: float | None = added(None, "Transactions per second; None: a closed loop.")
+
+    def __hash__(self) -> int:
+        """Load points are keys of dictionaries, and dictionaries have no hash of their own."""
+        return hash((self.workload, self.scale, self.clients, self.rate))
 
     @property
     def label(self) -> str:
@@ -108,6 +116,8 @@ class LoadPoint(Record):
             return f"{self.workload}, {self.tasks.threads_in_table:,} x {self.tasks.rows:,} rows"
         if self.replay is not None:
             return f"replay of {self.replay.capture}"
+        if self.data is not None:
+            return f"{self.workload} on {self.data}"
         if not self.sysbench:
             return f"{self.workload}, scale {self.scale}"
         if self.table_size is not None:
@@ -125,7 +135,8 @@ class LoadPoint(Record):
         if self.sysbench:
             size = "x".join(str(part) for part in (self.tables, self.table_size) if part is not None)
             return f"{slug(self.workload)}{size and f'-t{size}'}-c{self.clients}{rate}"
-        return f"{slug(self.workload)}-s{self.scale}-c{self.clients}{rate}"
+        size = f"s{self.scale}" if self.data is None else "own"
+        return f"{slug(self.workload)}-{size}-c{self.clients}{rate}"
 
 
 Measure = Literal["goodput", "mean response time", "mean response time of tasks"]

@@ -11,8 +11,8 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.study.load_section import is_script
-from pgtrial.model.study.servers import conninfo_of
+from pgtrial.model.study.load_section import LoadSection, is_script
+from pgtrial.model.study.servers import conninfo_of, names_server
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySpec
 
@@ -52,6 +52,7 @@ def without_secrets(spec: StudySpec) -> StudySpec:
         update={
             "server": _strip(spec.server, "[server]"),
             "arms": {name: _strip(keys, f"[arms.{name}]") for name, keys in spec.arms.items()},
+            "load": _stripped_load(spec.load),
         }
     )
 
@@ -61,10 +62,16 @@ def has_secrets(spec: StudySpec) -> bool:
     return without_secrets(spec) != spec
 
 
+def _stripped_load(load: LoadSection) -> LoadSection:
+    if not load.data or not names_server(load.data[0]):
+        return load
+    return load.model_copy(update={"data": [_public(load.data[0], "[load] data")]})
+
+
 def _strip(setup: SetUp, where: str) -> SetUp:
     if setup.dsn is None:
         return setup
-    return setup.model_copy(update={"dsn": [_public(dsn, where) for dsn in setup.dsn]})
+    return setup.model_copy(update={"dsn": [_public(dsn, f"{where} dsn") for dsn in setup.dsn]})
 
 
 def _public(dsn: str, where: str) -> str:
@@ -74,8 +81,8 @@ def _public(dsn: str, where: str) -> str:
     except ProgrammingError:
         # libpq's message may quote the string with its password
         raise StudyError(
-            f"{where} dsn is not a connection string; write for example "
-            'dsn = "postgresql://user@host:5432/database" or dsn = "host=... dbname=..."'
+            f"{where} is not a connection string; write for example "
+            '"postgresql://user@host:5432/database" or "host=... dbname=..."'
         ) from None
     if not any(key in parts for key in SECRETS):
         return dsn

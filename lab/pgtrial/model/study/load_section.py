@@ -12,6 +12,14 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pgtrial.model.records import Record
 from pgtrial.model.study.order_entry import MOST_WAREHOUSES, ORDER_ENTRY
+from pgtrial.model.study.own_data import (
+    NOT_FOR_OWN_DATA,
+    DataFiles,
+    OwnData,
+    ValueColumns,
+    objections_to_weights,
+    weight_of,
+)
 from pgtrial.model.study.packs import BUNDLED, PackSection
 from pgtrial.model.study.replay import NOT_FOR_REPLAYS, ReplaySection, is_replay
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS, SysbenchSection, is_sysbench
@@ -55,6 +63,7 @@ def is_script(workload: str) -> bool:
     """Whether a workload is a script of the study's own, given by its path, or a pack, and not a built-in one."""
     if is_replay(workload):
         return False
+    workload = weight_of(workload)[0]
     return "/" in workload or workload.endswith((".sql", ".lua")) or workload.startswith(BUNDLED)
 
 
@@ -129,8 +138,23 @@ class LoadSection(Record):
         "to the study file: `.sql` for pgbench, `.lua` for sysbench. [Packs](packs.md): `pack:queue`, "
         "`pack:kv/A` or a folder. `replay:DIRECTORY`, alone: a [capture](replay.md). A pgbench script "
         "finds pgbench's tables, `:scale`, and what setup_sql makes; on a given server the tables only "
-        "if it names one or `scale` is set.",
+        "if it names one or `scale` is set. Weights make one load of scripts: "
+        '`["a.sql", "b.sql=3"]`.',
     )
+    query: str | None = Field(
+        None,
+        min_length=1,
+        description="A query in place of workload ([how](tutorials/own-query.md)).",
+    )
+    values: ValueColumns = Field(
+        {},
+        description='Columns that give variables random values: `{ id = "orders.id" }`.',
+    )
+    data: Annotated[OwnData, BeforeValidator(as_list)] = Field(
+        [],
+        description='Your own data: a dump, SQL files, `["schema.sql", "data.sql"]`, or a connection string.',
+    )
+    data_files: DataFiles | None = Field(None, description="Written by pgtrial.")
     scale: Annotated[list[Count], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
         [10],
         min_length=1,
@@ -210,7 +234,7 @@ class LoadSection(Record):
 
     @model_validator(mode="after")
     def _fits_together(self) -> LoadSection:
-        for objection in chain(self._objections(), self._objections_to_own_end()):
+        for objection in chain(self._objections(), self._objections_to_own_data(), self._objections_to_own_end()):
             raise ValueError(objection)
         return self
 
@@ -251,6 +275,20 @@ class LoadSection(Record):
                 'connect anew; write "fail", or give them a study of their own'
             )
 
+    def _objections_to_own_data(self) -> Iterator[str]:
+        if self.query is not None and "workload" in self.model_fields_set:
+            yield "query stands in place of workload; leave one of the two out"
+        yield from objections_to_weights(self.workload)
+        if self.replays:
+            if self.data and self.replay.data is not None:
+                yield "data and replay.data name the same thing; leave one of the two out"
+            return
+        for workload in (ORDER_ENTRY, APP_TASKS):
+            if self.data and workload in self.workload:
+                yield f"{workload} has tables of its own; leave data out"
+        if self.data:
+            yield from self._misplaced(NOT_FOR_OWN_DATA, "data of your own")
+
     def _objections_to_own_end(self) -> Iterator[str]:
         if self.runs_tasks:
             if len(self.workload) > 1:
@@ -264,7 +302,7 @@ class LoadSection(Record):
             if len(self.workload) > 1:
                 yield "a replay has data of its own and is judged by itself; give it a study of its own"
             yield from self._misplaced(NOT_FOR_REPLAYS, "a replay")
-            if self.replay.data is None:
+            if self.replay.data is None and not self.data:
                 yield (
                     "a replay needs [load.replay] data: a dump (pg_dump) of the data as they were when the capture "
                     "began"
@@ -278,6 +316,11 @@ class LoadSection(Record):
             defaults = (type(self).model_fields[key].get_default(call_default_factory=True), _FORMER_DEFAULTS.get(key))
             if getattr(self, key) not in defaults:
                 yield f"{key} is not for {workload}: {reason}; remove it"
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether its scripts have weights, and are one load together."""
+        return any(weight_of(workload)[1] is not None for workload in self.workload)
 
     @property
     def scale_is_set(self) -> bool:

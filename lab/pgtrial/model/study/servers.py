@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -70,6 +71,15 @@ class MadeBySsh(Made):
     address: str | None
     port: int
     sudo: bool
+
+
+SERVER_KEYS = frozenset({"host", "hostaddr", "port", "user", "dbname", "service", "password"})
+"""Parameters with which a connection string may begin."""
+
+
+def names_server(text: str) -> bool:
+    """Whether a text is a connection string, as opposed to settings or a path."""
+    return re.match(r"postgres(ql)?://", text) is not None or text.partition("=")[0].strip() in SERVER_KEYS
 
 
 _DEFAULTS = {"postgres": "18", "initdb": [], "connect": "socket", "data": "", "port": PORT, "sudo": False}

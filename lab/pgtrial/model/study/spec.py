@@ -16,9 +16,10 @@ from pgtrial.model.records.plan import LoadPoint, TaskLoad
 from pgtrial.model.records.replay import ReplayLoad
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.own_data import weight_of
 from pgtrial.model.study.packs import pack_load
 from pgtrial.model.study.replay import REPLAY
-from pgtrial.model.study.servers import Given, Server, server_of
+from pgtrial.model.study.servers import Given, Server, names_server, parts_of, server_of
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.study.tasks import APP_TASKS
@@ -66,6 +67,15 @@ class VerdictSection(Record):
     )
 
 
+class _Origins(dict[str, str]):
+    """The user's files of scripts, by the scripts' names. Studies do not differ by them."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Origins)
+
+    __hash__ = None
+
+
 class StudySpec(Record):
     """A whole study, as read from TOML or built from a command line."""
 
@@ -76,17 +86,23 @@ class StudySpec(Record):
     verdict: VerdictSection = VerdictSection()
     fleet: FleetSection | None = Field(None, description="The machines that make the load; default: this one.")
     _scripts: dict[str, str] = PrivateAttr(default_factory=dict)
+    _origins: _Origins = PrivateAttr(default_factory=_Origins)
 
     @property
     def scripts(self) -> dict[str, str]:
         """Text of each script of the study's own by its name; kept in files of their own, not in the TOML."""
         return self._scripts
 
-    def with_scripts(self, scripts: dict[str, str]) -> StudySpec:
-        """The same study with these texts."""
+    def with_scripts(self, scripts: dict[str, str], origins: Mapping[str, str] | None = None) -> StudySpec:
+        """The same study with these texts, and the files in which the user has written them, for messages."""
         copy = self.model_copy()
         copy._scripts = scripts
+        copy._origins = _Origins(origins or {})
         return copy
+
+    def origin(self, script: str) -> str:
+        """The file in which the user has written a script; the script's name where that is not known."""
+        return self._origins.get(script, script)
 
     @property
     def baseline(self) -> str:
@@ -117,8 +133,11 @@ def load_points(spec: StudySpec) -> list[LoadPoint]:
     rates: list[float | None] = [*load.rate] or [None]
     return [
         LoadPoint(**data, clients=clients, protocol=load.protocol, rate=rate)
-        for workload in load.workload
-        for data in _data(load, workload, spec.scripts)
+        for data in (
+            _mix(load)
+            if load.is_mixed
+            else itertools.chain(*(_data(load, name, spec.scripts) for name in load.workload))
+        )
         for clients, rate in itertools.product(load.clients, rates)
     ]
 
@@ -156,6 +175,25 @@ def _replay(load: LoadSection) -> LoadPoint:
     )
 
 
+def _mix(load: LoadSection) -> list[dict[str, Any]]:
+    """What the load points of scripts with weights say of their data."""
+    weights = {PurePosixPath(path).name: weight for path, weight in map(weight_of, load.workload)}
+    name = " + ".join(script if weight is None else f"{script}={weight}" for script, weight in weights.items())
+    mix = {script: 1 if weight is None else weight for script, weight in weights.items()}
+    return [{"workload": name, "mix": mix, **size} for size in _sizes(load)]
+
+
+def _sizes(load: LoadSection) -> list[dict[str, Any]]:
+    """The scales of tables that pgtrial makes, or the user's own data."""
+    if not load.data:
+        return [{"scale": scale} for scale in load.scale]
+    if names_server(load.data[0]):
+        parts = parts_of(load.data[0])
+        database = parts.get("dbname") or parts.get("service") or "the environment"
+        return [{"scale": 1, "data": f"database {database}"}]
+    return [{"scale": 1, "data": " + ".join(PurePosixPath(path).name for path in load.data)}]
+
+
 def _data(load: LoadSection, workload: str, scripts: Mapping[str, str]) -> list[dict[str, Any]]:
     """What load points of a workload say of their data, one after the other."""
     pack = pack_load(workload, scripts, load.pack)
@@ -164,6 +202,7 @@ def _data(load: LoadSection, workload: str, scripts: Mapping[str, str]) -> list[
         return [{"workload": name, "scale": scale, "pack": pack} for scale in load.scale]
     name = PurePosixPath(workload).name
     if not is_sysbench(name):
-        return [{"workload": name, "scale": scale} for scale in load.scale]
+        return [{"workload": name, **size} for size in _sizes(load)]
     tables, size = load.sysbench.sizes(name)
-    return [{"workload": name, "scale": 1, "sysbench": True, "tables": tables, "table_size": size}]
+    own = _sizes(load)[0] if load.data else {"scale": 1}
+    return [{"workload": name, **own, "sysbench": True, "tables": tables, "table_size": size}]

@@ -1,0 +1,311 @@
+"""The rehearsal: before the first trial, whatever the user has written is run once on every arm.
+
+A server that pgtrial makes has a copy of the data for it, which is removed. On a given server nothing is executed: it
+parses each statement, up to the first one that makes objects, which later statements may need.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+import psycopg
+
+from pgtrial.conduct.engine_options import pack_options
+from pgtrial.conduct.packs import check, held, measure
+from pgtrial.conduct.settle import run_setup_sql
+from pgtrial.loads.data.data import Data
+from pgtrial.loads.data.kinds import data_of
+from pgtrial.loads.data.pack_tables import sql_files
+from pgtrial.loads.parsed_statements import changes_data, first_refusal
+from pgtrial.loads.process import lua_environment
+from pgtrial.loads.sampled_values import sample_values
+from pgtrial.loads.script_commands import ScriptCommand, ScriptFailure, run_once, script_commands
+from pgtrial.loads.target import Target
+from pgtrial.model.errors import StudyError, TrialError, one_line
+from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.study.own_data import QUERY
+from pgtrial.model.study.servers import Given
+from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.units import shortened
+from pgtrial.servers.arm import Arm
+
+_SHORTEST_LIMIT_S = 60.0
+"""A script may take so long in a rehearsal, or as long as the load of a trial if that is longer."""
+_SHOWN = 60
+"""Characters of a statement in a message."""
+_MISSING = frozenset(("42P01", "3F000", "42703", "42883", "42704"))
+"""SQLSTATEs of names that the server does not know."""
+_READ_ONLY = {"default_transaction_read_only": "on"}
+_WRITES = "25006"
+"""SQLSTATE of a statement that a read-only transaction refuses."""
+
+_TOO_LONG = "take a statement that needs less time, less data, or a longer [load] duration"
+
+Say = Callable[[str], None]
+
+
+def check_scripts(spec: StudySpec) -> None:
+    """Have the engine read the scripts of a study. Raises StudyError with the user's file and the line."""
+    scripts = _scripts_of(spec)
+    if scripts:
+        with _written(spec) as folder:
+            for script in scripts:
+                _commands(spec, folder, script)
+
+
+def rehearse(
+    spec: StudySpec, arms: Mapping[str, Arm], seed: int, values_folder: Path, say: Say, *, shared: bool
+) -> dict[str, Path]:
+    """Rehearse the load on every arm; the files with values for variables, by variable. Raises StudyError and ArmError.
+
+    `shared`: the arms are sessions of one server. Values are sampled on the first arm.
+    """
+    values: dict[str, Path] = {}
+    if not has_own(spec):
+        return values
+    failures = _Failures(list(arms))
+    points = list({(point.workload, point.scale): point for point in load_points(spec)}.values())
+    for data in dict.fromkeys(data_of(spec, point) for point in points):
+        own_points = [point for point in points if data_of(spec, point) == data]
+        with _written(spec) as folder, ExitStack() as of_all:
+            for arm in arms.values():
+                say(f"{arm.name}: rehearsing the load")
+                with ExitStack() as of_arm, _as_study_error(arm.name):
+                    target = (of_all if shared else of_arm).enter_context(arm.rehearsal(data, folder / "log"))
+                    if spec.load.values and not values:
+                        values = _sampled(spec, target, seed, values_folder)
+                    stage = _Stage(spec, arm, target, data, folder, seed, values, say)
+                    failures.add(arm.name, [failure for point in own_points for failure in stage.act(point)])
+    failures.complain()
+    return values
+
+
+def sampled_again(spec: StudySpec, arms: Mapping[str, Arm], seed: int, folder: Path) -> dict[str, Path]:
+    """The same files with values, for a study that goes on. Raises as `rehearse` does."""
+    if not spec.load.values:
+        return {}
+    arm = next(iter(arms.values()))
+    data = data_of(spec, load_points(spec)[0])
+    with _written(spec) as logs, _as_study_error(arm.name), arm.rehearsal(data, logs / "log") as target:
+        return _sampled(spec, target, seed, folder)
+
+
+def has_own(spec: StudySpec) -> bool:
+    """Whether the user has written a part of the load; pgbench's and sysbench's own need no rehearsal."""
+    load = spec.load
+    if load.replays:
+        return False
+    return bool(spec.scripts or load.data or load.values) or any(spec.resolved(arm).setup_sql for arm in spec.arms)
+
+
+def _sampled(spec: StudySpec, target: Target, seed: int, folder: Path) -> dict[str, Path]:
+    folder.mkdir(exist_ok=True)
+    with target.connect() as session:
+        return sample_values(session, spec.load.values, seed, folder, as_text=spec.load.protocol == "simple")
+
+
+@contextmanager
+def _as_study_error(arm: str) -> Iterator[None]:
+    try:
+        yield
+    except TrialError as error:
+        raise StudyError(f"arms.{arm}: {error}") from None
+    except psycopg.OperationalError as error:
+        raise StudyError(f"arms.{arm}: the server did not answer: {one_line(error)}") from None
+
+
+@contextmanager
+def _written(spec: StudySpec) -> Iterator[Path]:
+    """A folder with the scripts of a study."""
+    with tempfile.TemporaryDirectory(prefix="pgtrial-") as name:
+        folder = Path(name)
+        for script, text in spec.scripts.items():
+            (folder / script).parent.mkdir(exist_ok=True)
+            (folder / script).write_bytes(text.encode())
+        yield folder
+
+
+def _scripts_of(spec: StudySpec) -> list[str]:
+    """The names of pgbench's scripts, those of packs with their folder."""
+    if spec.load.replays or spec.load.runs_tasks:
+        return []
+    return list(dict.fromkeys(script for point in load_points(spec) for script in _scripts_at(spec, point)))
+
+
+def _scripts_at(spec: StudySpec, point: LoadPoint) -> list[str]:
+    if point.pack is not None:
+        return [f"{point.pack.name}/{script}" for script, weight in point.pack.scripts.items() if weight]
+    if point.mix:
+        return [script for script, weight in point.mix.items() if weight]
+    return [point.workload] if point.workload in spec.scripts and not point.sysbench else []
+
+
+def _commands(spec: StudySpec, folder: Path, script: str) -> list[ScriptCommand]:
+    try:
+        return script_commands(folder / script, spec.load.protocol)
+    except StudyError as error:
+        words = str(error).replace(str(folder / script), spec.origin(script))
+        raise StudyError(f"[load] {words}; correct the script") from None
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """What failed, one sentence without the arms and the cure, and the cure."""
+
+    text: str
+    cure: str
+
+    def complain(self, where: str) -> NoReturn:
+        """Raise StudyError, with the arms."""
+        raise StudyError(f"{self.text}, {where}; {self.cure}")
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """One arm's server, with what is rehearsed there."""
+
+    spec: StudySpec
+    arm: Arm
+    target: Target
+    data: Data
+    folder: Path
+    seed: int
+    values: Mapping[str, Path]
+    say: Say
+
+    def act(self, point: LoadPoint) -> list[_Failure]:
+        """Rehearse a load point; what fails. Raises StudyError, TrialError and psycopg.OperationalError."""
+        if isinstance(self.arm.setup, Given):
+            return self._parse(point)
+        files = sql_files(self.spec, point)
+        with self.target.connect() as session:
+            run_setup_sql(session, self.arm.name, self.arm.setup)
+        if files is not None:
+            check(files, self.target, "in the rehearsal")
+        with held(files, None if point.pack is None else point.pack.hold, self.target):
+            failures = [failure for failure in self._run(point) if failure is not None]
+        if failures and any(failure.cure == _TOO_LONG for failure in failures):
+            failures[0].complain(f"on {self.arm.name}")
+        if files is not None and not failures:
+            measure(files, self.target)
+        return failures
+
+    def _run(self, point: LoadPoint) -> Iterator[_Failure | None]:
+        scripts = _scripts_at(self.spec, point)
+        for script in scripts:
+            yield self._run_script(point, script)
+        if not scripts and (point.sysbench or point.data is not None):
+            yield self._run_built_in(point)
+
+    def _run_script(self, point: LoadPoint, script: str) -> _Failure | None:
+        path = self.folder / script
+        if point.pack is not None:
+            alone = point.pack.model_copy(update={"scripts": {path.name: 1}})
+            workload = pack_options(alone, path.parent, point.scale)
+        else:
+            workload = ["-f", f"{path}@1", "-s", str(point.scale)]
+        drawn = [f"--values={name}={file}" for name, file in self.values.items()]
+        options = ["-n", *workload, *drawn, "--require-values", *self._once(point)]
+        failure = None
+        if script == QUERY:
+            reading = self.target.with_settings(_READ_ONLY)
+            failure = run_once("pgbench", options, reading.environment(), self._limit_s)
+            if failure is None or failure.sqlstate != _WRITES:
+                return self._failed(script, failure) if failure is not None else None
+            self.say("the query changes data: each trial begins on a fresh copy, and its rows change while it runs")
+        failure = run_once("pgbench", options, self.target.environment(), self._limit_s)
+        return self._failed(script, failure) if failure is not None else None
+
+    def _once(self, point: LoadPoint) -> list[str]:
+        return ["-M", point.protocol, "-c", "1", "-t", "1", "--random-seed", str(self.seed)]
+
+    def _run_built_in(self, point: LoadPoint) -> _Failure | None:
+        """A test of sysbench, or a script of pgbench's own on the user's data."""
+        environment = self.target.environment()
+        if point.sysbench:
+            test = self.folder / point.workload if point.workload in self.spec.scripts else point.workload
+            arguments = self.spec.load.sysbench.arguments(point.workload)
+            options = [str(test), *arguments, "--threads=1", "--events=1", "--time=0", "--rand-seed=1"]
+            environment |= lua_environment(self.folder)
+            failure = run_once("sysbench", options, environment, self._limit_s)
+        else:
+            options = ["-n", "-b", point.workload, *self._once(point)]
+            failure = run_once("pgbench", options, environment, self._limit_s)
+        if failure is None:
+            return None
+        origin = self.spec.origin(point.workload)
+        words = failure.words.replace(f"{self.folder}/", "")
+        return _Failure(f"{origin}: {words}", _cure(self.spec, failure))
+
+    def _parse(self, point: LoadPoint) -> list[_Failure]:
+        """Have a given server parse the scripts, where their tables are there."""
+        failures = []
+        with self.target.connect() as session:
+            if self.arm.setup.setup_sql or not self.data.find(session):
+                return []
+            for script in _scripts_at(self.spec, point):
+                commands = _commands(self.spec, self.folder, script)
+                refusal = first_refusal(session, commands, point.protocol)
+                if refusal is not None:
+                    failures.append(self._failed(script, refusal))
+                elif script == QUERY and any(changes_data(command.sql) for command in commands if command.sql):
+                    raise StudyError(
+                        f"arms.{self.arm.name}: the query changes data, and a given server keeps that; take a query "
+                        "that reads, name a script as workload if the change is meant, or a server that pgtrial makes"
+                    )
+        return failures
+
+    @property
+    def _limit_s(self) -> float:
+        load = self.spec.load
+        lengths = [length_s for length_s in load.given_s if length_s is not None]
+        return max(_SHORTEST_LIMIT_S, *lengths)
+
+    def _failed(self, script: str, failure: ScriptFailure) -> _Failure:
+        """A failure with its place."""
+        place = self.spec.origin(script)
+        if failure.command is not None:
+            command = _commands(self.spec, self.folder, script)[failure.command]
+            place = f"{place}, line {command.line} ({shortened(' '.join(command.text.split()), _SHOWN)})"
+        by_server = "PostgreSQL says: " if failure.sqlstate is not None else ""
+        words = failure.words.replace(f"{self.folder}/", "").removesuffix(".")
+        return _Failure(f"{place}: {by_server}{words}", _cure(self.spec, failure))
+
+
+def _cure(spec: StudySpec, failure: ScriptFailure) -> str:
+    if failure.sqlstate in _MISSING:
+        return (
+            "correct the name, or load what is missing by --data ([load] data)"
+            if not spec.load.data
+            else ("correct the name, or add what is missing to the data")
+        )
+    if "has no value" in failure.words:
+        return "give it a value by \\set, or by --values NAME=TABLE.COLUMN ([load] values)"
+    if "the limit of a rehearsal" in failure.words:
+        return _TOO_LONG
+    return "correct that, and run it again"
+
+
+@dataclass
+class _Failures:
+    """What failed, and on which arms."""
+
+    arms: Sequence[str]
+    by_failure: dict[_Failure, list[str]] = field(default_factory=dict)
+
+    def add(self, arm: str, failures: Sequence[_Failure]) -> None:
+        """Add what failed on an arm."""
+        for failure in failures:
+            self.by_failure.setdefault(failure, []).append(arm)
+
+    def complain(self) -> None:
+        """Raise StudyError with the first failure, if there is one."""
+        for failure, arms in self.by_failure.items():
+            where = "on all arms" if len(arms) == len(self.arms) else f"on {' and '.join(arms)} alone"
+            more = f" ({len(self.by_failure) - 1} more failed)" if len(self.by_failure) > 1 else ""
+            failure.complain(f"{where}{more}")

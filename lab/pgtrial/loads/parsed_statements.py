@@ -1,0 +1,56 @@
+"""What a server says of statements that it parses and does not execute."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import psycopg
+from psycopg import generators
+from psycopg.pq import ExecStatus
+
+from pgtrial.loads.script_commands import ScriptCommand, ScriptFailure
+from pgtrial.loads.target import Session
+from pgtrial.model.errors import one_line
+
+_READING = frozenset(("select", "values", "table", "show", "with"))
+_ROWS = _READING | {"insert", "update", "delete", "merge"}
+_TRANSACTION = frozenset(("begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"))
+_CHANGES = re.compile(r"\b(insert|update|delete|merge|into)\b", re.IGNORECASE)
+_WORD = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/|\()*([A-Za-z]+)", re.DOTALL)
+
+
+def first_refusal(session: Session, commands: Sequence[ScriptCommand], protocol: str) -> ScriptFailure | None:
+    """The first statement that the server refuses to parse. It executes none.
+
+    What follows a statement that makes something (a temporary table, a setting) is left out: it may need that. So is a
+    text with variables in the simple protocol, where they may stand for any part of it. Raises psycopg.Error.
+    """
+    for number, command in enumerate(commands):
+        if command.sql is None or (protocol == "simple" and command.variables):
+            continue
+        session.pgconn.send_prepare(b"", command.sql.encode())
+        results = session.wait(generators.execute(session.pgconn))
+        if results and results[-1].status == ExecStatus.FATAL_ERROR:
+            error = psycopg.errors.error_from_result(results[-1])
+            words = error.diag.message_primary or one_line(error)
+            return ScriptFailure(words, error.sqlstate, number)
+        if first_word(command.sql) not in _ROWS | _TRANSACTION:
+            return None
+    return None
+
+
+def changes_data(sql: str) -> bool:
+    """Whether the text of a statement says that it changes data; a function that it calls is not read."""
+    word = first_word(sql)
+    return word not in _READING or (word in ("with", "select") and _CHANGES.search(_without_quotes(sql)) is not None)
+
+
+def first_word(sql: str) -> str:
+    """The first word of a statement, in small letters."""
+    match = _WORD.match(sql)
+    return match[1].lower() if match is not None else ""
+
+
+def _without_quotes(sql: str) -> str:
+    return re.sub(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", " ", sql, flags=re.DOTALL)

@@ -1,0 +1,72 @@
+"""The commands of pgbench scripts as the engine reads them, and one run of a script."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.loads.engine import EngineRun, FrontEnd, load_command
+from pgtrial.loads.process import finished, last_words, starting
+from pgtrial.model.errors import StudyError, TrialError
+
+_ERROR = "pgbench: error: "
+
+
+@dataclass(frozen=True)
+class ScriptCommand:
+    """A statement or a backslash command."""
+
+    line: int
+    """From 1."""
+    text: str
+    """Its first line."""
+    sql: str | None
+    """A statement with parameters in the place of variables; None for a backslash command."""
+    variables: Sequence[str]
+    """Those of its parameters."""
+
+
+@dataclass(frozen=True)
+class ScriptFailure:
+    """Why a script did not run to its end."""
+
+    words: str
+    sqlstate: str | None = None
+    """None: the server has not refused it."""
+    command: int | None = None
+    """The number of the command in the script, from 0; None if none was under way."""
+
+
+def script_commands(script: Path, protocol: str) -> list[ScriptCommand]:
+    """The commands of a script. Raises StudyError in the engine's words, which begin with the script's path."""
+    with starting() as engine:
+        done = finished([engine, "pgbench", "-M", protocol, "-f", f"{script}@1", "--list-commands"], {})
+    if done.returncode != 0:
+        words = [line.removeprefix(_ERROR) for line in done.stderr.splitlines() if line.startswith(_ERROR)]
+        raise StudyError(words[-1] if words else last_words(done.stderr.splitlines(), done.returncode))
+    commands = [json.loads(line) for line in done.stdout.splitlines()]
+    return [
+        ScriptCommand(command["line"], command["text"].strip(), command["sql"], command["variables"] or [])
+        for command in commands
+    ]
+
+
+def run_once(
+    front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str], limit_s: float
+) -> ScriptFailure | None:
+    """Run one transaction, which `options` ask for; why it failed, or None. Raises StudyError."""
+    failure: ScriptFailure | None = None
+    with EngineRun(load_command(front_end, options, env), env) as run:
+        try:
+            for event in run.events(time.monotonic() + limit_s):
+                if event["event"] == "error" and failure is None:
+                    words = event["message"].splitlines()[0].removeprefix("ERROR:").strip()
+                    failure = ScriptFailure(words, event["sqlstate"], event["command"])
+        except TrialError:
+            return ScriptFailure(f"it has not ended after {limit_s:.0f}s, the limit of a rehearsal")
+        if run.finish() == 0 and failure is None:
+            return None
+        return failure or ScriptFailure(run.last_words().removeprefix(_ERROR))

@@ -1,0 +1,78 @@
+"""The user's own data, query and values: the keys `data`, `query` and `values` of `[load]`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from pgtrial.model.records import Record
+from pgtrial.model.study.servers import names_server
+from pgtrial.model.units import variables
+
+QUERY = "query.sql"
+"""The name of the script that a query makes."""
+
+NOT_FOR_OWN_DATA = {
+    "scale": "it is the size of tables that pgtrial makes",
+    "fillfactor": "it is for tables that pgtrial makes",
+    "foreign_keys": "they are for tables that pgtrial makes",
+}
+"""Keys of `[load]` that say nothing of the user's own data, each with the reason."""
+
+_NAME = r'(?:[^\W\d][\w$]*|"(?:[^"]|"")+")'
+_COLUMN = re.compile(rf"({_NAME}(?:\.{_NAME})?)\.({_NAME})")
+
+
+class DataFiles(Record):
+    """What the user's own data were when the study was planned."""
+
+    sha256: str = Field(description="Of the files; of a database that is dumped, a name of the dump.")
+    size: int = Field(description="Bytes; 0: unknown.")
+
+
+def column_parts(column: str) -> tuple[str, str] | None:
+    """The table and the column of `orders.id` or `shop.orders.id`, as SQL writes them; None if it is no column."""
+    match = _COLUMN.fullmatch(column)
+    return (match[1], match[2]) if match is not None else None
+
+
+def _columns(values: dict[str, str]) -> dict[str, str]:
+    for name, column in variables(values).items():
+        if column_parts(column) is None:
+            raise ValueError(f'{column!r} is no column; write the table and the column: {name} = "orders.id"')
+    return values
+
+
+def _data(data: list[str]) -> list[str]:
+    if not all(text.strip() for text in data):
+        raise ValueError("it has an empty name; write the path of a dump or an SQL file")
+    if len(data) > 1 and any(map(names_server, data)):
+        raise ValueError("a connection string stands alone; its database is dumped as a whole")
+    return data
+
+
+OwnData = Annotated[list[str], AfterValidator(_data)]
+ValueColumns = Annotated[dict[str, str], AfterValidator(_columns)]
+
+_WEIGHTED = re.compile(r"(.+\.sql)=(\d{1,6})")
+
+
+def weight_of(workload: str) -> tuple[str, int | None]:
+    """The path of a script and its weight: `b.sql=3`; None for one that has none."""
+    match = _WEIGHTED.fullmatch(workload)
+    return (match[1], int(match[2])) if match is not None else (workload, None)
+
+
+def objections_to_weights(workloads: list[str]) -> Iterator[str]:
+    """What is wrong with a list of scripts of which some have weights, the rest of a sentence each."""
+    weights = [weight_of(workload) for workload in workloads]
+    if all(weight is None for _, weight in weights):
+        return
+    for path, weight in weights:
+        if weight is None and not path.endswith(".sql"):
+            yield f"{path} cannot be mixed with scripts that have weights; give it a study of its own"
+    if not any(weight is None or weight for _, weight in weights):
+        yield "every script has the weight 0; give one of them a weight, b.sql=3"

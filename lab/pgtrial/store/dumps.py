@@ -1,0 +1,57 @@
+"""Dumps of data: where they are, in which form, and what they are."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Literal
+
+from pgtrial.model.errors import StudyError
+
+DumpKind = Literal["plain", "archive"]
+"""SQL, which the lab runs itself; or what pg_restore reads: a custom or tar archive, or a directory."""
+
+_ARCHIVES = ((0, b"PGDMP"), (257, b"ustar"))
+"""Where the formats custom and tar say what they are."""
+_CONTENTS = "toc.dat"
+"""A file of the format directory."""
+
+
+def kind_of_dump(path: Path) -> DumpKind:
+    """How a dump is restored. Raises StudyError for what is none."""
+    if path.is_dir():
+        if (path / "PG_VERSION").is_file():
+            raise StudyError(
+                f"{path} is a data directory, which only servers of one version can read; start a server on it and "
+                "make a dump by pg_dump"
+            )
+        if not (path / _CONTENTS).is_file():
+            raise StudyError(f"{path} is no dump: a directory of pg_dump has a file {_CONTENTS}")
+        return "archive"
+    with path.open("rb") as file:
+        begin = file.read(512)
+    if any(begin[place:].startswith(mark) for place, mark in _ARCHIVES):
+        return "archive"
+    if b"\0" in begin or begin.startswith(b"\x1f\x8b"):
+        raise StudyError(f"{path} is no dump in a format of pg_dump; decompress it if it is compressed")
+    return "plain"
+
+
+def parts_of_dump(path: Path) -> list[Path]:
+    """The files of a dump, in the order of their names. Raises OSError."""
+    return sorted(part for part in path.rglob("*") if part.is_file()) if path.is_dir() else [path]
+
+
+def from_root(named: str, folder: Path) -> str:
+    """The path that a study file names, from the root on, so that the study goes on from any directory."""
+    return str((folder / Path(named).expanduser()).absolute())
+
+
+def digest_of(root: Path, parts: list[Path]) -> str:
+    """SHA-256 of files and of their names below a directory."""
+    whole = hashlib.sha256()
+    for path in parts:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        whole.update(f"{path.relative_to(root).as_posix()} {digest}\n".encode())
+    return whole.hexdigest()

@@ -1,0 +1,118 @@
+"""The user's own data: which files a study means, what they are, and whether they changed."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from pathlib import Path
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.own_data import DataFiles
+from pgtrial.model.study.servers import Given, MadeBySsh, names_server
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.store.dumps import digest_of, from_root, kind_of_dump, parts_of_dump
+from pgtrial.store.files import write_atomically
+from pgtrial.store.state import state_root
+
+_DUMPS = "dumps"
+"""The folder of the state directory that has dumps of databases until their templates are made."""
+_SIZE = ".size"
+"""The ending of the file that stays."""
+
+
+def with_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
+    """The spec with the places of its own data, named from `folder` on, and what they are. Raises StudyError."""
+    data = spec.load.data
+    if spec.load.values and spec.fleet is not None:
+        raise StudyError(f"{source}: [fleet] values are drawn by one engine, so such a load has no fleet; remove it")
+    if not data:
+        return spec
+    for arm in spec.arms:
+        server = spec.resolved(arm)
+        if isinstance(server, Given):
+            raise StudyError(
+                f"{source}: [arms.{arm}] data is loaded into servers that pgtrial makes, and this one is given; load "
+                "it there yourself (psql, pg_restore) and remove data, or name postgres in place of dsn"
+            )
+        if isinstance(server, MadeBySsh) and names_server(data[0]):
+            raise StudyError(
+                f"{source}: [arms.{arm}] a database is dumped by the pg_dump of a server on this machine; make a "
+                "plain dump (pg_dump --format=plain), and name that as data"
+            )
+    if names_server(data[0]):
+        return spec
+    places = [from_root(named, folder) for named in data]
+    update = {"data": places, "data_files": _look(places, f"{source}: [load] data")}
+    return spec.model_copy(update={"load": spec.load.model_copy(update=update)})
+
+
+def check_data_unchanged(spec: StudySpec) -> None:
+    """Raise StudyError if a file of the study's own data is no longer what it was when the study was planned."""
+    files, data = spec.load.data_files, spec.load.data
+    if files is None or not data or names_server(data[0]):
+        return
+    if _look(data, "[load] data").sha256 != files.sha256:
+        names = " or ".join(data)
+        raise StudyError(f"{names} has changed since the study was planned; restore it, or run a study of its own")
+
+
+def data_places(spec: StudySpec) -> list[Path]:
+    """The files or directories of the study's own data; of a database the dump that is taken of it."""
+    data, files = spec.load.data, spec.load.data_files
+    if files is not None and data and names_server(data[0]):
+        return [state_root() / _DUMPS / f"{files.sha256}.dump"]
+    return [Path(place) for place in data]
+
+
+def size_of_dumped(spec: StudySpec) -> int | None:
+    """Bytes of the database of which the study's dump was taken; None: it is not taken yet."""
+    (path,) = data_places(spec)
+    noted = path.with_suffix(_SIZE)
+    return int(noted.read_text()) if noted.exists() else None
+
+
+def note_size(path: Path, size: int) -> None:
+    """Note that the dump at a path is complete, and the bytes of its database. Raises StoreError."""
+    write_atomically(path.with_suffix(_SIZE), str(size))
+
+
+def forget_dump(spec: StudySpec) -> None:
+    """Remove the dump of the study's database, whose templates are made."""
+    if is_to_be_dumped(spec):
+        data_places(spec)[0].unlink(missing_ok=True)
+
+
+def is_to_be_dumped(spec: StudySpec) -> bool:
+    """Whether the study's own data is a database."""
+    return bool(spec.load.data) and names_server(spec.load.data[0])
+
+
+def dump_to_be_taken(spec: StudySpec) -> StudySpec:
+    """The spec with a name for the dump that is to be taken of its database; as it is, if there is none to take."""
+    if not is_to_be_dumped(spec) or spec.load.data_files is not None:
+        return spec
+    return with_dump(spec, DataFiles(sha256=hashlib.sha256(secrets.token_bytes(32)).hexdigest(), size=0))
+
+
+def with_dump(spec: StudySpec, files: DataFiles | None) -> StudySpec:
+    """The spec with this dump of its database, or with none yet; as it is, if its data is no database."""
+    if not is_to_be_dumped(spec):
+        return spec
+    return spec.model_copy(update={"load": spec.load.model_copy(update={"data_files": files})})
+
+
+def _look(places: list[str], source: str) -> DataFiles:
+    digest, size = hashlib.sha256(), 0
+    try:
+        for place in map(Path, places):
+            kind_of_dump(place)
+            parts = parts_of_dump(place)
+            digest.update(digest_of(place, parts).encode())
+            size += sum(path.stat().st_size for path in parts)
+    except StudyError as error:
+        raise StudyError(f"{source}: {error}") from None
+    except OSError as error:
+        raise StudyError(f"{source}: cannot read {error.filename}: {error.strerror or 'unreadable'}") from None
+    if size == 0:
+        raise StudyError(f"{source}: {' and '.join(places)} is empty; name a dump, or a file of SQL")
+    return DataFiles(sha256=digest.hexdigest(), size=size)

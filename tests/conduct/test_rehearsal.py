@@ -1,0 +1,149 @@
+"""The rehearsal on real servers: what fails in a load is said before the first trial, with file, line and arms."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pgtrial.conduct import rehearsal
+from pgtrial.conduct.place import plan_now
+from pgtrial.conduct.run_study import rehearse_alone, run_study
+from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.store.study_file import build_study
+from tests.conduct.small import small_study
+from tests.conftest import require_engine
+
+pytestmark = pytest.mark.server
+
+SCHEMA = """CREATE TABLE orders (id int PRIMARY KEY, note text);
+INSERT INTO orders SELECT i, 'n' || i FROM generate_series(1, 50) i;
+"""
+SHARED = {"interleave": "250ms", "data": "schema.sql", "duration": "1s"}
+ALONE = {"interleave": "off", "data": "schema.sql"}
+
+
+@pytest.fixture(autouse=True)
+def _engine():
+    require_engine()
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A study of this script on the data of orders; other files by name."""
+
+    def make(script: str, load=ALONE, **sections):
+        (tmp_path / "schema.sql").write_text(SCHEMA)
+        (tmp_path / "orders.sql").write_text(script)
+        whole = {"workload": "orders.sql", "scale": 10, **load}
+        return small_study(tmp_path / "s", blocks=1, folder=tmp_path, load=whole, **sections)
+
+    return make
+
+
+def refusal(study) -> str:
+    with pytest.raises(StudyError) as refused:
+        run_study(study, lambda event: None)
+    assert study.trials() == []
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("load", [SHARED, ALONE], ids=["sessions", "servers"])
+@pytest.mark.parametrize("protocol", ["simple", "prepared"])
+def test_a_missing_table_is_named_with_its_place_and_the_arms(study, load, protocol):
+    made = study("SELECT 1;\n\\set a 1\nSELECT *\n FROM nowhere WHERE id = :a;\n", {**load, "protocol": protocol})
+    assert refusal(made) == (
+        'orders.sql, line 3 (SELECT *): PostgreSQL says: relation "nowhere" does not exist, on all arms; '
+        "correct the name, or add what is missing to the data"
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("SELECT 1;\nSELECT :unset::int;\n", 'orders.sql, line 2 (SELECT :unset::int;): the variable "unset" has no'),
+        (
+            "SELECT id FROM orders WHERE id < 0\n\\gset\n",
+            "orders.sql, line 1 (SELECT id FROM orders WHERE id < 0): exp",
+        ),
+        ("\\set a 1/0\nSELECT :a;\n", "orders.sql, line 1 (\\set a 1/0): division by zero, on all arms"),
+        ("SELEC 1;\n", 'orders.sql, line 1 (SELEC 1;): PostgreSQL says: syntax error at or near "SELEC", on all arms'),
+        ("\\setshell x false\nSELECT :x;\n", "orders.sql, line 1 (\\setshell x false): "),
+        (
+            "SELECT 1;\n\nSELECT 1/(id-1) FROM orders;\n",
+            "orders.sql, line 3 (SELECT 1/(id-1) FROM orders;): PostgreSQL ",
+        ),
+    ],
+)
+def test_whatever_ends_a_script_is_named(study, script, message):
+    assert message in refusal(study(script))
+
+
+def test_what_fails_on_one_arm_alone_is_said_of_that_arm(study):
+    arms = {"base": {}, "other": {"settings": {"search_path": "nowhere"}}}
+    message = refusal(study("SELECT * FROM orders;\n", arms=arms))
+    assert 'PostgreSQL says: relation "orders" does not exist, on other alone; ' in message
+
+
+def test_setup_sql_is_rehearsed(study):
+    server = {"setup_sql": ["CREATE TABLE more (n int)", "CREATE TABLE more (n int)"]}
+    assert "setup_sql 'CREATE TABLE more (n int)' failed: relation \"more\" already" in refusal(
+        study("SELECT * FROM more;\n", server=server)
+    )
+
+
+@pytest.mark.parametrize("reset", ["copy", "none"])
+def test_what_a_rehearsal_writes_is_in_no_trial(study, reset):
+    script = "INSERT INTO orders SELECT coalesce(max(id), 0) + 1, 'new' FROM orders;\n"
+    made = study(script, {**ALONE, "clients": 1}, server={"reset": reset})
+    run_study(made, lambda event: None)
+    first = made.trials()[0]
+    assert first.relations_before["orders"]["live_tuples"] == 50
+
+
+def test_a_rehearsal_that_never_ends_has_a_limit(study, monkeypatch):
+    monkeypatch.setattr(rehearsal, "_SHORTEST_LIMIT_S", 1.0)
+    message = refusal(study("SELECT 1;\nSELECT pg_sleep(1000);\n"))
+    assert "orders.sql: it has not ended after 1s, the limit of a rehearsal, on base; take a statement that" in message
+
+
+def test_a_mix_is_rehearsed_without_scripts_of_the_weight_0(study, tmp_path):
+    (tmp_path / "b.sql").write_text("SELECT nothing;\n")
+    made = study("SELECT 1;\n", {**ALONE, "workload": ["orders.sql", "b.sql=0"]})
+    run_study(made, lambda event: None)
+    assert [trial.reason for trial in made.trials()] == [None, None]
+
+
+def test_a_sysbench_script_on_own_data_is_rehearsed(study, tmp_path):
+    (tmp_path / "t.lua").write_text(
+        "function thread_init() con = sysbench.sql.driver():connect() end\n"
+        'function event() con:query("SELECT wrong FROM orders") end\n'
+    )
+    message = refusal(study("SELECT 1;\n", {**ALONE, "workload": "t.lua", "scale": 10, "warmup": "1s"}))
+    assert message.startswith("t.lua: ")
+    assert 'column "wrong" does not exist' in message
+
+
+def test_trials_that_fail_alike_in_the_first_block_end_the_study(study, tmp_path):
+    # the rehearsal runs one client once; a second transaction of the same session fails
+    made = study("CREATE TEMP TABLE once (n int);\n")
+    with pytest.raises(ArmError, match=r"every trial of the first block failed, on all arms alike: .*already exists"):
+        run_study(made, lambda event: None)
+    assert len(made.trials()) == 2
+
+
+def test_a_script_that_cannot_be_read_is_refused_at_planning(tmp_path):
+    (tmp_path / "my").mkdir()
+    (tmp_path / "my" / "slash.sql").write_text("SELECT 1;\n\\nonsense 3\n")
+    spec = build_study({"load": {"workload": "my/slash.sql"}, "arms": {"a": {}, "b": {}}}, "test", tmp_path)
+    with pytest.raises(
+        StudyError, match=re.escape('[load] my/slash.sql:2: invalid command in command "nonsense"; cor')
+    ):
+        plan_now(spec)
+
+
+def test_a_rehearsal_alone_runs_no_trial(study):
+    heard = []
+    made = study("SELECT count(*) FROM orders;\n")
+    rehearse_alone(made.spec, made.plan, heard.append)
+    assert [event.text for event in heard][-2:] == ["base: rehearsing the load", "no jit: rehearsing the load"]

@@ -1,0 +1,166 @@
+"""Studies on the user's own data: dumps, files of SQL, a database that is dumped, and values from a column."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pgtrial.conduct.place import find_or_create
+from pgtrial.conduct.run_study import run_study
+from pgtrial.loads.process import environment
+from pgtrial.loads.sampled_values import sample_values
+from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.servers import dumped
+from pgtrial.store.comparison import comparison
+from pgtrial.store.state import state_root
+from tests.conftest import require_engine
+
+pytestmark = pytest.mark.server
+
+SHOP = """CREATE TABLE orders (id int PRIMARY KEY, customer text, "Odd ""name" int);
+INSERT INTO orders SELECT i, 'c''' || i % 7, NULL FROM generate_series(1, 500) i;
+CREATE TABLE nothing (n int);
+"""
+ONE_SECOND = {"clients": 2, "warmup": "0s", "duration": "1s", "interleave": "250ms"}
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch, workspace):
+    require_engine()
+    monkeypatch.chdir(tmp_path)
+    Path("shop.sql").write_text(SHOP)
+
+
+@pytest.fixture
+def shop(clusters):
+    """A database with orders, on a server of the tests, whose role needs a password in name alone."""
+    cluster = clusters(18)
+    with cluster.target.connect() as session:
+        session.execute("DROP DATABASE IF EXISTS own_shop")
+        session.execute("CREATE DATABASE own_shop")
+    target = replace(cluster.target, dbname="own_shop")
+    with target.connect() as session:
+        session.execute(SHOP)
+    return target
+
+
+def run(**load):
+    spec = comparison(
+        ["jit=on", "jit=off"], "test", None, 5, {"load": {**ONE_SECOND, **load}, "verdict": {"blocks": 1}}
+    )
+    study, _ = find_or_create(spec, None, anew=True)
+    said = []
+    run_study(study, lambda event: said.append(getattr(event, "text", "")), spec=spec)
+    for trial in study.trials():
+        assert trial.reason is None
+        assert trial.measured is not None
+        assert trial.measured.transactions > 0
+        assert not trial.measured.failures
+    return study, said
+
+
+def test_a_query_with_values_of_a_dump(shop):
+    assert shop.programs is not None
+    command = [shop.programs / "pg_dump", "--format=custom", "--file=shop.dump"]
+    subprocess.run(command, env=environment(shop.environment()), check=True)
+    # 1/0 for a value that is not in the column
+    query = "select 1 / (count(*) > 0)::int from orders where customer = :who and id <> :id"
+    study, _ = run(data="shop.dump", query=query, values={"who": "orders.customer", "id": "public.orders.id"})
+    assert study.trials()[0].load_point.label == "query.sql on shop.dump, 2 clients"
+    assert study.trials()[0].relations_before["orders"]["live_tuples"] == 500, "statistics are gathered after loading"
+
+
+def test_texts_are_quoted_in_the_simple_protocol():
+    run(
+        data="shop.sql",
+        protocol="simple",
+        query="select :who, :id + 1",
+        values={"who": "orders.customer", "id": "orders.id"},
+    )
+
+
+def test_a_mix_runs_all_its_scripts():
+    Path("a.sql").write_text("INSERT INTO nothing VALUES (1);\n")
+    Path("b.sql").write_text("SELECT count(*) FROM nothing;\n")
+    study, _ = run(data="shop.sql", workload=["a.sql", "b.sql=3"], interleave="off")
+    trial = study.trials()[0]
+    inserted = trial.relations["nothing"]["live_tuples"]
+    assert trial.measured is not None
+    assert 0.15 < inserted / trial.measured.transactions < 0.35
+
+
+def test_a_database_is_dumped_without_its_password(shop):
+    secret = "xyzzy-secret"
+    dsn = f"postgresql://{shop.user}:{secret}@/{shop.dbname}?host={shop.host}&port={shop.port}"
+    study, said = run(data=dsn, query="select * from orders where id = :id", values={"id": "orders.id"})
+    assert any("dumped " in text and "by pg_dump 18" in text for text in said)
+    assert secret not in "".join(said)
+    for folder in (study.path, state_root()):
+        for path in folder.rglob("*"):
+            if path.is_file() and path.stat().st_size < 1 << 20:
+                assert secret.encode() not in path.read_bytes(), path
+    assert list((state_root() / "dumps").glob("*.dump")) == [], "the templates have the data now"
+    # the same command goes on with the study while it is unfinished, and takes another dump for a new one
+    load = {**ONE_SECOND, "data": dsn, "query": "select 1"}
+    spec = comparison(["jit=on", "jit=off"], "test", None, 5, {"load": load})
+    begun, _ = find_or_create(spec, None, anew=False)
+    again, was_there = find_or_create(spec, None, anew=False)
+    assert (again.path, was_there) == (begun.path, True)
+    assert begun.spec.load.data_files != study.spec.load.data_files
+
+
+@pytest.mark.parametrize(
+    ("load", "kind", "message"),
+    [
+        ({"values": {"id": "nothing.n"}}, StudyError, "id = nothing.n has no values to draw from; load rows first"),
+        ({"values": {"id": "orders.idd"}}, StudyError, 'id = orders.idd: PostgreSQL says: column "idd" does not exist'),
+        ({"values": {"id": "order.id"}}, StudyError, "id = order.id: PostgreSQL says: syntax error"),
+        (
+            {"values": {"id": "nowhere.id"}},
+            StudyError,
+            'PostgreSQL says: relation "nowhere" does not exist; name a table',
+        ),
+        ({"values": {"id": 'orders."Odd ""name"'}}, StudyError, "has no values to draw from"),
+        (
+            {"data": "bad.sql"},
+            ArmError,
+            "bad.sql, line 2 (INSERT INTO t VALUES (1, 2)): PostgreSQL says: INSERT has more",
+        ),
+    ],
+)
+def test_what_cannot_be_loaded_or_drawn_is_said(load, kind, message):
+    Path("bad.sql").write_text("CREATE TABLE t (n int);\nINSERT INTO t VALUES (1, 2);\nSELECT 1;\n")
+    with pytest.raises(kind) as refused:
+        run(**{"data": "shop.sql", "query": "select :id::int", **load})
+    assert message in str(refused.value)
+
+
+def test_the_seed_says_which_values_wherever_the_rows_lie(shop, tmp_path):
+    def sampled(folder, seed):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        with shop.connect() as session:
+            files = sample_values(session, {"id": "orders.id"}, seed, tmp_path / folder, as_text=False)
+        return files["id"].read_text()
+
+    first = sampled("a", 1)
+    with shop.connect() as session:
+        session.execute("UPDATE orders SET customer = 'x' WHERE id % 3 = 0")
+    assert sampled("b", 1) == first
+    assert sampled("c", 2) != first
+    assert sorted(first.split(), key=int) == [str(number) for number in range(1, 501)]
+
+
+def test_a_query_that_changes_data_is_said():
+    _, said = run(
+        data="shop.sql", query="update orders set customer = :id where id = :id::int", values={"id": "orders.id"}
+    )
+    assert any(text.startswith("the query changes data: each trial begins on a fresh copy") for text in said)
+
+
+def test_a_newer_server_than_the_arms_is_refused(shop, monkeypatch):
+    monkeypatch.setattr(dumped, "_oldest", lambda servers: replace(servers[0], major=17, version="17.2"))
+    with pytest.raises(StudyError, match=r"is PostgreSQL 18, and the pg_dump of the oldest arm is 17.2, which cannot"):
+        run(data=f"host={shop.host} port={shop.port} user={shop.user} dbname=own_shop", query="select 1")
