@@ -2,7 +2,8 @@
 
 `add DIRECTORY...` takes the log-ratios of self-tests (`pgtrial selftest`) into bench/campaign.json, which is committed.
 The trials are not. `run` makes a self-test of many short blocks, with or without planted differences, and adds it.
-`show` prints the table and writes docs/images/power.svg. Not part of `make bench`: it takes hours.
+`defaults` runs studies with all defaults (bench/by_default.py). `show` prints the tables and writes
+docs/images/power.svg. Not part of `make bench`: it takes hours.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
+from bench import by_default
 from pgtrial.cli.selftest import run
 from pgtrial.conduct.selftest import WORKLOADS, Wanted
 from pgtrial.model.errors import StudyError
@@ -75,8 +77,21 @@ def main() -> None:
     short.add_argument("--workload", choices=WORKLOADS, default=WORKLOADS[0])
     short.add_argument("--interleave", choices=("auto", "off"), default="auto")
     short.add_argument("--planted", type=parse_share, nargs="*", default=[], help="shares, such as 3%% 5%%")
-    commands.add_parser("show", help="print the table, draw the picture")
+    defaults = commands.add_parser("defaults", help="run what is missing of the studies with all defaults")
+    defaults.add_argument("--planted", type=int, help="studies of a planted difference in all; default: 10")
+    defaults.add_argument("--same", type=int, help="studies of two equal arms in all; default: 20")
+    commands.add_parser("show", help="print the tables, draw the picture")
     given = parser.parse_args()
+    if given.command == "defaults":
+        try:
+            by_default.run_missing(given.planted, given.same)
+        except StudyError as error:
+            parser.error(str(error))
+    if given.command in ("defaults", "show"):
+        for line in by_default.table():
+            print(line)
+    if given.command == "defaults":
+        return
     found: list[Recorded] = []
     if given.command == "add":
         found = [each for directory in given.directories for each in _series(StudyDirectory.open(directory))]

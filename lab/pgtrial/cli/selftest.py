@@ -104,14 +104,14 @@ def run(wanted: Wanted, results: Path | None, *, as_json: bool) -> int:
     """Calibrate, run the study and write its certificate. Returns the exit status. Raises StudyError."""
     check_budget(wanted)
     began = time.monotonic()
-    selftest = _calibrated(wanted, as_json=as_json)
+    selftest = calibrated(wanted, as_json=as_json)
     spec = study_of(wanted, selftest, wanted.budget_s - (time.monotonic() - began))
     study, _ = find_or_create(spec, results, anew=True)
     write_selftest(study, selftest)
     return _conduct(study, spec, selftest, as_json=as_json)
 
 
-def _calibrated(wanted: Wanted, *, as_json: bool) -> Selftest:
+def calibrated(wanted: Wanted, *, as_json: bool) -> Selftest:
     """Measures what work costs the server, with more or less work until the cost is well measured."""
     work, attempt = FIRST_WORK, 1
     while True:

@@ -140,7 +140,6 @@ def planned_lengths(plan: Plan) -> TrialLengths:
     """The lengths of a plan that has them."""
     trials = len(plan.arms) * len(plan.load_points)
     load_s = plan.warmup_s + plan.duration_s
-    preliminary = plan.lengths.preliminary if plan.lengths is not None else None
     return TrialLengths(
         load_s or plan.trial_estimate_s,
         plan.warmup_s,
@@ -148,8 +147,16 @@ def planned_lengths(plan: Plan) -> TrialLengths:
         trials,
         plan.block_estimate_s - trials * (load_s or plan.trial_estimate_s),
         plan.lengths,
-        preliminary.wall_s if preliminary is not None else 0.0,
+        preliminary_time(plan),
     )
+
+
+def preliminary_time(plan: Plan) -> float:
+    """Wall time of the preliminary block, measured or expected, seconds; 0 where there is none."""
+    lengths = plan.lengths
+    if lengths is None:
+        return 0.0
+    return lengths.preliminary.wall_s if lengths.preliminary is not None else lengths.expected_s
 
 
 def preliminary_lengths(spec: StudySpec, slice_s: float) -> tuple[float, float]:
@@ -244,7 +251,12 @@ def _choose(spec: StudySpec, known: _Known) -> TrialLengths | None:
             duration_s = _whole_number_below(most_load_s - warmup_s, slices)
         if duration_s < (given_duration or _LEAST_DURATION_S) or duration_s + warmup_s > most_load_s:
             return None
-    chosen = Lengths(wanted_warmup_s=wanted_s, from_noise=from_noise, preliminary=known.block)
+    chosen = Lengths(
+        wanted_warmup_s=wanted_s,
+        expected_s=round(known.preliminary_s, 3),
+        from_noise=from_noise,
+        preliminary=known.block,
+    )
     load_s = warmup_s + duration_s
     return TrialLengths(load_s, warmup_s, duration_s, trials, overhead_s, chosen, known.preliminary_s)
 
@@ -303,13 +315,28 @@ def _whole_number_below(length_s: float, slices: Sequence[float]) -> float:
     return float(next(fitting, 0))
 
 
-def _too_short(spec: StudySpec, known: _Known) -> str:
-    """Why no lengths fit the budget, and what would fit."""
+def least_time(spec: StudySpec) -> float:
+    """Time that a verdict takes at least, with the shortest trials and the block before them, seconds."""
+    trials, overhead_s = len(spec.arms) * len(load_points(spec)), overhead_estimate(spec)
+    if not spec.load.chooses_lengths:
+        return fewest_for_a_verdict(spec) * (overhead_s + trials * spec.load.expected_s)
+    preliminary_s = overhead_s + trials * sum(preliminary_lengths(spec, SLICE_S))
+    return _needed(spec, _Known(spec.verdict.budget, trials, overhead_s, preliminary_s, ()))[1]
+
+
+def _needed(spec: StudySpec, known: _Known) -> tuple[float, float]:
+    """The shortest block, and the time that a verdict then takes, seconds."""
     given_warmup, given_duration = spec.load.given_s
     blocks = spec.verdict.blocks or fewest_for_a_verdict(spec)
     load_s = (_LEAST_WARMUP_S if given_warmup is None else given_warmup) + (given_duration or _LEAST_DURATION_S)
     block_s = known.overhead_s + known.trials * load_s
-    needed_s = max(LEAST_BUDGET_S, known.preliminary_s + blocks * block_s / _SPENT_SHARE)
+    return block_s, max(LEAST_BUDGET_S, known.preliminary_s + blocks * block_s / _SPENT_SHARE)
+
+
+def _too_short(spec: StudySpec, known: _Known) -> str:
+    """Why no lengths fit the budget, and what would fit."""
+    block_s, needed_s = _needed(spec, known)
+    blocks = spec.verdict.blocks or fewest_for_a_verdict(spec)
     points = len(load_points(spec))
     fitting = [number for number in range(1, points) if needed_s * number / points <= spec.verdict.budget]
     fewer = f", or use {plural(fitting[-1], 'load point')}" if fitting and spec.verdict.budget >= LEAST_BUDGET_S else ""
@@ -334,15 +361,8 @@ def in_words(plan: Plan, spec: StudySpec) -> Iterator[str]:
     if chosen.preliminary is None:
         yield f"about {both}: {fits}; a block before them, which does not count, sets both lengths"
         return
-    longest = max(chosen.preliminary.shapes, key=lambda shape: math.inf if shape.rises_s is None else shape.rises_s)
-    if longest.rises_s is None:
-        rise = f"the speed of {longest.arm} still rises {format_duration(chosen.preliminary.load_s)} after the start"
-    elif longest.rises_s:
-        rise = f"the speed rises for {format_duration(longest.rises_s)} after the start"
-    else:
-        rise = "the speed does not rise after the start"
     noise = ", the length that finds most in the noise of this machine" if chosen.from_noise else ""
-    yield f"{both}: {rise}; {fits}{noise}"
+    yield f"{both}: {chosen.preliminary.text}; {fits}{noise}"
     if plan.warmup_s < chosen.wanted_warmup_s and spec.load.given_s[0] is None:
         yield (
             f"a warm-up of {format_duration(chosen.wanted_warmup_s)} does not fit the budget of "

@@ -21,7 +21,7 @@ import numpy as np
 import pgtrial
 from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
 from pgtrial.conduct.interleaving import interleaving_of
-from pgtrial.conduct.lengths import TrialLengths, claims_of, expected_lengths, planned_lengths
+from pgtrial.conduct.lengths import TrialLengths, claims_of, expected_lengths, planned_lengths, preliminary_time
 from pgtrial.conduct.scope import differing_keys, hosts_of, scope_of
 from pgtrial.conduct.stopping import OVERRUN, as_option, waiting
 from pgtrial.model.errors import StudyError
@@ -99,8 +99,11 @@ def canary_estimate(spec: StudySpec, plan: Plan) -> float:
 
 
 def study_estimate(spec: StudySpec, plan: Plan) -> float:
-    """Expected wall time of all planned trials with their canaries, seconds; loading comes on top."""
-    return plan.trial_estimate_s * len(plan.trials) + canary_estimate(spec, plan)
+    """Expected wall time of all planned trials with their canaries and the block before them, seconds.
+
+    Loading comes on top.
+    """
+    return plan.trial_estimate_s * len(plan.trials) + canary_estimate(spec, plan) + preliminary_time(plan)
 
 
 def fewest_blocks(spec: StudySpec, plan: Plan) -> int:

@@ -12,16 +12,18 @@ import math
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import pgtrial
+from pgtrial.conduct.lengths import least_time
 from pgtrial.conduct.plan import block_estimate
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.machine import Certificate, Planted, Selftest
+from pgtrial.model.study.load_section import AUTO
 from pgtrial.model.study.setup import WORK
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration
@@ -55,6 +57,8 @@ _TRIGGER = (
 )
 
 _CALIBRATION_BLOCKS = 4
+_CALIBRATION_S = (1.0, 5.0)
+"""Warm-up and measured part of its trials unless the self-test gives both."""
 _NO_WORK = 1
 """Rows that servers count which are not slower. The first row by itself costs some 3% of a point lookup."""
 FIRST_WORK = 200
@@ -80,15 +84,19 @@ class Wanted:
     clients: int = 8
     interleave: str = "auto"
     """The key `[load] interleave`."""
-    warmup_s: float = 1.0
-    duration_s: float = 5.0
-    """The measured part of a trial."""
+    warmup_s: float | None = None
+    """None: chosen by the study."""
+    duration_s: float | None = None
+    """The measured part of a trial; None: chosen by the study."""
     budget_s: float = 600.0
     seed: int | None = None
 
 
 def calibration_of(wanted: Wanted, work: int = FIRST_WORK) -> StudySpec:
     """The study that measures what so much work costs. Raises StudyError."""
+    warmup_s, duration_s = _CALIBRATION_S
+    if wanted.warmup_s is None or wanted.duration_s is None:
+        wanted = replace(wanted, warmup_s=warmup_s, duration_s=duration_s)
     return _spec(wanted, {_BASELINE: _NO_WORK, "working": work}, {"blocks": _CALIBRATION_BLOCKS, "budget": "24h"})
 
 
@@ -205,8 +213,8 @@ def _spec(wanted: Wanted, work: dict[str, int], verdict: dict[str, Any]) -> Stud
             "scale": wanted.scale,
             "clients": wanted.clients,
             "interleave": wanted.interleave,
-            "warmup": wanted.warmup_s,
-            "duration": wanted.duration_s,
+            "warmup": AUTO if wanted.warmup_s is None else wanted.warmup_s,
+            "duration": AUTO if wanted.duration_s is None else wanted.duration_s,
             "share_server": wanted.server is not None,
         },
         "server": server,
@@ -219,8 +227,7 @@ def _spec(wanted: Wanted, work: dict[str, int], verdict: dict[str, Any]) -> Stud
 
 def _least_study_s(wanted: Wanted) -> float:
     arms = {_BASELINE: _NO_WORK, _SAME: _NO_WORK, **{str(share): 1 for share in wanted.planted}}
-    spec = _spec(wanted, arms, {"blocks": 1, "budget": "24h"})
-    return p8.first_look(len(arms) - 1) * block_estimate(spec)
+    return least_time(_spec(wanted, arms, {"budget": wanted.budget_s}))
 
 
 def keep_for_studies(certificate: Certificate) -> None:

@@ -62,7 +62,9 @@ def _trial(data: StudyData) -> str:
     if load.replays:
         return f"one replay {plan.load_points[0].replay.pace}" if plan.load_points[0].replay else "one replay"
     if not load.runs_tasks:
-        return f"{format_duration(plan.warmup_s)} of warm-up, {format_duration(plan.duration_s)} measured"
+        lengths = f"{format_duration(plan.warmup_s)} of warm-up, {format_duration(plan.duration_s)} measured"
+        found = plan.lengths.preliminary if plan.lengths is not None else None
+        return lengths if found is None else f"{lengths}; chosen after a block that does not count: {found.text}"
     tasks = load.tasks
     lifetime = f", connections replaced after {format_duration(tasks.pool_lifetime)}" if tasks.pool_lifetime else ""
     return (

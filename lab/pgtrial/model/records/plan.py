@@ -10,7 +10,7 @@ from pydantic import Field
 from pgtrial.model.records import FORMAT, Record, added
 from pgtrial.model.records.replay import ReplayLoad
 from pgtrial.model.records.where_it_ran import ServerHost
-from pgtrial.model.units import plural, slug
+from pgtrial.model.units import format_duration, plural, slug
 
 
 class TaskLoad(Record):
@@ -195,11 +195,23 @@ class PreliminaryBlock(Record):
     checkpoint_s: float = Field(description="The longest of the checkpoints in the warm-ups, seconds.")
     shapes: list[WarmUpShape]
 
+    @property
+    def text(self) -> str:
+        """For people: `the speed rises for 2s after the start`."""
+        still = next((shape for shape in self.shapes if shape.rises_s is None), None)
+        if still is not None:
+            return f"the speed of {still.arm} still rises {format_duration(self.load_s)} after the start"
+        longest_s = max((shape.rises_s or 0.0 for shape in self.shapes), default=0.0)
+        if not longest_s:
+            return "the speed does not rise after the start"
+        return f"the speed rises for {format_duration(longest_s)} after the start"
+
 
 class Lengths(Record):
     """How pgtrial chose the lengths of trials, which are Plan.warmup_s and Plan.duration_s."""
 
     wanted_warmup_s: float = Field(description="The warm-up that the preliminary block showed to be enough, seconds.")
+    expected_s: float = Field(description="Expected wall time of the preliminary block, seconds.")
     from_noise: bool = Field(False, description="Whether the noise record asked for a longer measured part.")
     preliminary: PreliminaryBlock | None = Field(None, description="None: it has not run, and the lengths may change.")
 
