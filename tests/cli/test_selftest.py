@@ -119,7 +119,7 @@ def test_a_calibration_that_is_too_light_or_too_heavy_is_tried_anew():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--budget", "1min"], "--budget 1min is too short for this self-test; give it at least 6min"),
+        (["--budget", "1min"], "--budget 1min is too short for this self-test; give it at least 5min"),
         (["--budget", "soon"], "--budget: 'soon' is not a duration"),
         (["--planted", "90%"], "--planted 90% cannot be planted; write shares between 0.5% and 50%"),
         (["--planted", "5%,5%"], "--planted 5%,5% names a share twice"),
@@ -128,7 +128,7 @@ def test_a_calibration_that_is_too_light_or_too_heavy_is_tried_anew():
     ],
 )
 def test_wrong_input_is_one_sentence(arguments, said, capsys):
-    assert status_of("selftest", *arguments) == 1
+    assert status_of("selftest", *arguments) == 3
     error = capsys.readouterr().err
     assert said in error
     assert len(error.splitlines()) == 1
@@ -138,7 +138,7 @@ def test_another_directory_is_no_self_test(tmp_path, capsys):
     assert status_of("selftest", str(tmp_path)) == 3
     assert "is not a study directory" in capsys.readouterr().err
     study = small_study(tmp_path / "results")
-    assert status_of("selftest", str(study.path)) == 1
+    assert status_of("selftest", str(study.path)) == 3
     assert "is not the directory of a self-test" in capsys.readouterr().err
 
 
