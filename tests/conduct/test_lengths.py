@@ -77,12 +77,18 @@ def test_a_verdict_fits_the_budget_and_three_quarters_are_measured_where_it_hold
     assert plan.duration_s == int(plan.duration_s) >= 2
     whole_s = lengths.preliminary_s + plan.max_blocks * lengths.block_s
     assert whole_s <= 1.25 * budget_s
-    needed_s = lengths.preliminary_s + 8 * 1.06 * 4 * (overhead_s + 2 * max(1.0, rise_s) + 2)
+    needed_s = lengths.preliminary_s + 10 * 1.06 * 4 * (overhead_s + 2 * max(1.0, rise_s) + 2)
     if budget_s >= needed_s:
         assert lengths.measured_share >= 0.75
         assert plan.warmup_s >= rise_s
         assert whole_s <= budget_s
         assert "does not fit" not in " ".join(in_words(plan, spec))
+
+
+def test_two_blocks_more_than_a_verdict_takes_are_planned_where_trials_are_not_too_short():
+    assert chosen(study("3min"), overhead_s=3.0).max_blocks == 11
+    assert chosen(study("2min"), overhead_s=6.0).max_blocks == 8
+    assert chosen(study("5min"), overhead_s=5.0).max_blocks == 10
 
 
 def test_two_minutes_are_the_least_and_three_work():

@@ -37,6 +37,8 @@ _LEAST_WARMUP_S, _LEAST_DURATION_S = 1.0, 2.0
 _WARMUP_STEP_S = 0.5
 _LONGEST_LOAD_SHARE = 0.25
 """Of a trial's load that a warm-up may take where the budget does not hold the measured share."""
+_SPARE_BLOCKS = 2
+_NOT_TOO_SHORT_S = 4.0
 _FEWEST_SLICES = 2
 _SPENT_SHARE = 0.95
 """Of the budget that the fewest blocks take by plan: the preliminary block may have been a quick one."""
@@ -223,6 +225,20 @@ def _restore_estimate(spec: StudySpec, server: Server, point: LoadPoint) -> floa
 def _choose(spec: StudySpec, known: _Known) -> TrialLengths | None:
     """The lengths with which a verdict is possible within the budget; None: there are none.
 
+    A first look decides only if all blocks agree, so two blocks more are planned where their trials are not too short.
+    """
+    if spec.verdict.blocks is not None or are_units(spec):
+        return _fitting(spec, known, spec.verdict.blocks or fewest_for_a_verdict(spec))
+    fewest = fewest_for_a_verdict(spec)
+    more = _fitting(spec, known, fewest + _SPARE_BLOCKS)
+    if more is not None and (more.duration_s >= _NOT_TOO_SHORT_S or spec.load.given_s[1] is not None):
+        return more
+    return _fitting(spec, known, fewest)
+
+
+def _fitting(spec: StudySpec, known: _Known, blocks: int) -> TrialLengths | None:
+    """The lengths with which the budget holds so many blocks; None: there are none.
+
     The measured part takes its share of the time, or as much as the budget holds. It is longer than that where the
     noise record says that a study then takes less time.
     """
@@ -230,7 +246,6 @@ def _choose(spec: StudySpec, known: _Known) -> TrialLengths | None:
     trials, overhead_s, slices = known.trials, known.overhead_s, known.slices
     wanted_s = _wanted_warmup(spec, known)
     warmup_s = given_warmup if given_warmup is not None else wanted_s
-    blocks = spec.verdict.blocks or fewest_for_a_verdict(spec)
     most_load_s = (_SPENT_SHARE * (known.budget_s - known.preliminary_s) / blocks - overhead_s) / trials
     if spec.verdict.blocks is not None:  # a number of blocks that the budget does not hold is only warned of
         most_load_s = max(most_load_s, (given_duration or _LEAST_DURATION_S) + warmup_s)
