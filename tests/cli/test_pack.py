@@ -78,6 +78,10 @@ FAILING = {
         {"raise_sql": "UPDATE counter SET value = 1;\n"},
         r'raise\.sql of the pack counters failed: .*ERROR: relation "counter" does not',
     ),
+    "variable": (
+        {"raise_sql": "UPDATE counters SET value = value + 1 WHERE id = :unset;\n"},
+        r'raise\.sql of the pack counters failed: .*the variable "unset" has no value',
+    ),
     "meta-command": ({"raise_sql": "\\sett id 1\n"}, r"raise\.sql of the pack counters failed: raise\.sql:1: .*sett"),
     "data": ({"data_sql": "INSERT INTO counters;\n"}, r"the pack counters: data\.sql, line 1 .*syntax error"),
     "check after": (
@@ -93,6 +97,13 @@ def test_what_does_not_work_on_the_server_is_one_sentence(pgtrial, tmp_path, cha
     require_server(18)
     write_pack(tmp_path / "counters", **changed)
     assert re.search(expected, refused(pgtrial("check", "counters", cwd=tmp_path)))
+
+
+def test_a_check_has_the_scale_of_a_study(pgtrial, tmp_path):
+    require_engine()
+    require_server(18)
+    write_pack(tmp_path / "counters", pack_toml=QUALITY, measure_sql="SELECT :scale;\n")
+    assert "freshness 10\n" in pgtrial("check", "counters", cwd=tmp_path).stdout
 
 
 def test_files_are_checked_without_a_server(pgtrial, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from pgtrial.conduct import rehearsal
 from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.run_study import rehearse_alone, run_study
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from tests.conduct.small import small_study
 from tests.conftest import require_engine
@@ -35,7 +37,7 @@ def study(tmp_path):
     def make(script: str, load=ALONE, **sections):
         (tmp_path / "schema.sql").write_text(SCHEMA)
         (tmp_path / "orders.sql").write_text(script)
-        whole = {"workload": "orders.sql", "scale": 10, **load}
+        whole = {"workload": "orders.sql", "scale": 10 if "data" in load else 1, **load}
         return small_study(tmp_path / "s", blocks=1, folder=tmp_path, load=whole, **sections)
 
     return make
@@ -140,6 +142,66 @@ def test_a_script_that_cannot_be_read_is_refused_at_planning(tmp_path):
         StudyError, match=re.escape('[load] my/slash.sql:2: invalid command in command "nonsense"; cor')
     ):
         plan_now(spec)
+
+
+@pytest.fixture
+def bench(clusters):
+    """The connection string of a database with orders, on a server of somebody else."""
+    cluster = clusters(18)
+    with cluster.target.connect() as session:
+        session.execute("DROP DATABASE IF EXISTS rehearsed")
+        session.execute("CREATE DATABASE rehearsed")
+    with replace(cluster.target, dbname="rehearsed").connect() as session:
+        session.execute(SCHEMA)
+        yield f"host={cluster.socket_directory} port={cluster.port} user=postgres dbname=rehearsed", session
+
+
+GIVEN = {"interleave": "off", "protocol": "prepared"}
+"""Without data of its own."""
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        (
+            "INSERT INTO orders VALUES (1000);\n\nSELECT nothing FROM orders;\n",
+            "orders.sql, line 3 (SELECT nothing FROM",
+        ),
+        (
+            "\\set a 1\nUPDATE orders SET note = :a::text WHERE idd = :a;\n",
+            "orders.sql, line 2 (UPDATE orders SET note",
+        ),
+        ("DELETE FROM order;\n", 'syntax error at or near "order", on all arms'),
+    ],
+)
+def test_a_given_server_parses_and_executes_nothing(bench, study, script, message):
+    dsn, session = bench
+    arms = {"a": {"dsn": dsn}, "b": {"dsn": dsn}}
+    made = study(script, GIVEN, arms=arms, server={"settings": {}})
+    assert message in refusal(made)
+    assert session.execute("SELECT count(*), max(id) FROM orders").fetchone() == (50, 50)
+
+
+def test_a_given_server_parses_no_statement_after_one_that_makes_something(bench, study):
+    dsn, _ = bench
+    arms = {"a": {"dsn": dsn}, "b": {"dsn": dsn}}
+    script = "CREATE TEMP TABLE IF NOT EXISTS mine (n int);\nSELECT count(*) FROM mine;\n"
+    made = study(script, GIVEN, arms=arms, server={"settings": {}})
+    run_study(made, lambda event: None)
+    assert [trial.reason for trial in made.trials()] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["update orders set note = ''", "with w as (delete from orders returning 1) select * from w", "select 1 into x"],
+)
+def test_a_query_that_changes_a_given_server_is_refused(bench, tmp_path, query):
+    dsn, session = bench
+    load = {"query": query, "clients": 1, "warmup": "0s", "duration": "1s"}
+    spec = build_study({"load": load, "arms": {"a": {"dsn": dsn}, "b": {"dsn": dsn}}}, "test")
+    made = StudyDirectory.create(tmp_path / "given", spec, plan_now(spec))
+    assert "arms.a: the query changes data, and a given server keeps that" in refusal(made)
+    assert session.execute("SELECT count(*), max(note) FROM orders").fetchone() == (50, "n9")
 
 
 def test_a_rehearsal_alone_runs_no_trial(study):

@@ -103,3 +103,9 @@ def test_an_a_a_study_says_that_it_is_one():
     plan = make_plan().model_copy(update={"declared": {}})
     told = short(plan, run(plan, noisy({})))
     assert told.watched[0] == "no difference is declared: this is a check of the method"
+
+
+def test_the_headline_says_when_all_arms_failed():
+    plan = make_plan()
+    text = printed(short(plan, run(plan, lambda planned: None)))
+    assert text.splitlines()[0] == "UNDECIDED  all arms failed in all 8 trials"

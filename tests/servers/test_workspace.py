@@ -319,3 +319,16 @@ class TestStateOfOthers:
             with pytest.raises(ArmError, match=r"can be written by other accounts.*chmod go-w"):
                 Workspace(fresh_state)
             assert stat.S_IMODE(fresh_state.stat().st_mode) == mode
+
+
+def test_dumps_that_no_lab_loads_are_removed(fresh_state):
+    dumps = fresh_state / "dumps"
+    dumps.mkdir(mode=0o700)
+    for name in ("a.dump", "a.size", "b.part"):
+        (dumps / name).touch()
+    with Workspace(fresh_state):
+        assert [path.name for path in dumps.iterdir()] == ["a.size"]
+        (dumps / "c.dump").touch()
+        assert clean(fresh_state) == [], "a lab runs, which may be loading it"
+        assert (dumps / "c.dump").exists()
+    assert clean(fresh_state) == [f"Removed the dump {dumps / 'c.dump'}, whose study has not loaded it."]

@@ -24,7 +24,7 @@ from pgtrial.model.units import format_size
 from pgtrial.servers.connection_errors import cure_of, reason_of
 from pgtrial.servers.given import target_of, without_password
 from pgtrial.servers.installations import ServerBinaries, resolve
-from pgtrial.store.own_data import data_places, is_to_be_dumped, note_size, size_of_dumped
+from pgtrial.store.own_data import DUMP_ENDINGS, data_places, is_to_be_dumped, note_size, size_of_dumped
 from pgtrial.store.state import own_directory
 
 
@@ -80,7 +80,7 @@ def _dump(program: Path, path: Path, environment: dict[str, str], shown: str) ->
         raise ArmError(
             f"root does not run {program} to dump {shown}: {error}; name an installation of root's"
         ) from None
-    part = path.with_suffix(".part")
+    part = path.with_suffix(DUMP_ENDINGS[1])
     part.touch(mode=0o600)
     done = finished([program, "--format=custom", "--no-owner", "--no-privileges", f"--file={part}"], environment)
     if done.returncode != 0:

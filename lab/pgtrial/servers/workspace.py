@@ -29,6 +29,7 @@ from pgtrial.servers.postmaster import stop_servers_below
 from pgtrial.servers.room import Room, servers_account
 from pgtrial.servers.rooms import Rooms, pending_rooms, remove_rooms
 from pgtrial.servers.templates import RoomTemplates
+from pgtrial.store.own_data import DUMP_ENDINGS, dumps_of
 from pgtrial.store.state import check_state, is_own, own_directory, state_root
 
 _SOCKET_PATH_MAX = 107
@@ -167,16 +168,26 @@ def clean(state: Path | None = None) -> list[str]:
         with registry(root):
             claimed = [(path, lock) for path in abandoned_runs(root) if (lock := _taken(path, held)) is not None]
             unfinished = templates_of(root).remove_unfinished()
+            dumps = _remove_dumps(root) if len(claimed) == len(_runs(root)) else []
         notices = [notice for path, _ in claimed for notice in _remove_run(path)]
     strangers = [path for path in _runs(root) if not is_own(path)]
     return [
         *notices,
         *(f"Removed the unfinished template {path}." for path in unfinished),
+        *(f"Removed the dump {path}, whose study has not loaded it." for path in dumps),
         *(
             f"{path} is no directory of this account's alone, and was left as it is; look whose it is."
             for path in strangers
         ),
     ]
+
+
+def _remove_dumps(root: Path) -> list[Path]:
+    """Remove dumps that no lab loads any more; the caller knows that no other lab runs."""
+    dumps = [path for path in sorted(dumps_of(root).glob("*")) if path.suffix in DUMP_ENDINGS]
+    for path in dumps:
+        path.unlink(missing_ok=True)
+    return dumps
 
 
 def templates_of(state: Path, study: str = "") -> Templates:

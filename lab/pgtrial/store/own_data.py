@@ -16,6 +16,8 @@ from pgtrial.store.state import state_root
 
 _DUMPS = "dumps"
 """The folder of the state directory that has dumps of databases until their templates are made."""
+DUMP_ENDINGS = (".dump", ".part")
+"""The endings of a dump, and of one that is being written."""
 _SIZE = ".size"
 """The ending of the file that stays."""
 
@@ -60,7 +62,7 @@ def data_places(spec: StudySpec) -> list[Path]:
     """The files or directories of the study's own data; of a database the dump that is taken of it."""
     data, files = spec.load.data, spec.load.data_files
     if files is not None and data and names_server(data[0]):
-        return [state_root() / _DUMPS / f"{files.sha256}.dump"]
+        return [dumps_of(state_root()) / f"{files.sha256}{DUMP_ENDINGS[0]}"]
     return [Path(place) for place in data]
 
 
@@ -80,6 +82,11 @@ def forget_dump(spec: StudySpec) -> None:
     """Remove the dump of the study's database, whose templates are made."""
     if is_to_be_dumped(spec):
         data_places(spec)[0].unlink(missing_ok=True)
+
+
+def dumps_of(state: Path) -> Path:
+    """The folder with dumps of databases in a state directory."""
+    return state / _DUMPS
 
 
 def is_to_be_dumped(spec: StudySpec) -> bool:
