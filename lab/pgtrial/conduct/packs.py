@@ -31,8 +31,8 @@ _TRANSACTIONS = 20
 """How many each client runs of each script."""
 _CLIENTS = 2
 
-_BY_SERVER = "ERROR: "
-"""In the engine's line with the server's words; the last line says only that the run was aborted."""
+_REASONS = ("ERROR: ", " aborted in command ")
+"""In the engine's line with the reason; the last line says only that the run was aborted."""
 
 Say = Callable[[str], None]
 
@@ -107,8 +107,8 @@ def _run_script(load: PackLoad, script: str, folder: Path, point: LoadPoint, tar
     try:
         ENGINE_HERE.make(order, lines.append)
     except ArmError as error:
-        by_server = next((line for line in lines if _BY_SERVER in line), None)
-        words = str(error) if by_server is None else f"{order.what} failed: {' '.join(by_server.split())}"
+        reason = next((line for line in lines if any(words in line for words in _REASONS)), None)
+        words = str(error) if reason is None else f"{order.what} failed: {' '.join(reason.split())}"
         raise StudyError(words.replace("pgbench: error: ", "").replace(f"{folder}/", "")) from None
 
 
