@@ -72,6 +72,15 @@ def planned(tmp_path, monkeypatch, capsys):
     return run
 
 
+def test_a_server_that_is_not_here_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text('[arms.a]\npostgres = "/nowhere/bin"\n[arms.b]\n')
+    with pytest.raises(SystemExit) as ended:
+        main(["plan", "s.toml"])
+    assert ended.value.code == 0
+    assert "arms.a: on this machine a run would end here: " in capsys.readouterr().err
+
+
 def test_the_published_comparison_of_systems_is_planned_on_hosts_that_do_not_exist(planned):
     lines = planned("@os-comparison", "--profile", "full")
     assert "hosts CentOS: postgres@centos by ssh, data in /var/lib/pgsql/pgtrial" in lines

@@ -144,6 +144,18 @@ def test_a_script_that_cannot_be_read_is_refused_at_planning(tmp_path):
         plan_now(spec)
 
 
+def test_lengths_that_are_chosen_later_need_none_for_a_rehearsal(tmp_path):
+    (tmp_path / "orders.sql").write_text("SELECT count(*) FROM nowhere;\n")
+    load = {"workload": "orders.sql", "scale": 1}
+    arms = {"a": {}, "b": {"settings": {"jit": "off"}}}
+    spec = build_study({"load": load, "arms": arms, "verdict": {"budget": "10min"}}, "test", tmp_path)
+    made = StudyDirectory.create(tmp_path / "s", spec, plan_now(spec))
+    assert refusal(made) == (
+        'orders.sql, line 1 (SELECT count(*) FROM nowhere;): PostgreSQL says: relation "nowhere" does not exist, '
+        "on all arms; correct the name, or load what is missing by --data ([load] data)"
+    )
+
+
 @pytest.fixture
 def bench(clusters):
     """The connection string of a database with orders, on a server of somebody else."""

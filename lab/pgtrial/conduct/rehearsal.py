@@ -264,7 +264,7 @@ class _Stage:
     def _limit_s(self) -> float:
         load = self.spec.load
         lengths = [length_s for length_s in load.given_s if length_s is not None]
-        return max(_SHORTEST_LIMIT_S, *lengths)
+        return max([_SHORTEST_LIMIT_S, *lengths])
 
     def _failed(self, script: str, failure: ScriptFailure) -> _Failure:
         """A failure with its place."""
