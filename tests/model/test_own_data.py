@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from pgtrial.loads.data.kinds import NO_TABLES, data_of
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import load_points
@@ -45,6 +46,16 @@ def test_scripts_with_weights_are_one_load(shop):
     assert point.mix == {"a.sql": 1, "b.sql": 3, "c.sql": 0}
     assert point.label == "a.sql + b.sql=3 + c.sql=0 on schema.sql, 8 clients"
     assert {point: 1}[point.model_copy()] == 1
+
+
+def test_a_mix_that_names_no_table_of_pgbench_gets_none_on_a_given_server(shop):
+    servers = ("host=db1", "host=db2")
+    mix = study(servers, workload=["a.sql", "b.sql=3"])
+    assert [data_of(mix, point) for point in load_points(mix)] == [NO_TABLES]
+    assert thaw(freeze(mix)).load.scale_is_set is False
+    (shop / "b.sql").write_text("SELECT count(*) FROM pgbench_branches;\n")
+    mix = study(servers, workload=["a.sql", "b.sql=3"])
+    assert [data_of(mix, point).label for point in load_points(mix)] == ["scale 10"]
 
 
 @pytest.mark.parametrize("query", ["select 1", "select 1;", " select 1 \n"])

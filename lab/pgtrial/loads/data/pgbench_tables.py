@@ -46,8 +46,8 @@ class PgbenchTables(Data):
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
         """For pgbench's workloads, and for scripts: on given servers for those that name them, or if `scale` is set."""
-        script = spec.scripts.get(point.workload)
-        if script is not None and spec.has_given and not spec.load.scale_is_set and not names_tables(script):
+        scripts = [spec.scripts[name] for name in point.mix or [point.workload] if name in spec.scripts]
+        if scripts and spec.has_given and not spec.load.scale_is_set and not any(map(names_tables, scripts)):
             return None
         return cls(point.scale, spec.load.fillfactor, spec.load.foreign_keys)
 
