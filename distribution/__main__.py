@@ -62,12 +62,12 @@ class _Maker:
     def make(self, target: Target) -> None:
         """The wheel, and the Debian package where there is one. Raises DistributionError."""
         built = engine.build(target, self._work) if target.triple else engine.stripped(engine_path(), self._work)
-        shared = {**self._manual, **completions()}
+        shared = {**self._manual, **completions(engine_path())}
         made = make_wheel(self._lab, built, shared, target, self._work / "wheel")
         wheel = Path(shutil.move(made, self._output / made.name))
         print(f"{wheel} ({wheel.stat().st_size / 1e6:.1f} MB)", flush=True)
         if target.debian is not None and target.glibc is not None:
-            shared = {**self._manual, **completions(zsh="vendor-completions")}
+            shared = {**self._manual, **completions(engine_path(), zsh="vendor-completions")}
             print(make_deb(target, built, wheel, shared, self._work / "deb"), flush=True)
 
 

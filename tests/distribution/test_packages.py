@@ -26,6 +26,8 @@ SHARED = (
     "man/man1/pgtrial-engine-pgbench.1",
     "bash-completion/completions/pgtrial",
     "fish/vendor_completions.d/pgtrial.fish",
+    "bash-completion/completions/pgtrial-engine",
+    "fish/vendor_completions.d/pgtrial-engine.fish",
 )
 
 

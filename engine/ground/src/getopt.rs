@@ -207,20 +207,16 @@ mod tests {
         Ok((options, getopt.into_positional()))
     }
 
-    fn parsed(line: &str) -> Result<Parsed, String> {
-        parse(line.split_whitespace()).map_err(|error| format!("pgbench: {error}"))
-    }
-
     fn options(line: &str) -> Vec<Read> {
-        parsed(line).unwrap().0
+        parse(line.split_whitespace()).unwrap().0
     }
 
     fn positional(line: &str) -> Vec<String> {
-        parsed(line).unwrap().1
+        parse(line.split_whitespace()).unwrap().1
     }
 
     fn message(line: &str) -> String {
-        parsed(line).unwrap_err()
+        format!("pgbench: {}", parse(line.split_whitespace()).unwrap_err())
     }
 
     fn with(id: &'static str, value: &str) -> Read {

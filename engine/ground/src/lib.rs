@@ -4,6 +4,7 @@
 //! - `clock`: the monotonic clock, its unit (nanoseconds), and the phases of a run
 //! - `getopt`: command lines as GNU `getopt_long` reads them
 //! - `interrupt`: SIGINT and SIGTERM
+//! - `manual`: what a front end is and its options as data, for help, manual pages and shells
 //! - `options`: tables of command-line options, one row each
 //! - `output`: standard output and standard error
 //! - `random`: the random number generator and the distributions of pgbench
@@ -17,6 +18,7 @@ pub mod c_numbers;
 pub mod clock;
 pub mod getopt;
 pub mod interrupt;
+pub mod manual;
 pub mod options;
 pub mod output;
 pub mod random;

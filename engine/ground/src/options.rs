@@ -1,9 +1,8 @@
 //! Tables of command-line options: one row an option, with its names, its help text and what it sets.
 //!
-//! A front end has one table. [`read`](crate::getopt::read) reads command lines by it, [`help`] lists it. To add an option is
-//! to add a row.
+//! A front end has one table. [`read`](crate::getopt::read) reads command lines by it, its [manual](crate::manual) lists it. To
+//! add an option is to add a row.
 
-use std::fmt::Write;
 use std::process::ExitCode;
 
 use crate::output::{print_stderr, print_stdout};
@@ -28,17 +27,17 @@ pub enum Setter<T: 'static, E: 'static> {
     Text(fn(&mut T) -> &mut Option<String>),
     /// The value is checked and stored by this function.
     Value(fn(&mut T, &Argument<'_>) -> SetResult<E>),
-    /// What this option of another front end sets, whose options are a part of these.
+    /// What this option of a part of `T` sets.
     Part(&'static dyn PartOption<T, E>),
 }
 
 /// An option of a part of `T`.
-pub trait PartOption<T, E> {
+pub trait PartOption<T, E>: Sync {
     fn takes_value(&self) -> bool;
     fn apply(&self, target: &mut T, text: &str) -> SetResult<E>;
 }
 
-impl<T: AsMut<P>, P: 'static, E: 'static, G> PartOption<T, E> for OptionRow<P, E, G> {
+impl<T: AsMut<P>, P: 'static, E: 'static, G: Sync> PartOption<T, E> for OptionRow<P, E, G> {
     fn takes_value(&self) -> bool {
         self.takes_value()
     }
@@ -60,6 +59,17 @@ pub enum Stop<E> {
     List(String),
     /// The command line is wrong.
     Error(E),
+}
+
+impl<E> Stop<E> {
+    /// With another error.
+    pub fn map<F>(self, change: impl FnOnce(E) -> F) -> Stop<F> {
+        match self {
+            Self::Print(text) => Stop::Print(text),
+            Self::List(text) => Stop::List(text),
+            Self::Error(error) => Stop::Error(change(error)),
+        }
+    }
 }
 
 impl<E> From<E> for Stop<E> {
@@ -146,6 +156,14 @@ impl<T, E, G: Copy> OptionRow<T, E, G> {
     ) -> Self {
         Self { spec, group, help, set: Setter::Value(set) }
     }
+
+    /// An option that several front ends have; its row is about a part of the options of this one.
+    pub const fn part<P, H: Sync>(row: &'static OptionRow<P, E, H>, group: G, help: &'static str) -> Self
+    where
+        T: AsMut<P>,
+    {
+        Self { spec: row.spec, group, help, set: Setter::Part(row) }
+    }
 }
 
 impl<T, E, G> OptionRow<T, E, G> {
@@ -157,6 +175,13 @@ impl<T, E, G> OptionRow<T, E, G> {
     /// The letter of the short name.
     pub fn short(&self) -> Option<char> {
         short_name(self.spec)
+    }
+
+    /// What the option takes, as the help names it.
+    pub fn argument(&self) -> Option<&'static str> {
+        let (_, name) = self.spec.split_once("--")?;
+        let (_, argument) = name.split_once(['=', ' ']).filter(|_| self.takes_value())?;
+        Some(argument)
     }
 
     /// Whether the option takes a value.
@@ -188,40 +213,6 @@ fn long_name(spec: &'static str) -> &'static str {
 
 fn short_name(spec: &str) -> Option<char> {
     spec.strip_prefix('-')?.chars().next().filter(|letter| *letter != '-')
-}
-
-/// The column of the explanations, as in pgbench's help.
-const COLUMN: usize = 27;
-
-/// Lists the options in the order of the table. `title` returns the heading of a group; an empty one separates the group by
-/// an empty line alone.
-pub fn help<T, E, G>(table: &[OptionRow<T, E, G>], title: impl Fn(&G) -> &'static str) -> String {
-    let mut text = String::new();
-    let mut heading = None;
-    for row in table {
-        let title = title(&row.group);
-        if heading != Some(title) {
-            heading = Some(title);
-            text += if title.is_empty() { "" } else { "\n" };
-            text += title;
-            text += "\n";
-        }
-        text += &help_line(row.spec, row.help);
-    }
-    text
-}
-
-/// An option and its explanation.
-pub fn help_line(spec: &str, help: &str) -> String {
-    let gap = format!("\n{:COLUMN$}", "");
-    let mut text = format!("  {spec}");
-    if text.len() < COLUMN {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{:1$}", "", COLUMN - text.len());
-    } else {
-        text += &gap;
-    }
-    text + &help.replace('\n', &gap) + "\n"
 }
 
 #[cfg(test)]
@@ -259,19 +250,5 @@ mod tests {
         let wrong = Stop::Error("--number-of-things is wrong".to_owned());
         assert_eq!(TABLE[1].apply(&mut target, "x"), Err(wrong));
         assert_eq!(TABLE[2].apply(&mut target, ""), Err(Stop::Print("help".to_owned())));
-    }
-
-    #[test]
-    fn the_help_has_groups_and_a_column_of_explanations() {
-        let expected = "
-First:
-  -q, --quiet              say less
-  --number-of-things=NUM   so many
-
-  -?, --a-very-long-name-indeed
-                           one
-                           two
-";
-        assert_eq!(help(TABLE, |title| title), expected);
     }
 }

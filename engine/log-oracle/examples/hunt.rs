@@ -16,7 +16,7 @@ fn main() {
         let Err(difference) = judge(&bytes) else { continue };
         differences += 1;
         if differences <= SHOWN {
-            println!("seed {seed}: {}\n", smallest(bytes, difference));
+            println!("seed {seed}: {}\n", smallest(bytes, difference.to_string()));
         }
     }
     println!("{differences} differences in {count} logs");
@@ -49,7 +49,8 @@ fn smallest(mut bytes: Vec<u8>, mut difference: String) -> String {
                 let mut zeroed = bytes.clone();
                 zeroed[at..at + width].fill(0);
                 let candidates = [without, zeroed].into_iter().filter(|candidate| *candidate != bytes);
-                let smaller = candidates.filter_map(|candidate| Some((judge(&candidate).err()?, candidate)));
+                let smaller =
+                    candidates.filter_map(|candidate| Some((judge(&candidate).err()?.to_string(), candidate)));
                 match smaller.into_iter().find(|(other, _)| kind_of(other) == kind) {
                     Some((other, candidate)) => (difference, bytes, has_changed) = (other, candidate, true),
                     None => at += width,

@@ -2,32 +2,74 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io;
 use std::path::Path;
 
-use capture::format::{About, Capture, Error, Protocol};
+use capture::error::PrefixError;
+use capture::format::{About, Capture, Error as FormatError, LeftOut, Protocol};
 use capture::log::Prefix;
 use capture::make::{Order, make};
+use thiserror::Error;
 
 use crate::choices::Choices;
 use crate::damage::Log;
 use crate::form::Form;
 use crate::load::{Load, Statement};
 
-/// Writes a log that these bytes decide, captures it, and compares. An error says what differs.
-pub fn judge(bytes: &[u8]) -> Result<(), String> {
+/// How a capture differs from what was written, with the log.
+#[derive(Debug, Error)]
+#[error("{difference}; prefix {prefix:?}, needed {needed:?}; the log:\n{log}")]
+pub struct Mismatch {
+    #[source]
+    difference: Box<Difference>,
+    prefix: Option<&'static str>,
+    needed: Option<&'static str>,
+    log: String,
+}
+
+/// A difference.
+#[derive(Debug, Error)]
+enum Difference {
+    #[error("the files of the comparison: {0}")]
+    Files(#[from] io::Error),
+    #[error(transparent)]
+    Prefix(#[from] PrefixError),
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    #[error("a compressed log was captured")]
+    CompressedLog,
+    #[error("refused: {0}")]
+    Refused(String),
+    #[error("the statements {missing:?} are missing, and {counted} are counted")]
+    Missing { missing: Vec<usize>, counted: u64 },
+    #[error("{sessions} sessions, {left_out:?} left out of a whole log")]
+    WholeLog { sessions: usize, left_out: Vec<LeftOut> },
+    #[error("nobody sent {0:?}")]
+    Unsent(Captured),
+    #[error("captured twice: {0:?}")]
+    Twice(Captured),
+    #[error("in another session, or in another order: {0:?}")]
+    Misplaced(Captured),
+    #[error("another {what}: {captured:?}")]
+    Other { what: &'static str, captured: Captured },
+}
+
+/// Writes a log that these bytes decide, captures it, and compares.
+pub fn judge(bytes: &[u8]) -> Result<(), Mismatch> {
     let mut choices = Choices::new(bytes);
     let form = Form::draw(&mut choices);
     let load = Load::draw(&mut choices);
     let log = Log::draw(&mut choices, &load, form);
-    let difference = |said: String| {
-        let log = String::from_utf8_lossy(&log.bytes);
-        format!("{said}; prefix {:?}, needed {:?}; the log:\n{log}", form.prefix(), form.needed_prefix())
-    };
-    compare(&load, &log, form).map_err(difference)
+    compare(&load, &log, form).map_err(|difference| Mismatch {
+        difference: Box::new(difference),
+        prefix: form.prefix(),
+        needed: form.needed_prefix(),
+        log: String::from_utf8_lossy(&log.bytes).into_owned(),
+    })
 }
 
 /// A statement of a capture.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Captured {
     protocol: Protocol,
     text: String,
@@ -36,18 +78,18 @@ struct Captured {
     duration_us: Option<u64>,
 }
 
-fn compare(load: &Load, log: &Log, form: Form) -> Result<(), String> {
-    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+fn compare(load: &Load, log: &Log, form: Form) -> Result<(), Difference> {
+    let directory = tempfile::tempdir()?;
     let (path, output) = (directory.path().join("log"), directory.path().join("capture"));
-    fs::write(&path, &log.bytes).map_err(|error| error.to_string())?;
-    let prefix = form.needed_prefix().map(Prefix::parse).transpose().map_err(|error| error.to_string())?;
+    fs::write(&path, &log.bytes)?;
+    let prefix = form.needed_prefix().map(Prefix::parse).transpose()?;
     let logs = vec![path.to_string_lossy().into_owned()];
     let about = match make(&Order { logs, prefix, ..Order::default() }, &output, &mut |_| {}) {
-        Ok(_) if log.is_compressed => return Err("a compressed log was captured".to_owned()),
+        Ok(_) if log.is_compressed => return Err(Difference::CompressedLog),
         Ok(about) => about,
         Err(error) => return refused(&error.to_string(), load, log),
     };
-    let sessions = sessions_of(&output).map_err(|error| error.to_string())?;
+    let sessions = sessions_of(&output)?;
     let mut is_captured = vec![false; load.statements.len()];
     for session in &sessions {
         check_session(session, load, log, &mut is_captured)?;
@@ -56,10 +98,10 @@ fn compare(load: &Load, log: &Log, form: Form) -> Result<(), String> {
         (0..is_captured.len()).filter(|number| !is_captured[*number] && log.is_shown[*number]).collect();
     let counted = counted(&about);
     if missing.len() as u64 > counted {
-        return Err(format!("the statements {missing:?} are missing, and {counted} are counted"));
+        return Err(Difference::Missing { missing, counted });
     }
     if !log.is_damaged && (counted > 0 || sessions.len() != clients_with_statements(load)) {
-        return Err(format!("{} sessions, {:?} left out of a whole log", sessions.len(), about.left_out));
+        return Err(Difference::WholeLog { sessions: sessions.len(), left_out: about.left_out });
     }
     Ok(())
 }
@@ -76,30 +118,30 @@ fn clients_with_statements(load: &Load) -> usize {
 }
 
 /// A log may be refused, in one sentence, if it is damaged or has no statement.
-fn refused(sentence: &str, load: &Load, log: &Log) -> Result<(), String> {
+fn refused(sentence: &str, load: &Load, log: &Log) -> Result<(), Difference> {
     let is_sentence = !sentence.is_empty() && !sentence.contains('\n');
     let may_be = log.is_damaged || log.is_compressed || load.statements.is_empty();
-    if is_sentence && may_be { Ok(()) } else { Err(format!("refused: {sentence}")) }
+    if is_sentence && may_be { Ok(()) } else { Err(Difference::Refused(sentence.to_owned())) }
 }
 
 /// The statements of a captured session are those of one client, in their order, as they were sent.
-fn check_session(session: &[Captured], load: &Load, log: &Log, is_captured: &mut [bool]) -> Result<(), String> {
+fn check_session(session: &[Captured], load: &Load, log: &Log, is_captured: &mut [bool]) -> Result<(), Difference> {
     let mut numbers = HashMap::new();
     for (number, statement) in load.statements.iter().enumerate() {
         numbers.insert(statement.text.as_str(), number);
     }
     let mut last = None;
     for captured in session {
-        let number = *numbers.get(captured.text.as_str()).ok_or_else(|| format!("nobody sent {captured:?}"))?;
+        let number = *numbers.get(captured.text.as_str()).ok_or_else(|| Difference::Unsent(captured.clone()))?;
         let written = &load.statements[number];
         if is_captured[number] {
-            return Err(format!("captured twice: {captured:?}"));
+            return Err(Difference::Twice(captured.clone()));
         }
         if last.is_some_and(|last: usize| last > number || load.statements[last].client != written.client) {
-            return Err(format!("in another session, or in another order: {captured:?}"));
+            return Err(Difference::Misplaced(captured.clone()));
         }
         if let Some(what) = differs(captured, written, log.is_damaged) {
-            return Err(format!("another {what}: {captured:?}"));
+            return Err(Difference::Other { what, captured: captured.clone() });
         }
         is_captured[number] = true;
         last = Some(number);
@@ -129,7 +171,7 @@ fn differs(captured: &Captured, written: &Statement, is_damaged: bool) -> Option
     (!written.has_failed && captured.duration_us != written.duration_us).then_some("duration")
 }
 
-fn sessions_of(directory: &Path) -> Result<Vec<Vec<Captured>>, Error> {
+fn sessions_of(directory: &Path) -> Result<Vec<Vec<Captured>>, FormatError> {
     let capture = Capture::open(directory)?;
     let mut sessions = Vec::new();
     for session in capture.sessions()? {

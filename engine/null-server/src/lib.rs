@@ -25,7 +25,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use ground::interrupt;
-use ground::options::{ERROR, Stop, exit_status};
+use ground::options::{ERROR, exit_status};
 use ground::output::heed_closed_pipe;
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -33,7 +33,8 @@ use thiserror::Error;
 
 use listening::{Door, Listener};
 use messages::EncodedRows;
-use options::Options;
+pub use options::manual;
+use options::{OptionError, Options};
 use serving::{Serving, Shared};
 use session::Setup;
 
@@ -41,16 +42,18 @@ use session::Setup;
 const OWN_FILES: u64 = 32;
 const FILES_PER_THREAD: u64 = 2;
 
-/// Runs the server with `args` (without the program's name). The status is 0 after a signal, 1 after an error.
+/// Runs the server with `args` (without the program's name). The status is 0 after a signal, 3 after an error.
 pub fn main(args: Vec<String>) -> ExitCode {
-    let served =
-        options::parse(args).and_then(|options| serve(&options).map_err(|error| Stop::Error(error.to_string())));
+    let parsed = options::parse(args).map_err(|stop| stop.map(ServeError::Options));
+    let served = parsed.and_then(|options| Ok(serve(&options)?));
     exit_status(served.map(|()| 0), ERROR, |error| format!("null-server: {error}"))
 }
 
 /// Why the server does not serve. A sentence each.
 #[derive(Debug, Error)]
 enum ServeError {
+    #[error(transparent)]
+    Options(OptionError),
     #[error("could not set a signal handler: {0}")]
     Signals(io::Error),
     #[error("could not read the limit of open files: {0}")]

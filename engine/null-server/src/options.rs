@@ -1,13 +1,37 @@
 //! The command line of the null server: a table of options.
 
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use ground::getopt;
+use ground::getopt::GetoptError;
+use ground::manual::{Manual, entries};
 use ground::options::{Argument, OptionRow, Stop, set};
 
-use crate::delay::Delay;
+use thiserror::Error;
+
+use crate::delay::{Delay, DelayError};
+
+/// What is wrong with a command line. A sentence each.
+#[derive(Debug, Error)]
+pub enum OptionError {
+    #[error(transparent)]
+    Usage(#[from] GetoptError),
+    #[error("{option} has to be a whole number in {min}..{max}, not \"{text}\"")]
+    Number { option: String, min: u64, max: u64, text: String },
+    #[error("--listen {text}: not an address [HOST:]PORT: {error}")]
+    Address { text: String, error: io::Error },
+    #[error("--listen {0}: not an address [HOST:]PORT: it has no address")]
+    NoAddress(String),
+    #[error("--delay {text}: {error}")]
+    Delay { text: String, error: DelayError },
+    #[error("\"{0}\" is no option of the null server; see --help")]
+    Surplus(String),
+    #[error("nothing says where to listen; give --socket-dir DIR or --listen PORT")]
+    NoPlace,
+}
 
 /// The options.
 #[derive(Debug, PartialEq)]
@@ -28,7 +52,7 @@ impl Options {
     }
 }
 
-type Row = OptionRow<Options, String, ()>;
+type Row = OptionRow<Options, OptionError, ()>;
 
 #[rustfmt::skip]
 const TABLE: &[Row] = &[
@@ -42,36 +66,31 @@ const TABLE: &[Row] = &[
         |o, v| set(&mut o.threads, number(v, 1..=1024).map(|threads| threads as usize))),
     Row::value("--delay DELAY", (),
         "how long each statement takes (default: 0):\n\
-         \x20                          500us, uniform:1ms..2ms, exponential:MEAN, lognormal:MEDIAN..P99, \
-         mix:0.9*100us,0.1*10ms",
-        |o, v| set(&mut o.delay, Delay::parse(v.text).map_err(|reason| format!("--delay {}: {reason}", v.text)))),
+         500us, uniform:1ms..2ms, exponential:MEAN, lognormal:MEDIAN..P99, mix:0.9*100us,0.1*10ms",
+        |o, v| set(&mut o.delay, Delay::parse(v.text).map_err(|error| OptionError::Delay { text: v.text.to_owned(), error }))),
     Row::value("--seed N", (), "seed of the delays (default: 0)",
         |o, v| set(&mut o.seed, number(v, 0..=u64::MAX))),
     Row::value("--max-connections N", (), "reject further clients (default: as many as files can be open)",
         |o, v| set(&mut o.max_connections, number(v, 1..=1 << 24).map(|connections| connections as usize))),
-    Row::action("--help", (), "show this help, then exit", |_| Err(Stop::Print(help()))),
+    Row::action("--help", (), "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// The text of `--help`.
-fn help() -> String {
-    let options: String = TABLE.iter().map(|row| format!("  {:<23}{}\n", row.spec, row.help)).collect();
-    format!(
-        "\
+/// What it is, and its options.
+pub fn manual() -> Manual {
+    Manual {
+        about: "\
 pgtrial-engine null-server speaks PostgreSQL's protocol and answers any statement at once, with nothing behind it:
-what a client reaches against it is the client's own limit.
-
-Usage:
-  pgtrial-engine null-server [OPTION]...
-
-Options:
-{options}
-At least one of --socket-dir and --listen has to be given. SIGINT or SIGTERM ends the server.
-"
-    )
+what a client reaches against it is the client's own limit.",
+        usage: &["pgtrial-engine null-server [OPTION]..."],
+        description: "",
+        options: entries(TABLE, |()| "Options:"),
+        notes: "At least one of --socket-dir and --listen has to be given. SIGINT or SIGTERM ends the server."
+            .to_owned(),
+    }
 }
 
-/// Reads the arguments. The error is one sentence.
-pub fn parse(args: Vec<String>) -> Result<Options, Stop<String>> {
+/// Reads the arguments.
+pub fn parse(args: Vec<String>) -> Result<Options, Stop<OptionError>> {
     let mut options = Options {
         socket_dir: None,
         port: 5432,
@@ -82,37 +101,33 @@ pub fn parse(args: Vec<String>) -> Result<Options, Stop<String>> {
         max_connections: None,
     };
     if let Some(surplus) = getopt::read(TABLE, args, &mut options)?.first() {
-        return Err(Stop::Error(format!("\"{surplus}\" is no option of the null server; see --help")));
+        return Err(OptionError::Surplus(surplus.clone()).into());
     }
     if options.socket_dir.is_none() && options.address.is_none() {
-        let message = "nothing says where to listen; give --socket-dir DIR or --listen PORT";
-        return Err(Stop::Error(message.to_owned()));
+        return Err(OptionError::NoPlace.into());
     }
     Ok(options)
 }
 
-fn number(value: &Argument, range: RangeInclusive<u64>) -> Result<u64, String> {
+fn number(value: &Argument, range: RangeInclusive<u64>) -> Result<u64, OptionError> {
     let number = value.text.parse().ok().filter(|number| range.contains(number));
-    let (option, min, max) = (value.option(), range.start(), range.end());
-    number.ok_or_else(|| format!("{option} has to be a whole number in {min}..{max}, not \"{}\"", value.text))
+    let (min, max) = range.into_inner();
+    number.ok_or_else(|| OptionError::Number { option: value.option(), min, max, text: value.text.to_owned() })
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let found = match text.parse::<u16>() {
-        Ok(port) => Ok(SocketAddr::from(([127, 0, 0, 1], port))),
-        Err(_) => text
-            .to_socket_addrs()
-            .map_err(|error| error.to_string())
-            .and_then(|mut found| found.next().ok_or_else(|| "it has no address".to_owned())),
-    };
-    found.map_err(|reason| format!("--listen {text}: not an address [HOST:]PORT: {reason}"))
+fn address(text: &str) -> Result<SocketAddr, OptionError> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+    }
+    let found = text.to_socket_addrs().map_err(|error| OptionError::Address { text: text.to_owned(), error })?;
+    found.into_iter().next().ok_or_else(|| OptionError::NoAddress(text.to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn options(line: &str) -> Result<Options, String> {
+    fn options(line: &str) -> Result<Options, OptionError> {
         parse(line.split_whitespace().map(str::to_owned).collect()).map_err(|stop| match stop {
             Stop::Error(error) => error,
             Stop::Print(text) | Stop::List(text) => panic!("{text}"),
@@ -142,16 +157,16 @@ mod tests {
             ("--listen 1 --rows", "unrecognized option '--rows'"),
             ("--listen", "option '--listen' requires an argument"),
         ] {
-            assert_eq!(options(line).unwrap_err(), expected);
+            assert_eq!(options(line).unwrap_err().to_string(), expected);
         }
-        assert!(options("--listen nowhere").unwrap_err().starts_with("--listen nowhere: not an address"));
+        assert!(options("--listen nowhere").unwrap_err().to_string().starts_with("--listen nowhere: not an address"));
     }
 
     #[test]
     fn the_help_lists_the_options() {
-        let help = help();
+        let help = manual().help();
         let lines: Vec<_> = help.lines().collect();
-        assert_eq!(lines[7], "  --socket-dir DIR       listen on the Unix socket .s.PGSQL.PORT in this directory");
-        assert!(lines[12].starts_with("                           500us, uniform:1ms..2ms, "));
+        assert_eq!(lines[7], "  --socket-dir DIR         listen on the Unix socket .s.PGSQL.PORT in this directory");
+        assert!(lines[12].starts_with("                           500us, uniform:1ms..2ms, "), "{help}");
     }
 }

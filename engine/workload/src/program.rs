@@ -136,8 +136,8 @@ pub enum AbortReason {
     /// A command of the script failed, in pgbench's words: `client 0 aborted in command 3 (set) of script 0; reason`.
     /// `detail` is a message of its own that is printed first, e.g. `division by zero`.
     Command { command: usize, word: &'static str, reason: String, detail: Option<String> },
-    /// A query returned other rows than its command expects: `client 0 script 0 command 3 query 0: reason`.
-    Rows { command: usize, query: usize, reason: String },
+    /// A query returned other rows than its command expects: the detail, `client 0 script 0 command 3 query 0: reason`.
+    Rows { command: usize, query: usize, reason: String, detail: Option<String> },
     /// The script as a whole: `client 0 aborted: reason`.
     Script { reason: String },
     /// The whole run ends with these lines.

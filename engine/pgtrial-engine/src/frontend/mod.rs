@@ -1,15 +1,12 @@
-//! Front ends: each reads one tool's options, builds a plan, and writes that tool's output. What several of them need stands
-//! beside them.
+//! Front ends: each reads one tool's options, builds a plan, and writes that tool's output. What they have in common is a room
+//! of its own, and none knows another one.
 
 pub mod capture;
-mod connections;
-mod elapsed;
+mod common;
 pub mod merge;
 pub mod order_entry;
 pub mod pgbench;
 pub mod replay;
-pub mod self_check;
-pub mod sharing;
 pub mod sysbench;
 pub mod tasks;
 
@@ -17,14 +14,12 @@ pub mod tasks;
 mod lines {
     use ground::options::Stop;
 
-    /// What a line of options gives, or what is said of the mistake in it.
-    pub fn parsed<O, E>(
-        line: &str,
-        parse: fn(Vec<String>) -> Result<O, Stop<E>>,
-        describe: fn(&E) -> String,
-    ) -> Result<O, String> {
+    use super::common::failure::Failure;
+
+    /// What a line of options gives, or the mistake in it.
+    pub fn parsed<O>(line: &str, parse: fn(Vec<String>) -> Result<O, Stop<Failure>>) -> Result<O, Failure> {
         parse(line.split_whitespace().map(str::to_owned).collect()).map_err(|stop| match stop {
-            Stop::Error(mistake) => describe(&mistake),
+            Stop::Error(mistake) => mistake,
             Stop::Print(text) | Stop::List(text) => panic!("{line}: {text}"),
         })
     }

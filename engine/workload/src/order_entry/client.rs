@@ -89,6 +89,11 @@ impl Program for OrderEntryClient {
         let nothing = ResultSet::default();
         let result = results.last().unwrap_or(&nothing);
         let stored = self.transactions[self.current].store(result, &mut self.values);
-        stored.map_err(|error| AbortReason::Rows { command: self.sent, query: 0, reason: error.to_string() })
+        stored.map_err(|error| AbortReason::Rows {
+            command: self.sent,
+            query: 0,
+            reason: error.to_string(),
+            detail: None,
+        })
     }
 }

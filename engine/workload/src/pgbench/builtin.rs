@@ -1,5 +1,16 @@
 //! pgbench's built-in scripts, as PostgreSQL 18 has them.
 
+use thiserror::Error;
+
+/// Why a name is that of no built-in script.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub enum BuiltinError {
+    #[error("no builtin script found for name \"{0}\"")]
+    Unknown(String),
+    #[error("ambiguous builtin name: {found} builtin scripts found for prefix \"{name}\"")]
+    Ambiguous { name: String, found: usize },
+}
+
 /// A built-in script.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Builtin {
@@ -46,13 +57,13 @@ pub const BUILTINS: [Builtin; 3] = [
     },
 ];
 
-/// The script whose name starts with `name`; the error says what there is.
-pub fn find(name: &str) -> Result<&'static Builtin, String> {
+/// The script whose name starts with `name`.
+pub fn find(name: &str) -> Result<&'static Builtin, BuiltinError> {
     let found: Vec<_> = BUILTINS.iter().filter(|b| b.name.starts_with(name)).collect();
     match found.as_slice() {
         [one] => Ok(one),
-        [] => Err(format!("no builtin script found for name \"{name}\"")),
-        _ => Err(format!("ambiguous builtin name: {} builtin scripts found for prefix \"{name}\"", found.len())),
+        [] => Err(BuiltinError::Unknown(name.to_owned())),
+        _ => Err(BuiltinError::Ambiguous { name: name.to_owned(), found: found.len() }),
     }
 }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::compiler::{Leg, Script};
 use super::scripts::Scripts;
-use super::steps::{ClientState, Operation, StepResult, Store, invalid_name};
+use super::steps::{ClientState, Operation, StepResult, Store, ValueError};
 use super::symbols;
 use crate::program::{AbortReason, Action, Program, ScriptInfo, Workload};
-use ground::output::print_stderr;
 use ground::random::Random;
+use thiserror::Error;
 use wire::ResultSet;
 use wire::Rows;
 use wire::value::Value;
@@ -90,12 +90,17 @@ impl Program for ScriptClient {
         };
         for (query, result) in results.iter().enumerate() {
             let is_last = query + 1 == results.len();
-            let trouble = |reason| AbortReason::Rows { command, query, reason };
             if is_last && !store.all && result.rows != 1 {
-                return Err(trouble(format!("expected one row, got {}", result.rows)));
+                let reason = format!("expected one row, got {}", result.rows);
+                return Err(AbortReason::Rows { command, query, reason, detail: None });
             }
             if result.rows > 0 && (is_last || store.all) {
-                store_row(store, result, &mut self.state.values).map_err(trouble)?;
+                store_row(store, result, &mut self.state.values).map_err(|error| AbortReason::Rows {
+                    command,
+                    query,
+                    reason: error.to_string(),
+                    detail: Some(error.source.to_string()),
+                })?;
             }
         }
         Ok(())
@@ -180,8 +185,17 @@ fn end<'a>(in_pipeline: bool) -> Action<'a> {
     Action::End
 }
 
+/// Why a row cannot be stored.
+#[derive(Debug, Error)]
+#[error("error storing into variable {name}")]
+struct StoreError {
+    name: String,
+    /// What is wrong with the name.
+    source: ValueError,
+}
+
 /// Stores a row's values in the variables that are used anywhere; NULL is an empty text, as in pgbench.
-fn store_row(store: &Store, result: &ResultSet, values: &mut [Value]) -> Result<(), String> {
+fn store_row(store: &Store, result: &ResultSet, values: &mut [Value]) -> Result<(), StoreError> {
     for (column, value) in result.columns.iter().zip(&result.last) {
         match store.slots.get(column) {
             Some(slot) => values[*slot].set_text(value.as_deref().unwrap_or_default()),
@@ -192,13 +206,11 @@ fn store_row(store: &Store, result: &ResultSet, values: &mut [Value]) -> Result<
 }
 
 /// Refuses a column whose name makes no variable.
-fn check_name(store: &Store, column: &[u8]) -> Result<(), String> {
+fn check_name(store: &Store, column: &[u8]) -> Result<(), StoreError> {
     let name = [&ground::text::bytes(&store.prefix), column].concat();
     if symbols::is_valid(&name) {
         return Ok(());
     }
     let name = ground::text::of(&name);
-    // pgbench prints this before the line of the caller. A failed write does not end the run.
-    print_stderr(format_args!("pgbench: error: {}\n", invalid_name(store.word(), &name)));
-    Err(format!("error storing into variable {name}"))
+    Err(StoreError { source: ValueError::Name { word: store.word(), name: name.clone() }, name })
 }

@@ -1,7 +1,7 @@
 //! Shell commands of `\shell` and `\setshell`.
 
 use std::ffi::OsStr;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -10,6 +10,7 @@ use super::symbols::Symbols;
 use super::words::Word;
 use ground::c_numbers;
 use ground::c_numbers::is_space;
+use thiserror::Error;
 use wire::value::Value;
 
 /// The room for a command in pgbench.
@@ -17,6 +18,32 @@ const MAX_COMMAND: usize = 255;
 
 /// How much of the output's first line is read.
 const MAX_RESULT: usize = 63;
+
+/// Why a shell command has no result, in pgbench's words: the command's first word and the reason.
+#[derive(Debug, Error)]
+#[error("{name}: {reason}")]
+pub struct ShellError {
+    name: String,
+    #[source]
+    reason: ShellReason,
+}
+
+#[derive(Debug, Error)]
+enum ShellReason {
+    #[error("could not launch shell command")]
+    Launch,
+    #[error("could not read result of shell command")]
+    NoResult,
+    #[error("could not run shell command: {0}")]
+    Run(#[source] io::Error),
+    #[error("shell command must return an integer (not \"{0}\")")]
+    NoInteger(String),
+    /// As the variable is written, with its colon.
+    #[error("undefined variable \"{0}\"")]
+    Undefined(String),
+    #[error("shell command is too long")]
+    TooLong,
+}
 
 /// A shell command with holes for variables.
 #[derive(Debug)]
@@ -44,34 +71,29 @@ impl ShellCommand {
     }
 
     /// Runs the command; its status has to be 0.
-    pub fn run(&self, values: &[Value]) -> Result<(), String> {
+    pub fn run(&self, values: &[Value]) -> Result<(), ShellError> {
         let status = self.command(values)?.status();
-        if status.is_ok_and(|status| status.success()) {
-            Ok(())
-        } else {
-            Err(self.error("could not launch shell command"))
-        }
+        if status.is_ok_and(|status| status.success()) { Ok(()) } else { Err(self.error(ShellReason::Launch)) }
     }
 
     /// Runs the command and reads the integer that is the first line of its output; only its low 32 bits count.
-    pub fn result(&self, values: &[Value]) -> Result<i64, String> {
+    pub fn result(&self, values: &[Value]) -> Result<i64, ShellError> {
         let launched = self.command(values)?.stdout(Stdio::piped()).spawn();
-        let mut child = launched.map_err(|_| self.error("could not launch shell command"))?;
+        let mut child = launched.map_err(|_| self.error(ShellReason::Launch))?;
         let line = child.stdout.take().map(first_line).unwrap_or_default();
         let waited = child.wait();
         if line.is_empty() {
-            return Err(self.error("could not read result of shell command"));
+            return Err(self.error(ShellReason::NoResult));
         }
-        waited.map_err(|error| self.error(&format!("could not run shell command: {error}")))?;
+        waited.map_err(|error| self.error(ShellReason::Run(error)))?;
         let (number, rest) = c_numbers::integer_prefix(&line);
         if rest.iter().all(|c| is_space(*c)) {
             return Ok(i64::from(number.unwrap_or(0) as i32));
         }
-        let shown = ground::text::of(&line);
-        Err(self.error(&format!("shell command must return an integer (not \"{shown}\")")))
+        Err(self.error(ShellReason::NoInteger(ground::text::of(&line))))
     }
 
-    fn command(&self, values: &[Value]) -> Result<Command, String> {
+    fn command(&self, values: &[Value]) -> Result<Command, ShellError> {
         let mut text = Vec::new();
         for (index, part) in self.parts.iter().enumerate() {
             if index > 0 {
@@ -80,12 +102,12 @@ impl ShellCommand {
             match part {
                 Part::Text(word) => text.extend_from_slice(word),
                 Part::Variable { slot, written } => match &values[*slot] {
-                    Value::Unset => return Err(self.error(&format!("undefined variable \"{written}\""))),
+                    Value::Unset => return Err(self.error(ShellReason::Undefined(written.clone()))),
                     value => value.write_text(&mut text),
                 },
             }
             if text.len() >= MAX_COMMAND {
-                return Err(self.error("shell command is too long"));
+                return Err(self.error(ShellReason::TooLong));
             }
         }
         let mut command = Command::new("/bin/sh");
@@ -94,8 +116,8 @@ impl ShellCommand {
         Ok(command)
     }
 
-    fn error(&self, reason: &str) -> String {
-        format!("{}: {reason}", self.name)
+    fn error(&self, reason: ShellReason) -> ShellError {
+        ShellError { name: self.name.clone(), reason }
     }
 }
 
@@ -117,7 +139,7 @@ mod tests {
     use super::*;
     use crate::pgbench::words;
 
-    fn result(text: &str, values: &[Value]) -> Result<i64, String> {
+    fn result(text: &str, values: &[Value]) -> Result<i64, ShellError> {
         let mut at = 0;
         let words: Vec<_> = std::iter::from_fn(|| words::next(text.as_bytes(), &mut at)).collect();
         let mut symbols = Symbols::default();
@@ -129,16 +151,16 @@ mod tests {
     #[test]
     fn the_first_line_is_the_result() {
         let values = [Value::Int(40), Value::Unset];
-        assert_eq!(result("expr :v + 2", &values), Ok(42));
-        assert_eq!(result("printf '7 \\n8\\n'", &values), Ok(7));
-        assert_eq!(result("echo", &values), Ok(0));
-        assert_eq!(result("echo 4294967297", &values), Ok(1));
+        assert_eq!(result("expr :v + 2", &values).unwrap(), 42);
+        assert_eq!(result("printf '7 \\n8\\n'", &values).unwrap(), 7);
+        assert_eq!(result("echo", &values).unwrap(), 0);
+        assert_eq!(result("echo 4294967297", &values).unwrap(), 1);
     }
 
     #[test]
     fn what_goes_wrong_is_told_in_pgbenchs_words() {
         let values = [Value::Int(1), Value::Unset];
-        let refused = |text: &str| result(text, &values).unwrap_err();
+        let refused = |text: &str| result(text, &values).unwrap_err().to_string();
         assert_eq!(refused("echo ::v"), "echo: shell command must return an integer (not \":v\n\")");
         assert_eq!(refused("true"), "true: could not read result of shell command");
         assert_eq!(refused("echo :unset"), "echo: undefined variable \":unset\"");
@@ -149,8 +171,8 @@ mod tests {
     fn a_failing_command_could_not_be_launched() {
         let word = |text: &str| Word { text: text.into(), at: 0 };
         let mut symbols = Symbols::default();
-        assert_eq!(ShellCommand::new(&[word("true")], &mut symbols).run(&[]), Ok(()));
+        assert!(ShellCommand::new(&[word("true")], &mut symbols).run(&[]).is_ok());
         let failing = ShellCommand::new(&[word("exit"), word("3")], &mut symbols);
-        assert_eq!(failing.run(&[]).unwrap_err(), "exit: could not launch shell command");
+        assert_eq!(failing.run(&[]).unwrap_err().to_string(), "exit: could not launch shell command");
     }
 }

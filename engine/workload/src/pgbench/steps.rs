@@ -11,6 +11,7 @@ use super::symbols::Symbols;
 use crate::program::AbortReason;
 use ground::c_numbers;
 use ground::random::{Random, Span};
+use thiserror::Error;
 use wire::Rows;
 use wire::statement::QueryMode;
 use wire::value::Value;
@@ -144,9 +145,9 @@ impl ClientState {
             Operation::Draw { slot, span } => self.values[*slot] = Value::Int(span.draw(&mut self.random)),
             Operation::Set { target, expression } => {
                 let scalar = place.evaluate(expression, "set", &self.values, &mut self.random)?;
-                let slot = target.slot("set");
-                let slot =
-                    slot.map_err(|reason| place.failed("set", "assignment of meta-command failed", Some(reason)))?;
+                let slot = target.slot("set").map_err(|error| {
+                    place.failed("set", "assignment of meta-command failed", Some(error.to_string()))
+                })?;
                 self.values[slot] = scalar.into();
             }
             Operation::Branch { word, condition, otherwise } => {
@@ -169,14 +170,14 @@ impl ClientState {
             }
             Operation::Sleep(sleep) => {
                 let time = sleep.time(&self.values);
-                return time.map(StepResult::Sleep).map_err(|reason| place.not_executed("sleep", reason));
+                return time.map(StepResult::Sleep).map_err(|error| place.not_executed("sleep", &error));
             }
             Operation::Shell(shell) => {
-                shell.run(&self.values).map_err(|reason| place.not_executed("shell", reason))?;
+                shell.run(&self.values).map_err(|error| place.not_executed("shell", &error))?;
             }
             Operation::SetShell { target, command } => {
-                let result = command.result(&self.values).and_then(|number| Ok((target.slot("setshell")?, number)));
-                let (slot, number) = result.map_err(|reason| place.not_executed("setshell", reason))?;
+                let number = command.result(&self.values).map_err(|error| place.not_executed("setshell", &error))?;
+                let slot = target.slot("setshell").map_err(|error| place.not_executed("setshell", &error))?;
                 self.values[slot] = Value::Int(number);
             }
             Operation::StartPipeline(statements) => {
@@ -213,8 +214,8 @@ impl Place<'_> {
     }
 
     #[cold]
-    fn not_executed(&self, word: &'static str, detail: String) -> Box<AbortReason> {
-        self.failed(word, "execution of meta-command failed", Some(detail))
+    fn not_executed(&self, word: &'static str, error: &dyn std::error::Error) -> Box<AbortReason> {
+        self.failed(word, "execution of meta-command failed", Some(error.to_string()))
     }
 
     fn check_start(&self, in_pipeline: bool) -> Result<(), Box<AbortReason>> {
@@ -245,23 +246,30 @@ impl Place<'_> {
     }
 }
 
+/// What is wrong with the values that a meta-command takes, after the command's word.
+#[derive(Debug, Error)]
+pub enum ValueError {
+    #[error("{word}: invalid variable name: \"{name}\"")]
+    Name { word: &'static str, name: String },
+    #[error("{word}: undefined variable \"{name}\"")]
+    Undefined { word: String, name: String },
+    #[error("{word}: invalid sleep time \"{text}\" for variable \"{name}\"")]
+    SleepTime { word: String, text: String, name: String },
+}
+
 impl Target {
-    /// The variable's slot; the error is what `command` says of its name.
-    fn slot(&self, command: &str) -> Result<usize, String> {
+    /// The variable's slot; the error is what `word` says of its name.
+    fn slot(&self, word: &'static str) -> Result<usize, ValueError> {
         match self {
             Target::Slot(slot) => Ok(*slot),
-            Target::Invalid(name) => Err(invalid_name(command, name)),
+            Target::Invalid(name) => Err(ValueError::Name { word, name: name.clone() }),
         }
     }
 }
 
-pub fn invalid_name(word: &str, name: &str) -> String {
-    format!("{word}: invalid variable name: \"{name}\"")
-}
-
 impl Sleep {
     /// The time to sleep. pgbench counts microseconds in 32 bits: what overflows wraps, what is negative is no time.
-    fn time(&self, values: &[Value]) -> Result<Duration, String> {
+    fn time(&self, values: &[Value]) -> Result<Duration, ValueError> {
         let amount = match &self.amount {
             Amount::Literal(amount) => *amount,
             Amount::Variable { slot, name } => self.variable(&values[*slot], name)?,
@@ -274,19 +282,21 @@ impl Sleep {
         Ok(Duration::from_micros(u64::try_from(microseconds).unwrap_or(0)))
     }
 
-    fn variable(&self, value: &Value, name: &str) -> Result<i32, String> {
-        let word = &self.word;
+    fn variable(&self, value: &Value, name: &str) -> Result<i32, ValueError> {
         if let Value::Int(number) = value {
             return Ok(*number as i32);
         }
         let mut text = Vec::new();
         value.write_text(&mut text);
         match c_numbers::atoi(&text) {
-            _ if *value == Value::Unset => Err(format!("{word}: undefined variable \"{name}\"")),
-            0 if !text.first().is_some_and(u8::is_ascii_digit) => {
-                let shown = ground::text::of(&text);
-                Err(format!("{word}: invalid sleep time \"{shown}\" for variable \"{name}\""))
+            _ if *value == Value::Unset => {
+                Err(ValueError::Undefined { word: self.word.clone(), name: name.to_owned() })
             }
+            0 if !text.first().is_some_and(u8::is_ascii_digit) => Err(ValueError::SleepTime {
+                word: self.word.clone(),
+                text: ground::text::of(&text),
+                name: name.to_owned(),
+            }),
             number => Ok(number),
         }
     }

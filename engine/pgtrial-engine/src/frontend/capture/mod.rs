@@ -6,18 +6,17 @@ mod summary;
 
 use std::process::ExitCode;
 
+use crate::frontend::common::failure::Failure;
 use capture::error::CaptureError;
 use capture::make::make;
-use ground::options::{ERROR, Stop, exit_status};
 use ground::output::print_stdout;
-use options::{NAME, Options};
+pub use options::manual;
+use options::{CAPTURE, Options};
 use progress::Display;
 
 /// Captures with `args` (without the program's name). The exit status is 3 if nothing could be captured.
 pub fn main(args: Vec<String>) -> ExitCode {
-    let made =
-        options::parse(args).and_then(|options| capture(&options).map_err(|error| Stop::Error(error.to_string())));
-    exit_status(made, ERROR, |message| format!("{NAME}: error: {message}"))
+    CAPTURE.exit_status(options::parse(args).and_then(|options| Ok(capture(&options).map_err(Failure::error)?)))
 }
 
 /// Returns the exit status.

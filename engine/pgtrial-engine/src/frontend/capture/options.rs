@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::frontend::common::failure::Failure;
+use crate::frontend::common::messages::FrontEnd;
 use capture::log::{COMMON, Prefix};
 use capture::make::Order;
 use capture::mix::{Mix, QUERIES};
@@ -9,10 +11,13 @@ use capture::recorder::{Moment, Selection};
 use capture::time::{Micros, Timestamp};
 use capture::zones::Zones;
 use ground::getopt;
-use ground::options::{Argument, OptionRow, Stop, help_line, set};
+use ground::manual::{Manual, entries};
+use ground::options::{Argument, OptionRow, Stop, set};
 
-/// The name of this front end in messages.
-pub const NAME: &str = "pgtrial-engine capture";
+const NAME: &str = "pgtrial-engine capture";
+
+/// This front end in its messages.
+pub const CAPTURE: FrontEnd = FrontEnd::new(NAME);
 
 /// What is captured and where it goes.
 #[derive(Debug, Default)]
@@ -26,7 +31,7 @@ pub struct Options {
     pub quiet: bool,
 }
 
-type Row = OptionRow<Options, String, ()>;
+type Row = OptionRow<Options, Failure, ()>;
 
 #[rustfmt::skip]
 const OPTIONS: &[Row] = &[
@@ -36,19 +41,19 @@ const OPTIONS: &[Row] = &[
             Ok(())
         }),
     Row::value("--prefix=FORMAT", (), "log_line_prefix of logs in the format stderr (default: a guess\nfrom the first lines)",
-        |options, value| set(&mut options.order.prefix, Prefix::parse(value.text).map_err(|error| error.to_string()))),
+        |options, value| set(&mut options.order.prefix, Prefix::parse(value.text).map_err(Failure::error))),
     Row::value("--database=NAME", (), "only sessions of this database",
-        |options, value| set(&mut options.order.selection.database, Ok::<_, String>(value.text.to_owned()))),
+        |options, value| set(&mut options.order.selection.database, Ok::<_, Failure>(value.text.to_owned()))),
     Row::value("--from=TIME", (), "only statements logged at this time or later, as the log's clock\nshows it: '2026-11-23 08:00:00'; with a zone, in that: '... UTC'",
         |options, value| set(&mut options.order.selection.from, moment(value))),
     Row::value("--to=TIME", (), "only statements logged before this time",
         |options, value| set(&mut options.order.selection.to, moment(value))),
     Row::value("--timezone=ZONE", (), "log_timezone of the server, where the logs have an abbreviation that\nseveral zones have: Asia/Kolkata, +05:30",
-        |options, value| set(&mut options.order.zones, Zones::of(value.text).map_err(|error| error.to_string()))),
+        |options, value| set(&mut options.order.zones, Zones::of(value.text).map_err(Failure::error))),
     Row::value("--statements=FILE", (), "make a synthetic mix of these counts of pg_stat_statements, with\n--columns and --counted, in place of logs",
-        |options, value| set(&mut options.mix.statements, Ok::<_, String>(value.text.to_owned()))),
+        |options, value| set(&mut options.mix.statements, Ok::<_, Failure>(value.text.to_owned()))),
     Row::value("--columns=FILE", (), "what pg_stats knows of the columns, from which values are drawn",
-        |options, value| set(&mut options.mix.columns, Ok::<_, String>(value.text.to_owned()))),
+        |options, value| set(&mut options.mix.columns, Ok::<_, Failure>(value.text.to_owned()))),
     Row::value("--counted=SECONDS", (), "the time in which the calls were counted",
         |options, value| set(&mut options.mix.counted, span(value))),
     Row::value("--length=SECONDS", (), "how long the mix is, with calls in proportion (default: as counted)",
@@ -65,55 +70,52 @@ const OPTIONS: &[Row] = &[
     Row::switch("-q, --quiet", (), "no progress on standard error", |options| &mut options.quiet),
     Row::action("-V, --version", (), "output version information, then exit",
         |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
-    Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(help()))),
+    Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
 /// The most sessions of a mix.
 const MOST_SESSIONS: u64 = 100_000;
 
-const INTRODUCTION: &str = "\
-pgtrial-engine capture makes a capture of a server's logs: what its sessions did, and when.
-
-Usage:
-  pgtrial-engine capture [OPTION]... -o DIRECTORY LOG...
-  pgtrial-engine capture [OPTION]... -o DIRECTORY --statements=FILE --columns=FILE --counted=SECONDS
-
+/// What it is, and its options.
+pub fn manual() -> Manual {
+    let prefixes: Vec<_> = COMMON.iter().map(|prefix| format!("  '{prefix}'")).collect();
+    Manual {
+        about: "pgtrial-engine capture makes a capture of a server's logs: what its sessions did, and when.",
+        usage: &[
+            "pgtrial-engine capture [OPTION]... -o DIRECTORY LOG...",
+            "pgtrial-engine capture [OPTION]... -o DIRECTORY --statements=FILE --columns=FILE --counted=SECONDS",
+        ],
+        description: "\
 The logs are read in the order given; - is standard input. Formats: stderr, csvlog, jsonlog,
 those of Amazon RDS, and JSON exports of Google Cloud SQL. Statements must be logged by
-log_statement = 'all' or log_min_duration_statement = 0, and in English (lc_messages = 'C').
-
-Options:
-";
-
-/// The text of `--help`.
-fn help() -> String {
-    let rows: String = OPTIONS.iter().map(|row| help_line(row.spec, row.help)).collect();
-    let prefixes: String = COMMON.iter().map(|prefix| format!("  '{prefix}'\n")).collect();
-    format!("{INTRODUCTION}{rows}\nWithout --prefix, lines may begin with one of:\n{prefixes}")
+log_statement = 'all' or log_min_duration_statement = 0, and in English (lc_messages = 'C').",
+        options: entries(OPTIONS, |()| "Options:"),
+        notes: format!("Without --prefix, lines may begin with one of:\n{}", prefixes.join("\n")),
+    }
 }
 
-/// Reads the command line (without the program's name). An error is a sentence.
-pub fn parse(args: Vec<String>) -> Result<Options, Stop<String>> {
+/// Reads the command line (without the program's name).
+pub fn parse(args: Vec<String>) -> Result<Options, Stop<Failure>> {
     let mut options = Options { mix: Mix { sessions: 10, ..Mix::default() }, ..Options::default() };
-    options.order.logs = getopt::read(OPTIONS, args, &mut options).map_err(|stop| match stop {
-        Stop::Error(message) => Stop::Error(hinted(&message)),
-        stop => stop,
+    options.order.logs = getopt::read(OPTIONS, args, &mut options).map_err(|stop| {
+        // Every mistake in an option is told with the help.
+        stop.map(|failure| Failure { is_misuse: true, ..failure })
     })?;
     options.order.made_by = format!("pgtrial-engine {}", env!("CARGO_PKG_VERSION"));
     let is_mix = !options.mix.statements.is_empty() || !options.mix.columns.is_empty();
     if is_mix {
         options.order.mix = Some(settled(&options)?);
     } else if options.order.logs.is_empty() {
-        return Err(Stop::Error(hinted("name the logs to be read, or - for standard input")));
+        return Err(Stop::Error(Failure::misuse("name the logs to be read, or - for standard input")));
     }
     if options.directory.as_os_str().is_empty() {
-        return Err(Stop::Error(hinted("name the directory for the capture with -o DIRECTORY")));
+        return Err(Stop::Error(Failure::misuse("name the directory for the capture with -o DIRECTORY")));
     }
     Ok(options)
 }
 
 /// The mix, if its options fit together.
-fn settled(options: &Options) -> Result<Mix, Stop<String>> {
+fn settled(options: &Options) -> Result<Mix, Stop<Failure>> {
     let Options { mix, order, .. } = options;
     let wrong = if !order.logs.is_empty() || order.prefix.is_some() || order.selection != Selection::default() {
         "a mix of --statements and --columns is made of no logs"
@@ -122,27 +124,26 @@ fn settled(options: &Options) -> Result<Mix, Stop<String>> {
     } else {
         return Ok(mix.clone());
     };
-    Err(Stop::Error(hinted(wrong)))
-}
-
-fn hinted(message: &str) -> String {
-    format!("{message}; try \"{NAME} --help\"")
+    Err(Stop::Error(Failure::misuse(wrong)))
 }
 
 /// A whole number within bounds.
-fn number(value: &Argument<'_>, least: u64, most: u64) -> Result<u64, String> {
+fn number(value: &Argument<'_>, least: u64, most: u64) -> Result<u64, Failure> {
     let found = value.text.parse().ok().filter(|number| (least..=most).contains(number));
-    found.ok_or_else(|| format!("{} \"{}\" is not a number from {least} to {most}", value.option(), value.text))
+    found.ok_or_else(|| {
+        Failure::error(format!("{} \"{}\" is not a number from {least} to {most}", value.option(), value.text))
+    })
 }
 
 /// Seconds as microseconds, up to ten years.
-fn span(value: &Argument<'_>) -> Result<Micros, String> {
+fn span(value: &Argument<'_>) -> Result<Micros, Failure> {
     number(value, 1, 315_360_000).map(|seconds| seconds * 1_000_000)
 }
 
 /// A time with a zone or without.
-fn moment(value: &Argument<'_>) -> Result<Moment, String> {
-    let wrong = || format!("{} \"{}\" is not a time such as '2026-11-23 08:00:00'", value.option(), value.text);
+fn moment(value: &Argument<'_>) -> Result<Moment, Failure> {
+    let (option, text) = (value.option(), value.text);
+    let wrong = || Failure::error(format!("{option} \"{text}\" is not a time such as '2026-11-23 08:00:00'"));
     let padded = match value.text.split_at_checked(16) {
         None if value.text.len() == 10 => format!("{} 00:00:00", value.text),
         // Up to the minute.
@@ -151,11 +152,7 @@ fn moment(value: &Argument<'_>) -> Result<Moment, String> {
     };
     let (mut time, rest, has_zone) = Timestamp::take(&padded).ok_or_else(wrong)?;
     Zones::default().exact().place_alone(&mut time).map_err(|zone| {
-        format!(
-            "{} \"{}\" is in {zone}. Give an offset in its place, such as '08:00:00 +02'",
-            value.option(),
-            value.text
-        )
+        Failure::error(format!("{option} \"{text}\" is in {zone}. Give an offset in its place, such as '08:00:00 +02'"))
     })?;
     match (rest, has_zone) {
         ("", true) => Ok(Moment::Utc(time.utc)),
@@ -168,7 +165,7 @@ fn moment(value: &Argument<'_>) -> Result<Moment, String> {
 mod tests {
     use super::*;
 
-    fn read(args: &[&str]) -> Result<Options, Stop<String>> {
+    fn read(args: &[&str]) -> Result<Options, Stop<Failure>> {
         parse(args.iter().map(|arg| (*arg).to_owned()).collect())
     }
 
@@ -217,8 +214,9 @@ mod tests {
             (&["a", "-o", "b", "--prefix=%m"], "the prefix \"%m\" does not say which session"),
             (&["--bogus"], "unrecognized option '--bogus'; try \"pgtrial-engine capture --help\""),
         ] {
-            let Err(Stop::Error(found)) = read(args) else { panic!("{args:?} is accepted") };
-            assert!(found.starts_with(message) && !found.contains('\n'), "{found}");
+            let Err(Stop::Error(failure)) = read(args) else { panic!("{args:?} is accepted") };
+            let found = CAPTURE.describe(&failure);
+            assert!(found.starts_with(&format!("{NAME}: error: {message}")) && !found.contains('\n'), "{found}");
         }
     }
 }

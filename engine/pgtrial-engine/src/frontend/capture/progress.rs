@@ -2,9 +2,8 @@
 
 use capture::make::Progress;
 use ground::clock::{Clock, Nanos, SECOND, seconds};
-use ground::output::print_stderr;
 
-use super::options::NAME;
+use super::options::CAPTURE;
 
 /// From line to line.
 const INTERVAL: Nanos = 5 * SECOND;
@@ -29,7 +28,7 @@ impl Display {
             return;
         }
         self.next = now + INTERVAL;
-        print_stderr(format_args!("{NAME}: {}\n", line(progress, now)));
+        CAPTURE.info(line(progress, now));
     }
 }
 

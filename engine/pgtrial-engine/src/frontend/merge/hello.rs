@@ -128,11 +128,11 @@ mod tests {
         .unwrap()
     }
 
-    fn joined(plans: &[Value]) -> Result<Hello, String> {
+    fn joined(plans: &[Value]) -> Result<Hello, MergeError> {
         let hellos: Vec<_> = plans.iter().map(|plan| hello(plan.clone())).collect();
         let names = ["a", "b", "c"];
         let parts: Vec<_> = names.into_iter().zip(&hellos).collect();
-        Ok(merged(&parts, plans.len()).map_err(|error| error.to_string())?.unwrap())
+        Ok(merged(&parts, plans.len())?.unwrap())
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn parts_of_other_runs_are_refused_by_name() {
-        let refused = |one: Value, other: Value| joined(&[one, other]).unwrap_err();
+        let refused = |one: Value, other: Value| joined(&[one, other]).unwrap_err().to_string();
         assert_eq!(
             refused(json!({"duration_s": 5.0}), json!({"duration_s": 6.0})),
             "machine b has no part of the run of machine a: \"duration_s\" is 5.0 there and 6.0 on b"
@@ -167,7 +167,7 @@ mod tests {
     fn each_part_is_there_once() {
         let shard =
             |number: u32, of: u32, clients: u32| json!({ "shard": {"number": number, "of": of, "clients": clients} });
-        let refused = |plans: &[Value]| joined(plans).unwrap_err();
+        let refused = |plans: &[Value]| joined(plans).unwrap_err().to_string();
         assert!(joined(&[shard(2, 2, 5), shard(1, 2, 5)]).is_ok());
         assert_eq!(refused(&[shard(1, 2, 5), shard(1, 2, 5)]), "machines a and b both had part 1 of 2");
         assert_eq!(refused(&[shard(1, 3, 5), shard(2, 3, 5)]), "machine a had part 1 of 3, and there are 2 machines");

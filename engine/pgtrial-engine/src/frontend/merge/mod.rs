@@ -14,19 +14,19 @@ mod tests;
 use std::io;
 use std::process::ExitCode;
 
+use crate::frontend::common::failure::Failure;
 use error::MergeError;
 use events::{Event, Line, Lost};
-use ground::options::{ERROR, Stop, exit_status};
-use ground::output::{CouldNot, OutputFile, print_stderr};
+use ground::output::{CouldNot, OutputFile};
 use merger::Merger;
-use options::{Inputs, NAME};
+pub use options::manual;
+use options::{Inputs, MERGE};
 use stream::phase_name;
 
 /// Merges with `args` (without the program's name). The exit status is the highest of the engines' own; 2 if a machine was
 /// lost; 3 if the input is rejected.
 pub fn main(args: Vec<String>) -> ExitCode {
-    let merged = options::parse(args).and_then(|inputs| merge(inputs).map_err(|error| Stop::Error(error.to_string())));
-    exit_status(merged, ERROR, |message| format!("{NAME}: error: {message}"))
+    MERGE.exit_status(options::parse(args).and_then(|inputs| Ok(merge(inputs).map_err(Failure::error)?)))
 }
 
 /// Returns the exit status.
@@ -59,5 +59,5 @@ fn warn_of_loss(Lost { machine, phase, second }: &Lost) {
         None => "before its load began".to_owned(),
         Some(phase) => format!("in second {} of {}", second.unwrap_or_default(), phase_name(*phase)),
     };
-    print_stderr(format_args!("{NAME}: warning: machine {machine} was lost {place}\n"));
+    MERGE.warning(format_args!("machine {machine} was lost {place}"));
 }

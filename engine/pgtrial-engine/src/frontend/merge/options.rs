@@ -2,11 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::frontend::common::failure::Failure;
+use crate::frontend::common::messages::FrontEnd;
 use ground::getopt;
-use ground::options::{OptionRow, Stop, help_line};
+use ground::manual::{Manual, entries};
+use ground::options::{OptionRow, Stop};
 
-/// The name of this front end in messages.
-pub const NAME: &str = "pgtrial-engine merge";
+const NAME: &str = "pgtrial-engine merge";
+
+/// This front end in its messages.
+pub const MERGE: FrontEnd = FrontEnd::new(NAME);
 
 /// Whose events are merged.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -16,7 +21,7 @@ pub struct Inputs {
     pub files: Vec<PathBuf>,
 }
 
-type Row = OptionRow<Inputs, String, ()>;
+type Row = OptionRow<Inputs, Failure, ()>;
 
 #[rustfmt::skip]
 const OPTIONS: &[Row] = &[
@@ -27,16 +32,18 @@ const OPTIONS: &[Row] = &[
         }),
     Row::action("-V, --version", (), "output version information, then exit",
         |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
-    Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(help()))),
+    Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-const INTRODUCTION: &str = "\
-pgtrial-engine merge makes the events of one run from those of several machines.
-
-Usage:
-  pgtrial-engine merge [--machines=NAME,NAME...] FILE FILE...
-  pgtrial-engine merge --machines=NAME,NAME...
-
+/// What it is, and its options.
+pub fn manual() -> Manual {
+    Manual {
+        about: "pgtrial-engine merge makes the events of one run from those of several machines.",
+        usage: &[
+            "pgtrial-engine merge [--machines=NAME,NAME...] FILE FILE...",
+            "pgtrial-engine merge --machines=NAME,NAME...",
+        ],
+        description: "\
 Each machine ran its part of the load (--shard=I/N) and wrote events; what comes out on
 standard output is what one engine with all clients would have written. Histograms and
 counts add up exactly, and so do the moments; percentiles are of the sums.
@@ -44,34 +51,25 @@ counts add up exactly, and so do the moments; percentiles are of the sums.
 With files, one of each machine, it reads them to their ends. Without, it reads lines of
 standard input while the run goes on: the machine's number in the order of --machines, from
 0, a tab, and an event. A line with nothing behind the tab says that the machine's events
-are over.
-
-";
-
-const EXIT_STATUS: &str = "
+are over.",
+        options: entries(OPTIONS, |()| "Options:"),
+        notes: "\
 A machine whose events end before the run does is lost: that is told (event \"lost\"), and
 the others go on. The exit status is the highest of the engines' own; 2 if a machine was
-lost; 3 for what is refused, such as parts of different runs.
-";
-
-/// The text of `--help`.
-fn help() -> String {
-    let rows: Vec<_> = OPTIONS.iter().map(|row| help_line(row.spec, row.help)).collect();
-    format!("{INTRODUCTION}{}\n{}{EXIT_STATUS}", rows[0], rows[1..].concat())
+lost; 3 for what is refused, such as parts of different runs."
+            .to_owned(),
+    }
 }
 
-/// Reads the command line (without the program's name). An error is a sentence.
-pub fn parse(args: Vec<String>) -> Result<Inputs, Stop<String>> {
+/// Reads the command line (without the program's name).
+pub fn parse(args: Vec<String>) -> Result<Inputs, Stop<Failure>> {
     let mut inputs = Inputs::default();
-    let positional = getopt::read(OPTIONS, args, &mut inputs).map_err(|stop| match stop {
-        Stop::Error(message) => Stop::Error(hinted(&message)),
-        stop => stop,
-    })?;
+    let positional = getopt::read(OPTIONS, args, &mut inputs)?;
     inputs.files = positional.iter().map(|name| ground::text::path(name)).collect();
     let (machines, files) = (&mut inputs.machines, &inputs.files);
     if machines.is_empty() && files.is_empty() {
-        let message = hinted("name the files of the machines, or with --machines=... those of standard input");
-        return Err(Stop::Error(message));
+        let message = "name the files of the machines, or with --machines=... those of standard input";
+        return Err(Failure::misuse(message).into());
     }
     if machines.is_empty() {
         *machines = names_of(files);
@@ -79,9 +77,8 @@ pub fn parse(args: Vec<String>) -> Result<Inputs, Stop<String>> {
     check_names(machines)?;
     if !files.is_empty() && machines.len() != files.len() {
         let (names, files) = (machines.len(), files.len());
-        return Err(Stop::Error(format!(
-            "--machines names {names}, and there are {files} files: give a name for each"
-        )));
+        let message = format!("--machines names {names}, and there are {files} files: give a name for each");
+        return Err(Failure::error(message).into());
     }
     Ok(inputs)
 }
@@ -96,27 +93,25 @@ fn names_of(paths: &[PathBuf]) -> Vec<String> {
     paths.iter().map(|path| path.display().to_string()).collect()
 }
 
-fn check_names(machines: &[String]) -> Result<(), String> {
+fn check_names(machines: &[String]) -> Result<(), Failure> {
     for (index, name) in machines.iter().enumerate() {
         if name.is_empty() || name.contains(char::is_control) {
-            return Err(format!("the name {name:?} of a machine cannot be read; name each with letters or digits"));
+            let message = format!("the name {name:?} of a machine cannot be read; name each with letters or digits");
+            return Err(Failure::error(message));
         }
         if machines[..index].contains(name) {
-            return Err(format!("two machines are called {name}; give each a name of its own with --machines"));
+            let message = format!("two machines are called {name}; give each a name of its own with --machines");
+            return Err(Failure::error(message));
         }
     }
     Ok(())
-}
-
-fn hinted(message: &str) -> String {
-    format!("{message}; try \"{NAME} --help\"")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Inputs, Stop<String>> {
+    fn read(line: &str) -> Result<Inputs, Stop<Failure>> {
         parse(line.split_whitespace().map(str::to_owned).collect())
     }
 
@@ -147,8 +142,10 @@ mod tests {
             ("--machines=a b c", "--machines names 1, and there are 2 files: give a name for each"),
             ("--bogus", "unrecognized option '--bogus'; try \"pgtrial-engine merge --help\""),
         ] {
-            let Err(Stop::Error(found)) = read(line) else { panic!("{line} is accepted") };
-            assert!(found.starts_with(message) && !found.contains('\n'), "{line}: {found}");
+            let Err(Stop::Error(failure)) = read(line) else { panic!("{line} is accepted") };
+            let found = MERGE.describe(&failure);
+            let expected = format!("{NAME}: error: {message}");
+            assert!(found.starts_with(&expected) && !found.contains('\n'), "{line}: {found}");
         }
     }
 }

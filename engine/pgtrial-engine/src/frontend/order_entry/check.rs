@@ -1,13 +1,13 @@
 //! `check`: whether the consistency conditions hold.
 
-use super::messages::report_error;
-use super::options::OrderEntryOptions;
-use crate::frontend::pgbench::messages::Failure;
-use crate::frontend::pgbench::server::{session, target};
+use super::options::ORDER_ENTRY;
+use crate::frontend::common::connection::{session, target};
+use crate::frontend::common::failure::Failure;
 use ground::interrupt;
 use ground::output::print_stdout;
 use tables::order_entry::conditions::{CONDITIONS, Condition, Violation, begin};
 use tables::order_entry::find;
+use wire::params::Given;
 
 /// Exit status if a condition does not hold.
 const VIOLATED: u8 = 2;
@@ -16,8 +16,8 @@ const VIOLATED: u8 = 2;
 const PURPOSE: &str = "checking";
 
 /// Checks all conditions and prints a line for each; the exit status.
-pub fn run(options: &OrderEntryOptions) -> Result<u8, Failure> {
-    let target = target(&options.load.server, "pgtrial order-entry", PURPOSE)?;
+pub fn run(server: &Given) -> Result<u8, Failure> {
+    let target = target(server, "pgtrial order-entry", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
     target.obey(&interrupt::catch()?);
     find(&mut session, &target.params.dbname)?;
@@ -30,7 +30,7 @@ pub fn run(options: &OrderEntryOptions) -> Result<u8, Failure> {
         match found {
             None => print_stdout(format_args!("condition {}: holds ({})\n", condition.number, condition.text)),
             Some(violation) => {
-                report_error(&sentence(condition, &violation));
+                ORDER_ENTRY.error(sentence(condition, &violation));
                 status = VIOLATED;
             }
         }

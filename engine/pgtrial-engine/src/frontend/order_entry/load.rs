@@ -1,8 +1,8 @@
 //! `load`: makes the tables.
 
-use super::options::OrderEntryOptions;
-use crate::frontend::pgbench::messages::Failure;
-use crate::frontend::pgbench::server::{session, target};
+use super::options::TableOptions;
+use crate::frontend::common::connection::{session, target};
+use crate::frontend::common::failure::Failure;
 use ground::interrupt;
 use tables::order_entry::{Made, load, make_procedures};
 use tables::refuse_read_only;
@@ -11,15 +11,15 @@ use tables::refuse_read_only;
 const PURPOSE: &str = "loading";
 
 /// Makes the tables as the options say; the exit status.
-pub fn run(options: &OrderEntryOptions) -> Result<u8, Failure> {
-    let target = target(&options.load.server, "pgtrial order-entry", PURPOSE)?;
+pub fn run(options: &TableOptions) -> Result<u8, Failure> {
+    let target = target(&options.server, "pgtrial order-entry", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
     target.obey(&interrupt::catch()?);
     refuse_read_only(&mut session, "load makes tables")?;
     let made = Made {
-        warehouses: options.warehouses.unwrap_or(1),
-        seed: options.seed_of_load(),
-        fillfactor: options.fillfactor.unwrap_or(100),
+        warehouses: options.warehouses,
+        seed: options.seed,
+        fillfactor: options.fillfactor,
         foreign_keys: options.foreign_keys,
     };
     if options.procedures {

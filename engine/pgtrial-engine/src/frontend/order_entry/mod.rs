@@ -1,9 +1,8 @@
 //! The order-entry front end: the tables of the TPC-C specification, its five transactions as a load, and its consistency
-//! conditions. Its own are the tables, the mix and the report; the other options are pgbench's.
+//! conditions. Its own are the tables, the mix and the report; the other options are those that front ends have in common.
 
 mod check;
 mod load;
-mod messages;
 mod options;
 mod report;
 mod run;
@@ -11,18 +10,18 @@ mod watch;
 
 use std::process::ExitCode;
 
-use ground::options::{ERROR, exit_status};
-use options::{Command, describe};
+pub use options::manual;
+use options::{Command, ORDER_ENTRY};
 
 /// Runs a command with `args` (without the program's name). The exit status is 0; 3 for what is rejected or could not be
 /// written; 2 if clients were given up, or if a condition does not hold; 130 after an interrupt.
 pub fn main(args: Vec<String>) -> ExitCode {
-    let status = options::parse(args).and_then(|options| {
-        Ok(match options.command {
-            Command::Load => load::run(&options)?,
-            Command::Run => run::run(&options)?,
-            Command::Check => check::run(&options)?,
+    let status = options::parse(args).and_then(|command| {
+        Ok(match command {
+            Command::Load(tables) => load::run(&tables)?,
+            Command::Run(command) => run::run(&command)?,
+            Command::Check(server) => check::run(&server)?,
         })
     });
-    exit_status(status, ERROR, describe)
+    ORDER_ENTRY.exit_status(status)
 }

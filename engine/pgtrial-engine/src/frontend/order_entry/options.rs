@@ -1,14 +1,17 @@
 //! The command line: a command, options of its own, and those that pgbench has too.
 
-use crate::frontend::pgbench::messages::Failure;
-use crate::frontend::pgbench::options::fields::Options;
-use crate::frontend::pgbench::options::pooling::{count, invalid};
-use crate::frontend::pgbench::options::settle::{settle_benchmark, settle_database, settle_share};
-use crate::frontend::pgbench::options::table::row_of;
-use crate::frontend::pgbench::options::values::{integer, named_mode, seed_of_time};
+use crate::frontend::common::arguments::{RunArguments, Seed};
+use crate::frontend::common::connection::with_database;
+use crate::frontend::common::failure::Failure;
+use crate::frontend::common::messages::FrontEnd;
+use crate::frontend::common::options::RunOptions;
+use crate::frontend::common::rows;
+use crate::frontend::common::values::{ValueError, count_to, integer, query_mode, seed, seed_of_time};
 use ground::getopt::Getopt;
+use ground::manual::{Manual, entries};
 use ground::options::{OptionRow, Stop, set};
 use tables::order_entry::NAME;
+use wire::params::Given;
 use wire::statement::QueryMode;
 use workload::order_entry::sizes::MOST_WAREHOUSES;
 use workload::order_entry::{Mix, Style};
@@ -22,50 +25,77 @@ const DEFAULT_TIME_S: u32 = 60;
 /// The seed of the rows unless another is given: two loads have the same rows.
 const DEFAULT_SEED_OF_LOAD: u64 = 1;
 
+/// This front end in its messages.
+pub const ORDER_ENTRY: FrontEnd = FrontEnd::new(NAME);
+
 /// What is to be done.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Command {
+    Load(TableOptions),
+    Run(Box<RunCommand>),
+    /// Of the tables on this server.
+    Check(Given),
+}
+
+/// The tables that `load` makes.
+#[derive(Debug)]
+pub struct TableOptions {
+    pub server: Given,
+    pub warehouses: u32,
+    /// Percent.
+    pub fillfactor: u32,
+    pub foreign_keys: bool,
+    /// Of the rows.
+    pub seed: u64,
+    /// Connections; `None`: one for each processor, but few.
+    pub jobs: Option<usize>,
+    /// Whether the stored procedures are made, too.
+    pub procedures: bool,
+}
+
+/// The load that `run` makes.
+#[derive(Debug)]
+pub struct RunCommand {
+    pub run: RunOptions,
+    pub mix: Mix,
+    /// How transactions are sent.
+    pub style: Style,
+}
+
+/// The commands as they are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CommandWord {
     Load,
-    #[default]
     Run,
     Check,
 }
 
-const COMMANDS: [(&str, Command); 3] = [("load", Command::Load), ("run", Command::Run), ("check", Command::Check)];
+const COMMANDS: [(&str, CommandWord); 3] =
+    [("load", CommandWord::Load), ("run", CommandWord::Run), ("check", CommandWord::Check)];
 
-/// All options.
+/// The options as they are given, each checked by itself.
 #[derive(Debug, Default)]
-pub struct OrderEntryOptions {
-    pub command: Command,
+struct Arguments {
     /// Those that pgbench has too.
-    pub load: Options,
-    pub warehouses: Option<u32>,
-    /// Percent.
-    pub fillfactor: Option<u32>,
-    pub foreign_keys: bool,
-    /// Connections of load, threads of run.
-    pub jobs: Option<usize>,
-    pub seed: Option<u64>,
-    pub mix: Mix,
-    /// Whether transactions are calls of stored procedures.
-    pub procedures: bool,
+    run: RunArguments,
+    warehouses: Option<u32>,
+    fillfactor: Option<u32>,
+    foreign_keys: bool,
+    jobs: Option<usize>,
+    seed: Option<u64>,
+    mix: Mix,
+    procedures: bool,
 }
 
-impl AsMut<Options> for OrderEntryOptions {
-    fn as_mut(&mut self) -> &mut Options {
-        &mut self.load
+impl AsMut<RunArguments> for Arguments {
+    fn as_mut(&mut self) -> &mut RunArguments {
+        &mut self.run
     }
 }
 
-impl OrderEntryOptions {
-    /// The seed of the rows.
-    pub fn seed_of_load(&self) -> u64 {
-        self.seed.unwrap_or(DEFAULT_SEED_OF_LOAD)
-    }
-
-    /// How a run sends its transactions.
-    pub fn style(&self) -> Style {
-        if self.procedures { Style::Procedures } else { Style::Statements }
+impl AsMut<Given> for Arguments {
+    fn as_mut(&mut self) -> &mut Given {
+        &mut self.run.server
     }
 }
 
@@ -90,11 +120,11 @@ impl Section {
         }
     }
 
-    fn is_for(self, command: Command) -> bool {
+    fn is_for(self, command: CommandWord) -> bool {
         match self {
-            Self::Load => command == Command::Load,
-            Self::Run => command == Command::Run,
-            Self::LoadAndRun => command != Command::Check,
+            Self::Load => command == CommandWord::Load,
+            Self::Run => command == CommandWord::Run,
+            Self::LoadAndRun => command != CommandWord::Check,
             Self::Connection | Self::About => true,
         }
     }
@@ -109,136 +139,125 @@ impl Section {
     }
 }
 
-type Row = OptionRow<OrderEntryOptions, Failure, Section>;
+type Row = OptionRow<Arguments, Failure, Section>;
 
-fn of_pgbench(long: &str, help: &'static str) -> Row {
-    row_of(long, Section::Run, help)
-}
+use Section::{About, Connection, Load, LoadAndRun, Run};
 
 #[rustfmt::skip]
-fn rows() -> Vec<Row> {
-    use Section::{About, Connection, Load, LoadAndRun, Run};
-    vec![
-        Row::value("-w, --warehouses=NUM", Load, "warehouses, about 100 MB each (default: 1)",
-            |o, v| set(&mut o.warehouses, count(v, MOST_WAREHOUSES))),
-        Row::value("-F, --fillfactor=NUM", Load, "fill factor of the tables, percent (default: 100)",
-            |o, v| set(&mut o.fillfactor, integer(v, 10, 100))),
-        Row::switch("--foreign-keys", Load, "create the foreign keys of the specification", |o| &mut o.foreign_keys),
+const OPTIONS: &[Row] = &[
+    Row::value("-w, --warehouses=NUM", Load, "warehouses, about 100 MB each (default: 1)",
+        |o, v| set(&mut o.warehouses, count_to(v, MOST_WAREHOUSES))),
+    Row::value("-F, --fillfactor=NUM", Load, "fill factor of the tables, percent (default: 100)",
+        |o, v| set(&mut o.fillfactor, integer(v, 10, 100))),
+    Row::switch("--foreign-keys", Load, "create the foreign keys of the specification", |o| &mut o.foreign_keys),
 
-        Row::value("-j, --jobs=NUM", LoadAndRun,
-            "connections that load (default: one for each processor, at\nmost 4); threads of run (default: 1)",
-            |o, v| set(&mut o.jobs, count(v, MOST).map(|jobs| jobs as usize))),
-        Row::switch("--procedures", LoadAndRun,
-            "make the stored procedures if they are missing; run calls one\nfor each transaction",
-            |o| &mut o.procedures),
-        Row::value("--random-seed=NUM", LoadAndRun, "whole number (default: 1 for load, from the time for run)",
-            |o, v| {
-                let seed = v.text.trim().parse::<u64>();
-                set(&mut o.seed, seed.map_err(|_| invalid(v, &format!("a whole number from 0 to {}", u64::MAX))))
-            }),
+    Row::value("-j, --jobs=NUM", LoadAndRun,
+        "connections that load (default: one for each processor, at\nmost 4); threads of run (default: 1)",
+        |o, v| set(&mut o.jobs, count_to(v, MOST).map(|jobs| jobs as usize))),
+    Row::switch("--procedures", LoadAndRun,
+        "make the stored procedures if they are missing; run calls one\nfor each transaction",
+        |o| &mut o.procedures),
+    Row::value("--random-seed=NUM", LoadAndRun, "whole number (default: 1 for load, from the time for run)",
+        |o, v| set(&mut o.seed, seed(v))),
 
-        Row::value("-c, --clients=NUM", Run, "clients, each with a home warehouse (default: 1)",
-            |o, v| set(&mut o.load.clients, count(v, MOST).map(|clients| clients as usize))),
-        Row::value("-M, --protocol=simple|extended|prepared", Run, "protocol for submitting queries (default: prepared)",
-            |o, v| set(&mut o.load.mode, named_mode(v.text).ok_or_else(|| invalid(v, "simple, extended or prepared")))),
-        of_pgbench("progress", "show progress every NUM seconds"),
-        of_pgbench("rate", "start so many transactions per second at random moments"),
-        of_pgbench("transactions", "transactions of each client, in place of --time"),
-        Row::value("-T, --time=NUM", Run, "length of the measured part, seconds (default: 60)",
-            |o, v| set(&mut o.load.duration, count(v, i32::MAX as u32))),
-        of_pgbench("continue-on-error", "go on after any SQL error, counting the transaction as failed"),
-        of_pgbench("events",
-            "write what happens as JSON Lines to FILE; with \"-\" to\nstandard output, in place of the report"),
-        of_pgbench("exit-on-abort", "exit when any client is aborted"),
-        of_pgbench("latency-limit", "count transactions lasting more than NUM ms as late"),
-        of_pgbench("max-tries",
-            "tries of a transaction that fails by serialization or\ndeadlock, 0 for any number (default: 1)"),
-        Row::value("--mix=NUM,NUM,NUM,NUM,NUM", Run,
-            "weights of new-order, payment, order-status, delivery and\nstock-level (default: 45,43,4,4,4)",
-            |o, v| set(&mut o.mix, mix(v.text).ok_or_else(|| invalid(v, "five whole numbers, such as 45,43,4,4,4")))),
-        of_pgbench("shard",
-            "run part I of N (from 1) of the run that the other options say,\nwhich N engines share; -j is each engine's own"),
-        of_pgbench("slice",
-            "take turns with other engines, in slices of this length, such\n\
-             as 250ms; with --slice-of, --slice-seed and --start-at"),
-        of_pgbench("slice-of", "be number I (from 1) of N engines that take turns"),
-        of_pgbench("slice-seed", "draw the order of each round of turns from this seed"),
-        of_pgbench("start-at",
-            "begin at this time, Unix seconds with decimals or\n\
-             monotonic:SECONDS of this machine's clock, at most 60 s\n\
-             ahead; with \"-\" at the one that is read as a line from\n\
-             standard input when all clients are connected"),
-        Row::switch("--think-times", Run,
-            "wait as people at terminals do before and after each\n\
-             transaction (keying and think times); ten clients then make\n\
-             at most 12.86 new-order transactions a minute",
-            |o| &mut o.load.thinks),
-        of_pgbench("verbose-errors", "print messages of all errors"),
-        of_pgbench("wait-for-server",
-            "clients that lose their connection make another one, and try\nto for so long; the transaction under way has failed"),
-        of_pgbench("warmup", "run so long before the measured part; report it apart"),
+    Row::value("-c, --clients=NUM", Run, "clients, each with a home warehouse (default: 1)",
+        |o, v| set(&mut o.run.load.clients, count_to(v, MOST).map(|clients| clients as usize))),
+    Row::value("-M, --protocol=simple|extended|prepared", Run, "protocol for submitting queries (default: prepared)",
+        |o, v| set(&mut o.run.load.settings.mode, query_mode(v))),
+    Row::part(&rows::PROGRESS, Run, "show progress every NUM seconds"),
+    Row::part(&rows::RATE, Run, "start so many transactions per second at random moments"),
+    Row::part(&rows::TRANSACTIONS, Run, "transactions of each client, in place of --time"),
+    Row::value("-T, --time=NUM", Run, "length of the measured part, seconds (default: 60)",
+        |o, v| set(&mut o.run.load.duration, count_to(v, i32::MAX as u32))),
+    Row::part(&rows::CONTINUE_ON_ERROR, Run, "go on after any SQL error, counting the transaction as failed"),
+    Row::part(&rows::EVENTS, Run,
+        "write what happens as JSON Lines to FILE; with \"-\" to\nstandard output, in place of the report"),
+    Row::part(&rows::EXIT_ON_ABORT, Run, "exit when any client is aborted"),
+    Row::part(&rows::LATENCY_LIMIT, Run, "count transactions lasting more than NUM ms as late"),
+    Row::part(&rows::MAX_TRIES, Run,
+        "tries of a transaction that fails by serialization or\ndeadlock, 0 for any number (default: 1)"),
+    Row::value("--mix=NUM,NUM,NUM,NUM,NUM", Run,
+        "weights of new-order, payment, order-status, delivery and\nstock-level (default: 45,43,4,4,4)",
+        |o, v| set(&mut o.mix, mix(v.text).ok_or_else(|| ValueError::unexpected(v, "five whole numbers, such as 45,43,4,4,4")))),
+    Row::part(&rows::SHARD, Run,
+        "run part I of N (from 1) of the run that the other options say,\nwhich N engines share; -j is each engine's own"),
+    Row::part(&rows::SLICE, Run,
+        "take turns with other engines, in slices of this length, such\n\
+         as 250ms; with --slice-of, --slice-seed and --start-at"),
+    Row::part(&rows::SLICE_OF, Run, "be number I (from 1) of N engines that take turns"),
+    Row::part(&rows::SLICE_SEED, Run, "draw the order of each round of turns from this seed"),
+    Row::part(&rows::START_AT, Run,
+        "begin at this time, Unix seconds with decimals or\n\
+         monotonic:SECONDS of this machine's clock, at most 60 s\n\
+         ahead; with \"-\" at the one that is read as a line from\n\
+         standard input when all clients are connected"),
+    Row::switch("--think-times", Run,
+        "wait as people at terminals do before and after each\n\
+         transaction (keying and think times); ten clients then make\n\
+         at most 12.86 new-order transactions a minute",
+        |o| &mut o.run.load.settings.thinks),
+    Row::part(&rows::VERBOSE_ERRORS, Run, "print messages of all errors"),
+    Row::part(&rows::WAIT_FOR_SERVER, Run,
+        "clients that lose their connection make another one, and try\nto for so long; the transaction under way has failed"),
+    Row::part(&rows::WARMUP, Run, "run so long before the measured part; report it apart"),
 
-        row_of("dbname", Connection, "database name or connection string"),
-        row_of("host", Connection, "database server host or socket directory"),
-        row_of("port", Connection, "database server port number"),
-        row_of("username", Connection, "connect as specified database user"),
+    Row::part(&rows::DBNAME, Connection, "database name or connection string"),
+    Row::part(&rows::HOST, Connection, "database server host or socket directory"),
+    Row::part(&rows::PORT, Connection, "database server port number"),
+    Row::part(&rows::USERNAME, Connection, "connect as specified database user"),
 
-        Row::action("-V, --version", About, "output version information, then exit",
-            |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
-        Row::action("-?, --help", About, "show this help, then exit", |_| Err(Stop::Print(help()))),
-    ]
-}
+    Row::action("-V, --version", About, "output version information, then exit",
+        |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
+    Row::action("-?, --help", About, "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
+];
 
-fn help() -> String {
-    let listed = ground::options::help(&rows(), |section| section.title());
-    format!(
-        "\
+/// What it is, and its options.
+pub fn manual() -> Manual {
+    Manual {
+        about: "\
 pgtrial-engine order-entry runs the five transactions of the TPC-C specification, revision 5.11.
-Its results are not TPC-C results.
-
-Usage:
-  pgtrial-engine order-entry load [OPTION]... [DBNAME]    make the tables
-  pgtrial-engine order-entry run [OPTION]... [DBNAME]     run the load and report on it
-  pgtrial-engine order-entry check [OPTION]... [DBNAME]   check the consistency conditions 1 to 12
-{listed}
+Its results are not TPC-C results.",
+        usage: &[
+            "pgtrial-engine order-entry load [OPTION]... [DBNAME]    make the tables",
+            "pgtrial-engine order-entry run [OPTION]... [DBNAME]     run the load and report on it",
+            "pgtrial-engine order-entry check [OPTION]... [DBNAME]   check the consistency conditions 1 to 12",
+        ],
+        description: "",
+        options: entries(OPTIONS, |section| section.title()),
+        notes: "\
 The exit status is 0; 3 for what is refused or could not be written; 2 if clients were given up
-or a condition does not hold; 130 after an interrupt.
-"
-    )
-}
-
-/// A failure in one sentence.
-pub fn describe(failure: &Failure) -> String {
-    failure.told_by(NAME)
+or a condition does not hold; 130 after an interrupt."
+            .to_owned(),
+    }
 }
 
 /// Reads the command line (without the program's name).
-pub fn parse(args: Vec<String>) -> Result<OrderEntryOptions, Stop<Failure>> {
-    let load = Options { mode: QueryMode::Prepared, uses_additions: true, ..Options::new(seed_of_time()) };
-    let mut options = OrderEntryOptions { load, ..OrderEntryOptions::default() };
-    let rows = rows();
+pub fn parse(args: Vec<String>) -> Result<Command, Stop<Failure>> {
+    let mut arguments = Arguments { run: RunArguments::new(seed_of_time()), ..Arguments::default() };
+    arguments.run.load.settings.mode = QueryMode::Prepared;
     let mut given = Vec::new();
-    let mut getopt = Getopt::new(&rows, &[], args);
+    let mut getopt = Getopt::new(OPTIONS, &[], args);
     for option in getopt.by_ref() {
         let (row, value) = option.map_err(Failure::from)?;
         given.push(row);
-        row.apply(&mut options, &value)?;
+        row.apply(&mut arguments, &value)?;
     }
     let mut words = getopt.into_positional();
-    options.command = command(&mut words)?;
-    if let Some(row) = given.iter().find(|row| !row.group.is_for(options.command)) {
+    let command = command(&mut words)?;
+    if let Some(row) = given.iter().find(|row| !row.group.is_for(command)) {
         let (name, commands) = (row.long(), row.group.commands());
         return Err(Failure::error(format!("--{name} is an option of {commands}")).into());
     }
-    settle_database(&mut options.load, words)?;
-    if options.command == Command::Run {
-        settle_run(&mut options)?;
-    }
-    Ok(options)
+    arguments.run.server = with_database(arguments.run.server, words)?;
+    Ok(match command {
+        CommandWord::Load => Command::Load(arguments.tables()),
+        CommandWord::Run => Command::Run(Box::new(arguments.load()?)),
+        CommandWord::Check => Command::Check(arguments.run.server),
+    })
 }
 
 /// Takes the command off the words.
-fn command(words: &mut Vec<String>) -> Result<Command, Failure> {
+fn command(words: &mut Vec<String>) -> Result<CommandWord, Failure> {
     let names = "load, run or check";
     if words.is_empty() {
         return Err(Failure::misuse(format!("a command is missing: {names}")));
@@ -250,24 +269,39 @@ fn command(words: &mut Vec<String>) -> Result<Command, Failure> {
         .ok_or_else(|| Failure::misuse(format!("unknown command \"{word}\"; write {names}")))
 }
 
-fn settle_run(options: &mut OrderEntryOptions) -> Result<(), Failure> {
-    let load = &mut options.load;
-    load.jobs = options.jobs.unwrap_or(1);
-    load.is_seeded = options.seed.is_some();
-    load.seed = options.seed.unwrap_or(load.seed);
-    if load.duration.is_none() && load.transactions.is_none() {
-        load.duration = Some(DEFAULT_TIME_S);
-    }
-    for (is_given, option, reason) in [
-        (load.interval_ns.is_some(), "--rate", "a rate says when transactions start"),
-        (load.slicing.length.is_some(), "--slice", "clients would wait through their slices"),
-    ] {
-        if load.thinks && is_given {
-            return Err(Failure::error(format!("--think-times cannot be combined with {option}: {reason}")));
+impl Arguments {
+    fn tables(self) -> TableOptions {
+        TableOptions {
+            server: self.run.server,
+            warehouses: self.warehouses.unwrap_or(1),
+            fillfactor: self.fillfactor.unwrap_or(100),
+            foreign_keys: self.foreign_keys,
+            seed: self.seed.unwrap_or(DEFAULT_SEED_OF_LOAD),
+            jobs: self.jobs,
+            procedures: self.procedures,
         }
     }
-    settle_share(load, &[])?;
-    settle_benchmark(load)
+
+    fn load(self) -> Result<RunCommand, Failure> {
+        let Self { mut run, jobs, seed, mix, procedures, .. } = self;
+        let load = &mut run.load;
+        load.jobs = jobs.unwrap_or(1);
+        load.seed = seed.map_or(load.seed, |number| Seed { number, is_given: true });
+        if load.duration.is_none() && load.transactions.is_none() {
+            load.duration = Some(DEFAULT_TIME_S);
+        }
+        for (is_given, option, reason) in [
+            (load.settings.interval_ns.is_some(), "--rate", "a rate says when transactions start"),
+            (load.slicing.length.is_some(), "--slice", "clients would wait through their slices"),
+        ] {
+            if load.settings.thinks && is_given {
+                return Err(Failure::error(format!("--think-times cannot be combined with {option}: {reason}")));
+            }
+        }
+        let share = load.share()?;
+        let style = if procedures { Style::Procedures } else { Style::Statements };
+        Ok(RunCommand { run: run.settle(share)?, mix, style })
+    }
 }
 
 /// The five weights of a mix.
@@ -281,35 +315,54 @@ fn mix(text: &str) -> Option<Mix> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::event::Events;
     use crate::frontend::lines::parsed;
+    use drive::plan::Limit;
 
-    fn options(line: &str) -> OrderEntryOptions {
-        parsed(line, parse, describe).unwrap()
+    fn options(line: &str) -> Command {
+        parsed(line, parse).unwrap()
     }
 
     fn rejected(line: &str) -> String {
-        parsed(line, parse, describe).unwrap_err()
+        ORDER_ENTRY.describe(&parsed(line, parse).unwrap_err())
+    }
+
+    fn run(line: &str) -> RunCommand {
+        match options(line) {
+            Command::Run(run) => *run,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn load(line: &str) -> TableOptions {
+        match options(line) {
+            Command::Load(load) => load,
+            other => panic!("{line}: {other:?}"),
+        }
     }
 
     #[test]
     fn options_are_read_beside_the_command_in_any_order() {
-        let run = options("-c 16 run bench --jobs=2 --mix 10,10,1,1,1 --events - -T 5 --warmup 1.5 --max-tries 3");
-        assert_eq!((run.command, run.load.clients, run.load.jobs), (Command::Run, 16, 2));
-        assert_eq!((run.load.server.dbname.as_deref(), run.load.output.events), (Some("bench"), Some(Events::Stdout)));
-        assert_eq!((run.load.mode, run.load.script.tries, run.load.duration), (QueryMode::Prepared, Some(3), Some(5)));
-        assert_eq!(run.mix, Mix::new([10, 10, 1, 1, 1]).unwrap());
-        let load = options("load -w 12 -j 3 --foreign-keys -F 90 -d shop");
-        assert_eq!(
-            (load.warehouses, load.jobs, load.foreign_keys, load.fillfactor),
-            (Some(12), Some(3), true, Some(90))
+        let RunCommand { run: options, mix, .. } =
+            run("-c 16 run bench --jobs=2 --mix 10,10,1,1,1 --events - -T 5 --warmup 1.5 --max-tries 3");
+        assert_eq!((options.load.share.part.clients(), options.load.share.jobs), (16, 2));
+        assert_eq!((options.server.dbname.as_deref(), options.output.events), (Some("bench"), Some(Events::Stdout)));
+        let settings = options.load.settings;
+        assert_eq!((settings.mode, settings.script.tries), (QueryMode::Prepared, Some(3)));
+        assert_eq!(options.load.limit, Limit::Time(Duration::from_secs(5)));
+        assert_eq!(mix, Mix::new([10, 10, 1, 1, 1]).unwrap());
+        let tables = load("load -w 12 -j 3 --foreign-keys -F 90 -d shop");
+        assert_eq!((tables.warehouses, tables.jobs, tables.foreign_keys, tables.fillfactor), (12, Some(3), true, 90));
+        assert_eq!((tables.seed, load("load --random-seed 7").seed), (1, 7));
+        assert_eq!(run("run").run.load.limit, Limit::Time(Duration::from_secs(60)));
+        assert!(
+            matches!(self::options("check -h /tmp"), Command::Check(server) if server.host.as_deref() == Some("/tmp"))
         );
-        assert_eq!((load.seed_of_load(), options("load --random-seed 7").seed_of_load()), (1, 7));
-        assert_eq!(options("run").load.duration, Some(60));
-        assert_eq!(options("check -h /tmp").command, Command::Check);
-        assert_eq!(options("run --procedures").style(), Style::Procedures);
-        assert_eq!((options("run").style(), options("load --procedures").procedures), (Style::Statements, true));
+        assert_eq!(run("run --procedures").style, Style::Procedures);
+        assert_eq!((run("run").style, load("load --procedures").procedures), (Style::Statements, true));
     }
 
     #[test]

@@ -3,26 +3,23 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::messages::{report_error, warn};
-use super::options::OrderEntryOptions;
+use super::options::{ORDER_ENTRY, RunCommand};
 use super::report::{Results, report};
 use super::watch::Watch;
 use crate::event::{RunDescription, RunEvents};
-use crate::frontend::pgbench::messages::Failure;
-use crate::frontend::pgbench::plan::{plan_of, seeds};
-use crate::frontend::pgbench::server::{session, target};
-use crate::frontend::self_check;
+use crate::frontend::common::connection::{session, target};
+use crate::frontend::common::failure::Failure;
+use crate::frontend::common::self_check;
 use drive::Outcome;
 use drive::plan::Plan;
 use ground::clock::Clock;
 use ground::interrupt;
-use ground::options::ERROR;
-use ground::output::{print_stderr, print_stdout};
-use tables::order_entry::{Made, NAME, Space, find, make_procedures, space};
+use ground::output::print_stdout;
+use tables::order_entry::{Made, Space, find, make_procedures, space};
 use tables::refuse_read_only;
 use wire::session::Session;
 use wire::target::Target;
-use workload::order_entry::OrderEntry;
+use workload::order_entry::{OrderEntry, Style};
 
 /// Exit status of a run in which clients were given up.
 const ABORTED: u8 = 2;
@@ -31,41 +28,43 @@ const ABORTED: u8 = 2;
 const PURPOSE: &str = "setup";
 
 /// Runs the load; the exit status.
-pub fn run(options: &OrderEntryOptions) -> Result<u8, Failure> {
+pub fn run(command: &RunCommand) -> Result<u8, Failure> {
     let (clock, origin) = (Clock::start(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
-    let load = &options.load;
-    let target = target(&load.server, "pgtrial order-entry", PURPOSE)?;
+    let RunCommand { run, mix, style } = command;
+    let target = target(&run.server, "pgtrial order-entry", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
     let interrupt = interrupt::catch()?;
     target.obey(&interrupt);
     refuse_read_only(&mut session, "order entry writes to its tables")?;
     let made = find(&mut session, &target.params.dbname)?;
-    if options.procedures {
+    if *style == Style::Procedures {
         make_procedures(&mut session)?;
     }
-    let seeds = seeds(load);
+    let seeds = run.seeds(None);
     let of_seeds = (seeds.hashes, made.seed);
-    let workload = OrderEntry::new(made.warehouses, load.part.whole, options.mix, options.style(), of_seeds, load.mode);
-    let plan = plan_of(load, NAME, Arc::clone(&target), Arc::new(workload), seeds, origin);
+    let (whole, mode) = (run.load.share.part.whole, run.load.settings.mode);
+    let workload = OrderEntry::new(made.warehouses, whole, *mix, *style, of_seeds, mode);
+    let plan = run.plan(ORDER_ENTRY, Arc::clone(&target), Arc::new(workload), seeds, origin);
     let hello = RunDescription {
         frontend: "order-entry",
         plan: &plan,
         scale: Some(made.warehouses),
-        seed: load.seed,
+        seed: run.load.seed,
         server: Some(&session.server.version),
         replay: None,
-        lost_status: ERROR,
+        lost_status: ORDER_ENTRY.failed,
     };
-    let mut events = RunEvents::open(load.output.events.as_ref(), clock, &hello, &interrupt, report_error)?;
+    let complain = |problem: &str| ORDER_ENTRY.error(problem);
+    let mut events = RunEvents::open(run.output.events.as_ref(), clock, &hello, &interrupt, complain)?;
     drop(session);
-    let mut watch = Watch::new(load.output.progress, &plan);
+    let mut watch = Watch::new(run.output.progress, &plan);
     let outcome = events.run(&plan, clock, &mut watch).map_err(Failure::error)?;
-    Ok(finish(options, &plan, made, &outcome, &mut events, &target))
+    Ok(finish(command, &plan, made, &outcome, &mut events, &target))
 }
 
 /// Writes everything that is known at the end; the exit status.
 fn finish(
-    options: &OrderEntryOptions,
+    command: &RunCommand,
     plan: &Plan,
     made: Made,
     outcome: &Outcome,
@@ -74,19 +73,18 @@ fn finish(
 ) -> u8 {
     let warnings = self_check::warnings(outcome, "-j");
     let status = events.done(outcome, exit_status(outcome), &warnings);
-    if !options.load.output.has_only_events() {
+    if !command.run.output.has_only_events() {
         // A server that does not answer would keep an interrupted program from ending.
         let space = if outcome.interrupted { None } else { space_now(target) };
-        let (mix, style) = (options.mix, options.style());
+        let (mix, style) = (command.mix, command.style);
         print_stdout(report(&Results { plan, made, mix, style, outcome, space }));
     }
-    warnings.iter().for_each(|warning| warn(&warning.message));
+    warnings.iter().for_each(|warning| ORDER_ENTRY.warning(&warning.message));
     if outcome.aborted > 0 {
-        report_error("clients were given up; the results are incomplete");
+        ORDER_ENTRY.error("clients were given up; the results are incomplete");
     }
     if outcome.interrupted {
-        let seconds = outcome.elapsed_s;
-        print_stderr(format_args!("{NAME}: interrupted after {seconds:.1} s; the results are of that time\n"));
+        ORDER_ENTRY.interrupted(outcome.elapsed_s);
     }
     status
 }

@@ -1,13 +1,12 @@
 //! What is printed while a run goes on: progress, clients that are given up, notes.
 
-use super::messages::{report_error, warn};
-use crate::frontend::elapsed::Elapsed;
+use super::options::ORDER_ENTRY;
+use crate::frontend::common::elapsed::Elapsed;
 use drive::ledger::Tally;
 use drive::plan::Plan;
 use drive::{Abortion, Began, Observer, Tick};
 use ground::clock::Phase;
 use ground::output::print_stderr;
-use tables::order_entry::NAME;
 use workload::order_entry::Kind;
 
 /// Observes a run.
@@ -31,7 +30,7 @@ impl Watch {
 
 impl Observer for Watch {
     fn phase(&mut self, _phase: Phase, began: Option<&Began>) {
-        began.and_then(Began::lateness).iter().for_each(warn);
+        began.and_then(Began::lateness).iter().for_each(|message| ORDER_ENTRY.warning(message));
     }
 
     fn tick(&mut self, tick: &Tick) {
@@ -52,11 +51,11 @@ impl Observer for Watch {
         let reason = cause.to_string();
         // The server's lines after the first are about the statement.
         let reason = reason.lines().next().unwrap_or_default();
-        report_error(&format!("client {client} was given up in {name}: {reason}"));
+        ORDER_ENTRY.error(format_args!("client {client} was given up in {name}: {reason}"));
     }
 
     fn note(&mut self, text: &str) {
-        print_stderr(format_args!("{NAME}: {text}\n"));
+        ORDER_ENTRY.info(text);
     }
 }
 

@@ -2,20 +2,18 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::FAILED;
 use super::histogram;
-use super::messages;
-use super::messages::Failure;
-use super::options::fields::Options;
-use super::options::pooling;
-use super::plan::{DEFAULT_TRANSACTIONS, link, plan};
+use super::options::arguments::Benchmark;
+use super::program::PGBENCH;
 use super::progress::Progress;
 use super::report::report;
 use super::scripts;
-use super::server::{Facts, Purpose, no_connection, print_version, session, survey, target, vacuum};
+use super::server::{Facts, print_version, survey, vacuum};
 use crate::event::{RunDescription, RunEvents};
-use crate::frontend::self_check;
-use drive::plan::Plan;
+use crate::frontend::common::connection::{Purpose, check_limit, no_connection, session, target};
+use crate::frontend::common::failure::Failure;
+use crate::frontend::common::self_check;
+use drive::plan::{Limit, Plan};
 use drive::{Outcome, RunError};
 use ground::clock::Clock;
 use ground::interrupt;
@@ -29,101 +27,103 @@ const ABORTED: u8 = 2;
 const PURPOSE: Purpose = "setup";
 
 /// Runs the benchmark; the exit status is pgbench's.
-pub fn run(mut options: Options) -> Result<u8, Failure> {
+pub fn run(mut benchmark: Benchmark) -> Result<u8, Failure> {
     let clock = Clock::start();
     let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Errors of the scripts are reported before the server is asked for its scale.
-    link(&options, &automatic(&options, 0), 0)?;
-    if options.lists_commands {
-        print_stdout(scripts::listing(&options)?);
+    benchmark.sources.link(&benchmark.run, &automatic(&benchmark, 0), 0)?;
+    if benchmark.lists_commands {
+        print_stdout(scripts::listing(&benchmark.sources.scripts)?);
         return Ok(0);
     }
-    let target = target(&options.server, "pgbench", PURPOSE)?;
+    let target = target(&benchmark.run.server, PGBENCH.name, PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
     let interrupt = interrupt::catch()?;
     target.obey(&interrupt);
-    if !options.output.has_only_events() {
+    if !benchmark.run.output.has_only_events() {
         print_version(&session.server.version);
     }
-    if options.script.notes.steps {
-        messages::info(describe_run(&options, &target));
+    if benchmark.run.load.settings.script.notes.steps {
+        PGBENCH.info(describe_run(&benchmark, &target));
     }
-    let facts = survey(&mut session, &options, &target)?;
-    if let Some(pools) = &options.pools {
-        pooling::check_limit(&mut session, pools)?;
+    let facts = survey(&mut session, &benchmark, &target)?;
+    if let Some(pools) = &benchmark.run.load.share.pools {
+        check_limit(&mut session, pools)?;
     }
-    let mut plan = plan(&options, target, &automatic(&options, facts.scale), origin)?;
-    options.scripts = Vec::new();
+    let seeds = benchmark.run.seeds(benchmark.sources.seed_of_hashes());
+    let workload = benchmark.sources.link(&benchmark.run, &automatic(&benchmark, facts.scale), seeds.hashes)?;
+    let mut plan = benchmark.run.plan(PGBENCH, target, workload, seeds, origin);
+    benchmark.sources.scripts = Vec::new();
     // Made before the run, so that a wrong name is refused in time.
-    let histogram = options.output.histogram.as_deref().map(|path| OutputFile::create("histogram file ", path));
+    let histogram = benchmark.run.output.histogram.as_deref().map(|path| OutputFile::create("histogram file ", path));
     let histogram = histogram.transpose()?;
     let hello = RunDescription {
-        frontend: "pgbench",
+        frontend: PGBENCH.name,
         plan: &plan,
         scale: Some(facts.scale),
-        seed: options.seed,
+        seed: benchmark.run.load.seed,
         server: Some(&session.server.version),
         replay: None,
-        lost_status: FAILED,
+        lost_status: PGBENCH.failed,
     };
-    let complain = |problem: &str| messages::error(problem);
-    let mut events = RunEvents::open(options.output.events.as_ref(), clock, &hello, &interrupt, complain)?;
-    if options.shard.is_first() {
-        vacuum(&mut session, &options);
+    let complain = |problem: &str| PGBENCH.error(problem);
+    let mut events = RunEvents::open(benchmark.run.output.events.as_ref(), clock, &hello, &interrupt, complain)?;
+    if benchmark.run.load.shard.is_first() {
+        vacuum(&mut session, &benchmark);
     }
     drop(session);
 
-    let mut progress = Progress::new(&options.output, &plan, clock, origin);
+    let mut progress = Progress::new(&benchmark.run.output, &plan, clock, origin);
     if plan.duration().is_some() && plan.slices.is_none() {
         plan.alarm = Some(interrupt::catch_alarm()?);
     }
     let outcome = events.run(&plan, clock, &mut progress).map_err(describe_run_error)?;
-    Ok(finish(&options, &plan, &facts, &outcome, &mut events, histogram))
+    Ok(finish(&benchmark, &plan, &facts, &outcome, &mut events, histogram))
 }
 
 /// Variables that are set unless the command line defines them.
-fn automatic(options: &Options, scale: u32) -> [(&'static str, i64); 2] {
-    [("scale", scale.into()), ("random_seed", options.seed as i64)]
+fn automatic(benchmark: &Benchmark, scale: u32) -> [(&'static str, i64); 2] {
+    [("scale", scale.into()), ("random_seed", benchmark.run.load.seed as i64)]
 }
 
 /// Writes everything that is known at the end; the exit status.
 fn finish(
-    options: &Options,
+    benchmark: &Benchmark,
     plan: &Plan,
     facts: &Facts,
     outcome: &Outcome,
     events: &mut RunEvents<'_>,
     histogram: Option<OutputFile>,
 ) -> u8 {
-    let to_stdout = !options.output.has_only_events();
+    let to_stdout = !benchmark.run.output.has_only_events();
     let mut status = exit_status(outcome);
     let text = || histogram::text(&outcome.measure);
     if let Some(Err(error)) = histogram.map(|mut file| file.write(|out| out.write_all(text().as_bytes()))) {
-        messages::error(error);
-        status = FAILED;
+        PGBENCH.error(error);
+        status = PGBENCH.failed;
     }
     if let Some(error) = &outcome.log_error {
-        messages::error(error);
-        status = FAILED;
+        PGBENCH.error(error);
+        status = PGBENCH.failed;
     }
-    let warnings = if options.uses_additions { self_check::warnings(outcome, "-j") } else { Vec::new() };
+    let warnings = if benchmark.uses_additions { self_check::warnings(outcome, "-j") } else { Vec::new() };
     let status = events.done(outcome, status, &warnings);
     if let Some(thread) = outcome.ended_by_thread {
-        messages::error(format!("Run was aborted due to an error in thread {thread}"));
+        PGBENCH.error(format!("Run was aborted due to an error in thread {thread}"));
         return status;
     }
     if to_stdout {
-        print_stdout(report(options, plan, facts, outcome));
+        print_stdout(report(&benchmark.run.output, plan, facts, outcome));
     }
     for warning in &warnings {
-        messages::warning(&warning.message);
+        PGBENCH.warning(&warning.message);
     }
     if outcome.aborted > 0 {
-        messages::error("Run was aborted; the above results are incomplete.");
+        PGBENCH.error("Run was aborted; the above results are incomplete.");
     }
     if outcome.interrupted && to_stdout {
         let seconds = outcome.elapsed_s;
-        messages::error(format!("interrupted after {seconds:.1} s; the above results are of that time"));
+        PGBENCH.error(format!("interrupted after {seconds:.1} s; the above results are of that time"));
     }
     status
 }
@@ -137,17 +137,17 @@ fn exit_status(outcome: &Outcome) -> u8 {
 }
 
 /// pgbench's line of what it is about to do.
-fn describe_run(options: &Options, target: &Target) -> String {
+fn describe_run(benchmark: &Benchmark, target: &Target) -> String {
     let (host, port) = target
         .params
         .endpoints
         .first()
         .map_or_else(Default::default, |endpoint| (endpoint.host_name.clone(), endpoint.port));
-    let (word, number) = match options.duration {
-        Some(seconds) => ("duration", seconds),
-        None => ("nxacts", options.transactions.unwrap_or(DEFAULT_TRANSACTIONS)),
+    let (word, number) = match benchmark.run.load.limit {
+        Limit::Time(time) => ("duration", time.as_secs()),
+        Limit::Transactions(each) => ("nxacts", each),
     };
-    let (clients, dbname) = (options.part.clients(), &target.params.dbname);
+    let (clients, dbname) = (benchmark.run.load.share.part.clients(), &target.params.dbname);
     format!("pghost: {host} pgport: {port} nclients: {clients} {word}: {number} dbName: {dbname}")
 }
 

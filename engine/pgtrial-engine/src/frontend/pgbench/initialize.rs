@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::messages::Failure;
-use super::options::fields::Options;
-use super::server::{Purpose, no_connection, session, target};
+use super::options::arguments::Initialization;
+use crate::frontend::common::connection::{Purpose, no_connection, session, target};
+use crate::frontend::common::failure::Failure;
 use ground::interrupt;
 use ground::output;
 use tables::{Backends, LoadError, Step};
@@ -25,14 +25,14 @@ const PURPOSE: Purpose = "initialization";
 /// The cancel request is repeated: a session that was between two statements was not cancelled by the first one.
 const REPEAT_AFTER: Duration = Duration::from_millis(100);
 
-/// Makes the tables as the options say.
-pub fn run(options: &Options) -> Result<u8, Failure> {
-    let target = target(&options.server, "pgbench", PURPOSE)?;
+/// Makes the tables.
+pub fn run(initialization: &Initialization) -> Result<u8, Failure> {
+    let target = target(&initialization.server, "pgbench", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
-    let steps: Vec<_> = options.init.steps.chars().filter_map(Step::from_letter).collect();
+    let steps: Vec<_> = initialization.steps.chars().filter_map(Step::from_letter).collect();
     let (backends, order) = (Backends::default(), MessageOrder::default());
     cancel_on_interrupt(&backends, &order)?;
-    let loaded = tables::initialize(&target, &mut session, &options.init.tables, &steps, &backends);
+    let loaded = tables::initialize(&target, &mut session, &initialization.tables, &steps, &backends);
     let _held = order.lock();
     loaded.map_err(describe)?;
     Ok(0)

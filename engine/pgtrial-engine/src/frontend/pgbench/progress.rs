@@ -3,9 +3,10 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::messages;
-use super::options::fields::OutputOptions;
-use crate::frontend::elapsed::Elapsed;
+use super::program::PGBENCH;
+use crate::frontend::common::arguments::OutputOptions;
+use crate::frontend::common::elapsed::Elapsed;
+use crate::frontend::common::failure::Failure;
 use drive::ledger::Tally;
 use drive::plan::{Plan, ScriptOptions};
 use drive::{Abortion, Began, Cause, Observer, Tick};
@@ -67,7 +68,7 @@ impl Progress {
 
 impl Observer for Progress {
     fn phase(&mut self, phase: Phase, began: Option<&Began>) {
-        began.and_then(Began::lateness).iter().for_each(messages::warning);
+        began.and_then(Began::lateness).iter().for_each(|message| PGBENCH.warning(message));
         if phase == Phase::Measure {
             self.forget();
         }
@@ -97,12 +98,12 @@ impl Observer for Progress {
     fn aborted(&mut self, abortion: &Abortion) {
         self.abortions += 1;
         if self.abortions == 1 || !self.only_first_abortion {
-            messages::error(describe(abortion));
+            PGBENCH.report(&describe(abortion));
         }
     }
 
     fn note(&mut self, text: &str) {
-        messages::info(text);
+        PGBENCH.info(text);
     }
 }
 
@@ -128,7 +129,7 @@ fn progress_line(time: &str, since_s: f64, tally: &Tally, columns: Columns) -> S
 }
 
 /// pgbench's message for a client that is given up. It does not say why a connection broke; the events do.
-fn describe(abortion: &Abortion) -> String {
+fn describe(abortion: &Abortion) -> Failure {
     const DIED: &str = "perhaps the backend died while processing";
     let Abortion { client, script, command, cause } = abortion;
     let (last_word, query): (Option<&dyn std::fmt::Display>, u32) = match cause {
@@ -140,39 +141,51 @@ fn describe(abortion: &Abortion) -> String {
         Cause::Connection(error @ ConnectionError::LostSync { .. }) => (Some(error), 0),
         Cause::Connection(_) | Cause::Connect(_) | Cause::Program(_) => (None, 0),
     };
+    let one = |sentence: String| Failure::error(sentence);
     match (cause, last_word, command) {
         (Cause::Connect(error), ..) => {
-            format!("{error}\npgbench: error: client {client} aborted while establishing connection")
+            Failure::error(error).and(format_args!("client {client} aborted while establishing connection"))
         }
-        (Cause::Connection(error @ ConnectionError::Copy), ..) => error.to_string(),
+        (Cause::Connection(error @ ConnectionError::Copy), ..) => Failure::error(error),
         (Cause::Connection(error @ ConnectionError::NoResults), _, Some(command)) => {
-            format!("client {client} command {command}: {error}")
+            one(format!("client {client} command {command}: {error}"))
         }
         (Cause::Program(trouble), ..) => describe_trouble(*client, *script, trouble),
         (_, Some(error), Some(command)) => {
-            format!("client {client} script {script} aborted in command {command} query {query}: {error}")
+            one(format!("client {client} script {script} aborted in command {command} query {query}: {error}"))
         }
         (_, None, Some(command)) => {
-            format!("client {client} aborted in command {command} (SQL) of script {script}; {DIED}")
+            one(format!("client {client} aborted in command {command} (SQL) of script {script}; {DIED}"))
         }
         (_, last_word, None) => {
             let reason = last_word.map_or_else(|| DIED.to_owned(), ToString::to_string);
-            format!("client {client} aborted while rolling back the transaction after an error; {reason}")
+            one(format!("client {client} aborted while rolling back the transaction after an error; {reason}"))
         }
     }
 }
 
 /// What went wrong in a script, after the client's number.
-fn describe_trouble(client: usize, script: usize, trouble: &AbortReason) -> String {
+fn describe_trouble(client: usize, script: usize, trouble: &AbortReason) -> Failure {
     match trouble {
         AbortReason::Command { command, word, reason, detail } => {
-            let before = detail.as_ref().map_or_else(String::new, |detail| format!("{detail}\npgbench: error: "));
-            format!("{before}client {client} aborted in command {command} ({word}) of script {script}; {reason}")
+            let aborted = format!("client {client} aborted in command {command} ({word}) of script {script}; {reason}");
+            after(detail.as_deref(), aborted)
         }
-        AbortReason::Rows { command, query, reason } => {
-            format!("client {client} script {script} command {command} query {query}: {reason}")
+        AbortReason::Rows { command, query, reason, detail } => {
+            let failed = format!("client {client} script {script} command {command} query {query}: {reason}");
+            after(detail.as_deref(), failed)
         }
-        AbortReason::Script { .. } | AbortReason::Fatal(_) => format!("client {client} aborted: {trouble}"),
+        AbortReason::Script { .. } | AbortReason::Fatal(_) => {
+            Failure::error(format!("client {client} aborted: {trouble}"))
+        }
+    }
+}
+
+/// An error after the one that says why, if there is one.
+fn after(detail: Option<&str>, error: String) -> Failure {
+    match detail {
+        Some(detail) => Failure::error(detail).and(error),
+        None => Failure::error(error),
     }
 }
 
@@ -209,32 +222,33 @@ mod tests {
                 ..ServerError::default()
             })
         };
-        let told = |cause| describe(&Abortion { client: 3, script: 1, command: Some(4), cause });
+        let told = |cause| PGBENCH.describe(&describe(&Abortion { client: 3, script: 1, command: Some(4), cause }));
         assert_eq!(
             told(Cause::Statement { error: error("no"), query: 0 }),
-            "client 3 script 1 aborted in command 4 query 0: ERROR:  no"
+            "pgbench: error: client 3 script 1 aborted in command 4 query 0: ERROR:  no"
         );
         let execution = StatementError { error: error("prepared statement \"P_4\" does not exist"), query: 0 };
         assert_eq!(
             told(Cause::Unprepared { error: error("no"), execution }),
-            "client 3 script 1 aborted in command 4 query 0: ERROR:  prepared statement \"P_4\" does not exist"
+            "pgbench: error: client 3 script 1 aborted in command 4 query 0: ERROR:  prepared statement \"P_4\" does not exist"
         );
     }
 
     #[test]
     fn a_lost_connection_is_told_with_the_servers_last_word_if_there_is_one() {
-        let told = |command, cause| describe(&Abortion { client: 3, script: 1, command, cause });
+        let told = |command, cause| PGBENCH.describe(&describe(&Abortion { client: 3, script: 1, command, cause }));
         let server = || ConnectionError::Server(Box::default());
         assert_eq!(
             told(Some(4), Cause::Connection(ConnectionError::Closed)),
-            "client 3 aborted in command 4 (SQL) of script 1; perhaps the backend died while processing"
+            "pgbench: error: client 3 aborted in command 4 (SQL) of script 1; perhaps the backend died while processing"
         );
         assert!(
-            told(Some(4), Cause::Connection(server())).starts_with("client 3 script 1 aborted in command 4 query 0:")
+            told(Some(4), Cause::Connection(server()))
+                .starts_with("pgbench: error: client 3 script 1 aborted in command 4 query 0:")
         );
         assert_eq!(
             told(None, Cause::Connection(ConnectionError::Closed)),
-            "client 3 aborted while rolling back the transaction after an error; \
+            "pgbench: error: client 3 aborted while rolling back the transaction after an error; \
              perhaps the backend died while processing"
         );
     }

@@ -5,8 +5,8 @@ mod tests;
 
 use std::fmt::{Result, Write};
 
-use super::options::fields::Options;
 use super::server::Facts;
+use crate::frontend::common::arguments::OutputOptions;
 use drive::Outcome;
 use drive::ledger::tasks::Tasks;
 use drive::ledger::{Account, Counts, Tally};
@@ -18,11 +18,11 @@ use latency::{Latencies, Moments};
 use workload::ScriptInfo;
 
 /// The whole report.
-pub fn report(options: &Options, plan: &Plan, facts: &Facts, outcome: &Outcome) -> String {
+pub fn report(output: &OutputOptions, plan: &Plan, facts: &Facts, outcome: &Outcome) -> String {
     let mut total = outcome.measure.clone();
     total.merge(&outcome.drain);
     let mut report =
-        Report { out: String::new(), options, plan, facts, outcome, total, scripts: plan.workload.scripts() };
+        Report { out: String::new(), output, plan, facts, outcome, total, scripts: plan.workload.scripts() };
     // Writing to a string cannot fail.
     let _ = report.write();
     report.out
@@ -30,7 +30,7 @@ pub fn report(options: &Options, plan: &Plan, facts: &Facts, outcome: &Outcome) 
 
 struct Report<'a> {
     out: String,
-    options: &'a Options,
+    output: &'a OutputOptions,
     plan: &'a Plan,
     facts: &'a Facts,
     outcome: &'a Outcome,
@@ -47,7 +47,7 @@ fn all(counts: &Counts) -> u64 {
 impl Report<'_> {
     fn write(&mut self) -> Result {
         self.write_settings()?;
-        if !self.options.warmup.is_zero() {
+        if !self.plan.warmup.is_zero() {
             self.write_warmup()?;
         }
         if all(&self.total.counts) == 0 {
@@ -129,7 +129,7 @@ impl Report<'_> {
         let all = all(counts);
         let out = &mut self.out;
         writeln!(out, "{prefix}number of failed transactions: {}", share(counts.failed(), all))?;
-        if self.options.output.failures_detailed {
+        if self.output.failures_detailed {
             writeln!(out, "{prefix}number of serialization failures: {}", share(counts.serialization_failures(), all))?;
             writeln!(out, "{prefix}number of deadlock failures: {}", share(counts.deadlocks(), all))?;
             if self.plan.options().continue_on_error {
@@ -170,7 +170,7 @@ impl Report<'_> {
         let throttled = self.plan.interval_ns().is_some();
         if throttled
             || self.plan.pools().is_some()
-            || self.options.output.progress.is_some()
+            || self.output.progress.is_some()
             || self.plan.options().latency_limit.is_some()
         {
             self.write_moments("", &self.total.counts.moments.clone())?;
@@ -187,7 +187,7 @@ impl Report<'_> {
         if let Some(tasks) = &self.outcome.tasks {
             self.write_waits(tasks)?;
         }
-        if self.options.output.percentiles {
+        if self.output.percentiles {
             self.write_percentiles()?;
         }
         Ok(())
@@ -235,7 +235,7 @@ impl Report<'_> {
                 writeln!(self.out, " - weight: {} (targets {target:.1}% of total)", script.weight)?;
                 self.write_script(&account.whole)?;
             }
-            if self.options.script.timed_commands {
+            if self.plan.options().timed_commands {
                 let prefix = if several { " - " } else { "" };
                 let columns =
                     if self.plan.options().tries == Some(1) { " and failures" } else { ", failures and retries" };

@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
-use super::messages::Failure;
-use super::options::fields::Options;
+use super::options::arguments::Arguments;
+use crate::frontend::common::failure::Failure;
 use ground::c_numbers;
 use ground::output::could_not;
 use wire::value::Value;
@@ -20,19 +20,19 @@ pub fn named(name: &str) -> Result<&'static Builtin, Failure> {
 }
 
 /// Adds a built-in script, `NAME` or `NAME@WEIGHT`.
-pub fn add_builtin(options: &mut Options, text: &str) -> Result<(), Failure> {
+pub fn add_builtin(arguments: &mut Arguments, text: &str) -> Result<(), Failure> {
     let (name, weight) = split_weight(text)?;
     let script = named(name)?;
-    options.needs_tables = true;
-    add(options, parse(script.description, weight, script.text.as_bytes()).map_err(Failure::error)?)
+    arguments.needs_tables = true;
+    add(arguments, parse(script.description, weight, script.text.as_bytes()).map_err(Failure::error)?)
 }
 
 /// Adds a script from a file, `FILE` or `FILE@WEIGHT`; the file `-` is standard input.
-pub fn add_file(options: &mut Options, text: &str) -> Result<(), Failure> {
+pub fn add_file(arguments: &mut Arguments, text: &str) -> Result<(), Failure> {
     let (name, weight) = split_weight(text)?;
     let mut bytes = Vec::new();
     let read = if name == "-" {
-        options.reads_stdin = true;
+        arguments.reads_stdin = true;
         std::io::stdin().read_to_end(&mut bytes)
     } else {
         let mut file =
@@ -40,11 +40,11 @@ pub fn add_file(options: &mut Options, text: &str) -> Result<(), Failure> {
         file.read_to_end(&mut bytes)
     };
     read.map_err(could_not(format_args!("read file \"{name}\"")))?;
-    add(options, parse(name, weight, &bytes).map_err(Failure::error)?)
+    add(arguments, parse(name, weight, &bytes).map_err(Failure::error)?)
 }
 
 /// Adds a list of values, `VARNAME=FILE` with one value a line; the lines of a file are its values as they stand.
-pub fn add_values(options: &mut Options, text: &str) -> Result<(), Failure> {
+pub fn add_values(arguments: &mut Arguments, text: &str) -> Result<(), Failure> {
     let Some((name, path)) = text.split_once('=').filter(|(name, _)| is_variable_name(name.as_bytes())) else {
         return Err(Failure::error(format!("invalid list of values \"{text}\": it is VARNAME=FILE")));
     };
@@ -54,8 +54,8 @@ pub fn add_values(options: &mut Options, text: &str) -> Result<(), Failure> {
         return Err(Failure::error(format!("the file \"{path}\" has no value for the variable \"{name}\"")));
     }
     let values = whole.split(|byte| *byte == b'\n').map(value).collect();
-    options.lists.retain(|(known, _)| known != name);
-    options.lists.push((name.to_owned(), values));
+    arguments.sources.lists.retain(|(known, _)| known != name);
+    arguments.sources.lists.push((name.to_owned(), values));
     Ok(())
 }
 
@@ -69,9 +69,9 @@ fn value(text: &[u8]) -> Value {
 }
 
 /// The commands of all scripts as JSON, one a line.
-pub fn listing(options: &Options) -> Result<String, Failure> {
+pub fn listing(scripts: &[Parsed]) -> Result<String, Failure> {
     let mut lines = String::new();
-    for script in &options.scripts {
+    for script in scripts {
         for command in listed(script).map_err(Failure::error)? {
             let (sql, variables) = command.statement.map(|found| (found.sql, found.variables)).unzip();
             let line = serde_json::json!({
@@ -87,11 +87,11 @@ pub fn listing(options: &Options) -> Result<String, Failure> {
     Ok(lines)
 }
 
-fn add(options: &mut Options, script: Parsed) -> Result<(), Failure> {
-    if options.scripts.len() >= MAX_SCRIPTS {
+fn add(arguments: &mut Arguments, script: Parsed) -> Result<(), Failure> {
+    if arguments.sources.scripts.len() >= MAX_SCRIPTS {
         return Err(Failure::error(format!("at most {MAX_SCRIPTS} SQL scripts are allowed")));
     }
-    options.scripts.push(script);
+    arguments.sources.scripts.push(script);
     Ok(())
 }
 

@@ -1,35 +1,12 @@
-//! The server: how pgbench reaches it, and what it asks of the database and does to it before a run.
+//! The server: what pgbench asks of the database and does to it before a run.
 
-use std::fmt::Display;
-use std::sync::Arc;
-
-use super::messages;
-use super::messages::{Failure, VERSION};
-use super::options::fields::Options;
+use super::options::arguments::Benchmark;
+use super::program::{PGBENCH, VERSION};
+use crate::frontend::common::failure::Failure;
 use ground::output;
 use wire::error::ConnectionError;
-use wire::params::Given;
 use wire::session::Session;
 use wire::target::Target;
-
-/// What a connection outside the run is for: `setup` or `initialization`, as messages name it.
-pub type Purpose = &'static str;
-
-/// The server that the options and the environment name. `application` is the session's name unless they name it.
-pub fn target(given: &Given, application: &str, purpose: Purpose) -> Result<Arc<Target>, Failure> {
-    let given = Given { fallback_application_name: application.to_owned(), ..given.clone() };
-    Target::of(&given).map_err(|error| no_connection(error, purpose))
-}
-
-/// A session for the work outside the run.
-pub fn session(target: &Arc<Target>, purpose: Purpose) -> Result<Session, Failure> {
-    Session::open(target).map_err(|error| no_connection(error.message, purpose))
-}
-
-/// The failure to make a connection; `purpose` is what it is for.
-pub fn no_connection(reason: impl Display, purpose: impl Display) -> Failure {
-    Failure::error(reason).and(format_args!("could not create connection for {purpose}"))
-}
 
 /// Facts of the database that a run depends on.
 #[derive(Debug, Default)]
@@ -51,9 +28,9 @@ pub fn print_version(server: &str) {
 
 /// Asks the database for the scale and for partitions. Without built-in scripts nothing needs its tables, and the scale is
 /// the option's.
-pub fn survey(session: &mut Session, options: &Options, target: &Target) -> Result<Facts, Failure> {
-    if !options.needs_tables {
-        return Ok(Facts { scale: options.scale.unwrap_or(1), partitions: None });
+pub fn survey(session: &mut Session, benchmark: &Benchmark, target: &Target) -> Result<Facts, Failure> {
+    if !benchmark.needs_tables {
+        return Ok(Facts { scale: benchmark.scale.unwrap_or(1), partitions: None });
     }
     let rows = session.query("select count(*) from pgbench_branches").map_err(|error| {
         let mut failure = Failure::error(format!("could not count number of branches: {error}"));
@@ -70,8 +47,8 @@ pub fn survey(session: &mut Session, options: &Options, target: &Target) -> Resu
         .ok()
         .filter(|scale| *scale <= i32::MAX as u32)
         .ok_or_else(|| Failure::error(format!("invalid count(*) from pgbench_branches: \"{count}\"")))?;
-    if options.scale.is_some() {
-        messages::warning(format!("scale option ignored, using count from pgbench_branches table ({scale})"));
+    if benchmark.scale.is_some() {
+        PGBENCH.warning(format!("scale option ignored, using count from pgbench_branches table ({scale})"));
     }
     Ok(Facts { scale, partitions: partitions(session, &target.params.dbname)? })
 }
@@ -102,19 +79,19 @@ fn partitions(session: &mut Session, dbname: &str) -> Result<Option<(String, u32
 }
 
 /// Vacuums the tables before the run. An error is reported and does not end the run.
-pub fn vacuum(session: &mut Session, options: &Options) {
+pub fn vacuum(session: &mut Session, benchmark: &Benchmark) {
     let mut try_to = |sql: &str| {
         if let Err(error) = session.query(sql) {
-            messages::error(format_args!("{error}\npgbench: detail: (ignoring this error and continuing anyway)"));
+            PGBENCH.report(&Failure::error(error).detail("(ignoring this error and continuing anyway)"));
         }
     };
-    if !options.no_vacuum {
+    if !benchmark.no_vacuum {
         output::print_stderr("starting vacuum...");
         for sql in ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"] {
             try_to(sql);
         }
         output::print_stderr("end.\n");
-        if options.vacuum_all {
+        if benchmark.vacuum_all {
             output::print_stderr("starting vacuum pgbench_accounts...");
             try_to("vacuum analyze pgbench_accounts");
             output::print_stderr("end.\n");

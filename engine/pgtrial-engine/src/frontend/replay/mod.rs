@@ -8,12 +8,13 @@ mod run;
 
 use std::process::ExitCode;
 
-use ground::options::{ERROR, exit_status};
+use options::REPLAY;
+pub use options::manual;
 
 /// Replays with `args` (without the program's name). The exit status is 0 when the replay is complete, whatever became of its
 /// statements; 3 for what is rejected, and when something that was asked for could not be written; 2 when the capture could
 /// not be read to its end; 130 after an interrupt.
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = options::parse(args).and_then(|options| Ok(run::run(&options)?));
-    exit_status(status, ERROR, options::describe)
+    REPLAY.exit_status(status)
 }

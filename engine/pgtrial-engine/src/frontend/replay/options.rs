@@ -1,22 +1,27 @@
 //! The command line of the replay front end.
 
 use std::collections::BTreeSet;
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::event::Events;
-use crate::frontend::pgbench::options::pooling::{count, invalid, seconds};
+use crate::frontend::common::connection::with_database;
+use crate::frontend::common::failure::Failure;
+use crate::frontend::common::messages::FrontEnd;
+use crate::frontend::common::rows;
+use crate::frontend::common::values::{ValueError, count_to, positive_seconds, seed};
 use drive::plan::ReplayPace;
 use drive::start_at::StartAt;
-use ground::getopt;
-use ground::getopt::GetoptError;
+use ground::getopt::{Getopt, GetoptError};
+use ground::manual::{Manual, entries};
 use ground::options::{Argument, OptionRow, Stop, set};
 use wire::params::Given;
 use workload::replay::Choice;
 
-/// The name of this front end in messages.
-pub const NAME: &str = "pgtrial-engine replay";
+const NAME: &str = "pgtrial-engine replay";
+
+/// This front end in its messages.
+pub const REPLAY: FrontEnd = FrontEnd::new(NAME);
 
 const MOST_CONNECTIONS: u32 = 1_000_000;
 const MOST_COPIES: u32 = 10_000;
@@ -94,83 +99,54 @@ impl ReplayOptions {
     }
 }
 
-/// Why a command line is rejected, in a sentence.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Rejection(String);
-
-impl From<String> for Rejection {
-    fn from(sentence: String) -> Self {
-        Self(sentence)
-    }
-}
-
-impl Rejection {
-    /// For an error that is a sentence.
-    pub fn of(error: impl Display) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<GetoptError> for Rejection {
-    fn from(error: GetoptError) -> Self {
-        let written = match &error {
-            GetoptError::Unrecognized(written) => written.as_str(),
-            _ => "",
-        };
-        let option = written.split('=').next().unwrap_or_default();
-        match option {
-            "slice" | "slice-of" | "slice-seed" => Self(format!(
-                "--{option} cannot be combined with a replay: recorded times would pass during the slices of others"
-            )),
-            "shard" => Self("--shard cannot be combined with a replay: one engine replays all sessions".to_owned()),
-            _ => Self(hinted(&error.to_string())),
-        }
+impl AsMut<Given> for ReplayOptions {
+    fn as_mut(&mut self) -> &mut Given {
+        &mut self.server
     }
 }
 
 /// The heading of the help under which an option is listed.
-type Row = OptionRow<ReplayOptions, Rejection, &'static str>;
+type Row = OptionRow<ReplayOptions, Failure, &'static str>;
 
-const REPLAY: &str = "Replay:";
+const SESSIONS: &str = "Replay:";
 const OUTPUT: &str = "Output:";
 const CONNECTION: &str = "Connection:";
 
 #[rustfmt::skip]
 const OPTIONS: &[Row] = &[
-    Row::switch("--as-fast-as-possible", REPLAY,
+    Row::switch("--as-fast-as-possible", SESSIONS,
         "send each statement when the one before it in its session has\n\
          ended, without the recorded pauses",
         |o| &mut o.is_back_to_back),
-    Row::value("--copies=NUM", REPLAY, "replay each session NUM times at the same time (default: 1)",
-        |o, v| set(&mut o.copies, count(v, MOST_COPIES))),
-    Row::value("-j, --jobs=NUM", REPLAY, "number of threads (default: 1)",
-        |o, v| set(&mut o.jobs, count(v, MOST_CONNECTIONS).map(|jobs| jobs as usize))),
-    Row::value("--max-connections=NUM", REPLAY,
+    Row::value("--copies=NUM", SESSIONS, "replay each session NUM times at the same time (default: 1)",
+        |o, v| set(&mut o.copies, count_to(v, MOST_COPIES))),
+    Row::value("-j, --jobs=NUM", SESSIONS, "number of threads (default: 1)",
+        |o, v| set(&mut o.jobs, count_to(v, MOST_CONNECTIONS).map(|jobs| jobs as usize))),
+    Row::value("--max-connections=NUM", SESSIONS,
         "most connections at the same time; further sessions wait\n\
          (default: as many as were open at the same time)",
-        |o, v| set(&mut o.max_connections, count(v, MOST_CONNECTIONS).map(|most| most as usize))),
-    Row::value("--random-seed=NUM", REPLAY, "seed of the draw of --sample, a whole number (default: 0)",
-        |o, v| set(&mut o.seed,
-            v.text.trim().parse::<u64>().map_err(|_| invalid(v, &format!("a whole number from 0 to {}", u64::MAX))))),
-    Row::value("--sample=PERCENT", REPLAY, "draw this share of the sessions, such as 25% (default: 100%)",
+        |o, v| set(&mut o.max_connections, count_to(v, MOST_CONNECTIONS).map(|most| most as usize))),
+    Row::value("--random-seed=NUM", SESSIONS, "seed of the draw of --sample, a whole number (default: 0)",
+        |o, v| set(&mut o.seed, seed(v))),
+    Row::value("--sample=PERCENT", SESSIONS, "draw this share of the sessions, such as 25% (default: 100%)",
         |o, v| set(&mut o.sample, percent(v))),
-    Row::value("--speed=NUM", REPLAY, "divide the recorded times by NUM (default: 1)",
+    Row::value("--speed=NUM", SESSIONS, "divide the recorded times by NUM (default: 1)",
         |o, v| set(&mut o.speed, speed(v))),
-    Row::value("--start-at=WHEN", REPLAY,
+    Row::value("--start-at=WHEN", SESSIONS,
         "begin at this time, Unix seconds with decimals or\n\
          monotonic:SECONDS of this machine's clock, at most 60 s\n\
          ahead; with \"-\" at the one that is read as a line from\n\
          standard input when everything is ready",
         |o, v| set(&mut o.start, StartAt::read(v.text))),
-    Row::value("-T, --time=SECONDS", REPLAY,
+    Row::value("-T, --time=SECONDS", SESSIONS,
         "begin no transaction later than this; those under way are\n\
          finished without pauses (default: replay all)",
-        |o, v| set(&mut o.time, seconds(v))),
+        |o, v| set(&mut o.time, positive_seconds(v))),
 
     Row::value("--events=FILE", OUTPUT,
         "write what happens as JSON Lines to FILE; with \"-\" to standard\n\
          output, in place of the report",
-        |o, v| set(&mut o.events, Ok::<_, Rejection>(Events::named(v.text)))),
+        |o, v| set(&mut o.events, Ok::<_, Failure>(Events::named(v.text)))),
     Row::switch("--hash-results", OUTPUT,
         "hash the rows that each template's statements return, in any\n\
          order, to compare the results of two replays",
@@ -180,87 +156,91 @@ const OPTIONS: &[Row] = &[
          JSON line, replay nothing",
         |o, v| set(&mut o.examples, templates(v))),
     Row::value("--list=NUM", OUTPUT, "list NUM templates in the report (default: 20)",
-        |o, v| set(&mut o.listed, count(v, MOST_LINES).map(|lines| lines as usize))),
+        |o, v| set(&mut o.listed, count_to(v, MOST_LINES).map(|lines| lines as usize))),
 
-    Row::text("-d, --dbname=DBNAME", CONNECTION, "database name or connection string", |o| &mut o.server.dbname),
-    Row::text("-h, --host=HOSTNAME", CONNECTION, "database server host or socket directory", |o| &mut o.server.host),
-    Row::text("-p, --port=PORT", CONNECTION, "database server port number", |o| &mut o.server.port),
-    Row::text("-U, --username=USERNAME", CONNECTION, "connect as specified database user", |o| &mut o.server.user),
+    Row::part(&rows::DBNAME, CONNECTION, "database name or connection string"),
+    Row::part(&rows::HOST, CONNECTION, "database server host or socket directory"),
+    Row::part(&rows::PORT, CONNECTION, "database server port number"),
+    Row::part(&rows::USERNAME, CONNECTION, "connect as specified database user"),
 
     Row::action("-V, --version", "", "output version information, then exit",
         |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
-    Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(help()))),
+    Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-fn help() -> String {
-    let listed = ground::options::help(OPTIONS, |title| title);
-    format!(
-        "\
-pgtrial-engine replay runs the sessions of a capture against a server.
-
-Usage:
-  pgtrial-engine replay [OPTION]... DIRECTORY [DBNAME]
-
+/// What it is, and its options.
+pub fn manual() -> Manual {
+    Manual {
+        about: "pgtrial-engine replay runs the sessions of a capture against a server.",
+        usage: &["pgtrial-engine replay [OPTION]... DIRECTORY [DBNAME]"],
+        description: "\
 DIRECTORY is a capture, which \"pgtrial-engine capture\" makes from the logs of a server. Each
 session gets a connection of its own when it began, sends its statements in their order,
 and leaves after the last one. By default each statement starts at its recorded time,
-whether or not the server keeps up.
-{listed}
+whether or not the server keeps up.",
+        options: entries(OPTIONS, |title| title),
+        notes: "\
 The exit status is 0 when the replay is complete, whatever became of its statements; 3 for
 what is rejected or could not be written; 2 when the capture could not be read to its end;
-130 after an interrupt.
-"
-    )
-}
-
-fn hinted(message: &str) -> String {
-    format!("{message}; try \"{NAME} --help\"")
-}
-
-/// An error as it is printed.
-pub fn describe(rejection: &Rejection) -> String {
-    format!("{NAME}: error: {}", rejection.0)
+130 after an interrupt."
+            .to_owned(),
+    }
 }
 
 /// Reads the command line (without the program's name).
-pub fn parse(args: Vec<String>) -> Result<ReplayOptions, Stop<Rejection>> {
+pub fn parse(args: Vec<String>) -> Result<ReplayOptions, Stop<Failure>> {
     let mut options = ReplayOptions::new();
-    let mut positional = getopt::read(OPTIONS, args, &mut options)?.into_iter();
-    let Some(directory) = positional.next() else {
-        return Err(Rejection(hinted("name the directory of a capture")).into());
-    };
+    let mut getopt = Getopt::new(OPTIONS, &[], args);
+    for option in getopt.by_ref() {
+        let (row, value) = option.map_err(refusal)?;
+        row.apply(&mut options, &value)?;
+    }
+    let mut positional = getopt.into_positional().into_iter();
+    let directory = positional.next().ok_or_else(|| Failure::misuse("name the directory of a capture"))?;
     options.directory = ground::text::path(&directory);
-    if options.server.dbname.is_none() {
-        options.server.dbname = positional.next();
-    }
-    if let Some(extra) = positional.next() {
-        return Err(Rejection(hinted(&format!("too many command-line arguments (first is \"{extra}\")"))).into());
-    }
     if options.is_back_to_back && options.speed.is_some() {
         let message = "--speed cannot be combined with --as-fast-as-possible: without recorded times there is no speed";
-        return Err(Rejection(message.to_owned()).into());
+        return Err(Failure::error(message).into());
     }
-    Ok(options)
+    Ok(ReplayOptions { server: with_database(options.server, positional)?, ..options })
+}
+
+/// Why an option is none of a replay's. Those of shards and slices have no meaning for it.
+fn refusal(error: GetoptError) -> Failure {
+    let written = match &error {
+        GetoptError::Unrecognized(written) => written.as_str(),
+        _ => "",
+    };
+    let option = written.split('=').next().unwrap_or_default();
+    match option {
+        "slice" | "slice-of" | "slice-seed" => Failure::error(format!(
+            "--{option} cannot be combined with a replay: recorded times would pass during the slices of others"
+        )),
+        "shard" => Failure::error("--shard cannot be combined with a replay: one engine replays all sessions"),
+        _ => error.into(),
+    }
 }
 
 /// Above 0 up to 100, with or without the sign.
-fn percent(value: &Argument<'_>) -> Result<f64, String> {
+fn percent(value: &Argument<'_>) -> Result<f64, ValueError> {
     let digits = value.text.trim();
     let number = digits.strip_suffix('%').unwrap_or(digits).trim_end().parse::<f64>().ok();
     let number = number.filter(|number| *number > 0.0 && *number <= 100.0);
-    number.ok_or_else(|| invalid(value, "a share above 0% and up to 100%"))
+    number.ok_or_else(|| ValueError::unexpected(value, "a share above 0% and up to 100%"))
 }
 
 /// Numbers with commas between them.
-fn templates(value: &Argument<'_>) -> Result<BTreeSet<u32>, String> {
+fn templates(value: &Argument<'_>) -> Result<BTreeSet<u32>, ValueError> {
     let numbers: Option<_> = value.text.split(',').map(|word| word.trim().parse::<u32>().ok()).collect();
-    numbers.ok_or_else(|| invalid(value, "numbers of templates with commas between them"))
+    numbers.ok_or_else(|| ValueError::unexpected(value, "numbers of templates with commas between them"))
 }
 
-fn speed(value: &Argument<'_>) -> Result<f64, String> {
+fn speed(value: &Argument<'_>) -> Result<f64, ValueError> {
     let number = value.text.trim().parse::<f64>().ok();
     let number = number.filter(|number| (1.0 / HIGHEST_SPEED..=HIGHEST_SPEED).contains(number));
-    number.ok_or_else(|| invalid(value, &format!("a number from {} to {HIGHEST_SPEED}", 1.0 / HIGHEST_SPEED)))
+    number.ok_or_else(|| {
+        ValueError::unexpected(value, format!("a number from {} to {HIGHEST_SPEED}", 1.0 / HIGHEST_SPEED))
+    })
 }
 
 #[cfg(test)]
@@ -268,8 +248,8 @@ mod tests {
     use super::*;
     use crate::frontend::lines;
 
-    fn parsed(line: &str) -> Result<ReplayOptions, String> {
-        lines::parsed(line, parse, describe)
+    fn parsed(line: &str) -> Result<ReplayOptions, Failure> {
+        lines::parsed(line, parse)
     }
 
     #[test]
@@ -315,7 +295,7 @@ mod tests {
             ("a --bogus", "unrecognized option '--bogus'; try \"pgtrial-engine replay --help\""),
             ("a --start-at soon", "\"soon\" is no time to start at: it takes Unix seconds"),
         ] {
-            let found = parsed(line).unwrap_err();
+            let found = REPLAY.describe(&parsed(line).unwrap_err());
             let expected = format!("pgtrial-engine replay: error: {message}");
             assert!(found.starts_with(&expected) && !found.contains('\n'), "{line}: {found}");
         }

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use super::description::{describe, names};
 use super::examples;
-use super::options::{NAME, Rejection, ReplayOptions};
+use super::options::{REPLAY, ReplayOptions};
 use super::report::report;
 use crate::event::{ReplayDescription, RunDescription, RunEvents};
-use crate::frontend::connections::connection_limit;
-use crate::frontend::pgbench::options::settle::reserve_files;
-use crate::frontend::self_check;
+use crate::frontend::common::connection::connection_limit;
+use crate::frontend::common::failure::Failure;
+use crate::frontend::common::options::reserve_files;
+use crate::frontend::common::self_check;
 use drive::plan::{Load, Plan, ReplayPlan};
 use drive::{Abortion, Began, Observer, Outcome};
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
-use ground::options::ERROR;
-use ground::output::{print_stderr, print_stdout};
+use ground::output::print_stdout;
 use ground::shard::ClientShare;
 use wire::params::Given;
 use wire::session::Session;
@@ -31,20 +31,20 @@ const ENCODING: &str = "UTF8";
 const UNREADABLE: u8 = 2;
 
 /// Replays the capture; the exit status.
-pub fn run(options: &ReplayOptions) -> Result<u8, Rejection> {
+pub fn run(options: &ReplayOptions) -> Result<u8, Failure> {
     if !options.examples.is_empty() {
-        examples::print(&options.directory, &options.examples).map_err(Rejection::of)?;
+        examples::print(&options.directory, &options.examples).map_err(Failure::error)?;
         return Ok(0);
     }
     let clock = Clock::start();
-    let replay = Replay::open(&options.directory, options.choice()).map_err(Rejection::of)?;
+    let replay = Replay::open(&options.directory, options.choice()).map_err(Failure::error)?;
     check_chosen(&replay, options)?;
     let replay = Arc::new(if options.hashes_results { replay.hashing_results() } else { replay });
     let given = Given { fallback_application_name: "pgtrial replay".to_owned(), ..options.server.clone() };
-    let target = Target::of_encoding(&given, ENCODING).map_err(Rejection::of)?;
-    let mut session = Session::open(&target).map_err(|error| error.message)?;
+    let target = Target::of_encoding(&given, ENCODING).map_err(Failure::error)?;
+    let mut session = Session::open(&target).map_err(|error| Failure::error(error.message))?;
     let clients = connections(options, replay.survey(), &mut session)?;
-    reserve_files(clients as u64).map_err(|failure| failure.sentence)?;
+    reserve_files(clients as u64)?;
     warn_of_differences(&replay, &target);
     let plan = plan(options, &replay, target, clients);
     let described = describe(options, &replay);
@@ -56,12 +56,13 @@ pub fn run(options: &ReplayOptions) -> Result<u8, Rejection> {
         seed: options.seed(),
         server: Some(&session.server.version),
         replay: Some(&described),
-        lost_status: ERROR,
+        lost_status: REPLAY.failed,
     };
+    let complain = |problem: &str| REPLAY.error(problem);
     let mut events =
-        RunEvents::open(options.events.as_ref(), clock, &hello, &interrupt, report_error).map_err(Rejection::of)?;
+        RunEvents::open(options.events.as_ref(), clock, &hello, &interrupt, complain).map_err(Failure::error)?;
     drop(session);
-    let outcome = events.run(&plan, clock, &mut Messages::default()).map_err(Rejection::of)?;
+    let outcome = events.run(&plan, clock, &mut Messages::default()).map_err(Failure::error)?;
     Ok(finish(options, &plan, &described, &outcome, &mut events))
 }
 
@@ -83,29 +84,31 @@ fn finish(
     if !options.has_only_events() {
         print_stdout(report(plan, described, outcome, options.listed));
     }
-    warnings.iter().for_each(|warning| warn(&warning.message));
+    warnings.iter().for_each(|warning| REPLAY.warning(&warning.message));
     if outcome.interrupted {
-        let seconds = outcome.elapsed_s;
-        print_stderr(format_args!("{NAME}: interrupted after {seconds:.1} s; the results are of that time\n"));
+        REPLAY.interrupted(outcome.elapsed_s);
     }
     status
 }
 
 /// Rejects a replay of nothing.
-fn check_chosen(replay: &Replay, options: &ReplayOptions) -> Result<(), String> {
+fn check_chosen(replay: &Replay, options: &ReplayOptions) -> Result<(), Failure> {
     if replay.survey().sessions > 0 {
         return Ok(());
     }
     let (directory, about) = (options.directory.display(), replay.about());
     if about.statements == 0 {
-        return Err(format!("the capture in \"{directory}\" has no statements: make it from logs with statements"));
+        let message = format!("the capture in \"{directory}\" has no statements: make it from logs with statements");
+        return Err(Failure::error(message));
     }
     let (sample, sessions) = (options.sample, about.sessions);
-    Err(format!("--sample={sample}% draws none of the {sessions} sessions of the capture: choose a larger share"))
+    Err(Failure::error(format!(
+        "--sample={sample}% draws none of the {sessions} sessions of the capture: choose a larger share"
+    )))
 }
 
 /// How many connections the replay may have at the same time.
-fn connections(options: &ReplayOptions, survey: &Survey, session: &mut Session) -> Result<usize, String> {
+fn connections(options: &ReplayOptions, survey: &Survey, session: &mut Session) -> Result<usize, Failure> {
     let recorded = survey.most_at_once;
     let wanted = options.max_connections.unwrap_or(recorded);
     match connection_limit(session) {
@@ -114,10 +117,10 @@ fn connections(options: &ReplayOptions, survey: &Survey, session: &mut Session) 
                 Some(_) => format!("--max-connections={wanted} is more than the server allows"),
                 None => format!("up to {wanted} sessions are open at the same time, more than the server allows"),
             };
-            Err(format!(
+            Err(Failure::error(format!(
                 "{who}: it gives this user at most {most} connections ({what}). Choose --max-connections={most} or less, \
                  so that sessions wait for one another, or raise that limit"
-            ))
+            )))
         }
         // No session needs more connections than there are sessions.
         _ => Ok(wanted.min(usize::try_from(survey.sessions).unwrap_or(usize::MAX))),
@@ -129,10 +132,14 @@ fn warn_of_differences(replay: &Replay, target: &Target) {
     let databases: Vec<_> = replay.survey().databases.iter().map(String::as_str).collect();
     if databases.len() > 1 {
         let (names, dbname) = (databases.join(", "), &target.params.dbname);
-        warn(&format!("the sessions used several databases ({names}); all of them are replayed in \"{dbname}\""));
+        REPLAY.warning(format_args!(
+            "the sessions used several databases ({names}); all of them are replayed in \"{dbname}\""
+        ));
     }
     if replay.about().anonymized {
-        warn("the capture is anonymized: its values are tokens, so rows and plans may differ from the recorded ones");
+        REPLAY.warning(
+            "the capture is anonymized: its values are tokens, so rows and plans may differ from the recorded ones",
+        );
     }
 }
 
@@ -157,24 +164,16 @@ struct Messages {
 
 impl Observer for Messages {
     fn phase(&mut self, _phase: Phase, began: Option<&Began>) {
-        began.and_then(Began::lateness).iter().for_each(|message| warn(message));
+        began.and_then(Began::lateness).iter().for_each(|message| REPLAY.warning(message));
     }
 
     fn aborted(&mut self, abortion: &Abortion) {
-        report_error(&abortion.cause.to_string());
+        REPLAY.error(&abortion.cause);
     }
 
     fn note(&mut self, text: &str) {
         if self.printed.insert(text.to_owned()) {
-            print_stderr(format_args!("{NAME}: {text}\n"));
+            REPLAY.info(text);
         }
     }
-}
-
-fn warn(message: &str) {
-    print_stderr(format_args!("{NAME}: warning: {message}\n"));
-}
-
-fn report_error(message: &str) {
-    print_stderr(format_args!("{NAME}: error: {message}\n"));
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::options::checks::{Group, SysbenchOption};
 use super::options::table::OPTIONS;
 use super::options::values::{OptionKind, show};
+use ground::manual::{Manual, OptionEntry};
 use workload::host;
 use workload::oltp::{TESTS, TestKind};
 use workload::settings::OptionSpec;
@@ -45,6 +46,46 @@ pub fn text() -> String {
     text += "\nOptions that pgtrial adds:\n";
     text += &general(Group::Own);
     text + "\nThis is sysbench for PostgreSQL as pgtrial has it.\n"
+}
+
+/// What it is, and its options.
+pub fn manual() -> Manual {
+    let mut options = Vec::new();
+    let later = [("Options of later versions of sysbench:", Group::Later), ("Options that pgtrial adds:", Group::Own)];
+    // A group with an empty line before it alone goes on with the group before.
+    let mut title = "";
+    for (heading, group) in GROUPS.into_iter().chain(later) {
+        title = heading.trim().lines().last().unwrap_or(title);
+        options.extend(OPTIONS.iter().filter(|known| known.group == group).map(|known| entry(known, title)));
+    }
+    let mut notes = String::from("Tests:\n");
+    for test in host::TESTS {
+        let _ = writeln!(notes, "  {} - {}", test.name, test.description);
+    }
+    for test in TESTS {
+        let _ = writeln!(notes, "  {} - {}", test.name, test.description);
+    }
+    Manual {
+        about: "sysbench for PostgreSQL, as pgtrial has it.",
+        usage: &["sysbench [options]... [testname] [command]"],
+        description: "Commands implemented by most tests: prepare run cleanup help",
+        options,
+        notes: notes + "\nSee 'sysbench TESTNAME help' for a list of options of each test.",
+    }
+}
+
+fn entry(known: &'static SysbenchOption, title: &'static str) -> OptionEntry {
+    let placeholder = known.kind.placeholder();
+    let default = known.default.map_or_else(String::new, |default| format!(" [{default}]"));
+    OptionEntry {
+        group: title,
+        short: None,
+        long: known.name,
+        argument: Some(placeholder.trim_start_matches(['[', '=']).trim_end_matches(']')),
+        argument_is_optional: placeholder.starts_with('['),
+        help: format!("{}{default}", known.description),
+        spec: known.name,
+    }
 }
 
 /// The options of a test.
@@ -128,6 +169,19 @@ foo.lua options:
             let start = format!("\n  --{}{}", known.name, known.kind.placeholder());
             assert_eq!(text.matches(&start).count(), 1, "{}", known.name);
         }
+    }
+
+    #[test]
+    fn the_manual_has_every_option_once_below_a_heading() {
+        let options = manual().options;
+        for known in OPTIONS {
+            let found: Vec<_> = options.iter().filter(|entry| entry.long == known.name).collect();
+            assert!(found.len() == 1 && found[0].group.ends_with(':'), "{}: {found:?}", known.name);
+        }
+        let debug = options.iter().find(|entry| entry.long == "debug").unwrap();
+        assert_eq!((debug.argument, debug.argument_is_optional), (Some("on|off"), true));
+        let checkpoints = options.iter().find(|entry| entry.long == "report-checkpoints").unwrap();
+        assert_eq!((checkpoints.argument, checkpoints.argument_is_optional), (Some("LIST,..."), false));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use commands::Context;
 use ground::clock::Clock;
 use ground::output::{print_stderr, print_stdout};
+pub use help::manual;
 use log::{Level, Log, SysbenchError};
 use options::command_line::CommandLine;
 use options::settle::{Chosen, Declared, Unknown, check};

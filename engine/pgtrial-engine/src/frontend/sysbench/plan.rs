@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::log::SysbenchError;
 use super::report::options::ReportOptions;
-use crate::frontend::sharing;
-use crate::frontend::sharing::{Length, SliceOptions, WHOLE_SECONDS};
+use crate::frontend::common::sharing;
+use crate::frontend::common::sharing::{Length, SharingError, SliceArguments, WHOLE_SECONDS};
 use drive::alone::{Alone, Server, Travel};
 use drive::plan::{Load, Plan, StagedPlan};
 use drive::slices::Slices;
@@ -97,7 +97,7 @@ fn slices(
 ) -> Result<Option<Slices>, SysbenchError> {
     let text = |name| settings.text(name);
     let options = || {
-        Ok::<_, String>(SliceOptions {
+        Ok::<_, SharingError>(SliceArguments {
             length: text("slice").map(sharing::slice_length).transpose()?,
             part: text("slice_of").map(sharing::slice_part).transpose()?,
             seed: text("slice_seed").map(sharing::slice_seed).transpose()?,

@@ -1,24 +1,26 @@
 //! The run: from the options to the exit status.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::lines::{LineFormat, Lines};
-use super::options::TasksOptions;
+use super::options::{RunCommand, TASKS, TableSteps};
 use super::summary::summary;
 use crate::event::{RunDescription, RunEvents};
-use crate::frontend::pgbench::messages::Failure;
-use crate::frontend::pgbench::options::pooling;
-use crate::frontend::pgbench::plan::plan;
-use crate::frontend::pgbench::server::{session, target};
-use crate::frontend::self_check;
+use crate::frontend::common::connection::{Purpose, check_limit, session, target};
+use crate::frontend::common::failure::Failure;
+use crate::frontend::common::plan::ScriptSources;
+use crate::frontend::common::self_check;
 use drive::{Began, Observer, Outcome, Tick};
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
-use ground::options::ERROR;
-use ground::output::{CouldNot, OutputFile, print_stderr, print_stdout};
+use ground::output::{CouldNot, OutputFile, print_stdout};
 use tables::refuse_read_only;
 use tables::tasks;
-use tables::tasks::NAME;
+use wire::params::Given;
+use wire::session::Session;
+use wire::target::Target;
 use workload::pgbench::parse;
 
 /// What the report and the events call the script.
@@ -35,37 +37,50 @@ SELECT a_value FROM table_a WHERE thread_id = :thread_id AND a_value = :a_value;
 UPDATE table_a SET a_value = :a_value WHERE thread_id = :thread_id AND a_value = :a_value;
 ";
 
+/// What the connection outside the run is for.
+const PURPOSE: Purpose = "setup";
+
+/// Makes the table; the exit status.
+pub fn initialize(server: &Given, table: &TableSteps) -> Result<u8, Failure> {
+    let (target, mut session, _interrupt) = connect(server)?;
+    make(&mut session, table, &target)?;
+    Ok(0)
+}
+
 /// Makes the table if asked to, and runs the tasks on it; the exit status.
-pub fn run(mut options: TasksOptions) -> Result<u8, Failure> {
-    let target = target(&options.load.server, "pgtrial tasks", "setup")?;
-    let mut session = session(&target, "setup")?;
-    let interrupt = interrupt::catch()?;
-    target.obey(&interrupt);
-    refuse_read_only(&mut session, "tasks update a table")?;
-    if options.initialize || options.initialize_only {
-        let (shape, steps, shard) = (options.shape(), &options.init_steps, options.table_shard);
-        tasks::make(&mut session, shape, steps, shard, &target.params.dbname)?;
-        if options.initialize_only {
-            return Ok(0);
-        }
+pub fn run(command: RunCommand) -> Result<u8, Failure> {
+    let RunCommand { run, table, threads_in_table, rows, .. } = &command;
+    let (target, mut session, interrupt) = connect(&run.server)?;
+    if let Some(table) = table {
+        make(&mut session, table, &target)?;
     }
-    let shape = tasks::find(&mut session, options.threads_in_table, options.rows, &target.params.dbname)?;
+    let shape = tasks::find(&mut session, *threads_in_table, *rows, &target.params.dbname)?;
 
     let (clock, origin) = (Clock::start(), SystemTime::now());
-    let Some(pools) = options.load.pools else { unreachable!("tasks have preset pools") };
-    pooling::check_limit(&mut session, &pools)?;
-    options.load.scripts = vec![parse(DESCRIPTION, 1, SCRIPT.as_bytes()).map_err(Failure::error)?];
+    if let Some(pools) = &run.load.share.pools {
+        check_limit(&mut session, pools)?;
+    }
+    let script = parse(DESCRIPTION, 1, SCRIPT.as_bytes()).map_err(Failure::error)?;
+    let sources = ScriptSources { scripts: vec![script], ..ScriptSources::default() };
+    let seeds = run.seeds(None);
     let variables = [("threads", shape.threads.into()), ("rows", shape.rows.into())];
-    let since_1970 = origin.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let plan = plan(&options.load, target, &variables, since_1970)?;
-    let lines = open_lines(&options, origin)?;
+    let workload = sources.link(run, &variables, seeds.hashes)?;
+    let plan = run.plan(TASKS, target, workload, seeds, origin.duration_since(UNIX_EPOCH).unwrap_or_default());
+    let lines = open_lines(&command, origin)?;
     let server = Some(session.server.version.as_str());
-    let seed = options.load.seed;
-    let hello =
-        RunDescription { frontend: "tasks", plan: &plan, scale: None, seed, server, replay: None, lost_status: ERROR };
-    let only_events = options.load.output.has_only_events();
-    let option = options.load.output.events.as_ref();
-    let mut events = RunEvents::open(option, clock, &hello, &interrupt, report_error)?;
+    let seed = run.load.seed;
+    let hello = RunDescription {
+        frontend: "tasks",
+        plan: &plan,
+        scale: None,
+        seed,
+        server,
+        replay: None,
+        lost_status: TASKS.failed,
+    };
+    let only_events = run.output.has_only_events();
+    let complain = |problem: &str| TASKS.error(problem);
+    let mut events = RunEvents::open(run.output.events.as_ref(), clock, &hello, &interrupt, complain)?;
     drop(session);
     let mut writer = TaskWriter { lines, has_lost: false };
     writer.each_lines(Lines::begin);
@@ -73,25 +88,38 @@ pub fn run(mut options: TasksOptions) -> Result<u8, Failure> {
     Ok(finish(&outcome, &mut events, writer.has_lost, only_events))
 }
 
+/// A session outside the run on a server that may be written to, and the flag of interrupts.
+fn connect(server: &Given) -> Result<(Arc<Target>, Session, Arc<AtomicBool>), Failure> {
+    let target = target(server, "pgtrial tasks", PURPOSE)?;
+    let mut session = session(&target, PURPOSE)?;
+    let interrupt = interrupt::catch()?;
+    target.obey(&interrupt);
+    refuse_read_only(&mut session, "tasks update a table")?;
+    Ok((target, session, interrupt))
+}
+
+fn make(session: &mut Session, table: &TableSteps, target: &Target) -> Result<(), Failure> {
+    Ok(tasks::make(session, table.shape, &table.steps, table.shard, &target.params.dbname)?)
+}
+
 /// Writes everything that is known at the end; the exit status.
 fn finish(outcome: &Outcome, events: &mut RunEvents<'_>, has_lost_lines: bool, only_events: bool) -> u8 {
     let warnings = self_check::warnings(outcome, "-j");
     let status = if outcome.interrupted { interrupt::STATUS } else { 0 };
-    let status = if has_lost_lines { ERROR } else { status };
+    let status = if has_lost_lines { TASKS.failed } else { status };
     let status = events.done(outcome, status, &warnings);
     if !only_events {
         print_stdout(summary(outcome));
     }
-    warnings.iter().map(|warning| &warning.message).for_each(warn);
+    warnings.iter().for_each(|warning| TASKS.warning(&warning.message));
     if outcome.interrupted {
-        let seconds = outcome.elapsed_s;
-        print_stderr(format_args!("{NAME}: interrupted after {seconds:.1} s; the results are of that time\n"));
+        TASKS.interrupted(outcome.elapsed_s);
     }
     status
 }
 
-fn open_lines(options: &TasksOptions, origin: SystemTime) -> Result<Vec<Lines>, CouldNot> {
-    let to_stdout = !options.quiet && options.log.is_none() && !options.load.output.has_only_events();
+fn open_lines(RunCommand { run, lines: options, .. }: &RunCommand, origin: SystemTime) -> Result<Vec<Lines>, CouldNot> {
+    let to_stdout = !options.quiet && options.log.is_none() && !run.output.has_only_events();
     let mut lines = Vec::new();
     if to_stdout {
         lines.push(Lines { form: LineFormat::Text, out: OutputFile::stdout("standard output"), origin });
@@ -118,7 +146,7 @@ impl TaskWriter {
         self.lines.retain_mut(|lines| {
             let written = write(lines);
             if let Err(error) = &written {
-                report_error(&error.to_string());
+                TASKS.error(error);
             }
             written.is_ok()
         });
@@ -128,7 +156,7 @@ impl TaskWriter {
 
 impl Observer for TaskWriter {
     fn phase(&mut self, _phase: Phase, began: Option<&Began>) {
-        began.and_then(Began::lateness).iter().for_each(warn);
+        began.and_then(Began::lateness).iter().for_each(|message| TASKS.warning(message));
     }
 
     fn tick(&mut self, tick: &Tick) {
@@ -138,14 +166,6 @@ impl Observer for TaskWriter {
     }
 
     fn note(&mut self, text: &str) {
-        print_stderr(format_args!("{NAME}: {text}\n"));
+        TASKS.info(text);
     }
-}
-
-fn warn(message: &String) {
-    print_stderr(format_args!("{NAME}: warning: {message}\n"));
-}
-
-fn report_error(message: &str) {
-    print_stderr(format_args!("{NAME}: error: {message}\n"));
 }

@@ -131,12 +131,14 @@ fn gset_wants_exactly_one_row() {
     let mut client = client("SELECT 1 \\gset\nSELECT :a;", &environment(QueryMode::Simple));
     client.next_action();
     let rows = |query, count: u64| {
-        Err(AbortReason::Rows { command: 0, query, reason: format!("expected one row, got {count}") })
+        Err(AbortReason::Rows { command: 0, query, reason: format!("expected one row, got {count}"), detail: None })
     };
     assert_eq!(client.store(&[result(&[], 0, &[])]), rows(0, 0));
     assert_eq!(client.store(&[result(&[], 0, &[]), result(&["a"], 2, &[Some("1")])]), rows(1, 2));
     let name = client.store(&[result(&["?column?"], 1, &[Some("1")])]);
-    assert!(matches!(name, Err(AbortReason::Rows { reason, .. }) if reason == "error storing into variable ?column?"));
+    let Err(AbortReason::Rows { reason, detail, .. }) = name else { panic!("the name is no variable's") };
+    assert_eq!(reason, "error storing into variable ?column?");
+    assert_eq!(detail.as_deref(), Some("gset: invalid variable name: \"?column?\""));
 }
 
 #[test]

@@ -1,9 +1,8 @@
-//! pgbench's command line. To add an option: a field in `fields.rs` and a row in `table.rs`.
+//! pgbench's command line. To add an option: a field in `arguments.rs` and a row in `table.rs`.
 
-pub mod fields;
-pub mod pooling;
+pub mod arguments;
 pub mod reader;
 mod sections;
-pub mod settle;
-pub mod table;
-pub mod values;
+mod settle;
+mod table;
+mod values;

@@ -1,15 +1,18 @@
-//! Reads pgbench's command line, and prints its help. The first mistake is reported, in the order of the options.
+//! Reads pgbench's command line, and has its manual. The first mistake is reported, in the order of the options.
 
 use std::os::unix::ffi::OsStrExt;
 
-use super::fields::Options;
+use super::arguments::{Arguments, Command};
 use super::sections::HelpSection;
 use super::settle::settle;
-use super::table::OPTIONS;
-use super::values::{is_number, random_seed, seed_of_time};
-use crate::frontend::pgbench::messages::{Failure, VERSION};
+use super::table::{OPTIONS, Row};
+use super::values::random_seed;
+use crate::frontend::common::failure::Failure;
+use crate::frontend::common::values::seed_of_time;
+use crate::frontend::pgbench::program::VERSION;
 use ground::getopt::Getopt;
-use ground::options::{Stop, help, help_line};
+use ground::manual::{Manual, entries};
+use ground::options::Stop;
 
 /// The original's long options in the order of `long_options` in pgbench.c, in which the possibilities of an ambiguous
 /// abbreviation are listed.
@@ -25,41 +28,46 @@ const ORIGINALS: &[&str] = &[
 
 /// Reads the arguments, without the program's name. Help and version are asked for by the first argument or not at all, as
 /// in pgbench.
-pub fn parse(args: Vec<String>) -> Result<Box<Options>, Stop<Failure>> {
+pub fn parse(args: Vec<String>) -> Result<Command, Stop<Failure>> {
     match args.first().map(String::as_str) {
-        Some("--help" | "-?") => return Err(Stop::Print(help_text())),
+        Some("--help" | "-?") => return Err(Stop::Print(manual().help())),
         Some("--version" | "-V") => return Err(Stop::Print(version())),
         _ => {}
     }
-    let mut options = Options::new(seed_of_time());
+    let mut arguments = Arguments::new(seed_of_time());
     if let Some(seed) = std::env::var_os("PGBENCH_RANDOM_SEED") {
         let seed = ground::text::of(seed.as_bytes());
-        options.seed = random_seed(&seed).map_err(|failure| {
+        arguments.run.load.seed = random_seed(&seed).map_err(|failure| {
             failure.and("error while setting random seed from PGBENCH_RANDOM_SEED environment variable")
         })?;
-        options.is_seeded = is_number(&seed);
     }
     let mut given = Vec::new();
     let mut getopt = Getopt::new(OPTIONS, ORIGINALS, args);
     for option in getopt.by_ref() {
         let (row, value) = option.map_err(Failure::from)?;
         given.push(row);
-        options.uses_additions |= matches!(row.group, HelpSection::Added(_));
-        row.apply(&mut options, &value)?;
+        arguments.uses_additions |= matches!(row.group, HelpSection::Added(_));
+        row.apply(&mut arguments, &value)?;
     }
-    settle(&mut options, &given, getopt.into_positional())?;
-    Ok(Box::new(options))
+    Ok(settle(arguments, &given, getopt.into_positional())?)
 }
 
-/// pgbench's help, with the options that pgtrial adds in a section of their own.
-fn help_text() -> String {
-    let mut text =
-        "pgbench is a benchmarking tool for PostgreSQL.\n\nUsage:\n  pgbench [OPTION]... [DBNAME]\n".to_owned();
-    text += &help(OPTIONS, |group| group.title());
+/// What it is and its options, those that pgtrial adds in a section of their own.
+pub fn manual() -> Manual {
+    let mut options = entries(OPTIONS, |group| group.title());
     // pgbench takes these two as the first argument only.
-    text += &help_line("-V, --version", "output version information, then exit");
-    text += &help_line("-?, --help", "show this help, then exit");
-    text + "\nThis is pgbench as pgtrial has it.\nReport bugs to <the maintainers of pgtrial>.\n"
+    let first = [
+        Row::action("-V, --version", HelpSection::Common, "output version information, then exit", |_| Ok(())),
+        Row::action("-?, --help", HelpSection::Common, "show this help, then exit", |_| Ok(())),
+    ];
+    options.extend(entries(&first, |group| group.title()));
+    Manual {
+        about: "pgbench is a benchmarking tool for PostgreSQL.",
+        usage: &["pgbench [OPTION]... [DBNAME]"],
+        description: "",
+        options,
+        notes: "This is pgbench as pgtrial has it.\nReport bugs to <the maintainers of pgtrial>.".to_owned(),
+    }
 }
 
 /// What `--version` prints.

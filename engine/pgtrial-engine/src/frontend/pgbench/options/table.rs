@@ -1,28 +1,18 @@
 //! pgbench's options, one row each, which checks the value and stores it.
 
-use super::fields::Options;
-use super::pooling;
-use super::pooling::{MAX_CONNECTIONS, MAX_TASKS};
+use super::arguments::Arguments;
 use super::sections::HelpSection::{self, Added, Benchmarking, Common, Initialization as Init, Scripts};
 use super::sections::Mode;
-use super::values::*;
-use crate::event::Events;
-use crate::frontend::pgbench::messages::Failure;
+use super::values::{definition, init_steps, partition_method, query_mode, random_seed};
+use crate::frontend::common::failure::Failure;
+use crate::frontend::common::rows;
+use crate::frontend::common::values::{count, integer, sampling_rate};
 use crate::frontend::pgbench::scripts;
-use crate::frontend::sharing;
-use drive::start_at::StartAt;
-use ground::options::{OptionRow, Setter, Stop, set};
+use ground::options::{OptionRow, Stop, set};
 use workload::pgbench::builtin;
 
 /// An option of pgbench.
-pub type Row = OptionRow<Options, Failure, HelpSection>;
-
-/// The option of this name for a front end whose options have pgbench's as a part, with a help text of its own.
-pub fn row_of<T: AsMut<Options> + 'static, G>(long: &str, group: G, help: &'static str) -> OptionRow<T, Failure, G> {
-    let row = OPTIONS.iter().find(|row| row.long() == long);
-    let row = row.unwrap_or_else(|| unreachable!("pgbench has an option --{long}"));
-    OptionRow { spec: row.spec, group, help, set: Setter::Part(row) }
-}
+pub type Row = OptionRow<Arguments, Failure, HelpSection>;
 
 const fn no_vacuum(group: HelpSection, help: &'static str) -> Row {
     Row::switch("-n, --no-vacuum", group, help, |o| &mut o.no_vacuum)
@@ -82,80 +72,68 @@ pub const OPTIONS: &[Row] = &[
         |o| Ok(scripts::add_builtin(o, "select-only")?)),
 
     Row::value("-c, --client=NUM", Benchmarking, "number of concurrent database clients (default: 1)",
-        |o, v| set(&mut o.clients, count(v).map(|clients| clients as usize))),
+        |o, v| set(&mut o.run.load.clients, count(v).map(|clients| clients as usize))),
     Row::switch("-C, --connect", Benchmarking, "establish new connection for each transaction",
-        |o| &mut o.reconnect),
+        |o| &mut o.run.load.settings.reconnect),
     Row::value("-D, --define=VARNAME=VALUE", Benchmarking, "define variable for use by custom script",
         |o, v| {
             let (name, value) = definition(v.text)?;
-            o.variables.retain(|(known, _)| *known != name);
-            o.variables.push((name, value));
+            o.sources.variables.retain(|(known, _)| *known != name);
+            o.sources.variables.push((name, value));
             Ok(())
         }),
     Row::value("-j, --jobs=NUM", Benchmarking, "number of threads (default: 1)",
-        |o, v| set(&mut o.jobs, count(v).map(|jobs| jobs as usize))),
+        |o, v| set(&mut o.run.load.jobs, count(v).map(|jobs| jobs as usize))),
     Row::switch("-l, --log", Benchmarking, "write transaction times to log file",
-        |o| &mut o.log.is_on),
-    Row::value("-L, --latency-limit=NUM", Benchmarking, "count transactions lasting more than NUM ms as late",
-        |o, v| set(&mut o.script.latency_limit, latency_limit(v.text))),
+        |o| &mut o.run.log.is_on),
+    Row::part(&rows::LATENCY_LIMIT, Benchmarking, "count transactions lasting more than NUM ms as late"),
     Row::value("-M, --protocol=simple|extended|prepared", Benchmarking,
         "protocol for submitting queries (default: simple)",
-        |o, v| set(&mut o.mode, query_mode(v.text))),
+        |o, v| set(&mut o.run.load.settings.mode, query_mode(v.text))),
     no_vacuum(Benchmarking, "do not run VACUUM before tests"),
-    Row::value("-P, --progress=NUM", Benchmarking, "show thread progress report every NUM seconds",
-        |o, v| set(&mut o.output.progress, count(v))),
+    Row::part(&rows::PROGRESS, Benchmarking, "show thread progress report every NUM seconds"),
     Row::switch("-r, --report-per-command", Benchmarking, "report latencies, failures, and retries per command",
-        |o| &mut o.script.timed_commands),
-    Row::value("-R, --rate=NUM", Benchmarking, "target rate in transactions per second",
-        |o, v| set(&mut o.interval_ns, rate(v.text))),
+        |o| &mut o.run.load.settings.script.timed_commands),
+    Row::part(&rows::RATE, Benchmarking, "target rate in transactions per second"),
     scale(Benchmarking, "report this scale factor in output"),
-    Row::value("-t, --transactions=NUM", Benchmarking, "number of transactions each client runs (default: 10)",
-        |o, v| set(&mut o.transactions, count(v))),
+    Row::part(&rows::TRANSACTIONS, Benchmarking, "number of transactions each client runs (default: 10)"),
     Row::value("-T, --time=NUM", Benchmarking, "duration of benchmark test in seconds",
-        |o, v| set(&mut o.duration, count(v))),
+        |o, v| set(&mut o.run.load.duration, count(v))),
     Row::switch("-v, --vacuum-all", Benchmarking, "vacuum all four standard tables before tests",
         |o| &mut o.vacuum_all),
     Row::value("--aggregate-interval=NUM", Benchmarking, "aggregate data over NUM seconds",
-        |o, v| set(&mut o.log.aggregate_interval, count(v))),
-    Row::switch("--exit-on-abort", Benchmarking, "exit when any client is aborted",
-        |o| &mut o.exit_on_abort),
+        |o, v| set(&mut o.run.log.aggregate_interval, count(v))),
+    Row::part(&rows::EXIT_ON_ABORT, Benchmarking, "exit when any client is aborted"),
     Row::switch("--failures-detailed", Benchmarking, "report the failures grouped by basic types",
-        |o| &mut o.output.failures_detailed),
+        |o| &mut o.run.output.failures_detailed),
     Row::text("--log-prefix=PREFIX", Benchmarking,
         "prefix for transaction time log file\n(default: \"pgbench_log\")",
-        |o| &mut o.log.prefix),
-    Row::value("--max-tries=NUM", Benchmarking, "max number of tries to run transaction (default: 1)",
-        |o, v| set(&mut o.script.tries, max_tries(v.text))),
+        |o| &mut o.run.log.prefix),
+    Row::part(&rows::MAX_TRIES, Benchmarking, "max number of tries to run transaction (default: 1)"),
     Row::switch("--progress-timestamp", Benchmarking, "use Unix epoch timestamps for progress",
-        |o| &mut o.output.progress_timestamp),
+        |o| &mut o.run.output.progress_timestamp),
     Row::value("--random-seed=SEED", Benchmarking, "set random seed (\"time\", \"rand\", integer)",
         |o, v| {
-            o.is_seeded = is_number(v.text);
             let named = |failure: Failure| failure.and("error while setting random seed from --random-seed option");
-            set(&mut o.seed, random_seed(v.text).map_err(named))
+            set(&mut o.run.load.seed, random_seed(v.text).map_err(named))
         }),
     Row::value("--sampling-rate=NUM", Benchmarking, "fraction of transactions to log (e.g., 0.01 for 1%)",
-        |o, v| set(&mut o.log.sampling_rate, sampling_rate(v.text))),
+        |o, v| set(&mut o.run.log.sampling_rate, sampling_rate(v.text))),
     Row::value("--show-script=NAME", Benchmarking, "show builtin script code, then exit",
         |_, v| {
             let script = scripts::named(v.text)?;
             Err(Stop::List(format!("-- {}: {}\n{}\n", script.name, script.description, script.text)))
         }),
-    Row::switch("--verbose-errors", Benchmarking, "print messages of all errors",
-        |o| &mut o.script.notes.failures),
+    Row::part(&rows::VERBOSE_ERRORS, Benchmarking, "print messages of all errors"),
 
-    Row::value("--apps=NUM", Added(Mode::Benchmarking),
-        "run tasks of NUM applications, each with a pool of connections\nof its own, in place of clients (default: 1)",
-        |o, v| set(&mut o.pooling.apps, pooling::count(v, MAX_CONNECTIONS).map(|apps| apps as usize))),
-    Row::value("--arrival=at-once|RATE|poisson:RATE", Added(Mode::Benchmarking),
-        "when each application's tasks arrive, rates in tasks per\nsecond (default: at-once)",
-        |o, v| set(&mut o.pooling.arrival, pooling::arrival(v.text))),
-    Row::switch("--continue-on-error", Added(Mode::Benchmarking),
-        "go on after any SQL error, counting the transaction as failed\n(as pgbench 19 has it)",
-        |o| &mut o.script.continue_on_error),
-    Row::value("--events=FILE|-", Added(Mode::Benchmarking),
-        "write what happens as JSON Lines to FILE; with \"-\" to\nstandard output, in place of the report",
-        |o, v| set(&mut o.output.events, Ok::<_, Failure>(Events::named(v.text)))),
+    Row::part(&rows::APPS, Added(Mode::Benchmarking),
+        "run tasks of NUM applications, each with a pool of connections\nof its own, in place of clients (default: 1)"),
+    Row::part(&rows::ARRIVAL, Added(Mode::Benchmarking),
+        "when each application's tasks arrive, rates in tasks per\nsecond (default: at-once)"),
+    Row::part(&rows::CONTINUE_ON_ERROR, Added(Mode::Benchmarking),
+        "go on after any SQL error, counting the transaction as failed\n(as pgbench 19 has it)"),
+    Row::part(&rows::EVENTS, Added(Mode::Benchmarking),
+        "write what happens as JSON Lines to FILE; with \"-\" to\nstandard output, in place of the report"),
     Row::value("--histogram=FILE", Added(Mode::Benchmarking),
         "write the latencies of the measured part to FILE as a line\n\
          \"latency BASE64\": an HdrHistogram in microseconds in V2\n\
@@ -163,7 +141,7 @@ pub const OPTIONS: &[Row] = &[
          from the actual start) and \"lag BASE64\" (schedule lags),\n\
          with pools \"service BASE64\" and \"queue BASE64\"",
         |o, v| {
-            o.output.histogram = Some(ground::text::path(v.text));
+            o.run.output.histogram = Some(ground::text::path(v.text));
             Ok(())
         }),
     Row::switch("--list-commands", Added(Mode::Benchmarking),
@@ -174,62 +152,47 @@ pub const OPTIONS: &[Row] = &[
         |o, v| set(&mut o.init.tables.jobs, integer(v, 1, 1000).map(|jobs| jobs as usize))),
     Row::switch("--no-describe", Added(Mode::Benchmarking),
         "do not ask for the columns of results in extended and prepared\nmode, as libpq does; the server has less to do",
-        |o| &mut o.no_describe),
+        |o| &mut o.run.load.settings.no_describe),
     Row::switch("--percentiles", Added(Mode::Benchmarking), "report latency percentiles",
-        |o| &mut o.output.percentiles),
-    Row::value("--pool=SIZE", Added(Mode::Benchmarking), "most connections of an application's pool; with --tasks",
-        |o, v| set(&mut o.pooling.size, pooling::count(v, MAX_CONNECTIONS).map(|size| size as usize))),
-    Row::value("--pool-lifetime=SECONDS", Added(Mode::Benchmarking), "replace connections that are older",
-        |o, v| set(&mut o.pooling.lifetime, pooling::seconds(v))),
-    Row::value("--pool-timeout=SECONDS", Added(Mode::Benchmarking),
-        "a task that got no connection in this time has failed\n(default: 15)",
-        |o, v| set(&mut o.pooling.timeout, pooling::seconds(v))),
+        |o| &mut o.run.output.percentiles),
+    Row::part(&rows::POOL, Added(Mode::Benchmarking), "most connections of an application's pool; with --tasks"),
+    Row::part(&rows::POOL_LIFETIME, Added(Mode::Benchmarking), "replace connections that are older"),
+    Row::part(&rows::POOL_TIMEOUT, Added(Mode::Benchmarking),
+        "a task that got no connection in this time has failed\n(default: 15)"),
     Row::switch("--require-values", Added(Mode::Benchmarking),
         "abort a client whose statement has a variable without a value,\nwhich would be NULL in extended and prepared mode",
-        |o| &mut o.needs_values),
-    Row::value("--shard=I/N", Added(Mode::Both),
+        |o| &mut o.sources.needs_values),
+    Row::part(&rows::SHARD, Added(Mode::Both),
         "run part I of N (from 1) of the run that the other options say,\n\
          which N engines share; -j is each engine's own; with -i -I g\n\
-         load part I of N of the rows into tables that are there",
-        |o, v| set(&mut o.shard, sharing::shard(v.text))),
-    Row::value("--slice=TIME", Added(Mode::Benchmarking),
+         load part I of N of the rows into tables that are there"),
+    Row::part(&rows::SLICE, Added(Mode::Benchmarking),
         "take turns with other engines, in slices of this length, such\n\
-         as 250ms; with --slice-of, --slice-seed and --start-at",
-        |o, v| set(&mut o.slicing.length, sharing::slice_length(v.text))),
-    Row::value("--slice-of=I/N", Added(Mode::Benchmarking),
-        "be number I (from 1) of N engines that take turns",
-        |o, v| set(&mut o.slicing.part, sharing::slice_part(v.text))),
-    Row::value("--slice-seed=NUM", Added(Mode::Benchmarking),
+         as 250ms; with --slice-of, --slice-seed and --start-at"),
+    Row::part(&rows::SLICE_OF, Added(Mode::Benchmarking),
+        "be number I (from 1) of N engines that take turns"),
+    Row::part(&rows::SLICE_SEED, Added(Mode::Benchmarking),
         "draw the order of each round of turns from this seed, the\n\
-         same for all of them",
-        |o, v| set(&mut o.slicing.seed, sharing::slice_seed(v.text))),
-    Row::value("--start-at=WHEN|-", Added(Mode::Benchmarking),
+         same for all of them"),
+    Row::part(&rows::START_AT, Added(Mode::Benchmarking),
         "begin at this time, Unix seconds with decimals or\n\
          monotonic:SECONDS of this machine's clock, at most 60 s\n\
          ahead; with \"-\" at the one that is read as a line from\n\
-         standard input when all clients are connected",
-        |o, v| set(&mut o.start, StartAt::read(v.text))),
-    Row::value("--tasks=NUM", Added(Mode::Benchmarking), "tasks of each application, each one transaction",
-        |o, v| set(&mut o.pooling.tasks, pooling::count(v, MAX_TASKS))),
+         standard input when all clients are connected"),
+    Row::part(&rows::TASKS, Added(Mode::Benchmarking), "tasks of each application, each one transaction"),
     Row::value("--values=VARNAME=FILE", Added(Mode::Benchmarking),
         "give the variable a random line of FILE at the beginning of\neach transaction",
         |o, v| Ok(scripts::add_values(o, v.text)?)),
-    Row::value("--wait-for-server=SECONDS", Added(Mode::Benchmarking),
+    Row::part(&rows::WAIT_FOR_SERVER, Added(Mode::Benchmarking),
         "clients that lose their connection make another one, and try\n\
-         to for so long; the transaction under way has failed",
-        |o, v| set(&mut o.wait_for_server, seconds(v))),
-    Row::value("--warmup=SECONDS", Added(Mode::Benchmarking),
-        "run so long before the measured part; report it apart",
-        |o, v| set(&mut o.warmup, seconds(v))),
+         to for so long; the transaction under way has failed"),
+    Row::part(&rows::WARMUP, Added(Mode::Benchmarking),
+        "run so long before the measured part; report it apart"),
 
     Row::switch("--debug", Common, "print debugging output",
-        |o| &mut o.script.notes.steps),
-    Row::text("-d, --dbname=DBNAME", Common, "database name to connect to",
-        |o| &mut o.server.dbname),
-    Row::text("-h, --host=HOSTNAME", Common, "database server host or socket directory",
-        |o| &mut o.server.host),
-    Row::text("-p, --port=PORT", Common, "database server port number",
-        |o| &mut o.server.port),
-    Row::text("-U, --username=USERNAME", Common, "connect as specified database user",
-        |o| &mut o.server.user),
+        |o| &mut o.run.load.settings.script.notes.steps),
+    Row::part(&rows::DBNAME, Common, "database name to connect to"),
+    Row::part(&rows::HOST, Common, "database server host or socket directory"),
+    Row::part(&rows::PORT, Common, "database server port number"),
+    Row::part(&rows::USERNAME, Common, "connect as specified database user"),
 ];

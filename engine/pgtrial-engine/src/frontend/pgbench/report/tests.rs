@@ -34,7 +34,7 @@ fn closed() -> ClosedPlan {
         reconnect: false,
         wait_for_server: None,
         thinks: false,
-        options: ScriptOptions { timed_commands: true, ..ScriptOptions::default() },
+        options: ScriptOptions::default(),
     }
 }
 
@@ -80,21 +80,17 @@ fn outcome(scripts: usize) -> Outcome {
     }
 }
 
-fn options(failures_detailed: bool, timed_commands: bool, percentiles: bool) -> Options {
-    let mut options = Options::default();
-    options.output.failures_detailed = failures_detailed;
-    options.output.percentiles = percentiles;
-    options.script.timed_commands = timed_commands;
-    options
+fn output(failures_detailed: bool, percentiles: bool) -> OutputOptions {
+    OutputOptions { failures_detailed, percentiles, ..OutputOptions::default() }
 }
 
-fn report_of(options: &Options, plan: &Plan, outcome: &Outcome) -> String {
-    report(options, plan, &Facts { scale: 3, partitions: Some(("hash".to_owned(), 5)) }, outcome)
+fn report_of(output: &OutputOptions, plan: &Plan, outcome: &Outcome) -> String {
+    report(output, plan, &Facts { scale: 3, partitions: Some(("hash".to_owned(), 5)) }, outcome)
 }
 
 #[test]
 fn without_further_options_latency_follows_from_the_run_time() {
-    let text = report_of(&Options::default(), &plan(&[("a.sql", 1)]), &outcome(1));
+    let text = report_of(&OutputOptions::default(), &plan(&[("a.sql", 1)]), &outcome(1));
     let expected = "\
 transaction type: a.sql
 scaling factor: 3
@@ -116,16 +112,21 @@ tps = 1.000000 (without initial connection time)
 
 #[test]
 fn every_option_has_its_lines_in_pgbenchs_order() {
-    let options = options(true, true, false);
+    let output = output(true, false);
     let closed = ClosedPlan {
         limit: Limit::Transactions(4),
         interval_ns: Some(1e6),
         reconnect: true,
-        options: ScriptOptions { latency_limit: Some(Duration::from_micros(2500)), tries: None, ..closed().options },
+        options: ScriptOptions {
+            timed_commands: true,
+            latency_limit: Some(Duration::from_micros(2500)),
+            tries: None,
+            ..closed().options
+        },
         ..closed()
     };
     let plan = Plan { load: Load::Closed(closed), ..plan(&[("a.sql", 1), ("b.sql", 3)]) };
-    let text = report_of(&options, &plan, &outcome(2));
+    let text = report_of(&output, &plan, &outcome(2));
     let expected = "\
 number of transactions per client: 4
 number of transactions actually processed: 4/8
@@ -164,17 +165,17 @@ SQL script 2: b.sql
 
 #[test]
 fn other_failures_have_a_line_when_clients_go_on_after_them() {
-    let options = options(true, false, false);
+    let output = output(true, false);
     let script_options = ScriptOptions { continue_on_error: true, ..closed().options };
     let load = Load::Closed(ClosedPlan { options: script_options, ..closed() });
     let plan = Plan { load, ..plan(&[("a.sql", 1)]) };
-    let text = report_of(&options, &plan, &outcome(1));
+    let text = report_of(&output, &plan, &outcome(1));
     assert!(text.contains("deadlock failures: 1 (12.500%)\nnumber of other failures: 1 (12.500%)\n"), "{text}");
 }
 
 #[test]
 fn with_a_rate_percentiles_are_those_of_service_and_lag_too() {
-    let options = options(false, false, true);
+    let output = output(false, true);
     let mut outcome = outcome(1);
     outcome.measure.latencies.record(1_000_000);
     outcome.measure.pace = Some(Box::new(Pace::default()));
@@ -182,7 +183,7 @@ fn with_a_rate_percentiles_are_those_of_service_and_lag_too() {
         pace.service.record(750_000);
         pace.lags.record(250_000);
     }
-    let text = report_of(&options, &plan(&[("a.sql", 1)]), &outcome);
+    let text = report_of(&output, &plan(&[("a.sql", 1)]), &outcome);
     for line in [
         "latency percentiles (ms): p50 = 1.000, p90 = 1.000, p95 = 1.000, p99 = 1.000, p99.9 = 1.000, max = 3.000\n",
         "service time percentiles (ms): p50 = 0.750, p90 = 0.750, p95 = 0.750, p99 = 0.750, p99.9 = 0.750\n",
@@ -194,6 +195,6 @@ fn with_a_rate_percentiles_are_those_of_service_and_lag_too() {
 
 #[test]
 fn nothing_executed_leaves_the_settings_only() {
-    let text = report_of(&Options::default(), &plan(&[("a.sql", 1)]), &Outcome::default());
+    let text = report_of(&OutputOptions::default(), &plan(&[("a.sql", 1)]), &Outcome::default());
     assert!(text.ends_with("number of transactions actually processed: 0\n"), "{text}");
 }

@@ -1,9 +1,11 @@
 //! Every option that does not belong to a test, one row each: its name, kind, default, description and check.
 
+use std::fmt::Display;
+
 use super::checks::{Check, Checks, Group, SysbenchOption, invalid_number, invalid_text};
 use super::command_line::{CONFIG_FILE, same_name};
 use super::values::OptionKind;
-use crate::frontend::sharing;
+use crate::frontend::common::sharing;
 use crate::frontend::sysbench::log::SysbenchError;
 use drive::start_at::StartAt;
 use workload::settings::OptionValue;
@@ -180,10 +182,10 @@ pub fn find(name: &str) -> Option<&'static SysbenchOption> {
 }
 
 /// Any text that `read` takes, if there is one.
-fn check_text(
+fn check_text<E: Display>(
     checks: &mut Checks<'_>,
     option: &SysbenchOption,
-    read: fn(&str) -> Result<(), String>,
+    read: fn(&str) -> Result<(), E>,
 ) -> Result<(), SysbenchError> {
     checks.text(option)?.map_or(Ok(()), |text| read(&text).map_err(SysbenchError::fatal))
 }

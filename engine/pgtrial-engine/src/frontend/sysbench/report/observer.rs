@@ -12,7 +12,7 @@ use super::statistics::statistics;
 use super::status::{FAILED, OVERDUE};
 use super::texts::ReportedPeriod;
 use super::{histogram, texts};
-use crate::frontend::elapsed::Elapsed;
+use crate::frontend::common::elapsed::Elapsed;
 use crate::frontend::sysbench::log::{Level, Log};
 use drive::ledger::Tally;
 use drive::plan::{Load, Plan, StagedPlan};

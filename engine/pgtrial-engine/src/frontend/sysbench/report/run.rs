@@ -10,7 +10,7 @@ use super::options::ReportOptions;
 use super::status::{FAILED, OVERDUE};
 use super::texts;
 use crate::event::{Events, RunDescription, RunEvents};
-use crate::frontend::self_check;
+use crate::frontend::common::self_check;
 use crate::frontend::sysbench::log::{Level, Log};
 use drive::plan::{Load, Plan};
 use drive::{Outcome, RunError};

@@ -1,52 +1,80 @@
 //! The options of runs in which several engines take part: `--shard`, for parts of one run, and `--slice`, for runs that
-//! take turns. Each error is one sentence.
+//! take turns.
 
 use std::time::Duration;
 
 use drive::slices::{SHORTEST, Slices};
 use ground::clock::{Nanos, SECOND, nanos, seconds};
 use ground::shard::Shard;
+use thiserror::Error;
 
 /// The longest slice.
 const LONGEST: Duration = Duration::from_secs(3600);
 
+/// Why several engines cannot share a load, or take turns. A sentence each.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum SharingError {
+    #[error("--shard needs {0} with a number, the same for all shards of the run: they draw from one seed")]
+    NoSeed(&'static str),
+    #[error("invalid value \"{text}\" for option {option}: it takes I/N, {explained}")]
+    Part { text: String, option: &'static str, explained: &'static str },
+    #[error(
+        "--shard={shard}: {total} {what} cannot be shared out among {} shards, each needs one at least", .shard.of
+    )]
+    TooFew { shard: Shard, total: usize, what: &'static str },
+    #[error("invalid value \"{0}\" for option --slice: it takes a time with its unit, such as 250ms or 1s")]
+    Length(String),
+    #[error(
+        "--slice={0}: a slice takes {shortest} ms to {longest} s, shorter ones would be mostly overrun",
+        shortest = SHORTEST.as_millis(),
+        longest = LONGEST.as_secs()
+    )]
+    LengthOutOfRange(String),
+    #[error(
+        "invalid value \"{0}\" for option --slice-seed: it takes a whole number from 0 to {most}", most = u64::MAX
+    )]
+    Seed(String),
+    #[error("slices need --slice, --slice-of, --slice-seed and --start-at together: {} missing", .0.join(", "))]
+    Incomplete(Vec<&'static str>),
+    #[error(
+        "{option}={time_s} is not a whole number of rounds, each {engines} slices of {slice_s} s: the nearest is {nearest_s}"
+    )]
+    Rounds { option: &'static str, time_s: f64, engines: usize, slice_s: f64, nearest_s: f64 },
+}
+
 /// The error where each engine would have a seed of its own; `option` sets the seed.
-pub fn needs_seed(option: &str) -> String {
-    format!("--shard needs {option} with a number, the same for all shards of the run: they draw from one seed")
+pub fn needs_seed(option: &'static str) -> SharingError {
+    SharingError::NoSeed(option)
 }
 
 /// `--shard`.
-pub fn shard(text: &str) -> Result<Shard, String> {
+pub fn shard(text: &str) -> Result<Shard, SharingError> {
     part(text, "--shard", "the number of the shard and that of all, such as 2/4 for the second of four")
 }
 
 /// `--slice-of`.
-pub fn slice_part(text: &str) -> Result<Shard, String> {
+pub fn slice_part(text: &str) -> Result<Shard, SharingError> {
     part(text, "--slice-of", "the number of this engine and that of all, such as 1/2 for the first of two")
 }
 
 /// `I/N`, from 1.
-fn part(text: &str, option: &str, explained: &str) -> Result<Shard, String> {
+fn part(text: &str, option: &'static str, explained: &'static str) -> Result<Shard, SharingError> {
     let number = |digits: &str| digits.parse::<usize>().ok().filter(|number| *number > 0);
     let numbers = text.trim().split_once('/').and_then(|(index, of)| Some((number(index)?, number(of)?)));
     match numbers {
         Some((index, of)) if index <= of => Ok(Shard { index: index - 1, of }),
-        _ => Err(format!("invalid value \"{text}\" for option {option}: it takes I/N, {explained}")),
+        _ => Err(SharingError::Part { text: text.to_owned(), option, explained }),
     }
 }
 
 /// Rejects a shard if some engine would have none of the `total` things that are shared out; `what` names them.
-pub fn check_enough(shard: Shard, total: usize, what: &str) -> Result<(), String> {
-    if total >= shard.of {
-        return Ok(());
-    }
-    let of = shard.of;
-    Err(format!("--shard={shard}: {total} {what} cannot be shared out among {of} shards, each needs one at least"))
+pub fn check_enough(shard: Shard, total: usize, what: &'static str) -> Result<(), SharingError> {
+    if total >= shard.of { Ok(()) } else { Err(SharingError::TooFew { shard, total, what }) }
 }
 
-/// The values of the options of slices.
+/// The options of slices, as far as they were given.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SliceOptions {
+pub struct SliceArguments {
     pub length: Option<Nanos>,
     pub part: Option<Shard>,
     pub seed: Option<u64>,
@@ -60,7 +88,7 @@ pub struct Length {
 }
 
 /// `--slice`: a number with its unit.
-pub fn slice_length(text: &str) -> Result<Nanos, String> {
+pub fn slice_length(text: &str) -> Result<Nanos, SharingError> {
     let scale = |number: &str, unit: f64| Some(number.trim().parse::<f64>().ok()? * unit);
     let trimmed = text.trim();
     let found = match (trimmed.strip_suffix("ms"), trimmed.strip_suffix('s')) {
@@ -68,27 +96,19 @@ pub fn slice_length(text: &str) -> Result<Nanos, String> {
         (None, Some(number)) => scale(number, 1e9),
         (None, None) => None,
     };
-    let length = found.filter(|length| length.is_finite()).ok_or_else(|| {
-        format!("invalid value \"{text}\" for option --slice: it takes a time with its unit, such as 250ms or 1s")
-    })?;
-    let (shortest, longest) = (nanos(SHORTEST), nanos(LONGEST));
-    if (shortest as f64..=longest as f64).contains(&length) {
-        return Ok(length as Nanos);
-    }
-    let (shortest, longest) = (SHORTEST.as_millis(), LONGEST.as_secs());
-    Err(format!("--slice={trimmed}: a slice takes {shortest} ms to {longest} s, shorter ones would be mostly overrun"))
+    let length = found.filter(|length| length.is_finite()).ok_or_else(|| SharingError::Length(text.to_owned()))?;
+    let is_in_range = (nanos(SHORTEST) as f64..=nanos(LONGEST) as f64).contains(&length);
+    if is_in_range { Ok(length as Nanos) } else { Err(SharingError::LengthOutOfRange(trimmed.to_owned())) }
 }
 
 /// `--slice-seed`.
-pub fn slice_seed(text: &str) -> Result<u64, String> {
-    text.trim().parse().map_err(|_| {
-        format!("invalid value \"{text}\" for option --slice-seed: it takes a whole number from 0 to {}", u64::MAX)
-    })
+pub fn slice_seed(text: &str) -> Result<u64, SharingError> {
+    text.trim().parse().map_err(|_| SharingError::Seed(text.to_owned()))
 }
 
-impl SliceOptions {
+impl SliceArguments {
     /// The slices of a load with these parts, if the options ask for some.
-    pub fn settle(&self, has_start: bool, lengths: &[Length]) -> Result<Option<Slices>, String> {
+    pub fn settle(&self, has_start: bool, lengths: &[Length]) -> Result<Option<Slices>, SharingError> {
         let given = [
             ("--slice", self.length.is_some()),
             ("--slice-of", self.part.is_some()),
@@ -101,11 +121,8 @@ impl SliceOptions {
         let (Some(length), Some(Shard { index, of }), Some(seed), true) =
             (self.length, self.part, self.seed, has_start)
         else {
-            let missing: Vec<_> = given.iter().filter(|(_, is_given)| !is_given).map(|(option, _)| *option).collect();
-            return Err(format!(
-                "slices need --slice, --slice-of, --slice-seed and --start-at together: {} missing",
-                missing.join(", ")
-            ));
+            let missing = given.iter().filter(|(_, is_given)| !is_given).map(|(option, _)| *option).collect();
+            return Err(SharingError::Incomplete(missing));
         };
         let slices = Slices { length, index, of, seed };
         lengths.iter().try_for_each(|length| check_length(&slices, length))?;
@@ -114,21 +131,20 @@ impl SliceOptions {
 }
 
 /// Rejects a part of the load that is not whole rounds.
-fn check_length(slices: &Slices, length: &Length) -> Result<(), String> {
+fn check_length(slices: &Slices, length: &Length) -> Result<(), SharingError> {
     let (round, time) = (slices.round(), nanos(length.time));
     if time % round == 0 {
         return Ok(());
     }
     let step = round.saturating_mul(length.unit / greatest_common_divisor(round, length.unit));
     let nearest = ((time + step / 2) / step).max(1) * step;
-    Err(format!(
-        "{}={} is not a whole number of rounds, each {} slices of {} s: the nearest is {}",
-        length.option,
-        seconds(time),
-        slices.of,
-        seconds(slices.length),
-        seconds(nearest),
-    ))
+    Err(SharingError::Rounds {
+        option: length.option,
+        time_s: seconds(time),
+        engines: slices.of,
+        slice_s: seconds(slices.length),
+        nearest_s: seconds(nearest),
+    })
 }
 
 fn greatest_common_divisor(one: Nanos, other: Nanos) -> Nanos {
@@ -142,8 +158,8 @@ pub const WHOLE_SECONDS: Nanos = SECOND;
 mod tests {
     use super::*;
 
-    fn settled(length: &str, part: &str, warmup: u64, time: u64) -> Result<Option<Slices>, String> {
-        let options = SliceOptions {
+    fn settled(length: &str, part: &str, warmup: u64, time: u64) -> Result<Option<Slices>, SharingError> {
+        let options = SliceArguments {
             length: Some(slice_length(length)?),
             part: Some(slice_part(part)?),
             seed: Some(slice_seed("7")?),
@@ -178,24 +194,24 @@ mod tests {
                  such as 1/2 for the first of two",
             ),
         ] {
-            assert_eq!(settled(length, part, 0, 5000).unwrap_err(), message);
+            assert_eq!(settled(length, part, 0, 5000).unwrap_err().to_string(), message);
         }
         let refused = settled("250ms", "1/2", 700, 5000).unwrap_err();
         assert_eq!(
-            refused,
+            refused.to_string(),
             "--warmup=0.7 is not a whole number of rounds, each 2 slices of 0.25 s: the nearest is 0.5"
         );
     }
 
     #[test]
     fn the_options_of_slices_come_together() {
-        let only = SliceOptions { seed: Some(1), ..SliceOptions::default() };
+        let only = SliceArguments { seed: Some(1), ..SliceArguments::default() };
         assert_eq!(
-            only.settle(false, &[]).unwrap_err(),
+            only.settle(false, &[]).unwrap_err().to_string(),
             "slices need --slice, --slice-of, --slice-seed and --start-at together: --slice, --slice-of, --start-at missing"
         );
-        assert_eq!(SliceOptions::default().settle(true, &[]), Ok(None));
-        assert!(slice_seed("-1").unwrap_err().contains("a whole number from 0 to 18446744073709551615"));
+        assert_eq!(SliceArguments::default().settle(true, &[]), Ok(None));
+        assert!(slice_seed("-1").unwrap_err().to_string().contains("a whole number from 0 to 18446744073709551615"));
     }
 
     #[test]
@@ -205,7 +221,7 @@ mod tests {
         }
         assert_eq!(shard("2/4").unwrap().to_string(), "2/4");
         for text in ["", "x", "1", "/", "0/2", "3/2", "1/0", "-1/2", "1/2/3", "1.5/2", "2 of 4"] {
-            assert!(shard(text).unwrap_err().contains("it takes I/N"), "{text}");
+            assert!(shard(text).unwrap_err().to_string().contains("it takes I/N"), "{text}");
         }
     }
 
@@ -213,6 +229,9 @@ mod tests {
     fn nobody_is_to_be_without_work() {
         assert_eq!(check_enough(Shard { index: 0, of: 3 }, 3, "clients"), Ok(()));
         let refused = check_enough(Shard { index: 1, of: 3 }, 2, "clients").unwrap_err();
-        assert_eq!(refused, "--shard=2/3: 2 clients cannot be shared out among 3 shards, each needs one at least");
+        assert_eq!(
+            refused.to_string(),
+            "--shard=2/3: 2 clients cannot be shared out among 3 shards, each needs one at least"
+        );
     }
 }

@@ -1,0 +1,155 @@
+//! What a front end is and which options it has, as data: its help, its manual page and the completion of shells are made
+//! of it.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use crate::options::OptionRow;
+
+/// A front end. Texts are paragraphs with an empty line between them; lines that begin with a space stand as they are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Manual {
+    pub about: &'static str,
+    /// How it is called, a line each.
+    pub usage: &'static [&'static str],
+    pub description: &'static str,
+    pub options: Vec<OptionEntry>,
+    pub notes: String,
+}
+
+/// An option.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OptionEntry {
+    /// The heading that it stands under; an empty one separates by an empty line alone.
+    pub group: &'static str,
+    pub short: Option<char>,
+    pub long: &'static str,
+    /// What it takes, as the help names it.
+    pub argument: Option<&'static str>,
+    /// Whether it may be given without its argument.
+    pub argument_is_optional: bool,
+    /// May have several lines.
+    pub help: String,
+    /// The option as the help shows it.
+    #[serde(skip)]
+    pub spec: &'static str,
+}
+
+impl OptionEntry {
+    /// That of a row; `title` is the heading of its group.
+    pub fn of<T, E, G>(row: &OptionRow<T, E, G>, title: &'static str) -> Self {
+        Self {
+            group: title,
+            short: row.short(),
+            long: row.long(),
+            argument: row.argument(),
+            argument_is_optional: false,
+            help: row.help.to_owned(),
+            spec: row.spec,
+        }
+    }
+}
+
+/// The entries of a table, in its order. `title` returns the heading of a group.
+pub fn entries<T, E, G>(table: &[OptionRow<T, E, G>], title: impl Fn(&G) -> &'static str) -> Vec<OptionEntry> {
+    table.iter().map(|row| OptionEntry::of(row, title(&row.group))).collect()
+}
+
+impl Manual {
+    /// The text of `--help`.
+    pub fn help(&self) -> String {
+        let mut text = format!("{}\n\nUsage:\n", self.about);
+        for line in self.usage {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "  {line}");
+        }
+        if !self.description.is_empty() {
+            let _ = write!(text, "\n{}\n", self.description);
+        }
+        let mut heading = None;
+        for entry in &self.options {
+            if heading != Some(entry.group) {
+                heading = Some(entry.group);
+                text += if entry.group.is_empty() { "" } else { "\n" };
+                let _ = writeln!(text, "{}", entry.group);
+            }
+            text += &help_line(entry.spec, &entry.help);
+        }
+        if !self.notes.is_empty() {
+            let _ = write!(text, "\n{}\n", self.notes);
+        }
+        text
+    }
+}
+
+/// The column of the explanations, as in pgbench's help.
+const COLUMN: usize = 27;
+
+/// An option and its explanation.
+fn help_line(spec: &str, help: &str) -> String {
+    let gap = format!("\n{:COLUMN$}", "");
+    let mut text = format!("  {spec}");
+    if text.len() < COLUMN {
+        let _ = write!(text, "{:1$}", "", COLUMN - text.len());
+    } else {
+        text += &gap;
+    }
+    text + &help.replace('\n', &gap) + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Stop;
+
+    type Row = OptionRow<bool, String, &'static str>;
+
+    const TABLE: &[Row] = &[
+        Row::switch("-q, --quiet", "First:", "say less", |quiet| quiet),
+        Row::value("--number-of-things=NUM", "First:", "so many", |_, _| Ok(())),
+        Row::action("-?, --a-very-long-name-indeed", "", "one\ntwo", |_| Err(Stop::Print("help".to_owned()))),
+    ];
+
+    #[test]
+    fn the_help_has_groups_and_a_column_of_explanations() {
+        let manual = Manual {
+            about: "It is a test.",
+            usage: &["test [OPTION]..."],
+            description: "Nothing is tested.",
+            options: entries(TABLE, |title| title),
+            notes: "The end.".to_owned(),
+        };
+        let expected = "\
+It is a test.
+
+Usage:
+  test [OPTION]...
+
+Nothing is tested.
+
+First:
+  -q, --quiet              say less
+  --number-of-things=NUM   so many
+
+  -?, --a-very-long-name-indeed
+                           one
+                           two
+
+The end.
+";
+        assert_eq!(manual.help(), expected);
+    }
+
+    #[test]
+    fn an_entry_has_the_parts_of_its_row() {
+        let entries = entries(TABLE, |title| title);
+        let parts: Vec<_> = entries.iter().map(|entry| (entry.short, entry.long, entry.argument)).collect();
+        let expected = [
+            (Some('q'), "quiet", None),
+            (None, "number-of-things", Some("NUM")),
+            (Some('?'), "a-very-long-name-indeed", None),
+        ];
+        assert_eq!(parts, expected);
+    }
+}

@@ -1,0 +1,109 @@
+//! The options of connection, load and output as a command line gives them, each checked by itself.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::pooling::PoolArguments;
+use super::sharing::SliceArguments;
+use crate::event::Events;
+use drive::plan::ScriptOptions;
+use drive::start_at::StartAt;
+use ground::shard::Shard;
+use wire::params::Given;
+use wire::statement::QueryMode;
+
+/// All of them. Counts are in pgbench's range 1..2147483647 unless said otherwise.
+#[derive(Debug, Default)]
+pub struct RunArguments {
+    pub server: Given,
+    pub load: LoadArguments,
+    pub log: LogArguments,
+    pub output: OutputOptions,
+}
+
+/// The load.
+#[derive(Debug, Default)]
+pub struct LoadArguments {
+    /// Clients of the whole run.
+    pub clients: usize,
+    pub jobs: usize,
+    pub transactions: Option<u32>,
+    /// Seconds.
+    pub duration: Option<u32>,
+    pub seed: Seed,
+    pub shard: Shard,
+    pub slicing: SliceArguments,
+    pub pooling: PoolArguments,
+    pub settings: LoadSettings,
+}
+
+/// What a run uses as it is given.
+#[derive(Debug, Clone, Default)]
+pub struct LoadSettings {
+    pub mode: QueryMode,
+    /// Whether executions of the extended protocol are sent without Describe.
+    pub no_describe: bool,
+    pub script: ScriptOptions,
+    pub warmup: Duration,
+    pub reconnect: bool,
+    /// Mean time between the starts of two transactions.
+    pub interval_ns: Option<f64>,
+    /// How long clients that lost their connection try to get another one.
+    pub wait_for_server: Option<Duration>,
+    pub exit_on_abort: bool,
+    /// Whether clients wait around their transactions; pgbench's never do.
+    pub thinks: bool,
+    pub start: Option<StartAt>,
+}
+
+/// The seed of the run's random numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Seed {
+    pub number: u64,
+    /// Whether it was given as a number: all engines of a run then have the same one.
+    pub is_given: bool,
+}
+
+/// The transaction log.
+#[derive(Debug, Default)]
+pub struct LogArguments {
+    pub is_on: bool,
+    pub prefix: Option<String>,
+    /// Above 0 to 1.
+    pub sampling_rate: Option<f64>,
+    /// Seconds.
+    pub aggregate_interval: Option<u32>,
+}
+
+/// What the run writes beside the log.
+#[derive(Debug, Default)]
+pub struct OutputOptions {
+    pub failures_detailed: bool,
+    /// Seconds between progress lines.
+    pub progress: Option<u32>,
+    pub progress_timestamp: bool,
+    pub percentiles: bool,
+    pub histogram: Option<PathBuf>,
+    pub events: Option<Events>,
+}
+
+impl OutputOptions {
+    /// Whether standard output belongs to the events: nothing else is written there.
+    pub fn has_only_events(&self) -> bool {
+        self.events == Some(Events::Stdout)
+    }
+}
+
+impl RunArguments {
+    /// Those of a command line without options: one client of one thread, with this seed.
+    pub fn new(seed: u64) -> Self {
+        let seed = Seed { number: seed, is_given: false };
+        Self { load: LoadArguments { clients: 1, jobs: 1, seed, ..LoadArguments::default() }, ..Self::default() }
+    }
+}
+
+impl AsMut<Given> for RunArguments {
+    fn as_mut(&mut self) -> &mut Given {
+        &mut self.server
+    }
+}

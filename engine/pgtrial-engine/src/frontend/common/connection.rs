@@ -1,0 +1,67 @@
+//! The server that a front end reaches, and how many connections that allows.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use super::failure::Failure;
+use super::pooling::PoolError;
+use drive::plan::PoolPlan;
+use wire::params::Given;
+use wire::session::Session;
+use wire::target::Target;
+
+/// What a connection outside the run is for: `setup` or `initialization`, as messages name it.
+pub type Purpose = &'static str;
+
+/// The database may be named by an argument beside the options; no other argument is allowed.
+pub fn with_database(server: Given, positional: impl IntoIterator<Item = String>) -> Result<Given, Failure> {
+    let mut rest = positional.into_iter();
+    let dbname = server.dbname.clone().or_else(|| rest.next());
+    match rest.next() {
+        Some(extra) => Err(Failure::misuse(format!("too many command-line arguments (first is \"{extra}\")"))),
+        None => Ok(Given { dbname, ..server }),
+    }
+}
+
+/// The server that the options and the environment name. `application` is the session's name unless they name it.
+pub fn target(given: &Given, application: &str, purpose: Purpose) -> Result<Arc<Target>, Failure> {
+    let given = Given { fallback_application_name: application.to_owned(), ..given.clone() };
+    Target::of(&given).map_err(|error| no_connection(error, purpose))
+}
+
+/// A session for the work outside the run.
+pub fn session(target: &Arc<Target>, purpose: Purpose) -> Result<Session, Failure> {
+    Session::open(target).map_err(|error| no_connection(error.message, purpose))
+}
+
+/// The failure to make a connection; `purpose` is what it is for.
+pub fn no_connection(reason: impl Display, purpose: impl Display) -> Failure {
+    Failure::error(reason).and(format_args!("could not create connection for {purpose}"))
+}
+
+/// The most connections that the server allows this user, and what limits them; `None` if it does not report a limit.
+pub fn connection_limit(session: &mut Session) -> Option<(usize, String)> {
+    // the limits of roles and databases are not for superusers
+    const SQL: &str = "select most, what from pg_catalog.pg_roles, pg_catalog.pg_database, lateral (values \
+        (current_setting('max_connections')::int - case when rolsuper then 0 \
+        else current_setting('superuser_reserved_connections')::int end, 'max_connections'), \
+        (case when not rolsuper then rolconnlimit end, 'the role''s CONNECTION LIMIT'), \
+        (case when not rolsuper then datconnlimit end, 'the database''s CONNECTION LIMIT')) as limits (most, what) \
+        where rolname = current_user and datname = current_database() and most >= 0 order by most limit 1";
+    let rows = session.query(SQL).unwrap_or_default();
+    match rows.first()?.as_slice() {
+        [Some(most), Some(what)] => Some((most.parse().ok()?, what.clone())),
+        _ => None,
+    }
+}
+
+/// Rejects pools that need more connections than the server allows this user; the connections of all engines count. If the
+/// server does not report a limit, any size is accepted.
+pub fn check_limit(session: &mut Session, pools: &PoolPlan) -> Result<(), PoolError> {
+    let (apps, size) = (pools.apps, pools.deal.size);
+    let wanted = apps * size;
+    match connection_limit(session) {
+        Some((most, limit)) if wanted > most => Err(PoolError::Limit { apps, size, wanted, most, limit }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,86 @@
+//! Why a front end rejects a command line or a command fails. Who prints it gives it the program's name.
+
+use std::fmt::Display;
+
+use super::pooling::PoolError;
+use super::sharing::SharingError;
+use super::values::ValueError;
+use ground::getopt::GetoptError;
+use ground::output::CouldNot;
+use tables::TablesError;
+
+/// One error or more, with details and hints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub parts: Vec<FailurePart>,
+    /// Whether the command line was misused, so that the help would help.
+    pub is_misuse: bool,
+}
+
+/// A part of a failure. Each but the last kind is a message of the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FailurePart {
+    Error(String),
+    /// What `getopt_long` says of a command line.
+    Usage(String),
+    Detail(String),
+    Hint(String),
+    /// Lines that stand without the program's name.
+    Plain(String),
+}
+
+impl Failure {
+    /// One error.
+    pub fn error(message: impl Display) -> Self {
+        Self { parts: vec![FailurePart::Error(message.to_string())], is_misuse: false }
+    }
+
+    /// Wrong arguments.
+    pub fn misuse(message: impl Display) -> Self {
+        Self { is_misuse: true, ..Self::error(message) }
+    }
+
+    /// Adds a detail.
+    pub fn detail(self, text: impl Display) -> Self {
+        self.with(FailurePart::Detail(text.to_string()))
+    }
+
+    /// Adds a hint.
+    pub fn hint(self, text: impl Display) -> Self {
+        self.with(FailurePart::Hint(text.to_string()))
+    }
+
+    /// Adds another error.
+    pub fn and(self, message: impl Display) -> Self {
+        self.with(FailurePart::Error(message.to_string()))
+    }
+
+    /// Adds lines without the program's name.
+    pub fn plain(self, text: &str) -> Self {
+        self.with(FailurePart::Plain(text.strip_suffix('\n').unwrap_or(text).to_owned()))
+    }
+
+    fn with(mut self, part: FailurePart) -> Self {
+        self.parts.push(part);
+        self
+    }
+}
+
+impl From<GetoptError> for Failure {
+    fn from(error: GetoptError) -> Self {
+        Self { parts: vec![FailurePart::Usage(error.to_string())], is_misuse: true }
+    }
+}
+
+/// Errors that are a sentence.
+macro_rules! sentences {
+    ($($error:ty),+ $(,)?) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::error(error)
+            }
+        })+
+    };
+}
+
+sentences!(CouldNot, TablesError, ValueError, SharingError, PoolError, String);

@@ -1,0 +1,148 @@
+//! The one writer of messages: a front end's name and the form of its messages.
+
+use std::ffi::OsStr;
+use std::fmt::Display;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::failure::{Failure, FailurePart};
+use ground::options::{ERROR, Stop, exit_status};
+use ground::output::print_stderr;
+use ground::text;
+
+/// A front end, as its messages name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrontEnd {
+    pub name: &'static str,
+    /// Exit status of every failure, and when something that was asked for could not be written.
+    pub failed: u8,
+    form: FailureForm,
+}
+
+/// How a failure is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FailureForm {
+    /// As by PostgreSQL's client programs: a line for each error, detail and hint.
+    Lines,
+    /// Its first error, with the advice to read the help.
+    Sentence,
+}
+
+impl FrontEnd {
+    /// One that writes as PostgreSQL's client programs do, and fails with this exit status.
+    pub const fn as_client(name: &'static str, failed: u8) -> Self {
+        Self { name, failed, form: FailureForm::Lines }
+    }
+
+    /// One whose failures are a sentence each.
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, failed: ERROR, form: FailureForm::Sentence }
+    }
+
+    /// Writes a message without a level to standard error.
+    pub fn info(&self, message: impl Display) {
+        print_stderr(format_args!("{}: {message}\n", self.name));
+    }
+
+    /// Writes a warning to standard error.
+    pub fn warning(&self, message: impl Display) {
+        print_stderr(format_args!("{}: warning: {message}\n", self.name));
+    }
+
+    /// Writes an error that does not end the run to standard error.
+    pub fn error(&self, message: impl Display) {
+        print_stderr(format_args!("{}: error: {message}\n", self.name));
+    }
+
+    /// Writes a failure that does not end the run to standard error.
+    pub fn report(&self, failure: &Failure) {
+        print_stderr(format_args!("{}\n", self.describe(failure)));
+    }
+
+    /// Says how long a run was that an interrupt ended.
+    pub fn interrupted(&self, seconds: f64) {
+        self.info(format_args!("interrupted after {seconds:.1} s; the results are of that time"));
+    }
+
+    /// Prints why reading the command line has ended, or the failure. Returns the exit status.
+    pub fn exit_status(&self, done: Result<u8, Stop<Failure>>) -> ExitCode {
+        exit_status(done, self.failed, |failure| self.describe(failure))
+    }
+
+    /// A failure as it is written, without the last line's end.
+    pub fn describe(&self, failure: &Failure) -> String {
+        match self.form {
+            FailureForm::Lines => self.lines(failure),
+            FailureForm::Sentence => self.sentence(failure),
+        }
+    }
+
+    fn lines(&self, failure: &Failure) -> String {
+        let name = self.name;
+        let mut lines: Vec<_> = failure
+            .parts
+            .iter()
+            .map(|part| match part {
+                FailurePart::Error(text) => format!("{name}: error: {text}"),
+                // glibc's messages have no `error:`, and begin with the program as it was called.
+                FailurePart::Usage(text) => format!("{}: {text}", called_name(name)),
+                FailurePart::Detail(text) => format!("{name}: detail: {text}"),
+                FailurePart::Hint(text) => format!("{name}: hint: {text}"),
+                FailurePart::Plain(text) => text.clone(),
+            })
+            .collect();
+        if failure.is_misuse {
+            lines.push(format!("{name}: hint: Try \"{name} --help\" for more information."));
+        }
+        lines.join("\n")
+    }
+
+    fn sentence(&self, failure: &Failure) -> String {
+        let name = self.name;
+        let first = failure.parts.iter().find_map(|part| match part {
+            FailurePart::Error(text) | FailurePart::Usage(text) => Some(text.as_str()),
+            FailurePart::Detail(_) | FailurePart::Hint(_) | FailurePart::Plain(_) => None,
+        });
+        let hint = if failure.is_misuse { format!("; try \"{name} --help\"") } else { String::new() };
+        format!("{name}: error: {}{hint}", first.unwrap_or_default())
+    }
+}
+
+/// The name by which the program was called, if that is a path to a link of this name.
+fn called_name(name: &str) -> String {
+    let called = std::env::args_os().next().unwrap_or_default();
+    let is_link = Path::new(&called).file_name() == Some(OsStr::new(name));
+    if is_link { text::of(called.as_bytes()) } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ground::getopt::GetoptError;
+
+    const CLIENT: FrontEnd = FrontEnd::as_client("pgbench", 1);
+    const OURS: FrontEnd = FrontEnd::new("pgtrial-engine tasks");
+
+    #[test]
+    fn a_failure_is_written_in_the_form_of_its_front_end() {
+        let failure = Failure::error("no").and("not at all").detail("why").hint("what").plain("a list\n");
+        let lines = "pgbench: error: no\npgbench: error: not at all\npgbench: detail: why\npgbench: hint: what\na list";
+        assert_eq!(CLIENT.describe(&failure), lines);
+        assert_eq!(OURS.describe(&failure), "pgtrial-engine tasks: error: no");
+    }
+
+    #[test]
+    fn a_misused_command_line_is_told_with_the_help() {
+        let failure = Failure::from(GetoptError::InvalidShort('x'));
+        assert_eq!(
+            CLIENT.describe(&failure),
+            "pgbench: invalid option -- 'x'\npgbench: hint: Try \"pgbench --help\" for more information."
+        );
+        assert_eq!(
+            OURS.describe(&failure),
+            "pgtrial-engine tasks: error: invalid option -- 'x'; try \"pgtrial-engine tasks --help\""
+        );
+        assert!(CLIENT.describe(&Failure::misuse("wrong")).starts_with("pgbench: error: wrong\npgbench: hint: Try"));
+    }
+}

@@ -1,0 +1,129 @@
+//! From options to what the event loop runs: seeds, the workload of scripts, and the plan.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::failure::Failure;
+use super::messages::FrontEnd;
+use super::options::{LogOptions, RunOptions};
+use drive::ledger::log::LogPlan;
+use drive::plan::{ClosedPlan, Load, Plan, ScriptOptions};
+use wire::target::Target;
+use wire::value::Value;
+use workload::Workload;
+use workload::pgbench::{Environment, Parsed, Scripts};
+use workload::seeds::Seeds;
+
+/// Scripts with the variables that the command line defines.
+#[derive(Debug, Default)]
+pub struct ScriptSources {
+    pub scripts: Vec<Parsed>,
+    /// By name, each once.
+    pub variables: Vec<(String, String)>,
+    /// Variables that take a random value of a list in each transaction.
+    pub lists: Vec<(String, Vec<Value>)>,
+    /// Whether a variable without a value aborts its client.
+    pub needs_values: bool,
+}
+
+impl ScriptSources {
+    /// The seed of hash functions, if the command line defines it.
+    pub fn seed_of_hashes(&self) -> Option<u64> {
+        let defined = self.variables.iter().find(|(name, _)| name == "default_seed");
+        defined.map(|(_, value)| value.trim().parse::<i64>().unwrap_or(0) as u64)
+    }
+
+    /// The workload of the scripts. Variables that the command line defines come before the `automatic` ones.
+    pub fn link(
+        &self,
+        run: &RunOptions,
+        automatic: &[(&str, i64)],
+        seed_of_hashes: u64,
+    ) -> Result<Arc<dyn Workload>, Failure> {
+        let mut variables: Vec<_> = self
+            .variables
+            .iter()
+            .map(|(name, value)| (name.clone(), Value::Text(ground::text::bytes(value).as_ref().into())))
+            .collect();
+        for (name, value) in automatic {
+            if variables.iter().all(|(known, _)| known != name) {
+                variables.push(((*name).to_owned(), Value::Int(*value)));
+            }
+        }
+        let settings = &run.load.settings;
+        let environment = Environment {
+            mode: settings.mode,
+            timed: settings.script.timed_commands,
+            announced: settings.script.notes.steps,
+            needs_values: self.needs_values,
+            lists: self.lists.clone(),
+            variables,
+            default_seed: seed_of_hashes as i64,
+        };
+        let scripts = Scripts::link(self.scripts.clone(), &environment).map_err(Failure::error)?;
+        Ok(Arc::new(Arc::new(scripts)))
+    }
+}
+
+impl RunOptions {
+    /// The seeds of the run: of its clients, its threads and the hash functions, these unless another one is given.
+    pub fn seeds(&self, of_hashes: Option<u64>) -> Seeds {
+        let share = &self.load.share;
+        let apps = share.pools.map_or(0, |pools| pools.apps);
+        Seeds::derive(self.load.seed, &share.part, apps, share.jobs, of_hashes)
+    }
+
+    /// The plan of a run of this workload. What threads write themselves begins with the front end's name. `origin` is the
+    /// origin of the run's clock since 1970.
+    pub fn plan(
+        &self,
+        front_end: FrontEnd,
+        target: Arc<Target>,
+        workload: Arc<dyn Workload>,
+        seeds: Seeds,
+        origin: Duration,
+    ) -> Plan {
+        let (share, settings) = (&self.load.share, &self.load.settings);
+        let script_options = ScriptOptions {
+            log: self.log.as_ref().map(|log| self.log_plan(log, origin)),
+            program: front_end.name,
+            ..settings.script.clone()
+        };
+        let load = match share.pools {
+            Some(pools) => Load::Pooled(pools, script_options),
+            None => Load::Closed(ClosedPlan {
+                limit: self.load.limit,
+                interval_ns: settings.interval_ns,
+                reconnect: settings.reconnect,
+                wait_for_server: settings.wait_for_server,
+                thinks: settings.thinks,
+                options: script_options,
+            }),
+        };
+        Plan {
+            start: settings.start,
+            slices: self.load.slices,
+            jobs: share.jobs,
+            mode: settings.mode,
+            describes: !settings.no_describe,
+            warmup: settings.warmup,
+            exit_on_abort: settings.exit_on_abort,
+            ..Plan::new(Some(target), workload, share.part, seeds, load)
+        }
+    }
+
+    fn log_plan(&self, log: &LogOptions, origin: Duration) -> LogPlan {
+        let settings = &self.load.settings;
+        LogPlan {
+            prefix: log.prefix.clone(),
+            aggregate: log.aggregate,
+            sampling_rate: log.sampling_rate,
+            throttled: settings.interval_ns.is_some(),
+            limited: settings.script.latency_limit.is_some(),
+            retried: settings.script.tries != Some(1),
+            failures_detailed: self.output.failures_detailed,
+            other_failures: settings.script.continue_on_error,
+            origin,
+        }
+    }
+}

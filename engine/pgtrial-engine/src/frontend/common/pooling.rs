@@ -1,0 +1,111 @@
+//! Tasks on pools of connections: their options, and the pools that follow from them.
+
+use std::time::Duration;
+
+use super::sharing::{SharingError, check_enough};
+use super::values::ValueError;
+use drive::plan::{Arrival, PoolPlan};
+use ground::options::Argument;
+use ground::shard::{Shard, TaskShare};
+use ground::words::plural;
+use thiserror::Error;
+
+/// The most tasks of an application, and the most connections of all pools.
+pub const MAX_TASKS: u32 = 10_000_000;
+pub const MAX_CONNECTIONS: u32 = 100_000;
+
+/// The highest rate, tasks per second.
+const HIGHEST_RATE: f64 = 1e9;
+
+/// After how long a task without a connection fails, unless `--pool-timeout` says otherwise: the common default of drivers
+/// that have pools.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Why there cannot be such pools. A sentence each.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum PoolError {
+    #[error("tasks on pools of connections need both --tasks and --pool")]
+    Incomplete,
+    #[error("all pools together (--apps x --pool) may have at most {MAX_CONNECTIONS} connections")]
+    TooMany,
+    #[error(transparent)]
+    Sharing(#[from] SharingError),
+    #[error(
+        "{} of {size} connections may need {wanted}, but the server gives this user at most {most} ({limit}): choose a \
+         smaller --pool or --apps, or raise that limit",
+        plural(*.apps, "pool")
+    )]
+    Limit { apps: usize, size: usize, wanted: usize, most: usize, limit: String },
+}
+
+/// Options as far as they were given.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct PoolArguments {
+    pub apps: Option<usize>,
+    pub tasks: Option<u32>,
+    pub arrival: Option<Arrival>,
+    pub size: Option<usize>,
+    pub timeout: Option<Duration>,
+    pub lifetime: Option<Duration>,
+}
+
+impl PoolArguments {
+    /// Whether there is any.
+    pub fn is_given(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// A shard's part of the tasks and pools.
+    pub fn plan(&self, shard: Shard) -> Result<PoolPlan, PoolError> {
+        let (Some(tasks), Some(size)) = (self.tasks, self.size) else { return Err(PoolError::Incomplete) };
+        let apps = self.apps.unwrap_or(1);
+        if apps.saturating_mul(size) > MAX_CONNECTIONS as usize {
+            return Err(PoolError::TooMany);
+        }
+        check_enough(shard, size, "connections of a pool (--pool)")?;
+        check_enough(shard, tasks as usize, "tasks of an application (--tasks)")?;
+        let deal = TaskShare { shard, tasks, size };
+        Ok(PoolPlan {
+            apps,
+            tasks: deal.own_tasks(),
+            arrival: self.arrival.unwrap_or(Arrival::AtOnce),
+            size: deal.own_slots(),
+            timeout: self.timeout.unwrap_or(DEFAULT_TIMEOUT),
+            lifetime: self.lifetime,
+            deal,
+        })
+    }
+}
+
+/// When tasks arrive: `at-once`, `RATE` or `poisson:RATE`.
+pub fn arrival(value: &Argument<'_>) -> Result<Arrival, ValueError> {
+    let rate = |digits: &str| {
+        let rate = digits.trim().parse::<f64>().ok();
+        rate.filter(|rate| *rate > 1e-6 && *rate <= HIGHEST_RATE)
+    };
+    let arrival = match value.text.strip_prefix("poisson:") {
+        Some(digits) => rate(digits).map(Arrival::Poisson),
+        None if value.text == "at-once" => Some(Arrival::AtOnce),
+        None => rate(value.text).map(Arrival::Rate),
+    };
+    arrival.ok_or_else(|| ValueError::unexpected(value, "at-once, a rate in tasks per second, or poisson:RATE"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_are_read_as_they_are_shown() {
+        let of = |text| Argument::new("--arrival=at-once|RATE|poisson:RATE", text);
+        for text in ["at-once", "250", "0.5", "poisson:12.5"] {
+            assert_eq!(arrival(&of(text)).unwrap().to_string(), text);
+        }
+        for text in ["", "poisson", "poisson:", "poisson:x", "-1", "0", "nan", "inf", "poisson:-3", "At-Once"] {
+            assert!(
+                arrival(&of(text)).unwrap_err().to_string().contains("option --arrival: it takes at-once"),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! pgbench's options: as the command line gives them, and the command that they come to.
+
+use crate::frontend::common::arguments::RunArguments;
+use crate::frontend::common::options::RunOptions;
+use crate::frontend::common::plan::ScriptSources;
+use tables::{InitOptions, PartitionMethod};
+use wire::params::Given;
+
+/// What is given, each option checked by itself. [`Arguments::new`] has pgbench's defaults.
+#[derive(Debug, Default)]
+pub struct Arguments {
+    pub run: RunArguments,
+    pub scale: Option<u32>,
+    pub no_vacuum: bool,
+    pub vacuum_all: bool,
+    pub init: InitArguments,
+    pub sources: ScriptSources,
+    /// Whether a built-in script is among them, which needs pgbench's tables.
+    pub needs_tables: bool,
+    /// Whether a script is read from standard input.
+    pub reads_stdin: bool,
+    /// Whether the commands of the scripts are listed, and nothing is run.
+    pub lists_commands: bool,
+    pub uses_additions: bool,
+}
+
+/// What `-i` does.
+#[derive(Debug, Default)]
+pub struct InitArguments {
+    /// Whether the tables are to be made; otherwise a benchmark runs.
+    pub is_asked_for: bool,
+    /// The letters of `--init-steps`.
+    pub steps: String,
+    pub foreign_keys: bool,
+    pub partition_method: Option<PartitionMethod>,
+    pub tables: InitOptions,
+}
+
+/// What pgbench is to do.
+#[derive(Debug)]
+pub enum Command {
+    Initialize(Box<Initialization>),
+    Benchmark(Box<Benchmark>),
+}
+
+/// Tables to be made.
+#[derive(Debug)]
+pub struct Initialization {
+    pub server: Given,
+    /// The letters of the steps.
+    pub steps: String,
+    pub tables: InitOptions,
+}
+
+/// A benchmark to be run.
+#[derive(Debug)]
+pub struct Benchmark {
+    pub run: RunOptions,
+    pub sources: ScriptSources,
+    pub needs_tables: bool,
+    /// Whether the commands of the scripts are listed, and nothing is run.
+    pub lists_commands: bool,
+    pub scale: Option<u32>,
+    pub no_vacuum: bool,
+    pub vacuum_all: bool,
+    pub uses_additions: bool,
+}
+
+impl Arguments {
+    /// Those of a command line without options.
+    pub fn new(seed: u64) -> Self {
+        let init = InitArguments { steps: "dtgvp".to_owned(), ..InitArguments::default() };
+        Self { init, run: RunArguments::new(seed), ..Self::default() }
+    }
+}
+
+impl AsMut<RunArguments> for Arguments {
+    fn as_mut(&mut self) -> &mut RunArguments {
+        &mut self.run
+    }
+}
+
+impl AsMut<Given> for Arguments {
+    fn as_mut(&mut self) -> &mut Given {
+        &mut self.run.server
+    }
+}

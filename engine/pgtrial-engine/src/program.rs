@@ -1,0 +1,173 @@
+//! The program: its front ends by name, its help, and both as data.
+
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::event;
+use crate::frontend::{capture, merge, order_entry, pgbench, replay, sysbench, tasks};
+use ground::manual::Manual;
+use ground::options::ERROR;
+use ground::output::{print_stderr, print_stdout};
+
+const NAME: &str = "pgtrial-engine";
+const ABOUT: &str = "pgtrial-engine makes a load on PostgreSQL and measures it.";
+const NOTES: &str = "A link named pgbench or sysbench to this program is that tool.";
+
+/// A front end of the program.
+struct FrontEndRow {
+    name: &'static str,
+    /// Its arguments, as the help shows them.
+    arguments: &'static str,
+    summary: &'static str,
+    /// Whether a link of this name to the program is this front end.
+    is_link: bool,
+    /// Gets the arguments after the name.
+    main: fn(Vec<String>) -> ExitCode,
+    manual: fn() -> Manual,
+}
+
+/// All of them, in the order of the help.
+#[rustfmt::skip]
+const FRONT_ENDS: [FrontEndRow; 8] = [
+    FrontEndRow { name: "pgbench", arguments: "[OPTION]... [DBNAME]", summary: "as pgbench",
+        is_link: true, main: pgbench::main, manual: pgbench::manual },
+    FrontEndRow { name: "sysbench", arguments: "[OPTION]... [TEST] [COMMAND]", summary: "as sysbench",
+        is_link: true, main: sysbench::main, manual: sysbench::manual },
+    FrontEndRow { name: "tasks", arguments: "[OPTION]... [DBNAME]",
+        summary: "an application's tasks on pools of connections",
+        is_link: false, main: tasks::main, manual: tasks::manual },
+    FrontEndRow { name: "order-entry", arguments: "[OPTION]... COMMAND [DBNAME]",
+        summary: "TPC-C's transactions: load, run, check",
+        is_link: false, main: order_entry::main, manual: order_entry::manual },
+    FrontEndRow { name: "replay", arguments: "[OPTION]... DIRECTORY [DBNAME]", summary: "the sessions of a capture",
+        is_link: false, main: replay::main, manual: replay::manual },
+    FrontEndRow { name: "merge", arguments: "[OPTION]... [FILE]...",
+        summary: "the events of several machines as those of one run",
+        is_link: false, main: merge::main, manual: merge::manual },
+    FrontEndRow { name: "capture", arguments: "[OPTION]... LOG...", summary: "a server's logs as a capture for replays",
+        is_link: false, main: capture::main, manual: capture::manual },
+    FrontEndRow { name: "null-server", arguments: "[OPTION]...", summary: "a server with nothing behind it",
+        is_link: false, main: null_server::main, manual: null_server::manual },
+];
+
+/// The program as data.
+#[derive(Serialize)]
+struct ProgramManual {
+    name: &'static str,
+    about: &'static str,
+    usage: Vec<String>,
+    notes: &'static str,
+    front_ends: Vec<FrontEndManual>,
+}
+
+/// A front end as data.
+#[derive(Serialize)]
+struct FrontEndManual {
+    name: &'static str,
+    summary: &'static str,
+    #[serde(flatten)]
+    manual: Manual,
+}
+
+/// Runs the program with the process's arguments: its name or the first word picks a front end.
+pub fn main() -> ExitCode {
+    let mut args = std::env::args_os().map(|arg| ground::text::of(arg.as_bytes()));
+    let program = args.next().unwrap_or_default();
+    let link = Path::new(&program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if let Some(row) = FRONT_ENDS.iter().find(|row| row.is_link && row.name == link) {
+        return (row.main)(args.collect());
+    }
+    let Some(command) = args.next() else {
+        print_stderr(help());
+        return ExitCode::from(ERROR);
+    };
+    if let Some(row) = FRONT_ENDS.iter().find(|row| row.name == command) {
+        return (row.main)(args.collect());
+    }
+    match command.as_str() {
+        "--help" | "-?" | "-h" => print_stdout(help()),
+        "--version" | "-V" => {
+            let version = env!("CARGO_PKG_VERSION");
+            print_stdout(format_args!("{NAME} {version} (events protocol {})\n", event::PROTOCOL));
+        }
+        // For those who make manual pages and completions; the help does not list it.
+        "manual" => print_stdout(format_args!("{}\n", manual())),
+        _ => {
+            let names = FRONT_ENDS.map(|row| row.name).join(", ");
+            print_stderr(format_args!("{NAME}: unknown command \"{command}\"; there are: {names}\n"));
+            return ExitCode::from(ERROR);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// How the program is called, with what each front end is.
+fn usage() -> Vec<String> {
+    let of_front_end = |row: &FrontEndRow| {
+        let FrontEndRow { name, arguments, summary, is_link, .. } = row;
+        let help = if *is_link { format!("{NAME} {name} --help") } else { "--help there".to_owned() };
+        format!("{:<45} {summary}; see {help}", format!("{NAME} {name} {arguments}"))
+    };
+    let options = ["--version", "--help"].map(|option| format!("{NAME} {option}"));
+    FRONT_ENDS.iter().map(of_front_end).chain(options).collect()
+}
+
+fn help() -> String {
+    let mut text = format!("{ABOUT}\n\nUsage:\n");
+    for line in usage() {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {line}");
+    }
+    text + "\n" + NOTES + "\n"
+}
+
+/// The program with its front ends and their options, as JSON.
+fn manual() -> String {
+    let front_ends = FRONT_ENDS
+        .iter()
+        .map(|row| FrontEndManual { name: row.name, summary: row.summary, manual: (row.manual)() })
+        .collect();
+    let program = ProgramManual { name: NAME, about: ABOUT, usage: usage(), notes: NOTES, front_ends };
+    serde_json::to_string(&program).expect("texts and characters are JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_has_a_line_for_each_front_end() {
+        let help = help();
+        let lines: Vec<_> = help.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(
+            lines[3],
+            "pgtrial-engine pgbench [OPTION]... [DBNAME] as pgbench; see pgtrial-engine pgbench --help"
+        );
+        assert_eq!(
+            lines[10],
+            "pgtrial-engine null-server [OPTION]... a server with nothing behind it; see --help there"
+        );
+    }
+
+    #[test]
+    fn the_manual_has_every_option_of_every_front_end() {
+        let manual: serde_json::Value = serde_json::from_str(&manual()).unwrap();
+        let front_ends = manual["front_ends"].as_array().unwrap();
+        assert_eq!(front_ends.len(), FRONT_ENDS.len());
+        let clients = &front_ends[0]["options"].as_array().unwrap().iter().find(|option| option["long"] == "client");
+        let expected = serde_json::json!({
+            "group": "Benchmarking options:", "short": "c", "long": "client", "argument": "NUM",
+            "argument_is_optional": false, "help": "number of concurrent database clients (default: 1)",
+        });
+        assert_eq!(**clients.as_ref().unwrap(), expected);
+        for (front_end, row) in front_ends.iter().zip(&FRONT_ENDS) {
+            let listed = front_end["options"].as_array().unwrap();
+            assert_eq!(listed.len(), (row.manual)().options.len(), "{}", row.name);
+            assert!(listed.iter().all(|option| !option["help"].as_str().unwrap().is_empty()), "{}", row.name);
+        }
+    }
+}
