@@ -14,6 +14,7 @@ from pgtrial.conduct.engine_options import ALONE, Turn
 from pgtrial.conduct.outcome import Outcome
 from pgtrial.conduct.progress import Listener
 from pgtrial.evidence.observe.sampler import Observation, Sampler
+from pgtrial.evidence.observe.statements import SeenStatements
 from pgtrial.evidence.observe.views import Counters
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.engine import Inbox
@@ -23,6 +24,7 @@ from pgtrial.loads.target import Target
 from pgtrial.model.errors import TrialError, one_line
 from pgtrial.model.records.disturbances import InterruptedTrial
 from pgtrial.model.records.plan import LoadPoint, PlannedTrial
+from pgtrial.model.records.trial import LoadStatement
 from pgtrial.model.records.where_it_ran import MachineShare
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.servers.arm import Arm
@@ -46,11 +48,13 @@ class Course:
     """UTC, ISO 8601."""
     turn: Turn = ALONE
     shared_server: bool = False
-    """Whether all arms are sessions of one server, whose counters then belong to none."""
+    """Whether all arms are sessions of one server, whose counters then belong to all together."""
     pack: SqlFiles | None = None
     """The files of the workload, if it is a pack."""
     values: Mapping[str, Path] = field(default_factory=dict)
     """By variable the file of which each transaction draws a value."""
+    statements: SeenStatements | None = None
+    """Where the statements of the load are gathered; None: they are known already, or not asked for."""
     inbox: Inbox | None = None
     """Where the events of all loads that alternate arrive."""
     timings: dict[str, float] = field(default_factory=dict)
@@ -60,6 +64,7 @@ class Course:
     reason: str | None = None
     notes: list[str] = field(default_factory=list)
     deltas: Counters = field(default_factory=dict)
+    plans: dict[str, LoadStatement] = field(default_factory=dict)
     relations_before: Counters = field(default_factory=dict)
     relations: Counters = field(default_factory=dict)
     checkpoint_s: float | None = None

@@ -79,7 +79,7 @@ def engine_options(
             options = ["run", *_closed_loop(load, point, seed, jobs, turn), *calls]
         case "pgbench":
             drawn = [f"--values={name}={path}" for name, path in (values or {}).items()]
-            options = ["-n", *_workload(point, script), *drawn, *_closed_loop(load, point, seed, jobs, turn)]
+            options = ["-n", *scripts_of(point, script), *drawn, *_closed_loop(load, point, seed, jobs, turn)]
     return [*options, *turn.options(seed)]
 
 
@@ -142,7 +142,8 @@ def _sysbench(load: LoadSection, point: LoadPoint, seed: int, jobs: int, turn: T
     return options if point.rate is None else [*options, f"--rate={point.rate:.0f}"]
 
 
-def _workload(point: LoadPoint, script: Path | None) -> list[str]:
+def scripts_of(point: LoadPoint, script: Path | None) -> list[str]:
+    """pgbench's options for the scripts of a load point."""
     if script is None:
         return ["-b", point.workload]
     # only of built-in scripts pgbench finds out the scale

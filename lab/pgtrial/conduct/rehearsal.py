@@ -147,7 +147,7 @@ def _scripts_at(spec: StudySpec, point: LoadPoint) -> list[str]:
 
 def _commands(spec: StudySpec, folder: Path, script: str) -> list[ScriptCommand]:
     try:
-        return script_commands(folder / script, spec.load.protocol)
+        return script_commands(["-M", spec.load.protocol, "-f", f"{folder / script}@1"])
     except StudyError as error:
         words = str(error).replace(str(folder / script), spec.origin(script))
         raise StudyError(f"[load] {words}; correct the script") from None

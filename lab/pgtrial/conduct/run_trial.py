@@ -191,6 +191,8 @@ class _Measured:
         _check_conditions(course, target, "before")
         _make_ready(course, self._session, arm, self._checkpoint, target)
         self._others = views.count_clients(self._session)
+        if course.statements is not None:
+            course.statements.begin(self._session)
         hold = None if course.point.pack is None else course.point.pack.hold
         load.enter_context(held(course.pack, hold, target))
         self._sampler = load.enter_context(observed(course, arm, target))
@@ -221,11 +223,13 @@ class _Measured:
                 self._measured_since = time.monotonic()
                 self._sampler.measure_begins()
                 try:
-                    self._before = None if course.shared_server else self._counters()
+                    self._before = self._counters() if self._counts else None
                 except psycopg.OperationalError as error:
                     course.lose(error)
             case {"event": "tick", "phase": phase} if phase in PHASES:
                 course.listener(Second(course.planned.arm, phase, event["second"], course.outcome.tps_of(event)))
+                if course.statements is not None:
+                    course.statements.look(self._session)
 
     def collect(self) -> None:
         """What has changed over the measured part."""
@@ -240,6 +244,8 @@ class _Measured:
                     views.wait_for_clients_to_leave(session, self._others)
                 if self._before is not None:
                     course.deltas |= views.deltas(self._before, self._counters())
+                if course.statements is not None:
+                    course.plans = course.statements.plans(session)
                 course.relations = views.read_relations(session, course.data.relations(session))
             except psycopg.OperationalError as error:
                 course.lose(error)
@@ -255,6 +261,11 @@ class _Measured:
                     check(course.pack, self._target, "after the load")
                 with timed(course.timings, "measure"):
                     course.quality = measure(course.pack, self._target)
+
+    @property
+    def _counts(self) -> bool:
+        """Whether it reads the counters of its server: of one that is shared the first trial does."""
+        return not self._course.shared_server or self._course.turn.number == 1
 
     def _counters(self) -> views.Counters:
         arm, session, alone = self._arm, self._session, self._course.turn.of == 1
@@ -377,7 +388,10 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
         replay=outcome.replay,
         aborted_clients=outcome.aborted_clients,
         client=outcome.client,
-        server_deltas=course.deltas,
+        server_deltas={} if course.shared_server else course.deltas,
+        shared_deltas=course.deltas if course.shared_server else {},
+        statements=course.plans,
+        sessions_seen=course.statements.sessions if course.statements is not None else 0,
         huge_pages=host_seen,
         failure_spans=outcome.failure_spans,
         server_log_tail=course.server_said,

@@ -16,8 +16,10 @@ from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import Turn
 from pgtrial.conduct.interleaving import check_slices, may_lengthen
 from pgtrial.conduct.leftovers import remove
+from pgtrial.conduct.load_statements import statements_of
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.run_trial import RunningTrial, WhileServed, now
+from pgtrial.evidence.observe.statements import SeenStatements
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pack_tables import sql_files
 from pgtrial.loads.engine import Inbox, events_of
@@ -126,6 +128,7 @@ def _run(
     inbox: Inbox = queue.SimpleQueue()
     alternating = study.plan.interleaving
     slice_s = alternating.slice_at(planned[0].load_point) if alternating is not None else None
+    statements = statements_of(study, planned[0]) if longest_s is None else None
     under_way: list[RunningTrial] = []
     try:
         with ExitStack() as stack:
@@ -145,6 +148,7 @@ def _run(
                     shared_server=study.plan.shares_server,
                     pack=sql_files(study.spec, point),
                     values=values or {},
+                    statements=SeenStatements(statements) if statements is not None else None,
                     inbox=inbox,
                     notes=list(notes),
                 )

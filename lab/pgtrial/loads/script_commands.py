@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pgtrial.loads.engine import EngineRun, FrontEnd, load_command
 from pgtrial.loads.process import finished, last_words, starting
@@ -40,10 +39,13 @@ class ScriptFailure:
     """The number of the command in the script, from 0; None if none was under way."""
 
 
-def script_commands(script: Path, protocol: str) -> list[ScriptCommand]:
-    """The commands of a script. Raises StudyError in the engine's words, which begin with the script's path."""
+def script_commands(options: Sequence[str]) -> list[ScriptCommand]:
+    """The commands of the scripts that pgbench's options name.
+
+    Raises StudyError in the engine's words, which begin with the script's path.
+    """
     with starting() as engine:
-        done = finished([engine, "pgbench", "-M", protocol, "-f", f"{script}@1", "--list-commands"], {})
+        done = finished([engine, "pgbench", *options, "--list-commands"], {})
     if done.returncode != 0:
         words = [line.removeprefix(_ERROR) for line in done.stderr.splitlines() if line.startswith(_ERROR)]
         raise StudyError(words[-1] if words else last_words(done.stderr.splitlines(), done.returncode))

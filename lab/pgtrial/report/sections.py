@@ -19,6 +19,7 @@ from pgtrial.report.data import StudyData
 from pgtrial.report.table import Table
 from pgtrial.report.tables import (
     certificate,
+    plans,
     published,
     results,
     servers,
@@ -86,6 +87,13 @@ _TOPICS = (
         "What became of the statements of the replay, by template: statements that differ in their values alone.",
         tables=[statements.statement_tables, statements.error_tables, statements.plan_tables],
         folded=False,
+    ),
+    Topic(
+        "plans",
+        "Plans",
+        "Whether the arms execute the statements of the load in the same way: for settings of the planner that is the "
+        "answer.",
+        tables=[plans.load_plan_tables],
     ),
     Topic(
         "regimes",

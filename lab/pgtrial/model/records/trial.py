@@ -145,6 +145,17 @@ class TaskSummary(Record):
         return sum(self.classes[name] for name in names[: names.index(f"up_to_{limit}") + 1])
 
 
+class LoadStatement(Record):
+    """A statement that a load was seen to send, and its plan on the arm's server after the load."""
+
+    text: str = Field(description="As it was sent, with its values or with `$1`.")
+    plan: list[str] = Field(
+        [],
+        description="Lines of EXPLAIN without costs; of a statement with `$1` the generic plan. Empty: EXPLAIN does "
+        "not know it, or refused it.",
+    )
+
+
 class Trial(Record):
     """trial.json: the outcome of one trial. A failed trial is kept, and counts as the worst possible rank."""
 
@@ -178,6 +189,17 @@ class Trial(Record):
         {},
         description="Counter changes over the measured part by view: database, wal, checkpointer, bgwriter, "
         "io, maintenance (of autovacuum), host (of the lab's own machine) and sampler (what observing itself took).",
+    )
+    shared_deltas: dict[str, dict[str, Amount]] = added(
+        {},
+        "As server_deltas, where all arms are sessions of one server: of all arms together, in the trial of the arm "
+        "that began first.",
+    )
+    statements: dict[str, LoadStatement] = added(
+        {}, "Of the trials of the first block: statements of the load, by their text without values."
+    )
+    sessions_seen: Count = added(
+        0, "So many times a session of the load was looked at for its last statement; 0: they are those of the scripts."
     )
     relations_before: dict[str, dict[str, float]] = Field(
         {}, description="As relations, before the load; empty for trials older than this record."

@@ -14,11 +14,10 @@ from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.model.units import as_written, percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import NONE, Column, Table, by_place, number
+from pgtrial.report.tables.plans import indented
 from pgtrial.report.tables.results import verdict_text
 from pgtrial.report.words import signed, times_as_long
 from pgtrial.verdict.metrics.statements import FEWEST_STATEMENTS, LEAST_SHARE
-
-_INDENT = "\N{NO-BREAK SPACE}"
 
 
 def statement_tables(data: StudyData) -> list[Table[StatementClaim]]:
@@ -112,7 +111,7 @@ def plan_tables(data: StudyData) -> list[Table[Sequence[str]]]:
         pair = [known[key] for key in keys if key in known]
         if not claim.is_slower or len(pair) < 2 or not any(statement.plan for statement in pair):
             continue
-        lines = [[_indented(line) for line in statement.plan] or [statement.refusal or NONE] for statement in pair]
+        lines = [[indented(line) for line in statement.plan] or [statement.refusal or NONE] for statement in pair]
         tables.append(
             Table(
                 f"Plans of template {claim.template}: {claim.text}, for one recorded statement, by EXPLAIN on a fresh "
@@ -122,9 +121,3 @@ def plan_tables(data: StudyData) -> list[Table[Sequence[str]]]:
             )
         )
     return tables
-
-
-def _indented(line: str) -> str:
-    """A line whose leading spaces stay in a page."""
-    bare = line.lstrip(" ")
-    return _INDENT * (len(line) - len(bare)) + bare

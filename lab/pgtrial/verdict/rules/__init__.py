@@ -25,10 +25,11 @@ from pgtrial.verdict.rules import (
     quality,
     slices,
     tables,
+    use,
 )
 from pgtrial.verdict.rules.case import Case, Concern, Rule
 
-_TOPICS = (answers, clocks, differences, durability, fleet, hosts, hygiene, load, network, quality, slices, tables)
+_TOPICS = (answers, clocks, differences, durability, fleet, hosts, hygiene, load, network, quality, slices, tables, use)
 
 RULES = [rule for topic in _TOPICS for rule in vars(topic).values() if isinstance(rule, Rule)]
 """Every rule of these files."""

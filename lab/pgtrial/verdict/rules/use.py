@@ -1,0 +1,161 @@
+"""Whether the load used what the arms differ in: a rule on the counters of the trials and the plans of statements.
+
+What must show is in use.toml. A fact without an entry there, or whose evidence was not recorded, is no finding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from pgtrial.model.records import Record
+from pgtrial.model.records.trial import LoadStatement, Trial
+from pgtrial.model.resources import table
+from pgtrial.model.units import plural
+from pgtrial.verdict.rules.case import Case, Concern, listed, rule
+
+
+class Evidence(Record):
+    """An entry of use.toml. All conditions that it names have to hold."""
+
+    absent: str
+    """What is known where they do not, the rest of a sentence."""
+    counters: Sequence[str] = ()
+    per_transaction: float = 0.0
+    per_trial: float = 0.0
+    plan: re.Pattern[str] | None = None
+    plans_differ: bool = False
+    statement: re.Pattern[str] | None = None
+    facts_differ: str | None = None
+
+
+class _Uses(Record):
+    """use.toml."""
+
+    evidence: dict[str, Evidence]
+    uses: dict[str, list[str]]
+
+
+USES = _Uses.model_validate(table("use.toml", __package__))
+
+
+def evidence_of(key: str) -> list[Evidence]:
+    """What must show in a load that uses this fact, by its own name or else the longest pattern; none if unknown."""
+    patterns = [pattern for pattern in USES.uses if fnmatchcase(key, pattern)]
+    best = max(patterns, key=lambda pattern: (pattern == key, len(pattern)), default=None)
+    return [USES.evidence[name] for name in USES.uses[best]] if best is not None else []
+
+
+@rule("unused_difference", "the load never used what differs", over_trials=True)
+def unused_difference(case: Case) -> Iterator[Concern]:
+    """One concern for each arm whose declared differences, all or some, show nowhere in its load or the baseline's."""
+    for arm in case.others:
+        declared = case.plan.declared.get(arm, [])
+        pair = Pair(case, arm)
+        unused = {key: reasons for key in declared if (reasons := pair.unused(key))}
+        if not unused:
+            continue
+        names = listed(f"{key.partition('.')[2]} ({', '.join(reasons)})" for key, reasons in unused.items())
+        everything = len(unused) == len(declared)
+        what = "what differs" if everything else "a part of what differs"
+        yield Concern(
+            [case.baseline, arm],
+            f"In {plural(pair.number, 'trial')} the load never used {what} between {case.baseline} and {arm}: {names}.",
+            "Choose a load that uses it; a difference that is found all the same has another cause."
+            if everything
+            else "Nothing to do: a difference that is found has another cause than this.",
+            "warning" if everything else "info",
+        )
+
+
+_FEWEST_SESSIONS = 60
+"""So often a session must have been looked at before a statement that was not seen says something: one that takes 5% of
+the time is missed in 5% of such samples."""
+
+_OPAQUE = re.compile("Result|Function Scan|Call")
+"""The first node of a plan that does not show what a function does."""
+
+
+class Pair:
+    """What the trials of an arm and of the baseline show."""
+
+    def __init__(self, case: Case, arm: str) -> None:
+        self._case, self._arm = case, arm
+        of_arms = {name: case.completed(name) for name in (case.baseline, arm)}
+        trials = [trial for of_arm in of_arms.values() for trial in of_arm]
+        self.number = len(trials) if all(of_arms.values()) else 0
+        self._counted = [(trial.server_deltas, trial.measured) for trial in trials] + [
+            (trial.shared_deltas, trial.measured) for trial in case.completed() if trial.shared_deltas
+        ]
+        self._statements = [_statements(of_arm) for of_arm in of_arms.values()]
+        self._all_seen = self._are_all_seen(trials)
+
+    def unused(self, key: str) -> list[str]:
+        """Why the load did not use a fact in which the arms differ; empty: it did, or that is unknown."""
+        evidences = evidence_of(key) if self.number else []
+        return [one.absent for one in evidences] if all(self._shows(one) is False for one in evidences) else []
+
+    def _shows(self, evidence: Evidence) -> bool | None:
+        """Whether the conditions hold; None: one that is unknown decides."""
+        conditions = [
+            self._counts(evidence) if evidence.counters else True,
+            self._plans_match(evidence.plan) if evidence.plan is not None else True,
+            self._plans_differ() if evidence.plans_differ else True,
+            self._statements_match(evidence.statement) if evidence.statement is not None else True,
+            self._facts_differ(evidence.facts_differ) if evidence.facts_differ is not None else True,
+        ]
+        return False if False in conditions else None if None in conditions else True
+
+    def _counts(self, evidence: Evidence) -> bool | None:
+        total, transactions, trials = 0.0, 0, 0
+        for deltas, measured in self._counted:
+            amounts = [
+                deltas[view][counter]
+                for view, _, counter in (name.partition(".") for name in evidence.counters)
+                if counter in deltas.get(view, {})
+            ]
+            if amounts:
+                trials += 1
+                total += sum(amounts)
+                transactions += measured.transactions if measured is not None else 0
+        least = max(evidence.per_transaction * transactions, evidence.per_trial * trials)
+        return total > least if trials else None
+
+    def _are_all_seen(self, trials: Sequence[Trial]) -> bool:
+        """Whether no statement of weight can be without a known plan."""
+        sampled = [trial.sessions_seen for trial in trials if trial.sessions_seen]
+        return not sampled or sum(sampled) >= _FEWEST_SESSIONS
+
+    def _or_unknown(self, shows: bool, *, plans: bool) -> bool | None:
+        """What some statements show stands; that none does is unknown where one was not seen, or its plan is not."""
+        statements = [statement for of_arm in self._statements for statement in of_arm.values()]
+        are_known = all(self._statements) and self._all_seen and (not plans or all(map(_is_explained, statements)))
+        return shows or (False if are_known else None)
+
+    def _plans_match(self, pattern: re.Pattern[str]) -> bool | None:
+        statements = [statement for of_arm in self._statements for statement in of_arm.values()]
+        return self._or_unknown(any(pattern.search(line) for one in statements for line in one.plan), plans=True)
+
+    def _plans_differ(self) -> bool | None:
+        base, other = self._statements
+        common = [(base[text].plan, other[text].plan) for text in base.keys() & other.keys()]
+        return self._or_unknown(any(first != second for first, second in common if first and second), plans=True)
+
+    def _statements_match(self, pattern: re.Pattern[str]) -> bool | None:
+        texts = [statement.text for of_arm in self._statements for statement in of_arm.values()]
+        return self._or_unknown(any(pattern.search(text) for text in texts), plans=False)
+
+    def _facts_differ(self, key: str) -> bool | None:
+        group, _, name = key.partition(".")
+        first, second = (self._case.value(arm, group, name) for arm in (self._case.baseline, self._arm))
+        return None if first is None or second is None else bool(first != second)
+
+
+def _statements(trials: Sequence[Trial]) -> dict[str, LoadStatement]:
+    return {text: statement for trial in trials for text, statement in trial.statements.items()}
+
+
+def _is_explained(statement: LoadStatement) -> bool:
+    """Whether its plan shows all that it does."""
+    return bool(statement.plan) and not _OPAQUE.match(statement.plan[0])

@@ -1,0 +1,132 @@
+"""Whether the load used what the arms differ in: by the counters of the trials and the plans of statements."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgtrial.model.known_settings import KNOWN
+from pgtrial.model.records.facts import Facts
+from pgtrial.model.records.trial import LoadStatement
+from pgtrial.verdict.rules.use import USES, evidence_of
+from tests.verdict import studies
+
+SORT = "SELECT * FROM t ORDER BY a"
+IN_MEMORY = ["Sort", "  Sort Key: a", "  ->  Seq Scan on t"]
+BY_INDEX = ["Index Scan using t_a on t"]
+COMPILED = [*IN_MEMORY, "JIT:", "  Functions: 4"]
+
+
+def _found(
+    declared, deltas=None, plans=(None, None), *, shared=None, facts=None, status=("completed", "completed"), tps=1000.0
+):
+    """What the rule finds in a study of two arms: severity and message, or None."""
+    plan = studies.make_plan(("on", "off"), blocks=2).model_copy(update={"declared": {"on": [], "off": declared}})
+    trials = []
+    for planned in plan.trials:
+        trial = studies.make_trial(plan, planned, tps)
+        arm = planned.arm == "off"
+        lines = plans[arm] if planned.block == 0 else None
+        trials.append(
+            trial.model_copy(
+                update={
+                    "status": status[arm],
+                    "server_deltas": (deltas or ({}, {}))[arm],
+                    "shared_deltas": shared or {},
+                    "statements": {} if lines is None else {SORT: LoadStatement(text=SORT, plan=lines)},
+                }
+            )
+        )
+    named = {
+        arm: Facts(arm=arm, collected=studies.START.isoformat(), facts=of_arm) for arm, of_arm in (facts or {}).items()
+    }
+    found = [one for one in studies.findings_over(plan, named, trials) if one.rule == "unused_difference"]
+    return (found[0].severity, found[0].message) if found else None
+
+
+def test_what_nothing_shows_is_named_with_the_evidence_and_the_number_of_trials():
+    quiet = {"database": {"temp_files": 0.0}}
+    assert _found(["settings.work_mem"], (quiet, quiet), (IN_MEMORY, IN_MEMORY)) == (
+        "warning",
+        "In 4 trials the load never used what differs between on and off: work_mem (no temporary file was written, the "
+        "plans of the statements that were seen are the same, no statement that was seen makes or maintains tables or "
+        "indexes).",
+    )
+
+
+@pytest.mark.parametrize(
+    ("deltas", "plans"),
+    [
+        (({"database": {"temp_files": 0.0}}, {"database": {"temp_files": 1.0}}), (IN_MEMORY, IN_MEMORY)),
+        (({"database": {"temp_files": 1.0}}, {"database": {"temp_files": 0.0}}), (IN_MEMORY, IN_MEMORY)),
+        (({"database": {"temp_files": 0.0}}, {"database": {"temp_files": 0.0}}), (IN_MEMORY, BY_INDEX)),
+    ],
+)
+def test_one_evidence_on_one_arm_suffices(deltas, plans):
+    assert _found(["settings.work_mem"], deltas, plans) is None
+
+
+def test_what_is_not_known_is_no_finding():
+    quiet = {"database": {"temp_files": 0.0}}
+    assert _found(["settings.work_mem"], (quiet, quiet)) is None
+    assert _found(["settings.work_mem"], None, (IN_MEMORY, IN_MEMORY)) is None
+    assert _found(["settings.random_page_cost"], (quiet, quiet), (IN_MEMORY, None)) is None
+    assert _found(["settings.plan_cache_mode"], (quiet, quiet), (IN_MEMORY, IN_MEMORY)) is None
+    assert _found(["settings.random_page_cost"], None, (BY_INDEX, BY_INDEX), status=("completed", "failed")) is None
+
+
+def test_a_part_of_what_differs_is_told_and_does_not_warn():
+    severity, message = _found(["settings.random_page_cost", "settings.jit"], None, (COMPILED, COMPILED))
+    assert severity == "info"
+    assert "never used a part of what differs between on and off: random_page_cost (the plans" in message
+    assert "jit" not in message
+    severity, message = _found(["settings.random_page_cost", "settings.jit"], None, (BY_INDEX, BY_INDEX))
+    assert severity == "warning"
+    assert "random_page_cost (" in message
+    assert "and jit (no plan" in message
+
+
+def _reads(pages):
+    return {
+        "bgwriter": {"buffers_alloc": pages, "buffers_clean": 0.0, "buffers_backend": 0.0},
+        "io": {"written_by_clients": 0.0},
+    }
+
+
+def test_counters_are_weighed_by_trials_and_transactions():
+    at_most, more = _reads(200.0), _reads(201.0)
+    assert _found(["settings.shared_buffers"], (at_most, at_most)) is not None
+    assert _found(["settings.shared_buffers"], (at_most, more)) is None
+    assert _found(["settings.shared_buffers"], (at_most, more), tps=50_000.0) is not None
+    assert _found(["settings.shared_buffers"], (_reads(300.0), _reads(301.0)), tps=50_000.0) is None
+
+
+def test_counters_of_a_shared_server_are_those_of_all_arms():
+    assert _found(["settings.temp_tablespaces"], shared={"database": {"temp_files": 3.0}}) is None
+    quiet = {"database": {"temp_files": 0.0}, "io": {"temporary_pages": 0.0}}
+    assert _found(["settings.temp_tablespaces"], shared=quiet) is not None
+
+
+def test_all_conditions_of_an_evidence_must_hold():
+    busy = {"bgwriter": {"buffers_alloc": 1e6}, "maintenance": {"autovacuums": 0.0, "autoanalyzes": 0.0}}
+    assert _found(["settings.io_method"], (busy, busy), (BY_INDEX, BY_INDEX)) is not None
+    assert _found(["settings.io_method"], (busy, busy), (IN_MEMORY, IN_MEMORY)) is None
+
+
+def test_huge_pages_that_both_arms_have_or_lack_are_not_used():
+    on = {"server": {"huge_pages_status": "on"}}
+    off = {"server": {"huge_pages_status": "off"}}
+    assert _found(["settings.huge_pages"], facts={"on": on, "off": off}) is None
+    assert _found(["settings.huge_pages"], facts={"on": off, "off": off}) is not None
+
+
+def test_every_entry_names_evidences_that_are_there_and_all_are_used():
+    named = {name for names in USES.uses.values() for name in names}
+    assert named == set(USES.evidence)
+    assert len(USES.uses) >= 60
+
+
+def test_the_longest_pattern_decides():
+    assert evidence_of("settings.autovacuum_work_mem") == [USES.evidence["maintenance"]]
+    assert evidence_of("settings.no_such_setting") == []
+    assert evidence_of("settings.enable_hashjoin") == [USES.evidence["plans"]]
+    assert all(not evidence_of(f"settings.{name}") for name in KNOWN.places)
