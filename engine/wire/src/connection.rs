@@ -87,7 +87,7 @@ impl<T: Transport> Connection<T> {
         network.register(&stream.socket, token, true)?;
         Ok(Self {
             stream,
-            exchange: Exchange::default(),
+            exchange: Exchange::telling(opening.user().tell),
             in_pipeline: false,
             watches_write: true,
             opening: Some(Box::new(opening)),

@@ -5,7 +5,7 @@ use std::io;
 use crate::cursor;
 use crate::params::ParamsError;
 use crate::tls::TlsFailure;
-use ground::output::{plain_io_message, print_stderr};
+use ground::output::plain_io_message;
 
 /// SQLSTATE of a wrong password.
 pub const INVALID_PASSWORD: &str = "28P01";
@@ -61,11 +61,10 @@ impl ServerError {
         error
     }
 
-    /// Prints the notice in the body of a NoticeResponse as libpq's default does.
-    pub(crate) fn print_notice(body: &[u8], statement: Option<&str>) {
+    /// The notice in the body of a NoticeResponse, as libpq shows it.
+    pub(crate) fn notice(body: &[u8], statement: Option<&str>) -> String {
         // The context is for errors only.
-        let notice = Self { context: None, ..Self::parse(body).of(statement) };
-        print_stderr(format_args!("{notice}\n"));
+        Self { context: None, ..Self::parse(body).of(statement) }.to_string()
     }
 
     /// With the statement that it speaks of, which is kept only if there is a place in it to show.

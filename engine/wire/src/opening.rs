@@ -9,7 +9,7 @@ use crate::network::Network;
 use crate::params::TargetSessionAttrs;
 use crate::startup::Startup;
 use crate::stream::Stream;
-use crate::target::{Attempt, Target};
+use crate::target::{Attempt, Target, User};
 use crate::tls::TlsFailure;
 use ground::output::plain_io_message;
 
@@ -42,6 +42,11 @@ pub struct Opening {
 }
 
 impl Opening {
+    /// Who uses the connection.
+    pub fn user(&self) -> User {
+        self.search.target.user
+    }
+
     /// Starts the first attempt.
     pub fn begin<N: Network>(target: &Arc<Target>, network: &N) -> Result<(Self, Stream<N::Transport>), OpenError> {
         let search = Search {

@@ -59,9 +59,16 @@ pub struct Exchange {
     copy: CopyState,
     results: Vec<ResultSet>,
     answering: Answering,
+    /// Gets notices.
+    tell: Option<fn(&str)>,
 }
 
 impl Exchange {
+    /// Of a session whose notices go to `tell`.
+    pub(crate) fn telling(tell: fn(&str)) -> Self {
+        Self { tell: Some(tell), ..Self::default() }
+    }
+
     /// Begins a request whose reply is of this kind and ends with one ReadyForQuery.
     #[inline(always)]
     pub fn expect(&mut self, rows: Rows, order: Order) {
@@ -202,8 +209,12 @@ impl Exchange {
                 let error = ServerError { is_unprepared, ..ServerError::parse(body).of(self.request.current_text()) };
                 self.error.get_or_insert(StatementError { error: Box::new(error), query: self.complete });
             }
-            // sysbench silences notices.
-            b'N' if !self.is_answering() => ServerError::print_notice(body, self.request.text()),
+            // Who wants the answers of statements alone gets no notices.
+            b'N' if !self.is_answering() => {
+                if let Some(tell) = self.tell {
+                    tell(&ServerError::notice(body, self.request.text()));
+                }
+            }
             // CopyInResponse, CopyBothResponse
             b'G' | b'W' => self.begin_copy(CopyState::AwaitsEnd),
             // CopyOutResponse

@@ -62,7 +62,7 @@ pub struct Session {
     events: Events,
     buffer: ReceiveBuffer,
     target: Arc<Target>,
-    /// Whether notices are not printed.
+    /// Whether the user is not told notices.
     is_silent: bool,
     /// When the first request to cancel was sent.
     cancelled: Option<Instant>,
@@ -114,14 +114,14 @@ impl Session {
         self.connection.backend()
     }
 
-    /// From now on, notices are not printed.
+    /// From now on, the user is not told notices.
     pub fn silence(&mut self) {
         self.is_silent = true;
     }
 
     /// Runs `sql` (one or more statements) and returns the rows of all results. A server error ends it.
     pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, ConnectionError> {
-        let mut rows = RowCollector::new(self.is_silent);
+        let mut rows = RowCollector::new((!self.is_silent).then_some(self.target.user.tell));
         self.send_query(&mut rows, sql)?;
         self.wait(&mut rows, |rows| rows.ready)?;
         self.outcome(rows)
@@ -156,7 +156,7 @@ impl Session {
 
     /// Runs `COPY ... FROM STDIN`: `fill` appends one message's data to the buffer and says whether more will follow.
     pub fn copy_in(&mut self, sql: &str, mut fill: impl FnMut(&mut Vec<u8>) -> Fill) -> Result<(), CopyError> {
-        let mut rows = RowCollector::new(self.is_silent);
+        let mut rows = RowCollector::new((!self.is_silent).then_some(self.target.user.tell));
         self.send_query(&mut rows, sql).map_err(CopyError::Refused)?;
         self.wait(&mut rows, |rows| rows.ready || rows.copying).map_err(CopyError::Refused)?;
         if !rows.copying {
@@ -320,15 +320,16 @@ impl Visitor for Unheard {
 struct RowCollector {
     rows: Vec<Row>,
     error: Option<Box<ServerError>>,
-    is_silent: bool,
+    /// Gets notices.
+    tell: Option<fn(&str)>,
     order: Order,
     copying: bool,
     ready: bool,
 }
 
 impl RowCollector {
-    fn new(is_silent: bool) -> Self {
-        Self { rows: Vec::new(), error: None, is_silent, order: Order::of(Form::Text), copying: false, ready: false }
+    fn new(tell: Option<fn(&str)>) -> Self {
+        Self { rows: Vec::new(), error: None, tell, order: Order::of(Form::Text), copying: false, ready: false }
     }
 }
 
@@ -348,7 +349,11 @@ impl Visitor for RowCollector {
                 self.rows.push(row.ok_or_else(|| ConnectionError::Protocol(short()))?);
             }
             b'E' => self.error = Some(Box::new(ServerError::parse(body))),
-            b'N' if !self.is_silent => ServerError::print_notice(body, None),
+            b'N' => {
+                if let Some(tell) = self.tell {
+                    tell(&ServerError::notice(body, None));
+                }
+            }
             b'G' => {
                 self.copying = true;
                 return Ok(Flow::Stop);

@@ -344,7 +344,7 @@ impl Visitor for Startup {
             b'E' => return Err(ConnectionError::Server(Box::new(ServerError::parse(body)))),
             b'v' => self.negotiate(body)?,
             other if !self.authentication.is_done => return Err(unexpected(other)),
-            b'N' => ServerError::print_notice(body, None),
+            b'N' => (self.target.user.tell)(&ServerError::notice(body, None)),
             b'S' => {
                 let mut fields = body.split(|byte| *byte == 0);
                 let name = fields.next().unwrap_or_default();

@@ -1,7 +1,6 @@
 //! The server to connect to: its parameters with names resolved, and the route of attempts that each connection makes.
 
-use std::fs::File;
-use std::io::{self, BufRead};
+use std::io;
 use std::net::ToSocketAddrs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,8 +12,21 @@ use crate::network::SocketAddress;
 use crate::params;
 use crate::params::{Address, Endpoint, Given, Params, ParamsError, Password, ProcessEnvironment, SslMode};
 use crate::tls::{self, TlsFailure};
-use ground::output::print_stderr;
 use ground::random::Random;
+
+/// Whoever uses the program: is told what servers and libpq say beside answers and errors, and asked for a password.
+#[derive(Debug, Clone, Copy)]
+pub struct User {
+    /// Gets notices and warnings, each without the last line's end.
+    pub tell: fn(&str),
+    /// Gets the question; the answer is not shown.
+    pub ask: fn(&str) -> io::Result<String>,
+}
+
+impl User {
+    /// For connections of which nobody wants to know, nor to be asked.
+    pub const NOBODY: Self = Self { tell: |_| {}, ask: |_| Ok(String::new()) };
+}
 
 /// Everything that a connection needs to know; resolved once, shared by all clients.
 pub struct Target {
@@ -25,6 +37,7 @@ pub struct Target {
     route: Arc<[Arc<Attempt>]>,
     /// The configuration for attempts with TLS, or why there is none.
     pub tls_config: Result<Arc<ClientConfig>, TlsFailure>,
+    pub user: User,
     /// What the user typed in.
     typed_password: OnceLock<Password>,
     /// While it is set, sessions that wait for their answers have their statements cancelled.
@@ -43,19 +56,20 @@ pub struct Attempt {
 }
 
 impl Target {
-    /// The server that a command line and the environment name. Prints libpq's warnings, such as on an unsafe password file.
-    pub fn of(given: &Given) -> Result<Arc<Self>, ParamsError> {
-        Ok(Arc::new(Self::resolve(params_of(given)?)))
+    /// The server that a command line and the environment name. The user is told libpq's warnings, such as on an unsafe
+    /// password file.
+    pub fn of(given: &Given, user: User) -> Result<Arc<Self>, ParamsError> {
+        Ok(Arc::new(Self { user, ..Self::resolve(params_of(given, user)?) }))
     }
 
     /// The same for texts in this encoding, unless the user names another one.
-    pub fn of_encoding(given: &Given, encoding: &str) -> Result<Arc<Self>, ParamsError> {
-        let mut params = params_of(given)?;
+    pub fn of_encoding(given: &Given, encoding: &str, user: User) -> Result<Arc<Self>, ParamsError> {
+        let mut params = params_of(given, user)?;
         params.client_encoding.get_or_insert_with(|| encoding.to_owned());
-        Ok(Arc::new(Self::resolve(params)))
+        Ok(Arc::new(Self { user, ..Self::resolve(params) }))
     }
 
-    /// Resolves names and prepares TLS. What is wrong with either is told by the attempts that need it, as libpq does.
+    /// Resolves names and prepares TLS, for nobody. What is wrong with either is told by the attempts that need it, as libpq does.
     pub fn resolve(params: Params) -> Self {
         let places: Vec<_> = params.endpoints.iter().map(addresses).collect();
         let has_network = places.iter().flatten().flatten().any(|place| matches!(place, SocketAddress::Tcp(_)));
@@ -65,7 +79,15 @@ impl Target {
             Err(TlsFailure::Unsupported("TLS was asked for without a TLS configuration".to_owned()))
         };
         let route = route(params.tls.mode, places.iter().enumerate());
-        Self { params, places, route, tls_config, typed_password: OnceLock::new(), interrupt: OnceLock::new() }
+        Self {
+            params,
+            places,
+            route,
+            tls_config,
+            user: User::NOBODY,
+            typed_password: OnceLock::new(),
+            interrupt: OnceLock::new(),
+        }
     }
 
     /// The attempts for one connection, in the order given or, to balance the load, in a fresh random one.
@@ -104,15 +126,14 @@ impl Target {
         self.interrupt.get().map(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// Asks for the password, once, if none is known: at the terminal or, where there is none, on standard input; true if
-    /// there was one.
+    /// Asks the user for the password, once, if none is known; true if there was one.
     pub fn ask_for_password(&self) -> bool {
         let is_known =
             self.typed_password.get().is_some() || self.params.endpoints.iter().any(|e| e.password.is_some());
         if is_known {
             return false;
         }
-        match prompt("Password: ") {
+        match (self.user.ask)("Password: ") {
             Ok(text) if !text.is_empty() => self.typed_password.set(Password::new(text)).is_ok(),
             _ => false,
         }
@@ -147,25 +168,11 @@ impl Target {
     }
 }
 
-/// The parameters that a command line and the environment name. Prints libpq's warnings.
-fn params_of(given: &Given) -> Result<Params, ParamsError> {
+/// The parameters that a command line and the environment name.
+fn params_of(given: &Given, user: User) -> Result<Params, ParamsError> {
     let params = params::resolve(given, &ProcessEnvironment)?;
-    params.warnings.iter().for_each(|warning| print_stderr(format_args!("{warning}\n")));
+    params.warnings.iter().for_each(|warning| (user.tell)(&warning.to_string()));
     Ok(params)
-}
-
-/// Reads a line that is not shown.
-fn prompt(text: &str) -> io::Result<String> {
-    if File::open("/dev/tty").is_ok() {
-        return rpassword::prompt_password(text);
-    }
-    eprint!("{text}");
-    let mut line = Vec::new();
-    let read = io::stdin().lock().read_until(b'\n', &mut line);
-    // The line that was typed in is not shown, nor is its end.
-    eprintln!();
-    read?;
-    Ok(ground::text::of(&line).trim_end_matches(['\r', '\n']).to_owned())
 }
 
 fn addresses(endpoint: &Endpoint) -> Result<Vec<SocketAddress>, ParamsError> {

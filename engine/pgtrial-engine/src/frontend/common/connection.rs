@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use super::failure::Failure;
+use super::messages::USER;
 use super::pooling::PoolError;
 use drive::plan::PoolPlan;
 use wire::params::Given;
@@ -26,7 +27,7 @@ pub fn with_database(server: Given, positional: impl IntoIterator<Item = String>
 /// The server that the options and the environment name. `application` is the session's name unless they name it.
 pub fn target(given: &Given, application: &str, purpose: Purpose) -> Result<Arc<Target>, Failure> {
     let given = Given { fallback_application_name: application.to_owned(), ..given.clone() };
-    Target::of(&given).map_err(|error| no_connection(error, purpose))
+    Target::of(&given, USER).map_err(|error| no_connection(error, purpose))
 }
 
 /// A session for the work outside the run.

@@ -2,6 +2,8 @@
 
 use std::ffi::OsStr;
 use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, BufRead};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,6 +12,24 @@ use super::failure::{Failure, FailurePart};
 use ground::options::{ERROR, Stop, exit_status};
 use ground::output::print_stderr;
 use ground::text;
+use wire::target::User;
+
+/// Whoever called the program: reads standard error, and is asked at the terminal or, where there is none, on standard input.
+pub const USER: User = User { tell: |line| print_stderr(format_args!("{line}\n")), ask: prompt };
+
+/// Reads a line that is not shown.
+fn prompt(text: &str) -> io::Result<String> {
+    if File::open("/dev/tty").is_ok() {
+        return rpassword::prompt_password(text);
+    }
+    print_stderr(text);
+    let mut line = Vec::new();
+    let read = io::stdin().lock().read_until(b'\n', &mut line);
+    // The line that was typed in is not shown, nor is its end.
+    print_stderr("\n");
+    read?;
+    Ok(ground::text::of(&line).trim_end_matches(['\r', '\n']).to_owned())
+}
 
 /// A front end, as its messages name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

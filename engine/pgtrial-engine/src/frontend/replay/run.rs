@@ -10,6 +10,7 @@ use super::report::report;
 use crate::event::{ReplayDescription, RunDescription, RunEvents};
 use crate::frontend::common::connection::connection_limit;
 use crate::frontend::common::failure::Failure;
+use crate::frontend::common::messages::USER;
 use crate::frontend::common::options::reserve_files;
 use crate::frontend::common::self_check;
 use drive::plan::{Load, Plan, ReplayPlan};
@@ -41,7 +42,7 @@ pub fn run(options: &ReplayOptions) -> Result<u8, Failure> {
     check_chosen(&replay, options)?;
     let replay = Arc::new(if options.hashes_results { replay.hashing_results() } else { replay });
     let given = Given { fallback_application_name: "pgtrial replay".to_owned(), ..options.server.clone() };
-    let target = Target::of_encoding(&given, ENCODING).map_err(Failure::error)?;
+    let target = Target::of_encoding(&given, ENCODING, USER).map_err(Failure::error)?;
     let mut session = Session::open(&target).map_err(|error| Failure::error(error.message))?;
     let clients = connections(options, replay.survey(), &mut session)?;
     reserve_files(clients as u64)?;

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::log::SysbenchError;
 use super::report::options::ReportOptions;
+use crate::frontend::common::messages::USER;
 use crate::frontend::common::sharing;
 use crate::frontend::common::sharing::{Length, SharingError, SliceArguments, WHOLE_SECONDS};
 use drive::alone::{Alone, Server, Travel};
@@ -50,7 +51,7 @@ fn find(settings: &Settings) -> Result<Arc<Target>, ParamsError> {
         // sysbench's sessions have no name either.
         fallback_application_name: String::new(),
     };
-    Target::of(&given)
+    Target::of(&given, USER)
 }
 
 /// Which of several engines this is.
