@@ -8,7 +8,7 @@ use ground::random::Random;
 use libfuzzer_sys::fuzz_target;
 use wire::statement::QueryMode;
 use wire::value::Value;
-use workload::pgbench::{Environment, Scripts, parse};
+use workload::pgbench::{ScriptEnvironment, Scripts, parse};
 use workload::{Action, Program, Workload};
 
 /// The most actions of a transaction: a script can be long.
@@ -29,7 +29,7 @@ fuzz_target!(|text: &[u8]| {
 /// A client of a script with this text and `scale` 1; `None` if the text is rejected.
 fn client(text: &[u8]) -> Option<Box<dyn Program>> {
     let variables = vec![("scale".to_owned(), Value::Int(1))];
-    let environment = Environment { mode: QueryMode::Prepared, timed: false, announced: false, needs_values: false, lists: Vec::new(), variables, default_seed: 1 };
+    let environment = ScriptEnvironment { mode: QueryMode::Prepared, timed: false, announced: false, needs_values: false, lists: Vec::new(), variables, default_seed: 1 };
     let scripts = Scripts::link(vec![parse("script", 1, text).ok()?], &environment).ok()?;
     Some(Arc::new(scripts).client(0, Random::seeded(1)))
 }

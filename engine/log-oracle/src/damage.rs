@@ -1,11 +1,11 @@
 //! What happens to logs: rows that are torn off or lost, lines of other programs, other ends of lines, compression.
 
 use crate::choices::Choices;
-use crate::form::Form;
-use crate::load::Load;
+use crate::form::LogForm;
+use crate::load::RecordedLoad;
 
 /// A log, and what damage allows its capture to lack.
-pub struct Log {
+pub struct DamagedLog {
     pub bytes: Vec<u8>,
     /// By statement: whether the log still has something of a message that shows it.
     pub is_shown: Vec<bool>,
@@ -20,7 +20,7 @@ pub struct Log {
 struct Piece {
     /// None for what the server has not written.
     message: Option<usize>,
-    form: Option<Form>,
+    form: Option<LogForm>,
     is_torn: bool,
     /// Whether a line of another program stands between its own: where that one was torn off or has a hole, nothing shows what it is.
     is_mixed: bool,
@@ -49,9 +49,9 @@ const LONGEST_PREFIX: usize = 200;
 
 const MAGICS: [&[u8]; 5] = [&[0x1f, 0x8b, 8, 0], &[0x28, 0xb5, 0x2f, 0xfd], b"\xfd7zXZ\0", b"BZh9", b"PK\x03\x04"];
 
-impl Log {
+impl DamagedLog {
     /// Writes the messages in a form, then damages the log, or not.
-    pub fn draw(choices: &mut Choices<'_>, load: &Load, form: Form) -> Self {
+    pub fn draw(choices: &mut Choices<'_>, load: &RecordedLoad, form: LogForm) -> Self {
         let render = |message| Piece {
             message: Some(message),
             form: Some(form),
@@ -135,7 +135,7 @@ fn separate(pieces: &mut Vec<Piece>) {
         if !before.is_torn || before.bytes.is_empty() {
             continue;
         }
-        let is_plain = before.form.is_some_and(Form::has_plain_lines) && !before.bytes.ends_with(b"\n");
+        let is_plain = before.form.is_some_and(LogForm::has_plain_lines) && !before.bytes.ends_with(b"\n");
         let has_hole = next.bytes.iter().take(LONGEST_PREFIX).any(|c| *c == 0);
         if next.is_torn && !has_word(next) {
             pieces[at].bytes.clear();
@@ -154,7 +154,7 @@ fn has_word(piece: &Piece) -> bool {
 /// Puts a line of another program before a message, or between its lines where these are plain.
 fn insert_line(choices: &mut Choices<'_>, pieces: &mut Vec<Piece>, at: usize) {
     let line = format!("{}\n", choices.one_of(&FOREIGN)).into_bytes();
-    let is_plain = pieces[at].form.is_some_and(Form::has_plain_lines);
+    let is_plain = pieces[at].form.is_some_and(LogForm::has_plain_lines);
     let bytes = &mut pieces[at].bytes;
     let ends: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] == b'\n').map(|at| at + 1).collect();
     if !is_plain || ends.is_empty() || choices.happens(2) {
@@ -175,8 +175,8 @@ fn punch(choices: &mut Choices<'_>, piece: &mut Piece) {
 }
 
 /// Writes the messages from here on in another form.
-fn mix(choices: &mut Choices<'_>, load: &Load, form: Form, pieces: &mut [Piece]) {
-    let other = Form::draw(choices);
+fn mix(choices: &mut Choices<'_>, load: &RecordedLoad, form: LogForm, pieces: &mut [Piece]) {
+    let other = LogForm::draw(choices);
     if other == form || other.has_plain_lines() && form.has_plain_lines() {
         return;
     }

@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use crate::choices::Choices;
-use crate::load::{BEGIN_MS, Client, Load, Message};
+use crate::load::{BEGIN_MS, LoggedClient, Message, RecordedLoad};
 
 /// The form of a log.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum LogForm {
     Stderr {
         prefix: &'static str,
         /// Whether the SQLSTATE stands before the text.
@@ -44,7 +44,7 @@ const PREFIXES: [&str; 15] = [
 /// How many of them a capture finds out by itself.
 const GUESSED: usize = 8;
 
-impl Form {
+impl LogForm {
     pub fn draw(choices: &mut Choices<'_>) -> Self {
         let prefix = choices.one_of(&PREFIXES);
         match choices.below(8) {
@@ -73,7 +73,7 @@ impl Form {
     }
 
     /// What a message is in the log, with the end of its last line.
-    pub fn render(self, load: &Load, index: usize) -> Vec<u8> {
+    pub fn render(self, load: &RecordedLoad, index: usize) -> Vec<u8> {
         let message = &load.messages[index];
         let client = message.client.map(|client| &load.clients[client]);
         match self {
@@ -90,7 +90,13 @@ impl Form {
     }
 }
 
-fn plain_lines(prefix: &str, is_verbose: bool, client: Option<&Client>, message: &Message, index: usize) -> String {
+fn plain_lines(
+    prefix: &str,
+    is_verbose: bool,
+    client: Option<&LoggedClient>,
+    message: &Message,
+    index: usize,
+) -> String {
     let code = if is_verbose { &format!("{}: ", sqlstate(message)) } else { "" };
     let said = format!("{code}{}", message.text);
     let location = if is_verbose { "exec_simple_query, postgres.c:1" } else { "" };
@@ -116,7 +122,7 @@ fn sqlstate(message: &Message) -> &str {
 }
 
 /// `log_line_prefix` of a message.
-fn expand(prefix: &str, client: Option<&Client>, message: &Message, index: usize) -> String {
+fn expand(prefix: &str, client: Option<&LoggedClient>, message: &Message, index: usize) -> String {
     let mut text = String::new();
     let mut rest = prefix;
     while let Some(at) = rest.find('%') {
@@ -139,14 +145,14 @@ fn expand(prefix: &str, client: Option<&Client>, message: &Message, index: usize
     text + rest
 }
 
-fn field(letter: u8, client: Option<&Client>, message: &Message, index: usize) -> String {
-    let name = |name: fn(&Client) -> &'static str| client.map_or("", name).to_owned();
+fn field(letter: u8, client: Option<&LoggedClient>, message: &Message, index: usize) -> String {
+    let name = |name: fn(&LoggedClient) -> &'static str| client.map_or("", name).to_owned();
     match letter {
         b'm' => time(message.time_ms),
         b't' | b's' => seconds(if letter == b't' { message.time_ms } else { BEGIN_MS }),
         b'n' => format!("{}.{:03}", message.time_ms / 1000, message.time_ms % 1000),
         b'p' => pid(client).to_string(),
-        b'c' => client.map_or_else(|| format!("{:x}.{:x}", BEGIN_MS / 1000, pid(None)), Client::session_id),
+        b'c' => client.map_or_else(|| format!("{:x}.{:x}", BEGIN_MS / 1000, pid(None)), LoggedClient::session_id),
         b'u' => name(|client| client.user),
         b'd' => name(|client| client.database),
         b'a' => name(|client| if client.application.is_empty() { "[unknown]" } else { client.application }),
@@ -161,7 +167,7 @@ fn field(letter: u8, client: Option<&Client>, message: &Message, index: usize) -
     }
 }
 
-fn pid(client: Option<&Client>) -> u32 {
+fn pid(client: Option<&LoggedClient>) -> u32 {
     client.map_or(7, |client| client.pid)
 }
 
@@ -175,7 +181,7 @@ fn seconds(time_ms: u64) -> String {
     time(time_ms)[..19].to_owned() + " UTC"
 }
 
-fn csv(columns: usize, client: Option<&Client>, message: &Message, index: usize) -> String {
+fn csv(columns: usize, client: Option<&LoggedClient>, message: &Message, index: usize) -> String {
     let quoted = |text: &str| match text {
         "" => String::new(),
         _ => format!("\"{}\"", text.replace('"', "\"\"")),
@@ -203,7 +209,7 @@ fn csv(columns: usize, client: Option<&Client>, message: &Message, index: usize)
     row[..columns].join(",") + "\n"
 }
 
-fn object(client: Option<&Client>, message: &Message, index: usize) -> Value {
+fn object(client: Option<&LoggedClient>, message: &Message, index: usize) -> Value {
     let texts = [
         ("timestamp", time(message.time_ms)),
         ("user", field(b'u', client, message, index)),

@@ -9,14 +9,14 @@ use crate::sql;
 pub const BEGIN_MS: u64 = 1_795_420_800_000;
 
 /// A client's session.
-pub struct Client {
+pub struct LoggedClient {
     pub pid: u32,
     pub user: &'static str,
     pub database: &'static str,
     pub application: &'static str,
 }
 
-impl Client {
+impl LoggedClient {
     /// As `%c` has it.
     pub fn session_id(&self) -> String {
         format!("{:x}.{:x}", BEGIN_MS / 1000, self.pid)
@@ -24,7 +24,7 @@ impl Client {
 }
 
 /// A statement that a client sent.
-pub struct Statement {
+pub struct SentStatement {
     pub client: usize,
     pub protocol: Protocol,
     pub text: String,
@@ -54,9 +54,9 @@ pub struct Message {
 
 /// What happened on the server.
 #[derive(Default)]
-pub struct Load {
-    pub clients: Vec<Client>,
-    pub statements: Vec<Statement>,
+pub struct RecordedLoad {
+    pub clients: Vec<LoggedClient>,
+    pub statements: Vec<SentStatement>,
     /// In the order of their times.
     pub messages: Vec<Message>,
 }
@@ -72,12 +72,12 @@ const OTHERS: [(&str, &str, &str); 4] = [
 /// Names of prepared statements, one of them with a portal.
 const NAMES: [&str; 4] = ["S_1", "users: by id", "P0_1/C_2", "a \"b\""];
 
-impl Load {
+impl RecordedLoad {
     pub fn draw(choices: &mut Choices<'_>) -> Self {
         let mut load = Self::default();
         let mut queues = Vec::new();
         for number in 0..1 + choices.below(4) {
-            load.clients.push(Client {
+            load.clients.push(LoggedClient {
                 pid: 101 + 17 * number as u32,
                 user: choices.one_of(&["app", "owner", "first.last@example.com"]),
                 database: choices.one_of(&["shop", "db-1"]),
@@ -106,7 +106,7 @@ impl Load {
 
     /// The messages of a client's session, without times.
     fn session(&mut self, choices: &mut Choices<'_>, client: usize) -> Vec<Message> {
-        let Client { user, database, application, .. } = self.clients[client];
+        let LoggedClient { user, database, application, .. } = self.clients[client];
         let said = |text: String| Message { client: Some(client), severity: "LOG", text, ..Message::default() };
         let mut messages = Vec::new();
         if choices.happens(2) {
@@ -177,7 +177,7 @@ impl Load {
             messages.push(Message { shows: Some(number), ..with_detail(format!("{took}  {begin}: {text}")) });
         }
         let duration_us = Some(duration_us).filter(|_| !has_failed);
-        self.statements.push(Statement { client, protocol, text, parameters, has_failed, duration_us });
+        self.statements.push(SentStatement { client, protocol, text, parameters, has_failed, duration_us });
     }
 }
 

@@ -12,9 +12,9 @@ use capture::make::{Order, make};
 use thiserror::Error;
 
 use crate::choices::Choices;
-use crate::damage::Log;
-use crate::form::Form;
-use crate::load::{Load, Statement};
+use crate::damage::DamagedLog;
+use crate::form::LogForm;
+use crate::load::{RecordedLoad, SentStatement};
 
 /// How a capture differs from what was written, with the log.
 #[derive(Debug, Error)]
@@ -57,9 +57,9 @@ enum Difference {
 /// Writes a log that these bytes decide, captures it, and compares.
 pub fn judge(bytes: &[u8]) -> Result<(), Mismatch> {
     let mut choices = Choices::new(bytes);
-    let form = Form::draw(&mut choices);
-    let load = Load::draw(&mut choices);
-    let log = Log::draw(&mut choices, &load, form);
+    let form = LogForm::draw(&mut choices);
+    let load = RecordedLoad::draw(&mut choices);
+    let log = DamagedLog::draw(&mut choices, &load, form);
     compare(&load, &log, form).map_err(|difference| Mismatch {
         difference: Box::new(difference),
         prefix: form.prefix(),
@@ -78,7 +78,7 @@ struct Captured {
     duration_us: Option<u64>,
 }
 
-fn compare(load: &Load, log: &Log, form: Form) -> Result<(), Difference> {
+fn compare(load: &RecordedLoad, log: &DamagedLog, form: LogForm) -> Result<(), Difference> {
     let directory = tempfile::tempdir()?;
     let (path, output) = (directory.path().join("log"), directory.path().join("capture"));
     fs::write(&path, &log.bytes)?;
@@ -111,21 +111,26 @@ fn counted(about: &About) -> u64 {
     about.left_out.iter().filter(|left_out| left_out.reason != "values-cut").map(|left_out| left_out.count).sum()
 }
 
-fn clients_with_statements(load: &Load) -> usize {
+fn clients_with_statements(load: &RecordedLoad) -> usize {
     let mut clients: Vec<_> = load.statements.iter().map(|statement| statement.client).collect();
     clients.dedup();
     clients.len()
 }
 
 /// A log may be refused, in one sentence, if it is damaged or has no statement.
-fn refused(sentence: &str, load: &Load, log: &Log) -> Result<(), Difference> {
+fn refused(sentence: &str, load: &RecordedLoad, log: &DamagedLog) -> Result<(), Difference> {
     let is_sentence = !sentence.is_empty() && !sentence.contains('\n');
     let may_be = log.is_damaged || log.is_compressed || load.statements.is_empty();
     if is_sentence && may_be { Ok(()) } else { Err(Difference::Refused(sentence.to_owned())) }
 }
 
 /// The statements of a captured session are those of one client, in their order, as they were sent.
-fn check_session(session: &[Captured], load: &Load, log: &Log, is_captured: &mut [bool]) -> Result<(), Difference> {
+fn check_session(
+    session: &[Captured],
+    load: &RecordedLoad,
+    log: &DamagedLog,
+    is_captured: &mut [bool],
+) -> Result<(), Difference> {
     let mut numbers = HashMap::new();
     for (number, statement) in load.statements.iter().enumerate() {
         numbers.insert(statement.text.as_str(), number);
@@ -150,7 +155,7 @@ fn check_session(session: &[Captured], load: &Load, log: &Log, is_captured: &mut
 }
 
 /// What of a statement is not as it was sent.
-fn differs(captured: &Captured, written: &Statement, is_damaged: bool) -> Option<&'static str> {
+fn differs(captured: &Captured, written: &SentStatement, is_damaged: bool) -> Option<&'static str> {
     // Where a statement is shown by its error alone, nothing says whether it had a name.
     let is_its_protocol = captured.protocol == written.protocol
         || written.has_failed && captured.protocol != Protocol::Prepared && written.parameters.is_empty()

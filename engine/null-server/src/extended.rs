@@ -1,31 +1,31 @@
 //! The extended query protocol: prepared statements and portals.
 
 use crate::messages;
-use crate::named::{Portal, Prepared};
-use crate::session::{Session, Setup, Turn};
+use crate::named::{NamedStatement, Portal};
+use crate::session::{ClientSession, SessionStep, Setup};
 use crate::statements::{self, StatementKind};
 
 /// An error that a message causes: SQLSTATE and message.
 type Rejection = (&'static str, String);
 
-impl Session {
+impl ClientSession {
     /// Answers Parse, Bind, Describe, Execute, Close or Flush. After an error, the messages up to Sync are skipped.
     #[inline]
-    pub(crate) fn extended(&mut self, kind: u8, body: &[u8], setup: &Setup) -> Turn {
+    pub(crate) fn extended(&mut self, kind: u8, body: &[u8], setup: &Setup) -> SessionStep {
         let mut fields = Fields(body);
         let done = match kind {
-            b'B' => self.bind(&mut fields).map(|()| Turn::Go),
+            b'B' => self.bind(&mut fields).map(|()| SessionStep::Go),
             b'E' => self.execute(&mut fields, setup),
-            b'P' => self.parse(&mut fields).map(|()| Turn::Go),
-            b'D' => self.describe(&mut fields, setup).map(|()| Turn::Go),
-            b'C' => self.close(&mut fields).map(|()| Turn::Go),
+            b'P' => self.parse(&mut fields).map(|()| SessionStep::Go),
+            b'D' => self.describe(&mut fields, setup).map(|()| SessionStep::Go),
+            b'C' => self.close(&mut fields).map(|()| SessionStep::Go),
             // Flush: the output is sent after each turn.
-            _ => Ok(Turn::Go),
+            _ => Ok(SessionStep::Go),
         };
         done.unwrap_or_else(|(sqlstate, message)| {
             self.fail(sqlstate, &message);
             self.skipping = true;
-            Turn::Go
+            SessionStep::Go
         })
     }
 
@@ -44,7 +44,7 @@ impl Session {
         }
         types.resize(types.len().max(statements::parameters(text).into()), 0);
         types.iter_mut().filter(|oid| **oid == 0).for_each(|oid| *oid = messages::TEXT_OID);
-        self.statements.insert(name, Prepared { kind: statements::classify(statement), types });
+        self.statements.insert(name, NamedStatement { kind: statements::classify(statement), types });
         messages::bare(&mut self.out, b'1');
         Ok(())
     }
@@ -72,7 +72,7 @@ impl Session {
     }
 
     #[inline]
-    fn execute(&mut self, fields: &mut Fields, setup: &Setup) -> Result<Turn, Rejection> {
+    fn execute(&mut self, fields: &mut Fields, setup: &Setup) -> Result<SessionStep, Rejection> {
         let name = fields.text()?;
         let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?.clone();
         // The limit of rows is ignored: no answer has more than one row.
@@ -80,10 +80,10 @@ impl Session {
         Ok(match self.run_statement(&portal.kind, Some(&portal), setup) {
             None => {
                 self.skipping = true;
-                Turn::Go
+                SessionStep::Go
             }
-            Some(0) => Turn::Go,
-            Some(delay) => Turn::Hold(delay),
+            Some(0) => SessionStep::Go,
+            Some(delay) => SessionStep::Hold(delay),
         })
     }
 

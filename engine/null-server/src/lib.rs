@@ -34,8 +34,8 @@ use thiserror::Error;
 use listening::{Door, Listener};
 use messages::EncodedRows;
 pub use options::manual;
-use options::{OptionError, Options};
-use serving::{Serving, Shared};
+use options::{OptionError, ServerOptions};
+use serving::{ServerState, Serving};
 use session::Setup;
 
 /// Files that the server needs beside its clients' sockets, and for each thread.
@@ -71,12 +71,12 @@ enum ServeError {
 }
 
 /// Serves until a signal arrives.
-fn serve(options: &Options) -> Result<(), ServeError> {
+fn serve(options: &ServerOptions) -> Result<(), ServeError> {
     let stop = stop_signal().map_err(ServeError::Signals)?;
     raise_file_limit(options)?;
     let listeners = listen(options)?;
     let setup = Setup { rows: EncodedRows::new(), delay: options.delay.clone(), seed: options.seed };
-    let shared = Arc::new(Shared { setup, stop: AtomicBool::new(false), open: AtomicUsize::new(0) });
+    let shared = Arc::new(ServerState { setup, stop: AtomicBool::new(false), open: AtomicUsize::new(0) });
     let failed = ServeError::Serve;
     let mut doors = Vec::new();
     let mut threads = Vec::new();
@@ -108,7 +108,7 @@ fn stop_signal() -> io::Result<UnixStream> {
 }
 
 /// Raises the limit of open files to what the clients need, as far as the system permits.
-fn raise_file_limit(options: &Options) -> Result<(), ServeError> {
+fn raise_file_limit(options: &ServerOptions) -> Result<(), ServeError> {
     let own = OWN_FILES + FILES_PER_THREAD * options.threads as u64;
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(ServeError::FileLimit)?;
     let wanted = options.max_connections.map_or(hard, |clients| own + clients as u64);
@@ -122,7 +122,7 @@ fn raise_file_limit(options: &Options) -> Result<(), ServeError> {
     }
 }
 
-fn listen(options: &Options) -> Result<Vec<Listener>, ServeError> {
+fn listen(options: &ServerOptions) -> Result<Vec<Listener>, ServeError> {
     let failed = |place: &dyn Display, error| ServeError::Listen { place: place.to_string(), error };
     let unix = options.socket().map(|path| Listener::unix(&path).map_err(|error| failed(&path.display(), error)));
     let tcp = options.address.map(|address| Listener::tcp(address).map_err(|error| failed(&address, error)));

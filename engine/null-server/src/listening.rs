@@ -17,8 +17,8 @@ use mio::unix::SourceFd;
 use mio::{Interest, Token, Waker};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::serving::{Accepted, Shared};
-use crate::session::Session;
+use crate::serving::{Accepted, ServerState};
+use crate::session::ClientSession;
 
 /// How many connections may wait to be accepted. The system reduces it to its own limit.
 const BACKLOG: i32 = 16_384;
@@ -101,7 +101,7 @@ pub struct Door {
 pub fn accept(
     listeners: &[Listener],
     doors: &[Door],
-    shared: &Arc<Shared>,
+    shared: &Arc<ServerState>,
     max_connections: usize,
     stop: &UnixStream,
 ) -> io::Result<()> {
@@ -136,7 +136,7 @@ pub fn accept(
                     }
                 };
                 let refused = shared.open.fetch_add(1, Ordering::Relaxed) >= max_connections;
-                let session = Session::new(number, &shared.setup, refused);
+                let session = ClientSession::new(number, &shared.setup, refused);
                 let door = &doors[number as usize % doors.len()];
                 number = number.wrapping_add(1);
                 let handed = door.inbox.send(Accepted { socket, session });

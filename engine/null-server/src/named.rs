@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::statements::StatementKind;
 
 /// A prepared statement.
-pub struct Prepared {
+pub struct NamedStatement {
     pub kind: StatementKind,
     /// The type OIDs of its parameters.
     pub types: Vec<u32>,

@@ -35,7 +35,7 @@ pub enum OptionError {
 
 /// The options.
 #[derive(Debug, PartialEq)]
-pub struct Options {
+pub struct ServerOptions {
     socket_dir: Option<String>,
     port: u16,
     pub address: Option<SocketAddr>,
@@ -45,14 +45,14 @@ pub struct Options {
     pub max_connections: Option<usize>,
 }
 
-impl Options {
+impl ServerOptions {
     /// The path of the Unix socket, if the server listens on one.
     pub fn socket(&self) -> Option<PathBuf> {
         self.socket_dir.as_ref().map(|directory| ground::text::path(directory).join(format!(".s.PGSQL.{}", self.port)))
     }
 }
 
-type Row = OptionRow<Options, OptionError, ()>;
+type Row = OptionRow<ServerOptions, OptionError, ()>;
 
 #[rustfmt::skip]
 const TABLE: &[Row] = &[
@@ -90,8 +90,8 @@ what a client reaches against it is the client's own limit.",
 }
 
 /// Reads the arguments.
-pub fn parse(args: Vec<String>) -> Result<Options, Stop<OptionError>> {
-    let mut options = Options {
+pub fn parse(args: Vec<String>) -> Result<ServerOptions, Stop<OptionError>> {
+    let mut options = ServerOptions {
         socket_dir: None,
         port: 5432,
         address: None,
@@ -127,7 +127,7 @@ fn address(text: &str) -> Result<SocketAddr, OptionError> {
 mod tests {
     use super::*;
 
-    fn options(line: &str) -> Result<Options, OptionError> {
+    fn options(line: &str) -> Result<ServerOptions, OptionError> {
         parse(line.split_whitespace().map(str::to_owned).collect()).map_err(|stop| match stop {
             Stop::Error(error) => error,
             Stop::Print(text) | Stop::List(text) => panic!("{text}"),

@@ -15,7 +15,7 @@ use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token, Waker};
 use socket2::Socket;
 
-use crate::session::{Session, Setup, Turn};
+use crate::session::{ClientSession, SessionStep, Setup};
 
 const WAKE: Token = Token(usize::MAX - 2);
 const BUFFER_SIZE: usize = 64 * 1024;
@@ -30,11 +30,11 @@ const KEPT_CAPACITY: usize = 64 * 1024;
 /// A connection that was accepted, and its session.
 pub struct Accepted {
     pub socket: Socket,
-    pub session: Session,
+    pub session: ClientSession,
 }
 
 /// What the threads share.
-pub struct Shared {
+pub struct ServerState {
     pub setup: Setup,
     pub stop: AtomicBool,
     /// The number of open connections.
@@ -43,7 +43,7 @@ pub struct Shared {
 
 struct ServedClient {
     socket: Socket,
-    session: Session,
+    session: ClientSession,
     /// Bytes that wait for the end of a statement or for the rest of their message, from `kept_at` on.
     kept: Vec<u8>,
     kept_at: usize,
@@ -70,7 +70,7 @@ enum Next {
 
 /// The state of a thread.
 pub struct Serving {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     inbox: Receiver<Accepted>,
     readiness: Readiness,
     clock: Clock,
@@ -86,7 +86,7 @@ pub struct Serving {
 
 impl Serving {
     /// Creates a thread's state; it receives clients from `inbox` when the waker is called.
-    pub fn new(shared: Arc<Shared>, inbox: Receiver<Accepted>) -> io::Result<(Self, Waker)> {
+    pub fn new(shared: Arc<ServerState>, inbox: Receiver<Accepted>) -> io::Result<(Self, Waker)> {
         let readiness = Readiness::new()?;
         let waker = Waker::new(readiness.registry(), WAKE)?;
         let serving = Self {
@@ -282,14 +282,14 @@ impl Step<'_> {
 
     /// Sends the output, or notes when a delay ends.
     #[inline]
-    fn end_turn(&mut self, client: &mut ServedClient, turn: Turn) -> io::Result<Next> {
+    fn end_turn(&mut self, client: &mut ServedClient, turn: SessionStep) -> io::Result<Next> {
         match turn {
-            Turn::Hold(delay) => {
+            SessionStep::Hold(delay) => {
                 self.due = Some(client.began + delay);
                 Ok(Next::Wait)
             }
-            Turn::Go => Ok(if self.flush(client)? { Next::Go } else { Next::Wait }),
-            Turn::Close => self.flush(client).map(|_| Next::Close),
+            SessionStep::Go => Ok(if self.flush(client)? { Next::Go } else { Next::Wait }),
+            SessionStep::Close => self.flush(client).map(|_| Next::Close),
         }
     }
 

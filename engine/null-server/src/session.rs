@@ -8,7 +8,7 @@ use wire::frame::Header;
 use crate::copy_in::CopyIn;
 use crate::delay::Delay;
 use crate::messages::{self, EncodedRows, FAILED, IDLE, IN_TRANSACTION};
-use crate::named::{Named, Portal, Prepared};
+use crate::named::{Named, NamedStatement, Portal};
 use crate::statements::{self, StatementKind};
 
 /// The longest start-up packet, bytes: PostgreSQL's limit (`MAX_STARTUP_PACKET_LENGTH`).
@@ -31,7 +31,7 @@ pub struct Setup {
 
 /// What the caller does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum SessionStep {
     /// Sends the output, then reads further bytes.
     Go,
     /// Sends nothing until this time has passed since the statement was read, or since the end of the statement before.
@@ -41,7 +41,7 @@ pub enum Turn {
 }
 
 /// The session of one client.
-pub struct Session {
+pub struct ClientSession {
     number: u32,
     random: Random,
     stage: Stage,
@@ -49,7 +49,7 @@ pub struct Session {
     pub out: Vec<u8>,
     /// The transaction status of ReadyForQuery.
     pub(crate) status: u8,
-    pub(crate) statements: Named<Prepared>,
+    pub(crate) statements: Named<NamedStatement>,
     pub(crate) portals: Named<Portal>,
     /// Whether messages are skipped up to the next Sync, because of an error.
     pub(crate) skipping: bool,
@@ -77,7 +77,7 @@ struct SimpleQuery {
     is_answered: bool,
 }
 
-impl Session {
+impl ClientSession {
     /// The session of the connection with this number, which counts from 0 in the order of acceptance.
     pub fn new(number: u32, setup: &Setup, refused: bool) -> Self {
         // The factor spreads the numbers over all seeds, so that servers with neighbouring seeds draw different delays.
@@ -96,14 +96,14 @@ impl Session {
         }
     }
 
-    /// Answers the complete messages in `input`. Returns how many bytes they are. After [`Turn::Hold`] it is called again
+    /// Answers the complete messages in `input`. Returns how many bytes they are. After [`SessionStep::Hold`] it is called again
     /// with the rest.
-    pub fn answer(&mut self, input: &[u8], setup: &Setup) -> (usize, Turn) {
+    pub fn answer(&mut self, input: &[u8], setup: &Setup) -> (usize, SessionStep) {
         let mut used = 0;
         loop {
             if self.stage == Stage::Query && self.copying.is_none() {
                 let turn = self.continue_query(setup);
-                if turn != Turn::Go {
+                if turn != SessionStep::Go {
                     return (used, turn);
                 }
                 if self.copying.is_none() {
@@ -116,32 +116,32 @@ impl Session {
                 Stage::Ready | Stage::Query => self.next_message(rest, setup),
             };
             used += length;
-            if length == 0 || turn != Turn::Go {
+            if length == 0 || turn != SessionStep::Go {
                 return (used, turn);
             }
         }
     }
 
     #[inline]
-    fn next_message(&mut self, input: &[u8], setup: &Setup) -> (usize, Turn) {
-        let Some(header) = Header::read(input) else { return (0, Turn::Go) };
+    fn next_message(&mut self, input: &[u8], setup: &Setup) -> (usize, SessionStep) {
+        let Some(header) = Header::read(input) else { return (0, SessionStep::Go) };
         if !header.is_valid(MESSAGE_LIMIT) {
             return (input.len(), self.fatal("08P01", "invalid message length"));
         }
         match header.split_body(input) {
             Some((body, _rest)) => (header.size(), self.message(header.kind, body, setup)),
-            None => (0, Turn::Go),
+            None => (0, SessionStep::Go),
         }
     }
 
     #[inline]
-    fn message(&mut self, kind: u8, body: &[u8], setup: &Setup) -> Turn {
+    fn message(&mut self, kind: u8, body: &[u8], setup: &Setup) -> SessionStep {
         if kind == b'X' {
-            return Turn::Close;
+            return SessionStep::Close;
         }
         if self.copying.is_some() {
             self.copy_message(kind, body);
-            return Turn::Go;
+            return SessionStep::Go;
         }
         match kind {
             b'S' => {
@@ -151,29 +151,29 @@ impl Session {
                     self.portals.clear();
                 }
                 messages::ready(&mut self.out, self.status);
-                Turn::Go
+                SessionStep::Go
             }
-            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' if self.skipping => Turn::Go,
+            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' if self.skipping => SessionStep::Go,
             b'P' | b'B' | b'D' | b'E' | b'C' | b'H' => self.extended(kind, body, setup),
             b'Q' => self.simple_query(body, setup),
             b'F' => {
                 self.fail("0A000", "function calls by message are not supported");
                 messages::ready(&mut self.out, self.status);
-                Turn::Go
+                SessionStep::Go
             }
             // data of a COPY that has failed
-            b'd' | b'c' | b'f' => Turn::Go,
+            b'd' | b'c' | b'f' => SessionStep::Go,
             other => self.fatal("08P01", &format!("invalid frontend message type {other}")),
         }
     }
 
     /// Answers a simple query: as many statements as its text has.
-    fn simple_query(&mut self, body: &[u8], setup: &Setup) -> Turn {
+    fn simple_query(&mut self, body: &[u8], setup: &Setup) -> SessionStep {
         self.skipping = false;
         self.query.is_answered = false;
         let text = until_zero(body);
         let (at, turn) = self.run_query(text, setup);
-        if turn != Turn::Go || self.copying.is_some() {
+        if turn != SessionStep::Go || self.copying.is_some() {
             self.query.text.clear();
             self.query.text.extend_from_slice(&text[at..]);
             self.query.at = 0;
@@ -182,7 +182,7 @@ impl Session {
         turn
     }
 
-    fn continue_query(&mut self, setup: &Setup) -> Turn {
+    fn continue_query(&mut self, setup: &Setup) -> SessionStep {
         let text = std::mem::take(&mut self.query.text);
         let (at, turn) = self.run_query(&text[self.query.at..], setup);
         self.query.text = text;
@@ -191,7 +191,7 @@ impl Session {
     }
 
     /// Answers statements until one takes time or begins COPY FROM STDIN. Returns how many bytes of the text are done.
-    fn run_query(&mut self, text: &[u8], setup: &Setup) -> (usize, Turn) {
+    fn run_query(&mut self, text: &[u8], setup: &Setup) -> (usize, SessionStep) {
         let mut at = 0;
         while at < text.len() {
             let (statement, rest) = statements::split(&text[at..]);
@@ -203,17 +203,17 @@ impl Session {
             self.query.is_answered = true;
             let Some(delay) = self.run_statement(&kind, None, setup) else { break };
             if delay > 0 {
-                return (at, Turn::Hold(delay));
+                return (at, SessionStep::Hold(delay));
             }
             if self.copying.is_some() {
-                return (at, Turn::Go);
+                return (at, SessionStep::Go);
             }
         }
         if !self.query.is_answered {
             messages::bare(&mut self.out, b'I');
         }
         messages::ready(&mut self.out, self.status);
-        (text.len(), Turn::Go)
+        (text.len(), SessionStep::Go)
     }
 
     /// Writes the answer to a statement and returns its delay, or writes an error and returns `None`. A portal has a
@@ -280,9 +280,9 @@ impl Session {
         }
     }
 
-    fn fatal(&mut self, sqlstate: &str, message: &str) -> Turn {
+    fn fatal(&mut self, sqlstate: &str, message: &str) -> SessionStep {
         messages::error(&mut self.out, "FATAL", sqlstate, message);
-        Turn::Close
+        SessionStep::Close
     }
 
     fn copy_message(&mut self, kind: u8, body: &[u8]) {
@@ -309,21 +309,21 @@ impl Session {
         self.copying = None;
     }
 
-    fn start(&mut self, input: &[u8], refused: bool) -> (usize, Turn) {
-        let Some((length, rest)) = input.split_first_chunk::<4>() else { return (0, Turn::Go) };
+    fn start(&mut self, input: &[u8], refused: bool) -> (usize, SessionStep) {
+        let Some((length, rest)) = input.split_first_chunk::<4>() else { return (0, SessionStep::Go) };
         let length = u32::from_be_bytes(*length) as usize;
         if !(8..=MAX_STARTUP_LENGTH).contains(&length) {
             return (input.len(), self.fatal("08P01", "invalid length of startup packet"));
         }
         let packet = rest.get(..length - 4).and_then(|packet| packet.split_first_chunk::<4>());
-        let Some((code, parameters)) = packet else { return (0, Turn::Go) };
+        let Some((code, parameters)) = packet else { return (0, SessionStep::Go) };
         let turn = match u32::from_be_bytes(*code) {
             SSL_REQUEST | GSSENC_REQUEST => {
                 self.out.push(b'N');
-                Turn::Go
+                SessionStep::Go
             }
             // Cancel requests are ignored: statements end when their delay is over.
-            CANCEL_REQUEST => Turn::Close,
+            CANCEL_REQUEST => SessionStep::Close,
             version if version >> 16 == 3 => self.welcome(version & 0xFFFF, parameters, refused),
             version => {
                 let (major, minor) = (version >> 16, version & 0xFFFF);
@@ -334,7 +334,7 @@ impl Session {
         (length, turn)
     }
 
-    fn welcome(&mut self, minor: u32, parameters: &[u8], refused: bool) -> Turn {
+    fn welcome(&mut self, minor: u32, parameters: &[u8], refused: bool) -> SessionStep {
         let mut words = parameters.split(|byte| *byte == 0);
         let mut user: &[u8] = b"";
         let mut unknown = Vec::new();
@@ -357,7 +357,7 @@ impl Session {
         }
         messages::welcome(&mut self.out, user, self.number + 1, self.random.clone().next_u64() as u32);
         self.stage = Stage::Ready;
-        Turn::Go
+        SessionStep::Go
     }
 }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::delay::Delay;
 use super::messages::EncodedRows;
-use super::session::{Session, Setup, Turn};
+use super::session::{ClientSession, SessionStep, Setup};
 
 fn setup(delay: &str) -> Setup {
     Setup { rows: EncodedRows::new(), delay: Delay::parse(delay).unwrap(), seed: 1 }
@@ -15,7 +15,7 @@ fn setup(delay: &str) -> Setup {
 
 /// What a session answers to bytes that come in pieces of one size; statements take no time here, but end their turn.
 fn answer(bytes: &[u8], size: usize, setup: &Setup) -> (Vec<u8>, Vec<u64>, bool) {
-    let mut session = Session::new(0, setup, false);
+    let mut session = ClientSession::new(0, setup, false);
     let (mut kept, mut holds) = (Vec::new(), Vec::new());
     for chunk in bytes.chunks(size) {
         kept.extend_from_slice(chunk);
@@ -23,9 +23,9 @@ fn answer(bytes: &[u8], size: usize, setup: &Setup) -> (Vec<u8>, Vec<u64>, bool)
             let (used, turn) = session.answer(&kept, setup);
             kept.drain(..used);
             match turn {
-                Turn::Go => break,
-                Turn::Hold(time) => holds.push(time),
-                Turn::Close => return (session.out, holds, true),
+                SessionStep::Go => break,
+                SessionStep::Hold(time) => holds.push(time),
+                SessionStep::Close => return (session.out, holds, true),
             }
         }
     }
@@ -147,8 +147,8 @@ fn delays_are_drawn_in_order_for_each_connection() {
     let (_, holds, _) = answer(&bytes, bytes.len(), &setup);
     assert_eq!(holds.len(), 2, "the survey takes no time");
     assert_eq!(answer(&bytes, 3, &setup).1, holds);
-    let mut other = Session::new(1, &setup, false);
-    assert!(matches!(other.answer(&bytes, &setup), (_, Turn::Hold(time)) if time != holds[0]));
+    let mut other = ClientSession::new(1, &setup, false);
+    assert!(matches!(other.answer(&bytes, &setup), (_, SessionStep::Hold(time)) if time != holds[0]));
 }
 
 #[test]
@@ -168,8 +168,8 @@ fn a_client_that_cannot_be_served_gets_the_reason() {
     let old = answer(&old, 100, &setup("0"));
     assert!(String::from_utf8_lossy(&old.0).contains("unsupported frontend protocol 2.0") && old.2);
     let setup = setup("0");
-    let mut refused = Session::new(0, &setup, true);
-    assert_eq!(refused.answer(&startup(), &setup).1, Turn::Close);
+    let mut refused = ClientSession::new(0, &setup, true);
+    assert_eq!(refused.answer(&startup(), &setup).1, SessionStep::Close);
     assert!(String::from_utf8_lossy(&refused.out).contains("53300"));
 }
 

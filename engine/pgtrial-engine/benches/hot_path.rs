@@ -13,7 +13,7 @@ use wire::reply::{Exchange, Receiving};
 use wire::statement::{End, Hole, QueryMode, ResultFormat, Statement};
 use wire::usual::UsualReplies;
 use wire::value::Value;
-use workload::pgbench::{Environment, Scripts, parse};
+use workload::pgbench::{ScriptEnvironment, Scripts, parse};
 use workload::{Program, Workload};
 
 /// BindComplete, RowDescription, a row with one integer, CommandComplete, ReadyForQuery.
@@ -71,7 +71,7 @@ fn record(c: &mut Criterion) {
 /// A client of a script with this text and `scale` 1.
 fn client(text: &str) -> Option<Box<dyn Program>> {
     let variables = vec![("scale".to_owned(), Value::Int(1))];
-    let environment = Environment {
+    let environment = ScriptEnvironment {
         mode: QueryMode::Prepared,
         timed: false,
         announced: false,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use wire::session::{CopyError, Fill, Session};
 
-use crate::progress::Progress;
+use crate::progress::TableProgress;
 
 /// Size of the rows of one message, bytes: large enough that the cost of a message does not matter, small enough for a
 /// processor's cache.
@@ -21,7 +21,7 @@ pub static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// The format of COPY's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum CopyFormat {
     Text,
     Binary,
 }
@@ -31,9 +31,9 @@ pub enum Format {
 pub fn copy_rows(
     session: &mut Session,
     sql: &str,
-    format: Format,
+    format: CopyFormat,
     mut next_row: impl FnMut(&mut Vec<u8>) -> bool,
-    progress: &Progress,
+    progress: &TableProgress,
     stop: &AtomicBool,
 ) -> Result<(), CopyError> {
     let mut is_first = true;
@@ -51,17 +51,17 @@ pub fn copy_rows(
 /// Appends the data of one message. Returns the number of its rows, and whether further messages follow.
 fn fill_message(
     out: &mut Vec<u8>,
-    format: Format,
+    format: CopyFormat,
     is_first: bool,
     next_row: &mut impl FnMut(&mut Vec<u8>) -> bool,
 ) -> (u64, Fill) {
-    if is_first && format == Format::Binary {
+    if is_first && format == CopyFormat::Binary {
         out.extend_from_slice(HEADER);
     }
     let (end, mut rows) = (out.len() + MESSAGE_SIZE, 0);
     while out.len() < end {
         if !next_row(out) {
-            if format == Format::Binary {
+            if format == CopyFormat::Binary {
                 out.extend_from_slice(&TRAILER);
             }
             return (rows, Fill::Done);
@@ -87,7 +87,7 @@ pub fn read_back(mut next_row: impl FnMut(&mut Vec<u8>) -> bool) -> (u64, Vec<Ve
     let (mut data, mut sent) = (Vec::new(), 0);
     let mut is_first = true;
     loop {
-        let (rows, fill) = fill_message(&mut data, Format::Binary, is_first, &mut next_row);
+        let (rows, fill) = fill_message(&mut data, CopyFormat::Binary, is_first, &mut next_row);
         (sent, is_first) = (sent + rows, false);
         if fill == Fill::Done {
             break;
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn no_rows_are_a_header_and_a_trailer() {
         let mut out = Vec::new();
-        assert_eq!(fill_message(&mut out, Format::Binary, true, &mut |_| false), (0, Fill::Done));
+        assert_eq!(fill_message(&mut out, CopyFormat::Binary, true, &mut |_| false), (0, Fill::Done));
         assert_eq!(out, [HEADER, &TRAILER].concat());
     }
 }

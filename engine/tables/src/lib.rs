@@ -16,5 +16,5 @@ pub mod tasks;
 
 pub use error::{LoadError, TablesError};
 pub use pgbench::options::{InitOptions, PartitionMethod};
-pub use pgbench::{Step, initialize};
+pub use pgbench::{InitStep, initialize};
 pub use session::{Backends, refuse_read_only};

@@ -20,7 +20,7 @@ const BAR_WIDTH: usize = 30;
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
+pub enum ProgressStyle {
     Hidden,
     /// A line every 100,000 rows.
     Rows,
@@ -31,10 +31,10 @@ pub enum Style {
 }
 
 /// The progress of one table, on standard error. Several threads can report to it.
-pub struct Progress {
+pub struct TableProgress {
     table: &'static str,
     rows: u64,
-    style: Style,
+    style: ProgressStyle,
     began: Instant,
     is_terminal: bool,
     shown: Mutex<Shown>,
@@ -49,10 +49,10 @@ struct Shown {
     width: usize,
 }
 
-impl Progress {
+impl TableProgress {
     /// Starts the progress of a table of `rows` rows.
-    pub fn new(table: &'static str, rows: u64, style: Style) -> Self {
-        let next_s = if style == Style::Quiet { QUIET_INTERVAL_S } else { 0.0 };
+    pub fn new(table: &'static str, rows: u64, style: ProgressStyle) -> Self {
+        let next_s = if style == ProgressStyle::Quiet { QUIET_INTERVAL_S } else { 0.0 };
         let shown = Mutex::new(Shown { done: 0, next_s, width: 0 });
         Self { table, rows, style, began: Instant::now(), is_terminal: stderr().is_terminal(), shown }
     }
@@ -64,13 +64,13 @@ impl Progress {
         shown.done += rows;
         let (done, elapsed) = (shown.done, self.began.elapsed().as_secs_f64());
         match self.style {
-            Style::Hidden => {}
-            Style::Rows => {
+            ProgressStyle::Hidden => {}
+            ProgressStyle::Rows => {
                 for line in before / ROWS_PER_LINE + 1..=done / ROWS_PER_LINE {
                     self.show(&mut shown, &self.line(line * ROWS_PER_LINE, elapsed));
                 }
             }
-            Style::Quiet => {
+            ProgressStyle::Quiet => {
                 // pgbench reads its clock every 100 rows, so a table of fewer than 100 rows gets no line.
                 let row = done / 100 * 100;
                 let is_last = done == self.rows && row == self.rows && rows > 0;
@@ -79,7 +79,7 @@ impl Progress {
                     shown.next_s = (elapsed / QUIET_INTERVAL_S).ceil() * QUIET_INTERVAL_S;
                 }
             }
-            Style::Bar => {
+            ProgressStyle::Bar => {
                 if elapsed >= shown.next_s {
                     self.show(&mut shown, &self.bar(done, elapsed));
                     shown.next_s = elapsed + BAR_INTERVAL_S;
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_bar_says_how_much_how_fast_and_how_long() {
-        let progress = Progress::new("pgbench_accounts", 200, Style::Bar);
+        let progress = TableProgress::new("pgbench_accounts", 200, ProgressStyle::Bar);
         assert_eq!(
             progress.bar(50, 10.0),
             "pgbench_accounts [#######.......................]  25%  5 rows/s  30 s left"
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_line_is_pgbenchs() {
-        let progress = Progress::new("pgbench_accounts", 400, Style::Rows);
+        let progress = TableProgress::new("pgbench_accounts", 400, ProgressStyle::Rows);
         assert_eq!(
             progress.line(100, 1.0),
             "100 of 400 tuples (25%) of pgbench_accounts done (elapsed 1.00 s, remaining 3.00 s)"

@@ -3,7 +3,7 @@
 
 use workload::order_entry::sizes::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS};
 
-use super::population::{Population, Rows};
+use super::population::{Population, RowSource};
 use super::rows;
 
 /// A table.
@@ -14,7 +14,7 @@ pub struct Table {
     key: &'static str,
     /// Name and columns of a further index.
     index: Option<(&'static str, &'static str)>,
-    pub rows: fn(Population) -> Rows,
+    pub rows: fn(Population) -> RowSource,
     /// How many rows.
     pub count: fn(&Population) -> u64,
 }

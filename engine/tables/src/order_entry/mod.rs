@@ -25,11 +25,11 @@ use ground::words::plural;
 use wire::session::Session;
 use wire::target::Target;
 
-use crate::copy::{Format, copy_rows};
+use crate::copy::{CopyFormat, copy_rows};
 use crate::error::{Foreign, LoadError, TablesError};
 use crate::mark::Marks;
 use crate::parallel::for_each;
-use crate::progress::{Progress, Style};
+use crate::progress::{ProgressStyle, TableProgress};
 use crate::session::{MAX_SORT_MEMORY_KB, execute, raise_sort_memory};
 use definition::{TABLES, Table, foreign_keys};
 pub use mark::{Made, NAME, find};
@@ -85,8 +85,8 @@ fn load_all(mut session: Session, target: &Arc<Target>, made: Made, jobs: Option
     let sessions = open_sessions(session, target, jobs)?;
     let population = Population::new(made.warehouses, made.seed);
     let rows = TABLES.iter().map(|table| (table.count)(&population)).sum();
-    let style = if stderr().is_terminal() { Style::Bar } else { Style::Quiet };
-    let progress = Arc::new(Progress::new("the tables of order entry", rows, style));
+    let style = if stderr().is_terminal() { ProgressStyle::Bar } else { ProgressStyle::Quiet };
+    let progress = Arc::new(TableProgress::new("the tables of order entry", rows, style));
     let max_kb = MAX_SORT_MEMORY_KB / sessions.len() as u64;
     let shown = Arc::clone(&progress);
     let done = for_each(sessions, TABLES.into(), move |session, table, stop| {
@@ -128,7 +128,7 @@ fn make_table(
     population: Population,
     fillfactor: u32,
     max_kb: u64,
-    progress: &Progress,
+    progress: &TableProgress,
     stop: &AtomicBool,
 ) -> Result<(), LoadError> {
     let raise = raise_sort_memory(session, (table.count)(&population), max_kb)?;
@@ -137,7 +137,7 @@ fn make_table(
     execute(session, &table.create(fillfactor))?;
     Marks::open(session)?.set_on_table(session, table.name, mark::PART)?;
     let rows = (table.rows)(population);
-    copy_rows(session, &table.copy(), Format::Binary, rows, progress, stop).map_err(LoadError::Copy)?;
+    copy_rows(session, &table.copy(), CopyFormat::Binary, rows, progress, stop).map_err(LoadError::Copy)?;
     table.keys().iter().try_for_each(|sql| execute(session, sql))?;
     execute(session, "commit")?;
     // This makes statistics for the planner, and leaves no page that the first read would write.

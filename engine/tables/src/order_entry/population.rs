@@ -18,11 +18,11 @@ pub struct Population {
 }
 
 /// The rows of a table: appends the next one; returns false if there is none.
-pub type Rows = Box<dyn FnMut(&mut Vec<u8>) -> bool + Send>;
+pub type RowSource = Box<dyn FnMut(&mut Vec<u8>) -> bool + Send>;
 
 /// What is drawn from a generator of its own.
 #[derive(Debug, Clone, Copy)]
-pub enum Stream {
+pub enum RandomStream {
     Items,
     Warehouses,
     Districts,
@@ -37,7 +37,7 @@ pub enum Stream {
 
 /// A row of a table that has so many for each district.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct RowPlace {
     pub warehouse: i64,
     pub district: i64,
     /// In the district, from 1.
@@ -52,14 +52,14 @@ impl Population {
     }
 
     /// The generator of a stream for a district; streams of whole warehouses have district 0.
-    pub fn random(&self, stream: Stream, warehouse: i64, district: i64) -> Random {
+    pub fn random(&self, stream: RandomStream, warehouse: i64, district: i64) -> Random {
         let number = (stream as u64) << 48 | (warehouse as u64) << 8 | district as u64;
         Random::seeded(splitmix64_at(self.seed, number))
     }
 
     /// The rows of a table that has `of_district` for each district, in the order of their keys.
-    pub fn places(&self, of_district: i64) -> impl Iterator<Item = Place> + Send + use<> {
-        (0..self.warehouses * DISTRICTS * of_district).map(move |row| Place {
+    pub fn places(&self, of_district: i64) -> impl Iterator<Item = RowPlace> + Send + use<> {
+        (0..self.warehouses * DISTRICTS * of_district).map(move |row| RowPlace {
             warehouse: row / (DISTRICTS * of_district) + 1,
             district: row / of_district % DISTRICTS + 1,
             number: row % of_district + 1,
@@ -69,7 +69,7 @@ impl Population {
     /// How many order lines there are.
     pub fn order_lines(&self) -> u64 {
         let lines = self.places(1).map(|place| {
-            let mut sizes = self.random(Stream::OrderSizes, place.warehouse, place.district);
+            let mut sizes = self.random(RandomStream::OrderSizes, place.warehouse, place.district);
             (0..ORDERS).map(|_| order_size(&mut sizes) as u64).sum::<u64>()
         });
         lines.sum()

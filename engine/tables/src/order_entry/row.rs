@@ -8,11 +8,11 @@ use super::text;
 const MONEY_DIGITS: u16 = 3;
 
 /// A row under way.
-pub struct Row<'a> {
+pub struct RowBuffer<'a> {
     out: &'a mut Vec<u8>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> RowBuffer<'a> {
     /// Begins a row of so many fields.
     pub fn new(out: &'a mut Vec<u8>, fields: u16) -> Self {
         out.extend_from_slice(&fields.to_be_bytes());
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn numbers_are_as_the_server_reads_them() {
         let mut out = Vec::new();
-        Row::new(&mut out, 3).money(-1234).money(30_000_000).share(1999);
+        RowBuffer::new(&mut out, 3).money(-1234).money(30_000_000).share(1999);
         let words: Vec<_> = out.chunks(2).map(|word| u16::from_be_bytes(word.try_into().unwrap())).collect();
         let expected = [
             vec![3],

@@ -17,12 +17,12 @@ use wire::session::Session;
 use super::layout::{self, AccountsTable};
 use super::loader::Loader;
 use super::options::{ACCOUNTS_PER_BRANCH, InitOptions, TELLERS_PER_BRANCH};
-use super::rows::{AccountRows, Columns};
+use super::rows::{AccountRows, RowColumns};
 use super::statements::{ACCOUNTS, TRUNCATE, TRUNCATE_SMALL};
-use crate::copy::{Format, NEVER, copy_rows};
+use crate::copy::{CopyFormat, NEVER, copy_rows};
 use crate::error::LoadError;
 use crate::parallel::for_each;
-use crate::progress::{Progress, Style};
+use crate::progress::{ProgressStyle, TableProgress};
 use crate::session::{execute, query};
 
 /// Fills the tables.
@@ -77,16 +77,16 @@ fn copy_text(
         query(session, &format!("select relkind from pg_catalog.pg_class where oid='{table}'::pg_catalog.regclass"))?;
     let is_ordinary = found.first().and_then(|row| row.first()?.as_deref()) == Some("r");
     let freeze = if is_ordinary && !options.shard.is_part() { " with (freeze on)" } else { "" };
-    let progress = Progress::new(table, rows.end - rows.start, style(options));
+    let progress = TableProgress::new(table, rows.end - rows.start, style(options));
     let next_row = |out: &mut Vec<u8>| rows.next().map(|row| write_row(row, out)).is_some();
     let sql = format!("copy {table} from stdin{freeze}");
-    let copied = copy_rows(session, &sql, Format::Text, next_row, &progress, &NEVER);
+    let copied = copy_rows(session, &sql, CopyFormat::Text, next_row, &progress, &NEVER);
     progress.clear();
     copied.map_err(LoadError::Copy)
 }
 
-fn style(options: &InitOptions) -> Style {
-    if options.quiet { Style::Quiet } else { Style::Rows }
+fn style(options: &InitOptions) -> ProgressStyle {
+    if options.quiet { ProgressStyle::Quiet } else { ProgressStyle::Rows }
 }
 
 /// Fills the tables that hold the accounts, over the helpers or else over the loader's session. Returns the helpers, their
@@ -98,9 +98,9 @@ fn fill_accounts(
 ) -> Result<Vec<Session>, LoadError> {
     let (options, is_shared) = (loader.options, loader.options.shard.is_part());
     let draws_bar = options.jobs.is_some() && !options.quiet && std::io::stderr().is_terminal();
-    let style = if draws_bar { Style::Bar } else { style(options) };
+    let style = if draws_bar { ProgressStyle::Bar } else { style(options) };
     let accounts = options.accounts();
-    let progress = Arc::new(Progress::new(ACCOUNTS, accounts.end - accounts.start, style));
+    let progress = Arc::new(TableProgress::new(ACCOUNTS, accounts.end - accounts.start, style));
     let filled = if helpers.is_empty() {
         tables.iter().try_for_each(|table| fill(loader.session, table, is_shared, &progress, &NEVER)).map(|()| helpers)
     } else {
@@ -123,17 +123,17 @@ fn fill(
     session: &mut Session,
     table: &AccountsTable,
     is_shared: bool,
-    progress: &Progress,
+    progress: &TableProgress,
     stop: &AtomicBool,
 ) -> Result<(), LoadError> {
-    let (name, columns) = (&table.name, if is_shared { Columns::All } else { Columns::AccountAndBranch });
+    let (name, columns) = (&table.name, if is_shared { RowColumns::All } else { RowColumns::AccountAndBranch });
     if !is_shared {
         execute(session, &format!("alter table {name} alter filler set default '', alter abalance set default 0"))?;
     }
     let freeze = if is_shared { "" } else { ", freeze on" };
     let sql = format!("copy {name} ({}) from stdin with (format binary{freeze})", columns.names());
     let mut rows = AccountRows::new(table.rows.clone(), table.is_bigint, columns);
-    let copied = copy_rows(session, &sql, Format::Binary, |out| rows.write_next(out), progress, stop);
+    let copied = copy_rows(session, &sql, CopyFormat::Binary, |out| rows.write_next(out), progress, stop);
     copied.map_err(LoadError::Copy)?;
     if !is_shared {
         execute(session, &format!("alter table {name} alter filler drop default, alter abalance drop default"))?;

@@ -22,7 +22,7 @@ use options::InitOptions;
 
 /// One step of the initialization, a letter of `--init-steps`.
 #[derive(Clone, Copy)]
-pub struct Step {
+pub struct InitStep {
     letter: char,
     /// The line that announces the step.
     announcement: &'static str,
@@ -36,11 +36,11 @@ const fn step(
     announcement: &'static str,
     name: &'static str,
     run: fn(&mut Loader) -> Result<(), LoadError>,
-) -> Step {
-    Step { letter, announcement, name, run }
+) -> InitStep {
+    InitStep { letter, announcement, name, run }
 }
 
-const STEPS: [Step; 7] = [
+const STEPS: [InitStep; 7] = [
     step('d', "dropping old tables...", "drop tables", |loader| execute(loader.session, statements::DROP)),
     step('t', "creating tables...", "create tables", create_tables),
     step('g', "generating data (client-side)...", "client-side generate", generate::generate),
@@ -52,7 +52,7 @@ const STEPS: [Step; 7] = [
     step('f', "creating foreign keys...", "foreign keys", |loader| execute_all(loader, &statements::foreign_keys())),
 ];
 
-impl Step {
+impl InitStep {
     /// Returns the step of a letter of `--init-steps`.
     pub fn from_letter(letter: char) -> Option<Self> {
         STEPS.into_iter().find(|step| step.letter == letter)
@@ -65,7 +65,7 @@ pub fn initialize(
     target: &Arc<Target>,
     session: &mut Session,
     options: &InitOptions,
-    steps: &[Step],
+    steps: &[InitStep],
     backends: &Backends,
 ) -> Result<(), LoadError> {
     backends.add(session);

@@ -76,18 +76,18 @@ fn hash_u32(key: u32, seed: u64) -> u64 {
 
 /// The columns of the generated rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Columns {
+pub enum RowColumns {
     /// Account and branch; balance and filler are defaults of the table.
     AccountAndBranch,
     All,
 }
 
-impl Columns {
+impl RowColumns {
     /// Returns the column list for COPY.
     pub fn names(self) -> &'static str {
         match self {
-            Columns::AccountAndBranch => "aid, bid",
-            Columns::All => "aid, bid, abalance, filler",
+            RowColumns::AccountAndBranch => "aid, bid",
+            RowColumns::All => "aid, bid, abalance, filler",
         }
     }
 }
@@ -102,13 +102,13 @@ pub struct AccountRows {
 }
 
 impl AccountRows {
-    pub fn new(rows: RowSet, is_bigint: bool, columns: Columns) -> Self {
+    pub fn new(rows: RowSet, is_bigint: bool, columns: RowColumns) -> Self {
         let width = if is_bigint { 8 } else { 4 };
         let account = &[0; 8][..width];
         let row = match columns {
-            Columns::AccountAndBranch => encode_row(&[account, &[0; 4]]),
+            RowColumns::AccountAndBranch => encode_row(&[account, &[0; 4]]),
             // balance 0 and an empty filler
-            Columns::All => encode_row(&[account, &[0; 4], &[0; 4], &[]]),
+            RowColumns::All => encode_row(&[account, &[0; 4], &[0; 4], &[]]),
         };
         Self { left: rows, width, row }
     }
@@ -138,15 +138,15 @@ mod tests {
     }
 
     /// The rows as COPY's text, read back as the server reads the binary format; and their number.
-    fn as_text(rows: &RowSet, is_bigint: bool, columns: Columns) -> (Vec<u8>, u64) {
+    fn as_text(rows: &RowSet, is_bigint: bool, columns: RowColumns) -> (Vec<u8>, u64) {
         let mut source = AccountRows::new(rows.clone(), is_bigint, columns);
         let (sent, rows) = read_back(|out| source.write_next(out));
         let mut text = Vec::new();
         for fields in rows {
             let [account, branch, rest @ ..] = &fields[..] else { panic!("{fields:?}") };
             match columns {
-                Columns::AccountAndBranch => assert!(rest.is_empty()),
-                Columns::All => assert_eq!(rest, [vec![0; 4], vec![]]),
+                RowColumns::AccountAndBranch => assert!(rest.is_empty()),
+                RowColumns::All => assert_eq!(rest, [vec![0; 4], vec![]]),
             }
             assert_eq!((account.len(), branch.len()), (if is_bigint { 8 } else { 4 }, 4));
             text.extend_from_slice(format!("{}\t{}\t0\t\n", integer(account), integer(branch)).as_bytes());
@@ -166,9 +166,9 @@ mod tests {
 
     #[test]
     fn binary_rows_say_the_same_as_the_text() {
-        const TWO: Columns = Columns::AccountAndBranch;
+        const TWO: RowColumns = RowColumns::AccountAndBranch;
         for rows in [0..0, 0..1, 99_990..200_010, 2_147_483_640..2_147_483_646] {
-            for (is_bigint, columns) in [(false, TWO), (true, TWO), (false, Columns::All), (true, Columns::All)] {
+            for (is_bigint, columns) in [(false, TWO), (true, TWO), (false, RowColumns::All), (true, RowColumns::All)] {
                 let (text, sent) = as_text(&range(rows.clone()), is_bigint, columns);
                 assert_eq!(sent, rows.end - rows.start);
                 assert_eq!(text, reference(rows.clone()), "{rows:?} {is_bigint} {columns:?}");
@@ -192,7 +192,7 @@ mod tests {
             let whole = RowSet { range: 0..20_000, hash: Some(HashPartition { modulus: 3, remainder }) };
             let mut found = 0;
             for rows in [0..7_777, 7_777..30_000].iter().filter_map(|range| whole.within(range)) {
-                let (text, sent) = as_text(&rows, false, Columns::AccountAndBranch);
+                let (text, sent) = as_text(&rows, false, RowColumns::AccountAndBranch);
                 let text = String::from_utf8(text).unwrap();
                 assert_eq!(text.lines().count() as u64, sent);
                 found += sent;

@@ -17,17 +17,17 @@ use wire::session::{CopyError, Session};
 use wire::target::Target;
 use workload::Fatal;
 use workload::oltp::failure::{self, SqlError};
-use workload::oltp::parameters::Parameters;
-use workload::oltp::{Test, TestKind};
+use workload::oltp::parameters::TestParameters;
+use workload::oltp::{OltpTest, TestKind};
 use workload::sb_rand;
 use workload::sb_rand::Distributions;
 use workload::settings::Settings;
 
-use crate::copy::{Format, NEVER, copy_rows};
+use crate::copy::{CopyFormat, NEVER, copy_rows};
 use crate::error::LoadError;
-use crate::progress::{Progress, Style};
+use crate::progress::{ProgressStyle, TableProgress};
 use crate::session::{MAX_SORT_MEMORY_KB, execute, raise_sort_memory};
-use table::{Rows, Table, create_for_bulk};
+use table::{RowGenerator, SysbenchTable, create_for_bulk};
 
 /// The function of sysbench 1.0 that runs a command.
 const COMMAND: &str = "sysbench.cmdline.call_command";
@@ -38,18 +38,18 @@ const LOST: &str = "a thread that made tables died";
 /// tables of `bulk_insert` and of 0.5's test are made one after another. A connection ends with the first table that it
 /// cannot make, and the others go on, as in sysbench; the error has the lines of all failures. Engines that share the work
 /// take turns at the tables, and the rows are the same as those that one engine makes.
-pub fn prepare(test: &Test, settings: &Settings, shard: Shard, target: &Arc<Target>) -> Result<(), Fatal> {
+pub fn prepare(test: &OltpTest, settings: &Settings, shard: Shard, target: &Arc<Target>) -> Result<(), Fatal> {
     if test.kind == TestKind::BulkInsert {
         return prepare_bulk(test, settings, shard, target);
     }
-    let (kind, parameters) = (test.kind, &Parameters::read(test.kind, settings)?);
+    let (kind, parameters) = (test.kind, &TestParameters::read(test.kind, settings)?);
     let distributions = &Distributions::new(settings)?;
     let mut seeds = sb_rand::generator(settings);
-    let all = (1..=parameters.tables).map(|number| (Table { kind, parameters, number }, seeds.derive()));
+    let all = (1..=parameters.tables).map(|number| (SysbenchTable { kind, parameters, number }, seeds.derive()));
     let tables: Vec<_> = all.filter(|(table, _)| shard.has_turn(table.number - 1)).collect();
     let rows = tables.iter().map(|(table, _)| u64::from(table.rows())).sum();
-    let style = if rows > 0 && stderr().is_terminal() { Style::Bar } else { Style::Hidden };
-    let progress = &Progress::new("sbtest", rows, style);
+    let style = if rows > 0 && stderr().is_terminal() { ProgressStyle::Bar } else { ProgressStyle::Hidden };
+    let progress = &TableProgress::new("sbtest", rows, style);
     let connections =
         if kind == TestKind::Legacy { 1 } else { shard.turns(parameters.threads).min(tables.len()).max(1) };
     let work = Work { test, parameters, distributions, target, progress, connections };
@@ -74,16 +74,16 @@ pub fn prepare(test: &Test, settings: &Settings, shard: Shard, target: &Arc<Targ
 }
 
 /// Fails: sysbench's `prewarm` does nothing on PostgreSQL.
-pub fn prewarm(test: &Test, _settings: &Settings, target: &Arc<Target>) -> Result<(), Fatal> {
+pub fn prewarm(test: &OltpTest, _settings: &Settings, target: &Arc<Target>) -> Result<(), Fatal> {
     open(COMMAND, test, target)?;
     let line = failure::function_failed(COMMAND, test.name, "prewarm is currently MySQL only");
     Err(Fatal { lines: vec![line] })
 }
 
 /// Drops the tables of a test that exist, and prints each on standard output.
-pub fn cleanup(test: &Test, settings: &Settings, target: &Arc<Target>) -> Result<(), Fatal> {
+pub fn cleanup(test: &OltpTest, settings: &Settings, target: &Arc<Target>) -> Result<(), Fatal> {
     let function = "cleanup";
-    let (kind, parameters) = (test.kind, &Parameters::read(test.kind, settings)?);
+    let (kind, parameters) = (test.kind, &TestParameters::read(test.kind, settings)?);
     if kind.has_own_part() && parameters.tables != 1 {
         let reason = "this benchmark does not support --tables > 1";
         return Err(Fatal::new(failure::function_failed(function, test.name, reason)));
@@ -92,16 +92,16 @@ pub fn cleanup(test: &Test, settings: &Settings, target: &Arc<Target>) -> Result
     let tables = if is_bulk { parameters.threads as u64 } else { parameters.tables };
     let mut session = open_silent(function, test, target)?;
     for number in 1..=tables {
-        let table = Table { kind, parameters, number };
+        let table = SysbenchTable { kind, parameters, number };
         print_stdout(format_args!("Dropping table '{}'...\n", table.name()));
         execute(&mut session, &table.drop()).map_err(|error| fatal(function, test, error))?;
     }
     Ok(())
 }
 
-fn prepare_bulk(test: &Test, settings: &Settings, shard: Shard, target: &Arc<Target>) -> Result<(), Fatal> {
+fn prepare_bulk(test: &OltpTest, settings: &Settings, shard: Shard, target: &Arc<Target>) -> Result<(), Fatal> {
     let function = "prepare";
-    let parameters = Parameters::read(test.kind, settings)?;
+    let parameters = TestParameters::read(test.kind, settings)?;
     let mut session = open_silent(function, test, target)?;
     for number in (1..=parameters.threads).filter(|number| shard.has_turn(*number as u64 - 1)) {
         print_stdout(format_args!("Creating table 'sbtest{number}'...\n"));
@@ -110,19 +110,19 @@ fn prepare_bulk(test: &Test, settings: &Settings, shard: Shard, target: &Arc<Tar
     Ok(())
 }
 
-fn open(function: &str, test: &Test, target: &Arc<Target>) -> Result<Session, Fatal> {
+fn open(function: &str, test: &OltpTest, target: &Arc<Target>) -> Result<Session, Fatal> {
     Session::connect(target).map_err(|error| fatal(function, test, LoadError::Connect(error)))
 }
 
 /// Opens a session without notices, such as that a table does not exist: sysbench prints none.
-fn open_silent(function: &str, test: &Test, target: &Arc<Target>) -> Result<Session, Fatal> {
+fn open_silent(function: &str, test: &OltpTest, target: &Arc<Target>) -> Result<Session, Fatal> {
     let mut session = open(function, test, target)?;
     session.silence();
     Ok(session)
 }
 
 /// Returns sysbench's lines for an error.
-fn fatal(function: &str, test: &Test, error: LoadError) -> Fatal {
+fn fatal(function: &str, test: &OltpTest, error: LoadError) -> Fatal {
     let name = test.name;
     Fatal {
         lines: match &error {
@@ -136,18 +136,18 @@ fn fatal(function: &str, test: &Test, error: LoadError) -> Fatal {
 
 /// What the connections share.
 struct Work<'a> {
-    test: &'a Test,
-    parameters: &'a Parameters,
+    test: &'a OltpTest,
+    parameters: &'a TestParameters,
     distributions: &'a Distributions,
     target: &'a Arc<Target>,
-    progress: &'a Progress,
+    progress: &'a TableProgress,
     /// The number of connections.
     connections: usize,
 }
 
 impl Work<'_> {
     /// Makes tables over one connection, up to the first that cannot be made.
-    fn make<'t>(&self, tables: impl Iterator<Item = &'t (Table<'t>, Random)>) -> Result<(), Fatal> {
+    fn make<'t>(&self, tables: impl Iterator<Item = &'t (SysbenchTable<'t>, Random)>) -> Result<(), Fatal> {
         let function = if self.test.kind == TestKind::Legacy { "prepare" } else { COMMAND };
         let fatal = |error| fatal(function, self.test, error);
         let mut session = open(function, self.test, self.target)?;
@@ -157,7 +157,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn make_table(&self, session: &mut Session, table: &Table, random: Random) -> Result<(), LoadError> {
+    fn make_table(&self, session: &mut Session, table: &SysbenchTable, random: Random) -> Result<(), LoadError> {
         self.print(&format!("Creating table '{}'...", table.name()));
         if !table.is_for_postgresql() {
             // The server's error names the reason.
@@ -186,14 +186,14 @@ impl Work<'_> {
         execute(session, &format!("vacuum analyze {}", table.name()))
     }
 
-    fn fill(&self, session: &mut Session, table: &Table, random: Random) -> Result<(), LoadError> {
+    fn fill(&self, session: &mut Session, table: &SysbenchTable, random: Random) -> Result<(), LoadError> {
         let count = table.rows();
         if count == 0 {
             return Ok(());
         }
-        let mut rows = Rows::new(count, self.distributions.over(1, self.parameters.table_size), random);
+        let mut rows = RowGenerator::new(count, self.distributions.over(1, self.parameters.table_size), random);
         let sql = format!("copy {} (id, k, c, pad) from stdin with (format binary, freeze on)", table.name());
-        copy_rows(session, &sql, Format::Binary, |out| rows.write_next(out), self.progress, &NEVER)
+        copy_rows(session, &sql, CopyFormat::Binary, |out| rows.write_next(out), self.progress, &NEVER)
             .map_err(|(CopyError::Refused(error) | CopyError::Failed(error))| LoadError::Query { sql, error })
     }
 

@@ -3,21 +3,21 @@
 use std::ops::Range;
 
 use ground::random::Random;
-use workload::oltp::parameters::Parameters;
+use workload::oltp::parameters::TestParameters;
 use workload::oltp::{C_LENGTH, PAD_LENGTH, TestKind};
 use workload::sb_rand::{Distribution, fill_groups};
 
 use crate::copy::encode_row;
 
 /// The statements and lines for one table.
-pub struct Table<'a> {
+pub struct SysbenchTable<'a> {
     pub kind: TestKind,
-    pub parameters: &'a Parameters,
+    pub parameters: &'a TestParameters,
     /// Counted from 1.
     pub number: u64,
 }
 
-impl Table<'_> {
+impl SysbenchTable<'_> {
     pub fn name(&self) -> String {
         format!("sbtest{}", self.number)
     }
@@ -120,7 +120,7 @@ const C: usize = K + 4 + 4;
 const PAD: usize = C + C_LENGTH + 4;
 
 /// Generates the rows of one table.
-pub struct Rows {
+pub struct RowGenerator {
     /// The ids that are left.
     ids: Range<u32>,
     ks: Distribution,
@@ -129,7 +129,7 @@ pub struct Rows {
     row: Vec<u8>,
 }
 
-impl Rows {
+impl RowGenerator {
     /// Rows 1 to `count`, with `k` drawn from `ks`.
     pub fn new(count: u32, ks: Distribution, random: Random) -> Self {
         let row = encode_row(&[&[0; 4], &[0; 4], &[0; C_LENGTH], &[0; PAD_LENGTH]]);
@@ -160,8 +160,8 @@ mod tests {
     fn created(kind: TestKind, options: &[(&str, OptionValue)]) -> [String; 2] {
         let mut settings = Settings::default();
         options.iter().for_each(|(name, value)| settings.set(name, value.clone()));
-        let parameters = Parameters::read(kind, &settings).unwrap();
-        let table = Table { kind, parameters: &parameters, number: 7 };
+        let parameters = TestParameters::read(kind, &settings).unwrap();
+        let table = SysbenchTable { kind, parameters: &parameters, number: 7 };
         [table.create(), table.create_without_key()]
     }
 
@@ -187,8 +187,8 @@ mod tests {
     fn filled(kind: TestKind, options: &[(&str, OptionValue)]) -> (u32, Option<String>, Option<String>) {
         let mut settings = Settings::default();
         options.iter().for_each(|(name, value)| settings.set(name, value.clone()));
-        let parameters = Parameters::read(kind, &settings).unwrap();
-        let table = Table { kind, parameters: &parameters, number: 7 };
+        let parameters = TestParameters::read(kind, &settings).unwrap();
+        let table = SysbenchTable { kind, parameters: &parameters, number: 7 };
         (table.rows(), table.inserting(), table.set_sequence())
     }
 
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn rows_are_numbered_and_of_sysbenchs_shape() {
         let ks = Distributions::new(&Settings::default()).unwrap().over(1, 1000);
-        let mut source = Rows::new(1000, ks, Random::seeded(9));
+        let mut source = RowGenerator::new(1000, ks, Random::seeded(9));
         let (sent, rows) = read_back(|out| source.write_next(out));
         assert_eq!((sent, rows.len()), (1000, 1000));
         let integer = |bytes: &[u8]| i64::from(i32::from_be_bytes(bytes.try_into().unwrap()));
@@ -248,6 +248,6 @@ mod tests {
     #[test]
     fn a_table_without_rows_has_none() {
         let ks = Distributions::new(&Settings::default()).unwrap().over(1, 0);
-        assert!(!Rows::new(0, ks, Random::seeded(9)).write_next(&mut Vec::new()));
+        assert!(!RowGenerator::new(0, ks, Random::seeded(9)).write_next(&mut Vec::new()));
     }
 }

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use super::client::Work;
-use super::load::Load;
+use super::load::MachineLoad;
 use crate::program::Fatal;
 use crate::settings::{OptionSpec, OptionValue, Settings};
 use crate::statistics::{Hooks, Introduction, Statistics};
@@ -18,10 +18,12 @@ pub fn options() -> Vec<OptionSpec> {
     vec![OptionSpec::new("cpu-max-prime", "upper limit for primes generator", OptionValue::Int(10_000))]
 }
 
-pub fn load(settings: &Settings) -> Result<Load, Fatal> {
+pub fn load(settings: &Settings) -> Result<MachineLoad, Fatal> {
     let given = settings.int("cpu_max_prime");
     match u64::try_from(given) {
-        Ok(limit @ 1..) => Ok(Load::new("cpu", Cpu { limit }, move |_, _| Primes { limit, next: FIRST, found: 0 })),
+        Ok(limit @ 1..) => {
+            Ok(MachineLoad::new("cpu", Cpu { limit }, move |_, _| Primes { limit, next: FIRST, found: 0 }))
+        }
         _ => Err(Fatal::new(format_args!("Invalid value of cpu-max-prime: {given}."))),
     }
 }

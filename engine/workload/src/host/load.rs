@@ -9,7 +9,7 @@ use crate::statistics::Hooks;
 use ground::random::Random;
 
 /// The load of a test.
-pub struct Load {
+pub struct MachineLoad {
     pub workload: Arc<dyn Workload>,
     pub hooks: Box<dyn Hooks>,
     /// The events of each thread, if they are limited.
@@ -21,7 +21,7 @@ pub struct Load {
 /// Makes the work of a thread from its number and its generator.
 type MakeWork<W> = dyn Fn(usize, Random) -> W + Send + Sync;
 
-impl Load {
+impl MachineLoad {
     /// A load that only the general options limit. `work` is called in the thread that does the work.
     pub fn new<W: Work>(
         name: &'static str,

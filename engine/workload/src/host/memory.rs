@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::client::Work;
-use super::load::{Load, allocate};
+use super::load::{MachineLoad, allocate};
 use crate::program::Fatal;
 use crate::settings::{OptionSpec, OptionValue, Settings};
 use crate::statistics::{Hooks, Introduction, Statistics};
@@ -43,7 +43,7 @@ pub fn options() -> Vec<OptionSpec> {
     ]
 }
 
-pub fn load(settings: &Settings) -> Result<Load, Fatal> {
+pub fn load(settings: &Settings) -> Result<MachineLoad, Fatal> {
     let block = size(settings, "memory-block-size", |bytes| bytes >= WORD && bytes.is_power_of_two())?;
     let total = size(settings, "memory-total-size", |_| true)?;
     let scope = choice(settings, "memory-scope", [("global", Scope::Global), ("local", Scope::Local)])?;
@@ -68,10 +68,10 @@ pub fn load(settings: &Settings) -> Result<Load, Fatal> {
         at: 0,
     };
     let threads = u64::try_from(settings.int("threads")).unwrap_or(1).max(1);
-    let load = Load::new("memory", Memory { block, total, operation, scope }, work);
+    let load = MachineLoad::new("memory", Memory { block, total, operation, scope }, work);
     // As in sysbench, a total size of 0 is no limit.
     let events_each = (total > 0).then(|| total / block / threads);
-    Ok(Load { events_each, obeys_events: false, ..load })
+    Ok(MachineLoad { events_each, obeys_events: false, ..load })
 }
 
 /// A size in bytes that `is_valid`.

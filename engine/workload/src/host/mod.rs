@@ -11,14 +11,14 @@ mod memory;
 mod mutex;
 mod threads;
 
-pub use load::Load;
+pub use load::MachineLoad;
 
 use crate::program::Fatal;
 use crate::settings::{OptionSpec, Settings};
 
 /// A test of the machine.
 #[derive(Debug, Clone, Copy)]
-pub struct Test {
+pub struct MachineTest {
     /// As messages name it.
     pub name: &'static str,
     /// For the help.
@@ -26,24 +26,29 @@ pub struct Test {
     /// The options in the order of the test's own help.
     pub options: fn() -> Vec<OptionSpec>,
     /// Reads the options. The error is sysbench's message on a wrong value.
-    pub load: fn(&Settings) -> Result<Load, Fatal>,
+    pub load: fn(&Settings) -> Result<MachineLoad, Fatal>,
 }
 
 /// All tests in the order of sysbench's help.
-pub const TESTS: [Test; 4] = [
-    Test { name: "cpu", description: "CPU performance test", options: cpu::options, load: cpu::load },
-    Test { name: "memory", description: "Memory functions speed test", options: memory::options, load: memory::load },
-    Test {
+pub const TESTS: [MachineTest; 4] = [
+    MachineTest { name: "cpu", description: "CPU performance test", options: cpu::options, load: cpu::load },
+    MachineTest {
+        name: "memory",
+        description: "Memory functions speed test",
+        options: memory::options,
+        load: memory::load,
+    },
+    MachineTest {
         name: "threads",
         description: "Threads subsystem performance test",
         options: threads::options,
         load: threads::load,
     },
-    Test { name: "mutex", description: "Mutex performance test", options: mutex::options, load: mutex::load },
+    MachineTest { name: "mutex", description: "Mutex performance test", options: mutex::options, load: mutex::load },
 ];
 
 /// The test of this name.
-pub fn find(name: &str) -> Option<Test> {
+pub fn find(name: &str) -> Option<MachineTest> {
     TESTS.into_iter().find(|test| test.name == name)
 }
 
@@ -53,7 +58,7 @@ mod tests {
     use crate::settings::OptionValue;
 
     /// The defaults of a test, with one option changed.
-    fn loaded(name: &str, option: &str, value: OptionValue) -> Result<Load, String> {
+    fn loaded(name: &str, option: &str, value: OptionValue) -> Result<MachineLoad, String> {
         let test = find(name).unwrap();
         let mut settings = Settings::default();
         settings.set("threads", OptionValue::Int(2));

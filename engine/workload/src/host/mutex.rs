@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::client::Work;
-use super::load::{Load, allocate, number};
+use super::load::{MachineLoad, allocate, number};
 use crate::program::Fatal;
 use crate::settings::{OptionSpec, OptionValue, Settings};
 use crate::statistics::{Hooks, Introduction};
@@ -22,7 +22,7 @@ pub fn options() -> Vec<OptionSpec> {
     ]
 }
 
-pub fn load(settings: &Settings) -> Result<Load, Fatal> {
+pub fn load(settings: &Settings) -> Result<MachineLoad, Fatal> {
     let count = number(settings, "mutex-num", 1)?;
     let locks_each = number(settings, "mutex-locks", 1)?;
     let loops = number(settings, "mutex-loops", 0)?;
@@ -31,7 +31,7 @@ pub fn load(settings: &Settings) -> Result<Load, Fatal> {
         counter: AtomicU64::new(0),
     });
     let work = move |_, random| Locking { shared: Arc::clone(&shared), random, locks_each, loops, left: 0 };
-    Ok(Load { events_each: Some(1), ..Load::new("mutex", Mutexes, work) })
+    Ok(MachineLoad { events_each: Some(1), ..MachineLoad::new("mutex", Mutexes, work) })
 }
 
 struct Mutexes;

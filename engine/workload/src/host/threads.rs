@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use super::client::Work;
-use super::load::{Load, allocate, number};
+use super::load::{MachineLoad, allocate, number};
 use crate::program::Fatal;
 use crate::settings::{OptionSpec, OptionValue, Settings};
 use crate::statistics::{Hooks, Introduction};
@@ -21,12 +21,12 @@ pub fn options() -> Vec<OptionSpec> {
     ]
 }
 
-pub fn load(settings: &Settings) -> Result<Load, Fatal> {
+pub fn load(settings: &Settings) -> Result<MachineLoad, Fatal> {
     let (yields, count) = (number(settings, "thread-yields", 0)?, number(settings, "thread-locks", 1)?);
     let locks = Arc::new(allocate(count, Mutex::default, "Memory allocation failure!")?);
     let events = Arc::new(AtomicUsize::new(0));
     let work = move |_, _| Yields { locks: Arc::clone(&locks), events: Arc::clone(&events), yields, lock: 0, left: 0 };
-    Ok(Load::new("threads", Threads { yields, locks: count }, work))
+    Ok(MachineLoad::new("threads", Threads { yields, locks: count }, work))
 }
 
 struct Threads {

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use mlua::{IntoLua, Value};
 
 use super::client::LuaClient;
-use super::shared::{Shared, broken};
+use super::shared::{SharedStates, broken};
 use super::state::LuaState;
 use crate::program::{AbortReason, Executor, Fatal, Program};
 
 /// A state of the main thread.
-pub struct Alone {
+pub struct MainState {
     client: LuaClient,
     executor: Box<dyn Executor>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedStates>,
 }
 
-impl Alone {
+impl MainState {
     /// Makes the state of thread `tid`, and runs the script's top level in it.
-    pub fn begin(shared: &Arc<Shared>, tid: usize, executor: Box<dyn Executor>) -> Result<Self, Fatal> {
+    pub fn begin(shared: &Arc<SharedStates>, tid: usize, executor: Box<dyn Executor>) -> Result<Self, Fatal> {
         let state = LuaState::new(shared, tid).map_err(broken)?;
         let chunk = &shared.chunk;
         let script = state.script(shared).map_err(|error| match (error, &chunk.module) {

@@ -10,8 +10,8 @@ use mlua::{FromLua, Function, String as LuaString, Table, Thread, ThreadStatus, 
 use super::counters::{Counter, Counters};
 use super::kept::Prepared;
 use super::natives;
-use super::request::{Answer, Kind, Request};
-use super::shared::Shared;
+use super::request::{Answer, CoroutineRequest, RequestKind};
+use super::shared::SharedStates;
 use super::slate::set_number;
 use super::state::LuaState;
 use crate::lua::random;
@@ -40,13 +40,13 @@ pub struct LuaClient {
     generator: Option<Generator>,
     counters: Counters,
     /// Of a load's client what it counts for states of the main thread too.
-    shared: Option<Arc<Shared>>,
+    shared: Option<Arc<SharedStates>>,
     /// Whether the last action is a query of the load.
     asks: bool,
     /// What the life is resumed with.
     answer: Answer,
     /// A request that waits for its turn.
-    waiting: Option<Request>,
+    waiting: Option<CoroutineRequest>,
     /// Whether there is to be a transaction, if that has been said since the last one.
     granted: Option<bool>,
     /// Whether another transaction begins at once if the current one ends with the last query.
@@ -72,7 +72,7 @@ pub struct LuaClient {
 
 impl LuaClient {
     /// Client `tid` of a script.
-    pub fn new(shared: &Arc<Shared>, role: &Role, tid: usize, generator: Generator) -> mlua::Result<Self> {
+    pub fn new(shared: &Arc<SharedStates>, role: &Role, tid: usize, generator: Generator) -> mlua::Result<Self> {
         let state = LuaState::new(shared, tid)?;
         let script = state.script(shared)?;
         let argument = shared.chunk.module.as_deref();
@@ -119,7 +119,7 @@ impl LuaClient {
 
     /// Whether its life is over.
     pub fn is_finished(&self) -> bool {
-        self.waiting == Some(Request::Finished)
+        self.waiting == Some(CoroutineRequest::Finished)
     }
 
     /// Why the life that is over failed, if it did.
@@ -138,7 +138,7 @@ impl LuaClient {
     }
 
     /// Resumes the coroutine with the last answer, and returns its next request.
-    fn resume(&mut self) -> Request {
+    fn resume(&mut self) -> CoroutineRequest {
         let has_generator = self.generator.is_some();
         if has_generator {
             random::exchange(&mut self.generator);
@@ -160,26 +160,26 @@ impl LuaClient {
         }
     }
 
-    fn fail(&mut self, reason: String) -> Request {
+    fn fail(&mut self, reason: String) -> CoroutineRequest {
         self.fatal = vec![reason];
-        Request::Fatal
+        CoroutineRequest::Fatal
     }
 
-    fn understand(&mut self, kind: &LuaValue) -> mlua::Result<Request> {
+    fn understand(&mut self, kind: &LuaValue) -> mlua::Result<CoroutineRequest> {
         let Some(kind) = natives::request_kind(kind) else {
             return Ok(match self.life.status() {
                 ThreadStatus::Finished => {
                     self.failure = kind.as_string().map(|failure| failure.to_string_lossy());
-                    Request::Finished
+                    CoroutineRequest::Finished
                 }
                 _ => self.fail("the script yields a value that is not a request".to_owned()),
             });
         };
-        self.has_ended = matches!(kind, Kind::FirstQuery | Kind::FirstExecute | Kind::Ended);
+        self.has_ended = matches!(kind, RequestKind::FirstQuery | RequestKind::FirstExecute | RequestKind::Ended);
         let slate = &self.state.slate;
         Ok(match kind {
-            Kind::Query | Kind::FirstQuery => return self.take_query(),
-            Kind::Execute | Kind::FirstExecute => {
+            RequestKind::Query | RequestKind::FirstQuery => return self.take_query(),
+            RequestKind::Execute | RequestKind::FirstExecute => {
                 let (connection, statement) = (slate.connection(), slate.statement());
                 let holes = self.statements.get(&statement).map_or(0, |prepared| prepared.holes);
                 self.values.resize(holes, Value::Unset);
@@ -189,34 +189,36 @@ impl LuaClient {
                         take_value(value, &given.raw_get(number)?);
                     }
                 }
-                Request::Execute { connection, statement }
+                CoroutineRequest::Execute { connection, statement }
             }
-            Kind::Prepare => {
+            RequestKind::Prepare => {
                 let (connection, statement) = (slate.connection(), slate.statement());
                 let given = self.arguments()?;
                 let (text, types): (LuaString, Vec<u32>) = (given.raw_get(1)?, given.raw_get(2)?);
                 self.statements.insert(statement, Prepared::new(statement, &text.as_bytes(), &types));
-                Request::Prepare { connection, statement }
+                CoroutineRequest::Prepare { connection, statement }
             }
-            Kind::Close => {
+            RequestKind::Close => {
                 // As in sysbench, the server keeps the statement.
                 self.statements.remove(&slate.statement());
-                Request::Nothing
+                CoroutineRequest::Nothing
             }
-            Kind::More => Request::More,
-            Kind::Rollback => Request::Rollback { connection: slate.connection() },
-            Kind::Ended => Request::Nothing,
-            Kind::Connect => Request::Connect(slate.connection()),
-            Kind::Reconnect => Request::Reconnect(slate.connection()),
-            Kind::Disconnect => Request::Disconnect(slate.connection()),
-            Kind::Ready => Request::Ready,
-            Kind::Left => Request::Left { is_complete: self.argument()? },
-            Kind::Fatal => {
+            RequestKind::More => CoroutineRequest::More,
+            RequestKind::Rollback => CoroutineRequest::Rollback { connection: slate.connection() },
+            RequestKind::Ended => CoroutineRequest::Nothing,
+            RequestKind::Connect => CoroutineRequest::Connect(slate.connection()),
+            RequestKind::Reconnect => CoroutineRequest::Reconnect(slate.connection()),
+            RequestKind::Disconnect => CoroutineRequest::Disconnect(slate.connection()),
+            RequestKind::Ready => CoroutineRequest::Ready,
+            RequestKind::Left => CoroutineRequest::Left { is_complete: self.argument()? },
+            RequestKind::Fatal => {
                 self.fatal =
                     self.argument::<Option<LuaString>>()?.map(|line| line.to_string_lossy()).into_iter().collect();
-                Request::Fatal
+                CoroutineRequest::Fatal
             }
-            Kind::Sleep => Request::Sleep(Duration::try_from_secs_f64(self.argument()?).unwrap_or_default()),
+            RequestKind::Sleep => {
+                CoroutineRequest::Sleep(Duration::try_from_secs_f64(self.argument()?).unwrap_or_default())
+            }
         })
     }
 
@@ -231,7 +233,7 @@ impl LuaClient {
     }
 
     /// Takes a query's text over, up to a zero, as C does.
-    fn take_query(&mut self) -> mlua::Result<Request> {
+    fn take_query(&mut self) -> mlua::Result<CoroutineRequest> {
         let connection = self.state.slate.connection();
         self.bytes.clear();
         if !self.state.slate.take_text(&mut self.bytes) {
@@ -240,11 +242,11 @@ impl LuaClient {
         let end = memchr(0, &self.bytes).unwrap_or(self.bytes.len());
         let Ok(text) = std::str::from_utf8(&self.bytes[..end]) else {
             self.answer = Answer::failed("22021", "the query's text is not valid UTF-8");
-            return Ok(Request::Nothing);
+            return Ok(CoroutineRequest::Nothing);
         };
         self.text.clear();
         self.text.push_str(text);
-        Ok(Request::Query { connection })
+        Ok(CoroutineRequest::Query { connection })
     }
 
     /// The action with a statement that is there.
@@ -297,11 +299,11 @@ impl Program for LuaClient {
                 self.counters.add(Counter::Event);
                 return Action::End;
             }
-            self.asks = matches!(request, Request::Query { .. } | Request::Execute { .. });
-            if let Request::Query { connection }
-            | Request::Rollback { connection }
-            | Request::Prepare { connection, .. }
-            | Request::Execute { connection, .. } = request
+            self.asks = matches!(request, CoroutineRequest::Query { .. } | CoroutineRequest::Execute { .. });
+            if let CoroutineRequest::Query { connection }
+            | CoroutineRequest::Rollback { connection }
+            | CoroutineRequest::Prepare { connection, .. }
+            | CoroutineRequest::Execute { connection, .. } = request
             {
                 if self.current != Some(connection) {
                     self.current = Some(connection);
@@ -310,34 +312,34 @@ impl Program for LuaClient {
                 }
             }
             match request {
-                Request::Nothing => {}
-                Request::Connect(number) => {
+                CoroutineRequest::Nothing => {}
+                CoroutineRequest::Connect(number) => {
                     self.current = Some(number);
                     return Action::Manage(Management::Connect(number));
                 }
-                Request::Reconnect(number) => {
-                    self.waiting = Some(Request::Connect(number));
+                CoroutineRequest::Reconnect(number) => {
+                    self.waiting = Some(CoroutineRequest::Connect(number));
                     self.current = None;
                     self.counters.add(Counter::Reconnect);
                     return Action::Manage(Management::Disconnect(number));
                 }
-                Request::Disconnect(number) => {
+                CoroutineRequest::Disconnect(number) => {
                     self.current = None;
                     self.state.fetched.borrow_mut().forget(number);
                     return Action::Manage(Management::Disconnect(number));
                 }
-                Request::Query { .. } => return Action::Text { sql: &self.text, rows: Rows::Handed },
-                Request::Rollback { .. } => return Action::Text { sql: "ROLLBACK", rows: Rows::Skipped },
-                Request::Prepare { statement, .. } | Request::Execute { statement, .. }
+                CoroutineRequest::Query { .. } => return Action::Text { sql: &self.text, rows: Rows::Handed },
+                CoroutineRequest::Rollback { .. } => return Action::Text { sql: "ROLLBACK", rows: Rows::Skipped },
+                CoroutineRequest::Prepare { statement, .. } | CoroutineRequest::Execute { statement, .. }
                     if !self.statements.contains_key(&statement) =>
                 {
                     self.answer = Answer::failed("26000", "there is no such statement");
                 }
-                Request::Prepare { statement, .. } => {
+                CoroutineRequest::Prepare { statement, .. } => {
                     return self
                         .with_statement(statement, |_, Prepared { statement, .. }| Action::Prepare { statement });
                 }
-                Request::Execute { statement, .. } => {
+                CoroutineRequest::Execute { statement, .. } => {
                     return self.with_statement(statement, |values, Prepared { statement, .. }| Action::Query {
                         command: 0,
                         statement,
@@ -346,31 +348,31 @@ impl Program for LuaClient {
                         last: false,
                     });
                 }
-                Request::Ready => return Action::End,
-                Request::More => match self.granted.take() {
+                CoroutineRequest::Ready => return Action::End,
+                CoroutineRequest::More => match self.granted.take() {
                     Some(more) => self.answer = Answer::Truth(more),
                     None => {
-                        self.waiting = Some(Request::More);
+                        self.waiting = Some(CoroutineRequest::More);
                         self.counters.add(Counter::Event);
                         return Action::End;
                     }
                 },
-                Request::Left { .. } if self.is_stopped => {}
-                Request::Left { is_complete: true } => {
-                    self.waiting = Some(Request::Left { is_complete: false });
+                CoroutineRequest::Left { .. } if self.is_stopped => {}
+                CoroutineRequest::Left { is_complete: true } => {
+                    self.waiting = Some(CoroutineRequest::Left { is_complete: false });
                     return Action::End;
                 }
-                Request::Left { is_complete: false } => {
+                CoroutineRequest::Left { is_complete: false } => {
                     self.is_stopped = true;
                     return Action::Manage(Management::Leave);
                 }
-                Request::Sleep(time) => {
+                CoroutineRequest::Sleep(time) => {
                     self.answer = Answer::Truth(true);
                     return Action::Sleep { command: 0, time };
                 }
-                Request::Fatal => return Action::Abort(AbortReason::Fatal(std::mem::take(&mut self.fatal))),
-                Request::Finished => {
-                    self.waiting = Some(Request::Finished);
+                CoroutineRequest::Fatal => return Action::Abort(AbortReason::Fatal(std::mem::take(&mut self.fatal))),
+                CoroutineRequest::Finished => {
+                    self.waiting = Some(CoroutineRequest::Finished);
                     return Action::End;
                 }
             }

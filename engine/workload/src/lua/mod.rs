@@ -19,6 +19,6 @@ mod tests;
 mod workload;
 
 pub use client::Role;
-pub use script::Script;
-pub use search::{INSTALLED, Source, module_path};
+pub use script::LuaScript;
+pub use search::{INSTALLED, ScriptOrigin, module_path};
 pub use shared::{Invocation, NO_MYSQL, Voice};

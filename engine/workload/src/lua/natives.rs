@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering;
 use mlua::{Function, IntoLua, LightUserData, Lua, String as LuaString, Table, Value};
 
 use super::kept::Fetched;
-use super::request::Kind;
-use super::shared::{NO_MYSQL, Shared};
+use super::request::RequestKind;
+use super::shared::{NO_MYSQL, SharedStates};
 use super::{counters, random, search};
 use crate::sb_rand;
 use crate::settings::OptionValue;
@@ -24,27 +24,27 @@ const VERSION: &str = "1.0.20";
 const MODULES: [(&str, &str); 1] = [("oltp_common", include_str!("prelude/oltp_common.lua"))];
 
 /// The kinds of requests. In Lua they are light userdata, which no script can make: the index here plus 1.
-const REQUESTS: [(&str, Kind); 16] = [
-    ("connect", Kind::Connect),
-    ("reconnect", Kind::Reconnect),
-    ("disconnect", Kind::Disconnect),
-    ("query", Kind::Query),
-    ("first_query", Kind::FirstQuery),
-    ("rollback", Kind::Rollback),
-    ("prepare", Kind::Prepare),
-    ("execute", Kind::Execute),
-    ("first_execute", Kind::FirstExecute),
-    ("close", Kind::Close),
-    ("ready", Kind::Ready),
-    ("more", Kind::More),
-    ("ended", Kind::Ended),
-    ("left", Kind::Left),
-    ("fatal", Kind::Fatal),
-    ("sleep", Kind::Sleep),
+const REQUESTS: [(&str, RequestKind); 16] = [
+    ("connect", RequestKind::Connect),
+    ("reconnect", RequestKind::Reconnect),
+    ("disconnect", RequestKind::Disconnect),
+    ("query", RequestKind::Query),
+    ("first_query", RequestKind::FirstQuery),
+    ("rollback", RequestKind::Rollback),
+    ("prepare", RequestKind::Prepare),
+    ("execute", RequestKind::Execute),
+    ("first_execute", RequestKind::FirstExecute),
+    ("close", RequestKind::Close),
+    ("ready", RequestKind::Ready),
+    ("more", RequestKind::More),
+    ("ended", RequestKind::Ended),
+    ("left", RequestKind::Left),
+    ("fatal", RequestKind::Fatal),
+    ("sleep", RequestKind::Sleep),
 ];
 
 /// The kind of the request that begins with `value`, if it is one.
-pub fn request_kind(value: &Value) -> Option<Kind> {
+pub fn request_kind(value: &Value) -> Option<RequestKind> {
     let Value::LightUserData(LightUserData(number)) = value else { return None };
     REQUESTS.get((*number as usize).wrapping_sub(1)).map(|(_, kind)| *kind)
 }
@@ -52,7 +52,7 @@ pub fn request_kind(value: &Value) -> Option<Kind> {
 /// What native functions reach: what all states share, and what the server returned to this state's client.
 #[derive(Clone)]
 struct Reach {
-    shared: Arc<Shared>,
+    shared: Arc<SharedStates>,
     fetched: Rc<RefCell<Fetched>>,
 }
 
@@ -92,7 +92,12 @@ const NATIVES: [Native; 8] = [
 ];
 
 /// Fills a new state; returns the table that only the prelude sees.
-pub fn install(lua: &Lua, shared: &Arc<Shared>, tid: usize, fetched: &Rc<RefCell<Fetched>>) -> mlua::Result<Table> {
+pub fn install(
+    lua: &Lua,
+    shared: &Arc<SharedStates>,
+    tid: usize,
+    fetched: &Rc<RefCell<Fetched>>,
+) -> mlua::Result<Table> {
     set_paths(lua)?;
     lua.globals().set("sysbench", sysbench(lua, shared, tid)?)?;
     let native = lua.create_table()?;
@@ -128,7 +133,7 @@ fn set_paths(lua: &Lua) -> mlua::Result<()> {
 }
 
 /// The global table `sysbench` without its functions, which the prelude adds.
-fn sysbench(lua: &Lua, shared: &Shared, tid: usize) -> mlua::Result<Table> {
+fn sysbench(lua: &Lua, shared: &SharedStates, tid: usize) -> mlua::Result<Table> {
     let invocation = &shared.invocation;
     let argv = invocation.argv.iter().map(String::as_str).enumerate();
     let cmdline = lua.create_table()?;
@@ -158,7 +163,7 @@ fn rand_varstring(lua: &Lua, (min, max): (u32, u32)) -> mlua::Result<LuaString> 
 
 /// Sets `sysbench.opt`. A script that declares no options finds them as global variables too, as in sysbench 0.5, except
 /// those that would hide a function.
-fn export_options(lua: &Lua, shared: &Shared) -> mlua::Result<()> {
+fn export_options(lua: &Lua, shared: &SharedStates) -> mlua::Result<()> {
     let globals = lua.globals();
     let sysbench: Table = globals.get("sysbench")?;
     let are_declared = !sysbench.get::<Table>("cmdline")?.get::<Value>("options")?.is_nil();

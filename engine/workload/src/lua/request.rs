@@ -6,7 +6,7 @@ use wire::error::ServerError;
 
 /// A kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RequestKind {
     Connect,
     Reconnect,
     Disconnect,
@@ -29,7 +29,7 @@ pub enum Kind {
 
 /// What the coroutine asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Request {
+pub enum CoroutineRequest {
     Connect(usize),
     /// Closed first, then made again.
     Reconnect(usize),

@@ -6,11 +6,11 @@ use std::sync::{Arc, OnceLock};
 
 use mlua::{FromLua, Function, Lua, Table, Value};
 
-use super::alone::Alone;
+use super::alone::MainState;
 use super::client::Role;
 use super::counters::Uncounted;
-use super::search::{Chunk, Source};
-use super::shared::{Invocation, Shared, Voice, broken};
+use super::search::{Chunk, ScriptOrigin};
+use super::shared::{Invocation, SharedStates, Voice, broken};
 use super::state::LuaState;
 use crate::lua::random;
 use crate::lua::random::Generator;
@@ -23,27 +23,27 @@ use crate::statistics::{Hooks, Statistics};
 use ground::shard::Shard;
 
 /// A script, loaded into a state of the main thread that takes no part in a run.
-pub struct Script {
-    shared: Arc<Shared>,
-    main: RefCell<Alone>,
+pub struct LuaScript {
+    shared: Arc<SharedStates>,
+    main: RefCell<MainState>,
     generator: RefCell<Option<Generator>>,
     declared: Option<Vec<OptionSpec>>,
     /// The states of the hooks that report intervals and checkpoints while clients run.
-    intervals: RefCell<Option<Alone>>,
-    checkpoints: RefCell<Option<Alone>>,
+    intervals: RefCell<Option<MainState>>,
+    checkpoints: RefCell<Option<MainState>>,
     executors: Executors,
 }
 
-impl Script {
+impl LuaScript {
     /// Reads a script and runs its top level. What it asks of the server outside of a load is carried out by `executors`.
     pub fn load(
-        source: Source,
+        source: ScriptOrigin,
         invocation: &Invocation,
         voice: Arc<dyn Voice>,
         executors: Executors,
     ) -> Result<Self, Fatal> {
         let chunk = Chunk::read(&source, invocation.test.as_deref())?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedStates {
             invocation: invocation.clone(),
             chunk,
             voice,
@@ -56,7 +56,7 @@ impl Script {
         let distributions = Arc::new(Distributions::new(&nothing_chosen)?);
         let generator = RefCell::new(Some(Generator { random: sb_rand::generator(&nothing_chosen), distributions }));
         let (main, declared) = with_generator(&generator, || {
-            let main = Alone::begin(&shared, 0, executors())?;
+            let main = MainState::begin(&shared, 0, executors())?;
             let declared = declared_options(main.state())?;
             Ok::<_, Fatal>((RefCell::new(main), declared))
         })?;
@@ -124,9 +124,9 @@ impl Script {
     }
 
     /// A further state of the main thread, that of thread `tid`.
-    fn further(&self, tid: usize) -> Result<Alone, Fatal> {
+    fn further(&self, tid: usize) -> Result<MainState, Fatal> {
         let executor = (self.executors)();
-        let alone = with_generator(&self.generator, || Alone::begin(&self.shared, tid, executor))?;
+        let alone = with_generator(&self.generator, || MainState::begin(&self.shared, tid, executor))?;
         export_options(&alone)?;
         Ok(alone)
     }
@@ -140,7 +140,12 @@ impl Script {
     }
 
     /// Calls a hook in a state that may be missing.
-    fn call_hook_in(&self, state: &RefCell<Option<Alone>>, name: &str, statistics: &Statistics) -> Result<bool, Fatal> {
+    fn call_hook_in(
+        &self,
+        state: &RefCell<Option<MainState>>,
+        name: &str,
+        statistics: &Statistics,
+    ) -> Result<bool, Fatal> {
         match &mut *state.borrow_mut() {
             Some(alone) => self.call_hook(alone, name, statistics),
             None => Ok(false),
@@ -148,7 +153,7 @@ impl Script {
     }
 
     /// Calls a hook. Its error is reported, and the run continues.
-    fn call_hook(&self, alone: &mut Alone, name: &str, statistics: &Statistics) -> Result<bool, Fatal> {
+    fn call_hook(&self, alone: &mut MainState, name: &str, statistics: &Statistics) -> Result<bool, Fatal> {
         let found = hook(alone.state(), name).map_err(broken)?;
         let Some(function) = found else { return Ok(false) };
         let table = statistics_table(&alone.state().lua, statistics, name == "report_cumulative").map_err(broken)?;
@@ -171,7 +176,7 @@ impl Script {
     }
 }
 
-impl Hooks for Script {
+impl Hooks for LuaScript {
     /// In sysbench a thread with a state of its own makes each kind of these reports.
     fn begin_reports(&self, clients: usize, intervals: bool, checkpoints: bool) -> Result<(), Fatal> {
         for (state, _) in [(&self.intervals, intervals), (&self.checkpoints, checkpoints)].iter().filter(|each| each.1)
@@ -218,7 +223,7 @@ fn with_generator<T>(generator: &RefCell<Option<Generator>>, work: impl FnOnce()
 }
 
 /// Shows the options that were chosen to the script.
-fn export_options(alone: &Alone) -> Result<(), Fatal> {
+fn export_options(alone: &MainState) -> Result<(), Fatal> {
     alone.state().function("export_options").and_then(|export| export.call::<()>(())).map_err(broken)
 }
 

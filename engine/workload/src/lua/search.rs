@@ -7,7 +7,7 @@ use crate::program::Fatal;
 
 /// Where a script comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum ScriptOrigin {
     Path(PathBuf),
     Stdin,
 }
@@ -24,14 +24,14 @@ pub struct Chunk {
 
 impl Chunk {
     /// Reads a script that was named `test`. A name that is not its path is a module's.
-    pub fn read(source: &Source, test: Option<&str>) -> Result<Self, Fatal> {
+    pub fn read(source: &ScriptOrigin, test: Option<&str>) -> Result<Self, Fatal> {
         let (name, text, module) = match source {
-            Source::Stdin => {
+            ScriptOrigin::Stdin => {
                 let mut text = Vec::new();
                 let read = std::io::stdin().read_to_end(&mut text).map(|_| text);
                 ("=stdin".to_owned(), read, None)
             }
-            Source::Path(path) => {
+            ScriptOrigin::Path(path) => {
                 let module = test.filter(|name| Path::new(name) != path);
                 (format!("@{}", path.display()), std::fs::read(path), module.map(str::to_owned))
             }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_script_that_cannot_be_read_is_named() {
-        let missing = Chunk::read(&Source::Path("./no_such.lua".into()), None).unwrap_err();
+        let missing = Chunk::read(&ScriptOrigin::Path("./no_such.lua".into()), None).unwrap_err();
         assert!(missing.lines[0].starts_with("cannot read ./no_such.lua: "), "{missing:?}");
     }
 }

@@ -26,7 +26,7 @@ pub struct Invocation {
 pub const NO_MYSQL: &str = "pgtrial is for PostgreSQL: use --db-driver=pgsql, or sysbench itself for MySQL";
 
 /// What all states of a script share.
-pub struct Shared {
+pub struct SharedStates {
     pub invocation: Invocation,
     pub chunk: Chunk,
     pub voice: Arc<dyn Voice>,
@@ -38,7 +38,7 @@ pub struct Shared {
     pub uncounted: Uncounted,
 }
 
-impl Shared {
+impl SharedStates {
     /// As in messages: a file's name without its path.
     pub fn name(&self) -> &str {
         let path = self.invocation.test.as_deref().unwrap_or("<stdin>");

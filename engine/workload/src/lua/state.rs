@@ -14,7 +14,7 @@ use mlua::{ChunkMode, Function, Lua, LuaOptions, StdLib, Table};
 
 use super::kept::Fetched;
 use super::natives;
-use super::shared::Shared;
+use super::shared::SharedStates;
 use super::slate::Slate;
 
 /// The prelude's parts in the order in which they are run.
@@ -49,7 +49,7 @@ pub struct LuaState {
 
 impl LuaState {
     /// The state of client `tid`, or of none, which has 0.
-    pub fn new(shared: &Arc<Shared>, tid: usize) -> mlua::Result<Self> {
+    pub fn new(shared: &Arc<SharedStates>, tid: usize) -> mlua::Result<Self> {
         // LuaJIT's own `pcall` is kept: a coroutine cannot yield across the one with which mlua would replace it.
         let options = LuaOptions::new().catch_rust_panics(true);
         // SAFETY: see the head of this file.
@@ -70,7 +70,7 @@ impl LuaState {
     }
 
     /// The script's top level.
-    pub fn script(&self, shared: &Shared) -> mlua::Result<Function> {
+    pub fn script(&self, shared: &SharedStates) -> mlua::Result<Function> {
         self.lua.load(&shared.chunk.source[..]).set_name(&shared.chunk.name).into_function()
     }
 }

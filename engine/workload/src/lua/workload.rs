@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use super::client::{LuaClient, Role};
 use super::random::Generator;
-use super::shared::{Shared, broken};
+use super::shared::{SharedStates, broken};
 use crate::program::{AbortReason, Action, Fatal, Program, ScriptInfo, Workload};
 use crate::sb_rand::Distributions;
 use ground::random::Random;
 
 struct LuaWorkload {
-    shared: Arc<Shared>,
+    shared: Arc<SharedStates>,
     role: Role,
     distributions: Arc<Distributions>,
 }
 
 /// The workload of a script that has been configured.
-pub fn new(shared: &Arc<Shared>, role: Role) -> Result<Arc<dyn Workload>, Fatal> {
+pub fn new(shared: &Arc<SharedStates>, role: Role) -> Result<Arc<dyn Workload>, Fatal> {
     let unknown = || Fatal::new("the script has not been configured");
     let distributions = shared.distributions.get().ok_or_else(unknown)?.clone();
     Ok(Arc::new(LuaWorkload { shared: shared.clone(), role, distributions }))

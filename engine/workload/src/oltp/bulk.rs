@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::mem;
 
 use super::failure::{self, SqlError};
-use super::test::Test;
+use super::test::OltpTest;
 use crate::program::{AbortReason, Action, ActionResult, Management, Program, ScriptInfo, Workload};
 use ground::random::Random;
 use wire::Rows;
@@ -14,7 +14,7 @@ const LONGEST: usize = 512 * 1024;
 
 /// The workload.
 pub struct BulkInsert {
-    pub test: Test,
+    pub test: OltpTest,
 }
 
 impl Workload for BulkInsert {

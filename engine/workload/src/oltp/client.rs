@@ -3,9 +3,9 @@
 use std::mem;
 use std::sync::Arc;
 
-use super::event::{Draw, Event};
+use super::event::{OltpEvent, StatementDraw};
 use super::failure::{self, SqlError};
-use super::statements::Slot;
+use super::statements::StatementSlot;
 use crate::program::{AbortReason, Action, ActionResult, Management, Program, ScriptInfo, Workload};
 use crate::sb_rand::{Distribution, fill_groups};
 use ground::random::Random;
@@ -13,7 +13,7 @@ use wire::Rows;
 use wire::statement::QueryMode;
 use wire::value::Value;
 
-impl Workload for Arc<Event> {
+impl Workload for Arc<OltpEvent> {
     fn scripts(&self) -> Vec<ScriptInfo> {
         self.test.scripts()
     }
@@ -25,7 +25,7 @@ impl Workload for Arc<Event> {
 
 /// A client of a run.
 pub struct OltpClient {
-    event: Arc<Event>,
+    event: Arc<OltpEvent>,
     values: Box<[Value]>,
     random: Random,
     ids: Distribution,
@@ -56,7 +56,7 @@ enum Stage {
 
 impl OltpClient {
     /// A client before it connects.
-    pub fn new(event: Arc<Event>, client: usize, random: Random) -> Self {
+    pub fn new(event: Arc<OltpEvent>, client: usize, random: Random) -> Self {
         let (values, ids) = (event.values(), event.ids(client));
         let stage = Stage::Connect;
         Self { event, values, random, ids, part: 0, done: 0, inserts: false, table: 0, sent: 0, stage }
@@ -75,7 +75,7 @@ impl OltpClient {
         let Some(part) = self.event.parts.get(self.part) else { return Action::End };
         let mut first = part.first;
         match part.draw {
-            Draw::Replacement { insert } if self.inserts => first = insert,
+            StatementDraw::Replacement { insert } if self.inserts => first = insert,
             _ => {
                 if part.chooses && self.done == 0 {
                     self.table = self.random.range(0, self.event.parameters.tables as i64 - 1) as usize;
@@ -84,7 +84,7 @@ impl OltpClient {
             }
         }
         self.sent = first + if part.is_per_table { self.table } else { 0 };
-        self.inserts = matches!(part.draw, Draw::Replacement { .. }) && !self.inserts;
+        self.inserts = matches!(part.draw, StatementDraw::Replacement { .. }) && !self.inserts;
         self.done += u64::from(!self.inserts);
         if self.done == part.times {
             self.done = 0;
@@ -169,31 +169,31 @@ impl Program for OltpClient {
 
 /// Draws a statement's values.
 #[inline]
-fn draw(what: Draw, event: &Event, ids: &Distribution, random: &mut Random, values: &mut [Value]) {
-    let [id, end] = [Slot::Id, Slot::End].map(Slot::place);
+fn draw(what: StatementDraw, event: &OltpEvent, ids: &Distribution, random: &mut Random, values: &mut [Value]) {
+    let [id, end] = [StatementSlot::Id, StatementSlot::End].map(StatementSlot::place);
     match what {
-        Draw::Nothing => {}
-        Draw::Id => values[id] = Value::Int(ids.draw(random)),
-        Draw::Range => {
+        StatementDraw::Nothing => {}
+        StatementDraw::Id => values[id] = Value::Int(ids.draw(random)),
+        StatementDraw::Range => {
             let begin = ids.draw(random);
             values[id] = Value::Int(begin);
             values[end] = Value::Int(begin.wrapping_add(event.parameters.range_size).wrapping_sub(1));
         }
-        Draw::Text => {
-            draw_text(Slot::C, random, values);
+        StatementDraw::Text => {
+            draw_text(StatementSlot::C, random, values);
             values[id] = Value::Int(ids.draw(random));
         }
-        Draw::Replacement { .. } => {
+        StatementDraw::Replacement { .. } => {
             values[id] = Value::Int(ids.draw(random));
             draw_row(ids, random, values);
         }
-        Draw::Row => draw_row(ids, random, values),
-        Draw::NewRow => {
+        StatementDraw::Row => draw_row(ids, random, values),
+        StatementDraw::NewRow => {
             values[id] = Value::Int(i64::from(event.distributions.unique()) + i64::from(i32::MIN));
             draw_row(ids, random, values);
         }
-        Draw::Points => values.iter_mut().for_each(|value| *value = Value::Int(ids.draw(random))),
-        Draw::Ranges => {
+        StatementDraw::Points => values.iter_mut().for_each(|value| *value = Value::Int(ids.draw(random))),
+        StatementDraw::Ranges => {
             for range in values.chunks_exact_mut(2) {
                 let begin = ids.draw(random);
                 range[0] = Value::Int(begin);
@@ -203,12 +203,12 @@ fn draw(what: Draw, event: &Event, ids: &Distribution, random: &mut Random, valu
     }
 
     fn draw_row(ids: &Distribution, random: &mut Random, values: &mut [Value]) {
-        values[Slot::K.place()] = Value::Int(ids.draw(random));
-        draw_text(Slot::C, random, values);
-        draw_text(Slot::Pad, random, values);
+        values[StatementSlot::K.place()] = Value::Int(ids.draw(random));
+        draw_text(StatementSlot::C, random, values);
+        draw_text(StatementSlot::Pad, random, values);
     }
 
-    fn draw_text(slot: Slot, random: &mut Random, values: &mut [Value]) {
+    fn draw_text(slot: StatementSlot, random: &mut Random, values: &mut [Value]) {
         if let Value::Text(text) = &mut values[slot.place()] {
             fill_groups(random, text);
         }

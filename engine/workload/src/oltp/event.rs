@@ -1,8 +1,8 @@
 //! What an event of a test consists of, compiled once for all clients.
 
-use super::parameters::Parameters;
-use super::statements::{self, Slot};
-use super::test::{Test, TestKind};
+use super::parameters::TestParameters;
+use super::statements::{self, StatementSlot};
+use super::test::{OltpTest, TestKind};
 use crate::sb_rand::{Distribution, Distributions};
 use wire::statement::{QueryMode, Statement};
 use wire::value::Value;
@@ -10,7 +10,7 @@ use wire::value::Value;
 /// A part of an event: a statement, or two together, a number of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventPart {
-    pub draw: Draw,
+    pub draw: StatementDraw,
     /// At least once.
     pub times: u64,
     /// Whether it chooses a table; otherwise it stays with the former part's.
@@ -22,7 +22,7 @@ pub struct EventPart {
 
 /// Which values are drawn anew for a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Draw {
+pub enum StatementDraw {
     Nothing,
     Id,
     /// An id, and the end of the range that begins there.
@@ -44,18 +44,18 @@ pub enum Draw {
 }
 
 /// A test with its options.
-pub struct Event {
-    pub test: Test,
+pub struct OltpEvent {
+    pub test: OltpTest,
     pub mode: QueryMode,
-    pub parameters: Parameters,
+    pub parameters: TestParameters,
     pub distributions: Distributions,
     /// In the order in which they are prepared; a statement's id is its index.
     pub statements: Vec<Statement>,
     pub parts: Vec<EventPart>,
 }
 
-impl Event {
-    pub fn new(test: Test, parameters: Parameters, mode: QueryMode, distributions: Distributions) -> Self {
+impl OltpEvent {
+    pub fn new(test: OltpTest, parameters: TestParameters, mode: QueryMode, distributions: Distributions) -> Self {
         let compiler = Compiler { test, mode, parameters: &parameters, statements: Vec::new(), parts: Vec::new() };
         let (statements, mut parts) = compiler.compile();
         parts.retain(|part| part.times > 0);
@@ -70,7 +70,7 @@ impl Event {
     /// What a client draws ids from. Those of `select_random_*` have each their own part of the table, of which
     /// sysbench cuts what is behind the point.
     pub fn ids(&self, client: usize) -> Distribution {
-        let Parameters { table_size, threads, .. } = self.parameters;
+        let TestParameters { table_size, threads, .. } = self.parameters;
         if !self.test.kind.has_own_part() {
             return self.distributions.over(1, table_size);
         }
@@ -82,7 +82,7 @@ impl Event {
     /// A client's values before it has drawn any.
     pub fn values(&self) -> Box<[Value]> {
         if self.test.kind.has_own_part() {
-            let Parameters { random_points, number_of_ranges, .. } = self.parameters;
+            let TestParameters { random_points, number_of_ranges, .. } = self.parameters;
             let is_points = self.test.kind == TestKind::RandomPoints;
             return vec![Value::Int(0); if is_points { random_points } else { 2 * number_of_ranges }].into();
         }
@@ -96,9 +96,9 @@ pub const C_LENGTH: usize = 119;
 pub const PAD_LENGTH: usize = 59;
 
 struct Compiler<'a> {
-    test: Test,
+    test: OltpTest,
     mode: QueryMode,
-    parameters: &'a Parameters,
+    parameters: &'a TestParameters,
     statements: Vec<Statement>,
     parts: Vec<EventPart>,
 }
@@ -113,20 +113,30 @@ impl Compiler<'_> {
             TestKind::PointSelect => self.points(),
             TestKind::UpdateIndex => self.index_updates(),
             TestKind::UpdateNonIndex => self.non_index_updates(),
-            TestKind::Delete => self.each(1, Draw::Id, statements::DELETE, &[Slot::Id]),
+            TestKind::Delete => self.each(1, StatementDraw::Id, statements::DELETE, &[StatementSlot::Id]),
             TestKind::Insert if parameters.auto_inc => {
-                self.each(1, Draw::Row, statements::INSERT_WITHOUT_ID, &[Slot::K, Slot::C, Slot::Pad]);
+                self.each(
+                    1,
+                    StatementDraw::Row,
+                    statements::INSERT_WITHOUT_ID,
+                    &[StatementSlot::K, StatementSlot::C, StatementSlot::Pad],
+                );
             }
             TestKind::Insert => {
-                self.each(1, Draw::NewRow, statements::INSERT, &[Slot::Id, Slot::K, Slot::C, Slot::Pad]);
+                self.each(
+                    1,
+                    StatementDraw::NewRow,
+                    statements::INSERT,
+                    &[StatementSlot::Id, StatementSlot::K, StatementSlot::C, StatementSlot::Pad],
+                );
             }
             TestKind::RandomPoints => {
                 let count = parameters.random_points;
-                self.numbers(Draw::Points, &statements::random_points(count), count);
+                self.numbers(StatementDraw::Points, &statements::random_points(count), count);
             }
             TestKind::RandomRanges => {
                 let count = parameters.number_of_ranges;
-                self.numbers(Draw::Ranges, &statements::random_ranges(count), 2 * count);
+                self.numbers(StatementDraw::Ranges, &statements::random_ranges(count), 2 * count);
             }
             TestKind::BulkInsert => {}
         }
@@ -154,7 +164,7 @@ impl Compiler<'_> {
     }
 
     fn points(&mut self) {
-        self.each(self.parameters.point_selects, Draw::Id, statements::POINT, &[Slot::Id]);
+        self.each(self.parameters.point_selects, StatementDraw::Id, statements::POINT, &[StatementSlot::Id]);
     }
 
     fn ranges(&mut self) {
@@ -170,23 +180,24 @@ impl Compiler<'_> {
             (parameters.order_ranges, statements::ORDER_RANGE),
             (parameters.distinct_ranges, statements::DISTINCT_RANGE),
         ] {
-            self.each(times, Draw::Range, text, &[Slot::Id, Slot::End]);
+            self.each(times, StatementDraw::Range, text, &[StatementSlot::Id, StatementSlot::End]);
         }
     }
 
     fn index_updates(&mut self) {
-        self.each(self.parameters.index_updates, Draw::Id, statements::INDEX_UPDATE, &[Slot::Id]);
+        self.each(self.parameters.index_updates, StatementDraw::Id, statements::INDEX_UPDATE, &[StatementSlot::Id]);
     }
 
     fn non_index_updates(&mut self) {
         let times = self.parameters.non_index_updates;
-        self.each(times, Draw::Text, statements::NON_INDEX_UPDATE, &[Slot::C, Slot::Id]);
+        self.each(times, StatementDraw::Text, statements::NON_INDEX_UPDATE, &[StatementSlot::C, StatementSlot::Id]);
     }
 
     fn delete_inserts(&mut self) {
-        let first = self.add_each(statements::DELETE, &[Slot::Id]);
-        let insert = self.add_each(statements::INSERT, &[Slot::Id, Slot::K, Slot::C, Slot::Pad]);
-        let (draw, times) = (Draw::Replacement { insert }, self.parameters.delete_inserts);
+        let first = self.add_each(statements::DELETE, &[StatementSlot::Id]);
+        let insert = self
+            .add_each(statements::INSERT, &[StatementSlot::Id, StatementSlot::K, StatementSlot::C, StatementSlot::Pad]);
+        let (draw, times) = (StatementDraw::Replacement { insert }, self.parameters.delete_inserts);
         self.parts.push(EventPart { draw, times, chooses: true, first, is_per_table: true });
     }
 
@@ -197,7 +208,7 @@ impl Compiler<'_> {
         }
         Some(["BEGIN", "COMMIT"].map(|text| {
             let first = self.add(text, &[]);
-            EventPart { draw: Draw::Nothing, times: 1, chooses: false, first, is_per_table: false }
+            EventPart { draw: StatementDraw::Nothing, times: 1, chooses: false, first, is_per_table: false }
         }))
     }
 
@@ -209,19 +220,19 @@ impl Compiler<'_> {
     }
 
     /// A statement for each table.
-    fn each(&mut self, times: u64, draw: Draw, text: &str, slots: &[Slot]) {
+    fn each(&mut self, times: u64, draw: StatementDraw, text: &str, slots: &[StatementSlot]) {
         let first = self.add_each(text, slots);
         self.parts.push(EventPart { draw, times, chooses: true, first, is_per_table: true });
     }
 
     /// A statement with so many numbers.
-    fn numbers(&mut self, draw: Draw, text: &str, count: usize) {
-        let slots: Vec<_> = (0..count).map(Slot::Point).collect();
+    fn numbers(&mut self, draw: StatementDraw, text: &str, count: usize) {
+        let slots: Vec<_> = (0..count).map(StatementSlot::Point).collect();
         let first = self.add(text, &slots);
         self.parts.push(EventPart { draw, times: 1, chooses: false, first, is_per_table: false });
     }
 
-    fn add_each(&mut self, text: &str, slots: &[Slot]) -> usize {
+    fn add_each(&mut self, text: &str, slots: &[StatementSlot]) -> usize {
         let first = self.statements.len();
         for table in 1..=self.parameters.tables {
             self.add(&text.replace("{}", &table.to_string()), slots);
@@ -229,7 +240,7 @@ impl Compiler<'_> {
         first
     }
 
-    fn add(&mut self, text: &str, slots: &[Slot]) -> usize {
+    fn add(&mut self, text: &str, slots: &[StatementSlot]) -> usize {
         let id = self.statements.len();
         self.statements.push(statements::compile(id, self.mode, text, slots));
         id

@@ -18,23 +18,23 @@ use super::sb_rand::Distributions;
 use super::settings::{OptionSpec, Settings};
 pub use event::{C_LENGTH, PAD_LENGTH};
 use ground::shard::Shard;
-use parameters::Parameters;
-pub use test::{TESTS, Test, TestKind, find};
+use parameters::TestParameters;
+pub use test::{OltpTest, TESTS, TestKind, find};
 
-impl Test {
+impl OltpTest {
     /// What it declares, in the order of its help; `bulk_insert` declares nothing.
     pub fn options(&self) -> Vec<OptionSpec> {
         options::of(self.kind)
     }
 
-    /// What the clients of a run do, of which the engine has one part; the run's mode has to be [`Test::mode`].
+    /// What the clients of a run do, of which the engine has one part; the run's mode has to be [`OltpTest::mode`].
     pub fn workload(&self, settings: &Settings, shard: Shard) -> Result<Arc<dyn Workload>, Fatal> {
         let distributions = Distributions::new(settings)?.of_shard(shard);
         if self.kind == TestKind::BulkInsert {
             return Ok(Arc::new(bulk::BulkInsert { test: *self }));
         }
-        let parameters = Parameters::read(self.kind, settings)?;
+        let parameters = TestParameters::read(self.kind, settings)?;
         parameters.check_for_run(self.kind)?;
-        Ok(Arc::new(Arc::new(event::Event::new(*self, parameters, self.mode(settings), distributions))))
+        Ok(Arc::new(Arc::new(event::OltpEvent::new(*self, parameters, self.mode(settings), distributions))))
     }
 }

@@ -18,7 +18,7 @@ const MOST_PARAMETERS: i64 = u16::MAX as i64;
 
 /// A test's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parameters {
+pub struct TestParameters {
     pub tables: u64,
     pub table_size: i64,
     /// How often each statement is in an event; DELETE and INSERT together count once.
@@ -44,7 +44,7 @@ pub struct Parameters {
     pub threads: usize,
 }
 
-impl Parameters {
+impl TestParameters {
     /// From the options of a test of this kind.
     pub fn read(kind: TestKind, settings: &Settings) -> Result<Self, Fatal> {
         let mut chosen = Settings::default();

@@ -4,7 +4,7 @@ use wire::statement::{Hole, QueryMode, Statement};
 
 /// What goes into a statement, and where it is among a client's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Slot {
+pub enum StatementSlot {
     Id,
     /// The end of a range that begins at the id.
     End,
@@ -19,20 +19,20 @@ pub enum Slot {
 const BIGINT: u32 = 20;
 const VARCHAR: u32 = 1043;
 
-impl Slot {
+impl StatementSlot {
     /// Its place among the values.
     pub fn place(self) -> usize {
         match self {
-            Slot::Id => 0,
-            Slot::End | Slot::K => 1,
-            Slot::C => 2,
-            Slot::Pad => 3,
-            Slot::Point(place) => place,
+            StatementSlot::Id => 0,
+            StatementSlot::End | StatementSlot::K => 1,
+            StatementSlot::C => 2,
+            StatementSlot::Pad => 3,
+            StatementSlot::Point(place) => place,
         }
     }
 
     fn is_text(self) -> bool {
-        matches!(self, Slot::C | Slot::Pad)
+        matches!(self, StatementSlot::C | StatementSlot::Pad)
     }
 }
 
@@ -61,7 +61,7 @@ pub fn random_ranges(count: usize) -> String {
 }
 
 /// A statement from its text, with `?` for each of `slots`; strings in a text that is sent as it is have quotes.
-pub fn compile(id: usize, mode: QueryMode, text: &str, slots: &[Slot]) -> Statement {
+pub fn compile(id: usize, mode: QueryMode, text: &str, slots: &[StatementSlot]) -> Statement {
     let mut pieces: Vec<Vec<u8>> = text.split('?').map(|piece| piece.as_bytes().to_vec()).collect();
     if mode == QueryMode::Simple {
         for (place, _) in slots.iter().enumerate().filter(|(_, slot)| slot.is_text()) {

@@ -32,7 +32,7 @@ impl TestKind {
 
 /// A native test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Test {
+pub struct OltpTest {
     /// As messages name it.
     pub name: &'static str,
     pub kind: TestKind,
@@ -40,15 +40,15 @@ pub struct Test {
     pub description: &'static str,
 }
 
-const fn test(name: &'static str, kind: TestKind, description: &'static str) -> Test {
-    Test { name, kind, description }
+const fn test(name: &'static str, kind: TestKind, description: &'static str) -> OltpTest {
+    OltpTest { name, kind, description }
 }
 
 /// sysbench reports on native tests.
-impl Hooks for Test {}
+impl Hooks for OltpTest {}
 
 /// All tests in the order of their names.
-pub const TESTS: [Test; 12] = [
+pub const TESTS: [OltpTest; 12] = [
     test("bulk_insert", TestKind::BulkInsert, "INSERT of many rows at once"),
     test("oltp", TestKind::Legacy, "the test of sysbench 0.5"),
     test("oltp_delete", TestKind::Delete, "DELETE by primary key"),
@@ -64,11 +64,11 @@ pub const TESTS: [Test; 12] = [
 ];
 
 /// The test of this name.
-pub fn find(name: &str) -> Option<Test> {
+pub fn find(name: &str) -> Option<OltpTest> {
     TESTS.into_iter().find(|test| test.name == name)
 }
 
-impl Test {
+impl OltpTest {
     /// Whether it is written for sysbench 1.0: its commands run in all threads, and it takes only the options that it
     /// declares.
     pub fn is_modern(&self) -> bool {

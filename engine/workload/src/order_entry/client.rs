@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::load::{OrderEntry, Style};
-use super::mix::Kind;
+use super::load::{OrderEntry, TransactionStyle};
+use super::mix::TransactionKind;
 use super::terminal::Terminal;
-use super::transactions::{self, Request, Transaction};
+use super::transactions::{self, ClientTransaction, StatementRequest};
 use super::values::Values;
 use crate::program::{AbortReason, Action, Program, ScriptInfo, Workload};
 use ground::random::Random;
@@ -27,12 +27,12 @@ impl Workload for Arc<OrderEntry> {
 pub struct OrderEntryClient {
     load: Arc<OrderEntry>,
     terminal: Terminal,
-    transactions: [Box<dyn Transaction>; 5],
+    transactions: [Box<dyn ClientTransaction>; 5],
     /// Which of them is under way.
     current: usize,
     /// The kind of the last one, and of the one before it, if there was one.
-    kind: Kind,
-    before: Option<Kind>,
+    kind: TransactionKind,
+    before: Option<TransactionKind>,
     values: Values,
     /// The statement that was sent last.
     sent: usize,
@@ -47,7 +47,7 @@ impl OrderEntryClient {
             terminal,
             transactions: transactions::all(),
             current: 0,
-            kind: Kind::NewOrder,
+            kind: TransactionKind::NewOrder,
             before: None,
             values: Values::default(),
             sent: 0,
@@ -61,7 +61,7 @@ impl Program for OrderEntryClient {
         let transaction = &mut self.transactions[self.current];
         let is_rolled_back = transaction.draw(&mut self.terminal);
         transaction.start(&mut self.values);
-        self.kind = if is_rolled_back { Kind::RolledBack } else { Kind::all()[self.current] };
+        self.kind = if is_rolled_back { TransactionKind::RolledBack } else { TransactionKind::all()[self.current] };
         self.kind as usize
     }
 
@@ -76,9 +76,9 @@ impl Program for OrderEntryClient {
 
     fn next_action(&mut self) -> Action<'_> {
         let transaction = &mut self.transactions[self.current];
-        let Request { statement, rows, last } = match self.load.style {
-            Style::Statements => transaction.next(&mut self.values),
-            Style::Procedures => Request::end(transaction.call(&mut self.values)),
+        let StatementRequest { statement, rows, last } = match self.load.style {
+            TransactionStyle::Statements => transaction.next(&mut self.values),
+            TransactionStyle::Procedures => StatementRequest::end(transaction.call(&mut self.values)),
         };
         self.sent = statement;
         let values = self.values.all();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::mix::{Kind, Mix};
+use super::mix::{TransactionKind, TransactionMix};
 use super::nurand::Constants;
 use super::statements;
 use crate::program::{CommandInfo, ScriptInfo};
@@ -10,7 +10,7 @@ use wire::statement::{QueryMode, Statement};
 
 /// How transactions are sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Style {
+pub enum TransactionStyle {
     /// Statement by statement.
     #[default]
     Statements,
@@ -23,8 +23,8 @@ pub struct OrderEntry {
     pub warehouses: i64,
     /// Of the whole run.
     pub clients: usize,
-    pub mix: Mix,
-    pub style: Style,
+    pub mix: TransactionMix,
+    pub style: TransactionStyle,
     pub constants: Constants,
     /// By their numbers.
     pub statements: Vec<Statement>,
@@ -37,14 +37,14 @@ impl OrderEntry {
     pub fn new(
         warehouses: u32,
         clients: usize,
-        mix: Mix,
-        style: Style,
+        mix: TransactionMix,
+        style: TransactionStyle,
         (seed, seed_of_load): (u64, u64),
         mode: QueryMode,
     ) -> Arc<Self> {
         let texts = statements::texts();
         let commands: Vec<_> = texts.iter().map(|text| CommandInfo { line: text.clone(), is_sql: true }).collect();
-        let script = |kind: Kind| ScriptInfo {
+        let script = |kind: TransactionKind| ScriptInfo {
             description: kind.name().to_owned(),
             weight: mix.weight(kind),
             commands: commands.clone(),
@@ -56,7 +56,7 @@ impl OrderEntry {
             style,
             constants: Constants::of_run(seed, seed_of_load),
             statements: texts.iter().enumerate().map(|(id, text)| statements::compile(id, text, mode)).collect(),
-            scripts: Kind::all().map(script).to_vec(),
+            scripts: TransactionKind::all().map(script).to_vec(),
         })
     }
 }

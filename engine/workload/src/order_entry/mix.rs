@@ -6,7 +6,7 @@ use ground::random::Random;
 
 /// A kind of transaction, in the order of reports and events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TransactionKind {
     NewOrder,
     Payment,
     OrderStatus,
@@ -17,13 +17,13 @@ pub enum Kind {
 }
 
 /// Of each kind its name, and the mean keying and think times of clause 5.2.5.7, seconds.
-const KINDS: [(Kind, &str, u64, f64); 6] = [
-    (Kind::NewOrder, "new-order", 18, 12.0),
-    (Kind::Payment, "payment", 3, 12.0),
-    (Kind::OrderStatus, "order-status", 2, 10.0),
-    (Kind::Delivery, "delivery", 2, 5.0),
-    (Kind::StockLevel, "stock-level", 2, 5.0),
-    (Kind::RolledBack, "new-order, rolled back", 18, 12.0),
+const KINDS: [(TransactionKind, &str, u64, f64); 6] = [
+    (TransactionKind::NewOrder, "new-order", 18, 12.0),
+    (TransactionKind::Payment, "payment", 3, 12.0),
+    (TransactionKind::OrderStatus, "order-status", 2, 10.0),
+    (TransactionKind::Delivery, "delivery", 2, 5.0),
+    (TransactionKind::StockLevel, "stock-level", 2, 5.0),
+    (TransactionKind::RolledBack, "new-order, rolled back", 18, 12.0),
 ];
 
 /// The longest think time as a multiple of the mean.
@@ -33,7 +33,7 @@ const LONGEST_THINK: f64 = 10.0;
 /// with 45% of its transactions.
 pub const MOST_NEW_ORDERS_PER_WAREHOUSE: f64 = 12.86;
 
-impl Kind {
+impl TransactionKind {
     /// All kinds in their order.
     pub fn all() -> [Self; KINDS.len()] {
         KINDS.map(|(kind, ..)| kind)
@@ -58,25 +58,25 @@ impl Kind {
 
 /// The shares of the five transactions, as weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mix {
+pub struct TransactionMix {
     weights: [u32; 5],
 }
 
-impl Default for Mix {
+impl Default for TransactionMix {
     /// The minimum of the specification for all but new-order, which has the rest (clause 5.2.3).
     fn default() -> Self {
         Self { weights: [45, 43, 4, 4, 4] }
     }
 }
 
-impl Mix {
+impl TransactionMix {
     /// A mix of these weights: new-order, payment, order-status, delivery, stock-level. `None` if all are zero.
     pub fn new(weights: [u32; 5]) -> Option<Self> {
         weights.iter().any(|weight| *weight > 0).then_some(Self { weights })
     }
 
     /// The weight of a kind; those new-orders that are rolled back have none of their own.
-    pub fn weight(&self, kind: Kind) -> u64 {
+    pub fn weight(&self, kind: TransactionKind) -> u64 {
         self.weights.get(kind as usize).copied().unwrap_or(0).into()
     }
 
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn transactions_are_as_frequent_as_their_weights_say() {
         for weights in [[45, 43, 4, 4, 4], [10, 10, 1, 1, 1], [0, 0, 1, 0, 0]] {
-            let (mix, mut random) = (Mix::new(weights).unwrap(), Random::seeded(5));
+            let (mix, mut random) = (TransactionMix::new(weights).unwrap(), Random::seeded(5));
             let mut counts = [0usize; 5];
             (0..DRAWS).for_each(|_| counts[mix.choose(&mut random)] += 1);
             let total: u32 = weights.iter().sum();
@@ -111,13 +111,13 @@ mod tests {
                 assert!((count as f64 - DRAWS as f64 * share).abs() <= 5.0 * spread, "{weights:?}: {counts:?}");
             }
         }
-        assert_eq!(Mix::new([0; 5]), None);
+        assert_eq!(TransactionMix::new([0; 5]), None);
     }
 
     #[test]
     fn think_times_have_their_mean_and_their_limit() {
         let mut random = Random::seeded(5);
-        let times: Vec<_> = (0..DRAWS).map(|_| Kind::NewOrder.think(&mut random).as_secs_f64()).collect();
+        let times: Vec<_> = (0..DRAWS).map(|_| TransactionKind::NewOrder.think(&mut random).as_secs_f64()).collect();
         let mean = times.iter().sum::<f64>() / DRAWS as f64;
         // The deviation of an exponential distribution is its mean.
         assert!((mean - 12.0).abs() < 5.0 * 12.0 / (DRAWS as f64).sqrt(), "{mean}");

@@ -16,5 +16,5 @@ mod tests;
 mod transactions;
 mod values;
 
-pub use load::{OrderEntry, Style};
-pub use mix::{Kind, MOST_NEW_ORDERS_PER_WAREHOUSE, Mix};
+pub use load::{OrderEntry, TransactionStyle};
+pub use mix::{MOST_NEW_ORDERS_PER_WAREHOUSE, TransactionKind, TransactionMix};

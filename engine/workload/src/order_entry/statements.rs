@@ -6,7 +6,7 @@ use wire::statement::{Hole, QueryMode, Statement};
 
 /// A statement. Its number is its place in [`TEXTS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sql {
+pub enum StatementNumber {
     Begin,
     Commit,
     Rollback,
@@ -76,89 +76,98 @@ s_remote_cnt = s_remote_cnt + {remote} WHERE s_w_id = {supply_w} AND s_i_id = {i
 RETURNING s_dist_NN, s_quantity, s_data";
 
 /// In the order of their numbers.
-const TEXTS: [(Sql, &str); 30] = [
-    (Sql::Begin, "BEGIN"),
-    (Sql::Commit, "COMMIT"),
-    (Sql::Rollback, "ROLLBACK"),
-    (Sql::ReadWarehouse, "SELECT w_tax FROM warehouse WHERE w_id = {w}"),
+const TEXTS: [(StatementNumber, &str); 30] = [
+    (StatementNumber::Begin, "BEGIN"),
+    (StatementNumber::Commit, "COMMIT"),
+    (StatementNumber::Rollback, "ROLLBACK"),
+    (StatementNumber::ReadWarehouse, "SELECT w_tax FROM warehouse WHERE w_id = {w}"),
     (
-        Sql::TakeOrderNumber,
+        StatementNumber::TakeOrderNumber,
         "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = {w} AND d_id = {d} \
          RETURNING d_next_o_id - 1, d_tax",
     ),
     (
-        Sql::ReadCustomer,
+        StatementNumber::ReadCustomer,
         "SELECT c_discount, c_last, c_credit FROM customer \
          WHERE c_w_id = {customer_w} AND c_d_id = {customer_d} AND c_id = {customer}",
     ),
     (
-        Sql::InsertOrder,
+        StatementNumber::InsertOrder,
         "INSERT INTO orders (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, o_all_local) \
          VALUES ({order}, {d}, {w}, {customer}, current_timestamp, NULL, {lines}, {all_local})",
     ),
-    (Sql::InsertNewOrder, "INSERT INTO new_order (no_o_id, no_d_id, no_w_id) VALUES ({order}, {d}, {w})"),
-    (Sql::ReadItem, "SELECT i_price, i_name, i_data FROM item WHERE i_id = {item}"),
+    (StatementNumber::InsertNewOrder, "INSERT INTO new_order (no_o_id, no_d_id, no_w_id) VALUES ({order}, {d}, {w})"),
+    (StatementNumber::ReadItem, "SELECT i_price, i_name, i_data FROM item WHERE i_id = {item}"),
     (
-        Sql::InsertOrderLine,
+        StatementNumber::InsertOrderLine,
         "INSERT INTO order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, \
          ol_quantity, ol_amount, ol_dist_info) \
          VALUES ({order}, {d}, {w}, {number}, {item}, {supply_w}, NULL, {quantity}, {amount}, {dist_info})",
     ),
     (
-        Sql::PayWarehouse,
+        StatementNumber::PayWarehouse,
         "UPDATE warehouse SET w_ytd = w_ytd + {amount} WHERE w_id = {w} \
          RETURNING w_name, w_street_1, w_street_2, w_city, w_state, w_zip",
     ),
     (
-        Sql::PayDistrict,
+        StatementNumber::PayDistrict,
         "UPDATE district SET d_ytd = d_ytd + {amount} WHERE d_w_id = {w} AND d_id = {d} \
          RETURNING d_name, d_street_1, d_street_2, d_city, d_state, d_zip",
     ),
-    (Sql::FindByLastName, FIND_BY_LAST_NAME),
-    (Sql::PayCustomer, PAY_CUSTOMER),
+    (StatementNumber::FindByLastName, FIND_BY_LAST_NAME),
+    (StatementNumber::PayCustomer, PAY_CUSTOMER),
     (
-        Sql::InsertHistory,
+        StatementNumber::InsertHistory,
         "INSERT INTO history (h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data) \
          VALUES ({customer}, {customer_d}, {customer_w}, {d}, {w}, current_timestamp, {amount}, {names})",
     ),
     (
-        Sql::ReadBalance,
+        StatementNumber::ReadBalance,
         "SELECT c_balance, c_first, c_middle, c_last FROM customer \
          WHERE c_w_id = {customer_w} AND c_d_id = {customer_d} AND c_id = {customer}",
     ),
     (
-        Sql::FindLastOrder,
+        StatementNumber::FindLastOrder,
         "SELECT o_id, o_entry_d, o_carrier_id FROM orders \
          WHERE o_w_id = {customer_w} AND o_d_id = {customer_d} AND o_c_id = {customer} ORDER BY o_id DESC LIMIT 1",
     ),
     (
-        Sql::ReadOrderLines,
+        StatementNumber::ReadOrderLines,
         "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM order_line \
          WHERE ol_w_id = {customer_w} AND ol_d_id = {customer_d} AND ol_o_id = {order}",
     ),
-    (Sql::FindOldestNewOrder, FIND_OLDEST_NEW_ORDER),
-    (Sql::DeleteNewOrder, "DELETE FROM new_order WHERE no_w_id = {w} AND no_d_id = {d} AND no_o_id = {order}"),
+    (StatementNumber::FindOldestNewOrder, FIND_OLDEST_NEW_ORDER),
     (
-        Sql::DeliverOrder,
+        StatementNumber::DeleteNewOrder,
+        "DELETE FROM new_order WHERE no_w_id = {w} AND no_d_id = {d} AND no_o_id = {order}",
+    ),
+    (
+        StatementNumber::DeliverOrder,
         "UPDATE orders SET o_carrier_id = {carrier} WHERE o_w_id = {w} AND o_d_id = {d} AND o_id = {order} \
          RETURNING o_c_id",
     ),
-    (Sql::DeliverOrderLines, DELIVER_ORDER_LINES),
+    (StatementNumber::DeliverOrderLines, DELIVER_ORDER_LINES),
     (
-        Sql::DeliverToCustomer,
+        StatementNumber::DeliverToCustomer,
         "UPDATE customer SET c_balance = c_balance + {amount}, c_delivery_cnt = c_delivery_cnt + 1 \
          WHERE c_w_id = {w} AND c_d_id = {d} AND c_id = {customer}",
     ),
-    (Sql::ReadNextOrderNumber, "SELECT d_next_o_id FROM district WHERE d_w_id = {w} AND d_id = {d}"),
-    (Sql::CountLowStock, COUNT_LOW_STOCK),
-    (Sql::CallNewOrder, "CALL pgtrial_new_order({w}, {d}, {customer}, {items}, {supplies}, {quantities})"),
-    (Sql::CallPayment, "CALL pgtrial_payment({w}, {d}, {customer_w}, {customer_d}, {customer}, {last_name}, {amount})"),
-    (Sql::CallOrderStatus, "CALL pgtrial_order_status({customer_w}, {customer_d}, {customer}, {last_name})"),
-    (Sql::CallDelivery, "CALL pgtrial_delivery({w}, {carrier})"),
-    (Sql::CallStockLevel, "CALL pgtrial_stock_level({w}, {d}, {threshold})"),
+    (StatementNumber::ReadNextOrderNumber, "SELECT d_next_o_id FROM district WHERE d_w_id = {w} AND d_id = {d}"),
+    (StatementNumber::CountLowStock, COUNT_LOW_STOCK),
+    (StatementNumber::CallNewOrder, "CALL pgtrial_new_order({w}, {d}, {customer}, {items}, {supplies}, {quantities})"),
+    (
+        StatementNumber::CallPayment,
+        "CALL pgtrial_payment({w}, {d}, {customer_w}, {customer_d}, {customer}, {last_name}, {amount})",
+    ),
+    (
+        StatementNumber::CallOrderStatus,
+        "CALL pgtrial_order_status({customer_w}, {customer_d}, {customer}, {last_name})",
+    ),
+    (StatementNumber::CallDelivery, "CALL pgtrial_delivery({w}, {carrier})"),
+    (StatementNumber::CallStockLevel, "CALL pgtrial_stock_level({w}, {d}, {threshold})"),
 ];
 
-impl Sql {
+impl StatementNumber {
     /// Its place among the statements of a run.
     pub fn number(self) -> usize {
         self as usize
@@ -202,10 +211,10 @@ mod tests {
     #[test]
     fn each_statement_stands_at_its_number() {
         assert!(TEXTS.iter().enumerate().all(|(number, (sql, _))| sql.number() == number));
-        assert_eq!(Sql::TakeStock.number(), TEXTS.len());
+        assert_eq!(StatementNumber::TakeStock.number(), TEXTS.len());
         let texts = texts();
-        assert!(texts[Sql::take_stock(1)].contains("RETURNING s_dist_01,"));
-        assert!(texts[Sql::take_stock(10)].contains("RETURNING s_dist_10,"));
+        assert!(texts[StatementNumber::take_stock(1)].contains("RETURNING s_dist_01,"));
+        assert!(texts[StatementNumber::take_stock(10)].contains("RETURNING s_dist_10,"));
         assert_eq!(texts.len(), TEXTS.len() + 10);
     }
 

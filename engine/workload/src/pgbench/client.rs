@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::compiler::{Leg, Script};
 use super::scripts::Scripts;
-use super::steps::{ClientState, Operation, StepResult, Store, ValueError};
+use super::steps::{Operation, ScriptState, StepResult, Store, VariableError};
 use super::symbols;
 use crate::program::{AbortReason, Action, Program, ScriptInfo, Workload};
 use ground::random::Random;
@@ -16,7 +16,7 @@ use wire::value::Value;
 /// A client of a run.
 pub struct ScriptClient {
     scripts: Arc<Scripts>,
-    state: ClientState,
+    state: ScriptState,
 }
 
 impl Workload for Arc<Scripts> {
@@ -27,7 +27,7 @@ impl Workload for Arc<Scripts> {
     fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
         let (values, started) = (self.initial_values(client), random.clone());
         let state =
-            ClientState { values, random, started, script: 0, step: 0, in_pipeline: false, is_announced: false };
+            ScriptState { values, random, started, script: 0, step: 0, in_pipeline: false, is_announced: false };
         Box::new(ScriptClient { scripts: Arc::clone(self), state })
     }
 }
@@ -107,7 +107,7 @@ impl Program for ScriptClient {
     }
 }
 
-impl ClientState {
+impl ScriptState {
     /// Gives a leg's variables their random numbers.
     #[inline(always)]
     fn draw(&mut self, script: &Script, leg: &Leg) {
@@ -191,7 +191,7 @@ fn end<'a>(in_pipeline: bool) -> Action<'a> {
 struct StoreError {
     name: String,
     /// What is wrong with the name.
-    source: ValueError,
+    source: VariableError,
 }
 
 /// Stores a row's values in the variables that are used anywhere; NULL is an empty text, as in pgbench.
@@ -212,5 +212,5 @@ fn check_name(store: &Store, column: &[u8]) -> Result<(), StoreError> {
         return Ok(());
     }
     let name = ground::text::of(&name);
-    Err(StoreError { source: ValueError::Name { word: store.word(), name: name.clone() }, name })
+    Err(StoreError { source: VariableError::Name { word: store.word(), name: name.clone() }, name })
 }

@@ -8,7 +8,7 @@ use super::error::ScriptError;
 use super::expression::fold::Resolver;
 use super::expression::{Expression, Scalar, Syntax};
 use super::sql;
-use super::steps::{Operation, Step, Store, Target};
+use super::steps::{Operation, Step, Store, VariableTarget};
 use super::symbols::{Symbols, is_valid};
 use crate::program::ScriptInfo;
 use ground::random::Span;
@@ -98,10 +98,10 @@ impl<'a> Compiler<'a> {
     }
 
     /// The variable that a command sets.
-    pub fn target(&mut self, name: &str) -> Target {
+    pub fn target(&mut self, name: &str) -> VariableTarget {
         match is_valid(name.as_bytes()) {
-            true => Target::Slot(self.symbols.slot(name)),
-            false => Target::Invalid(name.to_owned()),
+            true => VariableTarget::Slot(self.symbols.slot(name)),
+            false => VariableTarget::Invalid(name.to_owned()),
         }
     }
 

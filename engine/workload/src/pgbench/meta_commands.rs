@@ -6,7 +6,7 @@ use super::expression;
 use super::expression::functions::RANDOM;
 use super::expression::{Expression, Syntax, Tree};
 use super::shell::ShellCommand;
-use super::steps::{Amount, Operation, Sleep, Store, Target, Unit};
+use super::steps::{Amount, Operation, Sleep, Store, Unit, VariableTarget};
 use super::words;
 use super::words::Word;
 use ground::c_numbers;
@@ -98,7 +98,7 @@ impl MetaCommand {
             Self::Set { name, expression } => {
                 let expression = compiler.resolve(&expression);
                 match (compiler.target(&name), known_span(&expression)) {
-                    (Target::Slot(slot), Some(span)) => Operation::Draw { slot, span },
+                    (VariableTarget::Slot(slot), Some(span)) => Operation::Draw { slot, span },
                     (target, _) => Operation::Set { target, expression },
                 }
             }

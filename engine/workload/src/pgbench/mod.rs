@@ -22,5 +22,5 @@ mod tests;
 
 pub use listing::{ListedCommand, ListedStatement, listed};
 pub use script::{Parsed, parse};
-pub use scripts::{Environment, Scripts};
+pub use scripts::{ScriptEnvironment, Scripts};
 pub use symbols::is_valid as is_variable_name;

@@ -18,7 +18,7 @@ use wire::value::Value;
 
 /// What scripts are linked with.
 #[derive(Debug, Clone)]
-pub struct Environment {
+pub struct ScriptEnvironment {
     pub mode: QueryMode,
     /// Whether clients report commands that need no server, so that they can be timed.
     pub timed: bool,
@@ -56,7 +56,7 @@ pub struct Scripts {
 
 impl Scripts {
     /// Links scripts in the order of their indexes.
-    pub fn link(parsed: Vec<Parsed>, environment: &Environment) -> Result<Self, ScriptError> {
+    pub fn link(parsed: Vec<Parsed>, environment: &ScriptEnvironment) -> Result<Self, ScriptError> {
         let mut variables = environment.variables.clone();
         let given = |name: &str| environment.variables.iter().any(|(given, _)| given == name);
         if !given("default_seed") {
@@ -83,7 +83,7 @@ impl Scripts {
         }
         scripts.iter_mut().for_each(|script| connect_stores(script, &symbols));
         let total_weight = scripts.iter().map(|script| script.info.weight).sum();
-        let Environment { timed, announced, mode, needs_values, .. } = *environment;
+        let ScriptEnvironment { timed, announced, mode, needs_values, .. } = *environment;
         let needs_values = needs_values && mode != QueryMode::Simple;
         let goes_by_steps = timed || announced || needs_values;
         Ok(Self {

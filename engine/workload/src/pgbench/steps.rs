@@ -34,11 +34,11 @@ pub enum Operation {
         span: Span,
     },
     Set {
-        target: Target,
+        target: VariableTarget,
         expression: Expression,
     },
     SetShell {
-        target: Target,
+        target: VariableTarget,
         command: ShellCommand,
     },
     Shell(ShellCommand),
@@ -65,7 +65,7 @@ pub enum Operation {
 
 /// The variable that a command sets, or a name that no variable can have.
 #[derive(Debug)]
-pub enum Target {
+pub enum VariableTarget {
     Slot(usize),
     Invalid(String),
 }
@@ -113,7 +113,7 @@ pub enum Unit {
 }
 
 /// A client's variables, its generators and where it is.
-pub struct ClientState {
+pub struct ScriptState {
     pub values: Vec<Value>,
     pub random: Random,
     /// The generator as the transaction found it.
@@ -137,7 +137,7 @@ pub enum StepResult {
     Sleep(Duration),
 }
 
-impl ClientState {
+impl ScriptState {
     /// Executes one step.
     pub fn execute(&mut self, symbols: &Symbols, mode: QueryMode, step: &Step) -> Result<StepResult, Box<AbortReason>> {
         let place = Place { symbols, mode, script: self.script, command: step.command };
@@ -248,7 +248,7 @@ impl Place<'_> {
 
 /// What is wrong with the values that a meta-command takes, after the command's word.
 #[derive(Debug, Error)]
-pub enum ValueError {
+pub enum VariableError {
     #[error("{word}: invalid variable name: \"{name}\"")]
     Name { word: &'static str, name: String },
     #[error("{word}: undefined variable \"{name}\"")]
@@ -257,19 +257,19 @@ pub enum ValueError {
     SleepTime { word: String, text: String, name: String },
 }
 
-impl Target {
+impl VariableTarget {
     /// The variable's slot; the error is what `word` says of its name.
-    fn slot(&self, word: &'static str) -> Result<usize, ValueError> {
+    fn slot(&self, word: &'static str) -> Result<usize, VariableError> {
         match self {
-            Target::Slot(slot) => Ok(*slot),
-            Target::Invalid(name) => Err(ValueError::Name { word, name: name.clone() }),
+            VariableTarget::Slot(slot) => Ok(*slot),
+            VariableTarget::Invalid(name) => Err(VariableError::Name { word, name: name.clone() }),
         }
     }
 }
 
 impl Sleep {
     /// The time to sleep. pgbench counts microseconds in 32 bits: what overflows wraps, what is negative is no time.
-    fn time(&self, values: &[Value]) -> Result<Duration, ValueError> {
+    fn time(&self, values: &[Value]) -> Result<Duration, VariableError> {
         let amount = match &self.amount {
             Amount::Literal(amount) => *amount,
             Amount::Variable { slot, name } => self.variable(&values[*slot], name)?,
@@ -282,7 +282,7 @@ impl Sleep {
         Ok(Duration::from_micros(u64::try_from(microseconds).unwrap_or(0)))
     }
 
-    fn variable(&self, value: &Value, name: &str) -> Result<i32, ValueError> {
+    fn variable(&self, value: &Value, name: &str) -> Result<i32, VariableError> {
         if let Value::Int(number) = value {
             return Ok(*number as i32);
         }
@@ -290,9 +290,9 @@ impl Sleep {
         value.write_text(&mut text);
         match c_numbers::atoi(&text) {
             _ if *value == Value::Unset => {
-                Err(ValueError::Undefined { word: self.word.clone(), name: name.to_owned() })
+                Err(VariableError::Undefined { word: self.word.clone(), name: name.to_owned() })
             }
-            0 if !text.first().is_some_and(u8::is_ascii_digit) => Err(ValueError::SleepTime {
+            0 if !text.first().is_some_and(u8::is_ascii_digit) => Err(VariableError::SleepTime {
                 word: self.word.clone(),
                 text: ground::text::of(&text),
                 name: name.to_owned(),

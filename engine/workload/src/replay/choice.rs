@@ -27,21 +27,21 @@ impl Choice {
 }
 
 /// The chosen sessions in the order of their starts, each as often as there are copies.
-pub struct Chosen {
+pub struct ChosenSessions {
     sessions: Sessions,
     choice: Choice,
     /// The session that is repeated, and how often it is still to come.
     repeated: Option<(Session, u32)>,
 }
 
-impl Chosen {
+impl ChosenSessions {
     /// None is taken yet.
     pub fn new(sessions: Sessions, choice: Choice) -> Self {
         Self { sessions, choice, repeated: None }
     }
 }
 
-impl Iterator for Chosen {
+impl Iterator for ChosenSessions {
     type Item = Result<Session, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {

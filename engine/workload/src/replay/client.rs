@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::requests::Kind;
+use super::requests::SendKind;
 use super::source::Replay;
 use crate::program::{AbortReason, Action, ActionResult, Management, Program, ScriptInfo, Workload};
 use crate::recorded::{Recorded, Scheduled};
@@ -24,12 +24,12 @@ impl Workload for Arc<Replay> {
     }
 
     fn client(&self, _client: usize, _random: Random) -> Box<dyn Program> {
-        Box::new(ReplayClient::new(Arc::clone(self)))
+        Box::new(RecordedClient::new(Arc::clone(self)))
     }
 }
 
 /// A client of a replay.
-pub struct ReplayClient {
+pub struct RecordedClient {
     replay: Arc<Replay>,
     stage: Stage,
     /// Text and values of the statement that is being sent.
@@ -53,7 +53,7 @@ enum Stage {
     Stopped,
 }
 
-impl ReplayClient {
+impl RecordedClient {
     /// A client without a session.
     fn new(replay: Arc<Replay>) -> Self {
         Self { replay, stage: Stage::Free, text: Vec::new(), values: Vec::new() }
@@ -101,15 +101,15 @@ impl ReplayClient {
         }
         text.clear();
         let recorded = match &request.kind {
-            Kind::Query(template) => {
+            SendKind::Query(template) => {
                 template.write_text(parameters, text);
                 Recorded::Query(text)
             }
-            Kind::Unnamed(template) => {
+            SendKind::Unnamed(template) => {
                 template.write_text(parameters, text);
                 Recorded::Unnamed(text)
             }
-            Kind::Values(statement, mode) => {
+            SendKind::Values(statement, mode) => {
                 values.extend(parameters.map(|value| value.map_or(Value::Unset, |text| Value::Text(text.into()))));
                 Recorded::Values { statement, mode: *mode, values }
             }
@@ -119,7 +119,7 @@ impl ReplayClient {
     }
 }
 
-impl Program for ReplayClient {
+impl Program for RecordedClient {
     fn begin(&mut self, _choose: &mut Random) -> usize {
         0
     }

@@ -5,8 +5,8 @@ use ground::sql;
 use wire::statement::{QueryMode, Statement};
 
 /// How the statements of a template are sent.
-pub struct Request {
-    pub kind: Kind,
+pub struct TemplateRequest {
+    pub kind: SendKind,
     /// How many parameters each of them has.
     pub parameters: usize,
     /// Whether they end a transaction block.
@@ -16,7 +16,7 @@ pub struct Request {
 }
 
 /// What is sent.
-pub enum Kind {
+pub enum SendKind {
     /// A simple query: the template's text with the literals of the statement in it.
     Query(Template),
     /// The same text, parsed and executed as the unnamed statement.
@@ -26,7 +26,7 @@ pub enum Kind {
 }
 
 /// The requests of all templates, in their order.
-pub fn of(templates: &[Template]) -> Vec<Request> {
+pub fn of(templates: &[Template]) -> Vec<TemplateRequest> {
     // A session remembers by these numbers what the server has parsed for it.
     let mut prepared = 0..;
     templates
@@ -36,12 +36,16 @@ pub fn of(templates: &[Template]) -> Vec<Request> {
             let parameters = template.parameters as usize;
             let statement = |id: usize| Statement::with_parameters(id, &format!("P{id}"), text, parameters);
             let kind = match template.protocol {
-                Protocol::Simple => Kind::Query(template.clone()),
-                Protocol::Extended | Protocol::Prepared if template.has_literals() => Kind::Unnamed(template.clone()),
-                Protocol::Extended => Kind::Values(statement(0), QueryMode::Extended),
-                Protocol::Prepared => Kind::Values(statement(prepared.next().unwrap_or_default()), QueryMode::Prepared),
+                Protocol::Simple => SendKind::Query(template.clone()),
+                Protocol::Extended | Protocol::Prepared if template.has_literals() => {
+                    SendKind::Unnamed(template.clone())
+                }
+                Protocol::Extended => SendKind::Values(statement(0), QueryMode::Extended),
+                Protocol::Prepared => {
+                    SendKind::Values(statement(prepared.next().unwrap_or_default()), QueryMode::Prepared)
+                }
             };
-            Request { kind, parameters, ends_block: ends_block(text), discards: discards(text) }
+            TemplateRequest { kind, parameters, ends_block: ends_block(text), discards: discards(text) }
         })
         .collect()
 }

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::accounts::Accounts;
-use super::choice::{Choice, Chosen, Survey};
+use super::choice::{Choice, ChosenSessions, Survey};
 use super::requests;
-use super::requests::Request;
+use super::requests::TemplateRequest;
 use crate::recorded::{Expected, Micros};
 use capture::format::{About, Capture, Error, SessionReader, Statement, Template};
 use wire::Rows;
@@ -15,10 +15,10 @@ use wire::Rows;
 pub struct Replay {
     description: String,
     capture: Capture,
-    requests: Vec<Request>,
+    requests: Vec<TemplateRequest>,
     accounts: Accounts,
     survey: Survey,
-    sessions: Mutex<Chosen>,
+    sessions: Mutex<ChosenSessions>,
     /// What is wanted of the results.
     pub(super) rows: Rows,
 }
@@ -27,13 +27,13 @@ impl Replay {
     /// Opens the capture in a directory, and looks at all sessions that are chosen. The error is a sentence.
     pub fn open(directory: &Path, choice: Choice) -> Result<Self, Error> {
         let capture = Capture::open(directory)?;
-        let survey = Survey::of(Chosen::new(capture.sessions()?, choice))?;
+        let survey = Survey::of(ChosenSessions::new(capture.sessions()?, choice))?;
         Ok(Self {
             description: format!("<replay: {}>", directory.display()),
             requests: requests::of(capture.templates()),
             accounts: Accounts::new(capture.about()),
             survey,
-            sessions: Mutex::new(Chosen::new(capture.sessions()?, choice)),
+            sessions: Mutex::new(ChosenSessions::new(capture.sessions()?, choice)),
             capture,
             rows: Rows::Counted,
         })
@@ -55,7 +55,7 @@ impl Replay {
     }
 
     /// How the statements of a template are sent.
-    pub(super) fn request(&self, template: u32) -> &Request {
+    pub(super) fn request(&self, template: u32) -> &TemplateRequest {
         &self.requests[template as usize]
     }
 

@@ -11,7 +11,7 @@ use capture::error::CaptureError;
 use capture::make::make;
 use ground::output::print_stdout;
 pub use options::manual;
-use options::{CAPTURE, Options};
+use options::{CAPTURE, CaptureOptions};
 use progress::Display;
 
 /// Captures with `args` (without the program's name). The exit status is 3 if nothing could be captured.
@@ -20,7 +20,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
 }
 
 /// Returns the exit status.
-fn capture(options: &Options) -> Result<u8, CaptureError> {
+fn capture(options: &CaptureOptions) -> Result<u8, CaptureError> {
     let mut display = Display::start(options.quiet);
     let about = make(&options.order, &options.directory, &mut |progress| display.show(progress))?;
     let text = if options.json {

@@ -21,7 +21,7 @@ pub const CAPTURE: FrontEnd = FrontEnd::new(NAME);
 
 /// What is captured and where it goes.
 #[derive(Debug, Default)]
-pub struct Options {
+pub struct CaptureOptions {
     pub order: Order,
     /// Used if its files are named.
     pub mix: Mix,
@@ -31,7 +31,7 @@ pub struct Options {
     pub quiet: bool,
 }
 
-type Row = OptionRow<Options, Failure, ()>;
+type Row = OptionRow<CaptureOptions, Failure, ()>;
 
 #[rustfmt::skip]
 const OPTIONS: &[Row] = &[
@@ -95,8 +95,8 @@ log_statement = 'all' or log_min_duration_statement = 0, and in English (lc_mess
 }
 
 /// Reads the command line (without the program's name).
-pub fn parse(args: Vec<String>) -> Result<Options, Stop<Failure>> {
-    let mut options = Options { mix: Mix { sessions: 10, ..Mix::default() }, ..Options::default() };
+pub fn parse(args: Vec<String>) -> Result<CaptureOptions, Stop<Failure>> {
+    let mut options = CaptureOptions { mix: Mix { sessions: 10, ..Mix::default() }, ..CaptureOptions::default() };
     options.order.logs = getopt::read(OPTIONS, args, &mut options).map_err(|stop| {
         // Every mistake in an option is told with the help.
         stop.map(|failure| Failure { is_misuse: true, ..failure })
@@ -115,8 +115,8 @@ pub fn parse(args: Vec<String>) -> Result<Options, Stop<Failure>> {
 }
 
 /// The mix, if its options fit together.
-fn settled(options: &Options) -> Result<Mix, Stop<Failure>> {
-    let Options { mix, order, .. } = options;
+fn settled(options: &CaptureOptions) -> Result<Mix, Stop<Failure>> {
+    let CaptureOptions { mix, order, .. } = options;
     let wrong = if !order.logs.is_empty() || order.prefix.is_some() || order.selection != Selection::default() {
         "a mix of --statements and --columns is made of no logs"
     } else if mix.statements.is_empty() || mix.columns.is_empty() || mix.counted == 0 {
@@ -165,7 +165,7 @@ fn moment(value: &Argument<'_>) -> Result<Moment, Failure> {
 mod tests {
     use super::*;
 
-    fn read(args: &[&str]) -> Result<Options, Stop<Failure>> {
+    fn read(args: &[&str]) -> Result<CaptureOptions, Stop<Failure>> {
         parse(args.iter().map(|arg| (*arg).to_owned()).collect())
     }
 

@@ -34,13 +34,13 @@ pub struct LoadOptions {
     pub limit: Limit,
     pub seed: u64,
     pub shard: Shard,
-    pub share: Share,
+    pub share: EngineShare,
     pub slices: Option<Slices>,
 }
 
 /// What this engine does of the whole run.
 #[derive(Debug, Clone, Copy)]
-pub struct Share {
+pub struct EngineShare {
     /// Which of the whole run's clients it has; for pools, which of their connections.
     pub part: ClientShare,
     pub pools: Option<PoolPlan>,
@@ -59,7 +59,7 @@ pub struct LogOptions {
 
 impl RunArguments {
     /// The options of a run of which this engine does its share.
-    pub fn settle(self, share: Share) -> Result<RunOptions, Failure> {
+    pub fn settle(self, share: EngineShare) -> Result<RunOptions, Failure> {
         let Self { server, load, log, output } = self;
         let slices = slices(&load)?;
         if load.transactions.is_some() && load.duration.is_some() {
@@ -90,7 +90,7 @@ impl RunArguments {
 impl LoadArguments {
     /// This engine's share of the clients, or of the pools if there are any. Raises the limit of open files to what its
     /// connections need.
-    pub fn share(&self) -> Result<Share, Failure> {
+    pub fn share(&self) -> Result<EngineShare, Failure> {
         if self.shard.is_part() && !self.seed.is_given {
             return Err(needs_seed("--random-seed").into());
         }
@@ -102,7 +102,7 @@ impl LoadArguments {
             (None, ClientShare::of_clients(self.shard, self.clients), self.clients)
         };
         reserve_files(part.clients() as u64)?;
-        Ok(Share { part, pools, jobs: self.jobs.min(most_jobs).min(part.clients()) })
+        Ok(EngineShare { part, pools, jobs: self.jobs.min(most_jobs).min(part.clients()) })
     }
 }
 

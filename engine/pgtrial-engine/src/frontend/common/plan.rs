@@ -11,7 +11,7 @@ use drive::plan::{ClosedPlan, Load, Plan, ScriptOptions};
 use wire::target::Target;
 use wire::value::Value;
 use workload::Workload;
-use workload::pgbench::{Environment, Parsed, Scripts};
+use workload::pgbench::{Parsed, ScriptEnvironment, Scripts};
 use workload::seeds::Seeds;
 
 /// Scripts with the variables that the command line defines.
@@ -51,7 +51,7 @@ impl ScriptSources {
             }
         }
         let settings = &run.load.settings;
-        let environment = Environment {
+        let environment = ScriptEnvironment {
             mode: settings.mode,
             timed: settings.script.timed_commands,
             announced: settings.script.notes.steps,

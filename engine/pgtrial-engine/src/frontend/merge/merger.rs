@@ -6,7 +6,7 @@ use super::error::{LineError, MergeError};
 use super::hello;
 use super::report::{self, Totals};
 use super::seconds::{Merged, Seconds};
-use super::stream::{FailedTask, Position, Stream, StreamState};
+use super::stream::{FailedTask, MachineStream, Position, StreamState};
 
 /// Exit status of a run in which a machine was lost.
 const LOST_STATUS: u8 = 2;
@@ -14,7 +14,7 @@ const LOST_STATUS: u8 = 2;
 /// Merges the streams of several machines.
 #[derive(Default)]
 pub struct Merger {
-    streams: Vec<Stream>,
+    streams: Vec<MachineStream>,
     seconds: Seconds,
     totals: Totals,
     /// Lines that are complete and not yet written.
@@ -33,7 +33,7 @@ pub struct Merger {
 impl Merger {
     /// A merger for machines with these names.
     pub fn new(machines: impl IntoIterator<Item = String>) -> Self {
-        let streams = machines.into_iter().map(Stream::new).collect();
+        let streams = machines.into_iter().map(MachineStream::new).collect();
         Self { streams, early: Some(Vec::new()), ..Self::default() }
     }
 
@@ -42,7 +42,7 @@ impl Merger {
         self.streams[machine].lines += 1;
         let added = Line::read(line).map_err(LineError::from).and_then(|line| self.add_event(machine, line));
         added.map_err(|error| {
-            let Stream { name, lines, .. } = &self.streams[machine];
+            let MachineStream { name, lines, .. } = &self.streams[machine];
             MergeError::Line { machine: name.clone(), line: *lines, error }
         })?;
         self.push_complete()
@@ -182,7 +182,7 @@ impl Merger {
     }
 
     /// The clients of all machines, if each running machine has reported its own.
-    fn common(&self, of: impl Fn(&Stream) -> Option<(f64, Connected)>) -> Option<(f64, Connected)> {
+    fn common(&self, of: impl Fn(&MachineStream) -> Option<(f64, Connected)>) -> Option<(f64, Connected)> {
         if self.streams.iter().any(|stream| stream.is_running() && of(stream).is_none()) {
             return None;
         }

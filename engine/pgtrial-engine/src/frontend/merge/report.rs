@@ -6,7 +6,7 @@ use events::{
     ResponseClasses, ResponseTime, Script, Summary, Tasks, Warning, add_failures, moments_of,
 };
 
-use super::stream::{Stream, StreamState};
+use super::stream::{MachineStream, StreamState};
 use drive::ledger::tasks::POOL_TIMEOUT;
 use ground::clock::Phase;
 use latency::{Decoder, Latencies, Moments};
@@ -31,7 +31,7 @@ impl Totals {
 }
 
 /// Merges the last events. Of lost machines only the seconds are included. The error is a sentence.
-pub fn done(streams: &[Stream], totals: &Totals, status: u8) -> Result<Done, MergeError> {
+pub fn done(streams: &[MachineStream], totals: &Totals, status: u8) -> Result<Done, MergeError> {
     let parts: Vec<_> =
         streams.iter().filter_map(|stream| stream.done.as_ref().map(|(_, done)| (stream, &**done))).collect();
     let longest = |of: fn(&Done) -> f64| parts.iter().map(|(_, done)| of(done)).fold(0.0, f64::max);
@@ -64,7 +64,7 @@ pub fn done(streams: &[Stream], totals: &Totals, status: u8) -> Result<Done, Mer
     })
 }
 
-type Parts<'a> = [(&'a Stream, &'a Done)];
+type Parts<'a> = [(&'a MachineStream, &'a Done)];
 
 /// A script of all machines. The histogram is known if each machine has one.
 struct ScriptSum {
@@ -196,7 +196,7 @@ fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<Tasks>, Merg
 }
 
 /// What one machine did. If it was lost, its seconds are counted and the keys of its `done` are null.
-fn machine_share(stream: &Stream) -> MachineShare {
+fn machine_share(stream: &MachineStream) -> MachineShare {
     let sums = stream.sums(Phase::Measure);
     let done = stream.done.as_ref().map(|(_, done)| done);
     let measure = done.and_then(|done| done.measure.as_ref());

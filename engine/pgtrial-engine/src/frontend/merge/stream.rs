@@ -71,7 +71,7 @@ pub struct FailedTask {
 
 /// The stream of one machine's events. Those that are kept have their time `t` beside them.
 #[derive(Default)]
-pub struct Stream {
+pub struct MachineStream {
     pub name: String,
     pub state: StreamState,
     /// Everything before this position has been read.
@@ -87,7 +87,7 @@ pub struct Stream {
     sums: [PhaseSums; 3],
 }
 
-impl Stream {
+impl MachineStream {
     /// A stream before its first line.
     pub fn new(name: String) -> Self {
         Self { name, ..Self::default() }

@@ -11,16 +11,16 @@ mod watch;
 use std::process::ExitCode;
 
 pub use options::manual;
-use options::{Command, ORDER_ENTRY};
+use options::{ORDER_ENTRY, OrderEntryCommand};
 
 /// Runs a command with `args` (without the program's name). The exit status is 0; 3 for what is rejected or could not be
 /// written; 2 if clients were given up, or if a condition does not hold; 130 after an interrupt.
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = options::parse(args).and_then(|command| {
         Ok(match command {
-            Command::Load(tables) => load::run(&tables)?,
-            Command::Run(command) => run::run(&command)?,
-            Command::Check(server) => check::run(&server)?,
+            OrderEntryCommand::Load(tables) => load::run(&tables)?,
+            OrderEntryCommand::Run(command) => run::run(&command)?,
+            OrderEntryCommand::Check(server) => check::run(&server)?,
         })
     });
     ORDER_ENTRY.exit_status(status)

@@ -14,7 +14,7 @@ use tables::order_entry::NAME;
 use wire::params::Given;
 use wire::statement::QueryMode;
 use workload::order_entry::sizes::MOST_WAREHOUSES;
-use workload::order_entry::{Mix, Style};
+use workload::order_entry::{TransactionMix, TransactionStyle};
 
 /// The most clients, threads or connections.
 const MOST: u32 = 1_000_000;
@@ -30,9 +30,9 @@ pub const ORDER_ENTRY: FrontEnd = FrontEnd::new(NAME);
 
 /// What is to be done.
 #[derive(Debug)]
-pub enum Command {
+pub enum OrderEntryCommand {
     Load(TableOptions),
-    Run(Box<RunCommand>),
+    Run(Box<OrderEntryRun>),
     /// Of the tables on this server.
     Check(Given),
 }
@@ -55,11 +55,11 @@ pub struct TableOptions {
 
 /// The load that `run` makes.
 #[derive(Debug)]
-pub struct RunCommand {
+pub struct OrderEntryRun {
     pub run: RunOptions,
-    pub mix: Mix,
+    pub mix: TransactionMix,
     /// How transactions are sent.
-    pub style: Style,
+    pub style: TransactionStyle,
 }
 
 /// The commands as they are written.
@@ -83,7 +83,7 @@ struct Arguments {
     foreign_keys: bool,
     jobs: Option<usize>,
     seed: Option<u64>,
-    mix: Mix,
+    mix: TransactionMix,
     procedures: bool,
 }
 
@@ -232,7 +232,7 @@ or a condition does not hold; 130 after an interrupt."
 }
 
 /// Reads the command line (without the program's name).
-pub fn parse(args: Vec<String>) -> Result<Command, Stop<Failure>> {
+pub fn parse(args: Vec<String>) -> Result<OrderEntryCommand, Stop<Failure>> {
     let mut arguments = Arguments { run: RunArguments::new(seed_of_time()), ..Arguments::default() };
     arguments.run.load.settings.mode = QueryMode::Prepared;
     let mut given = Vec::new();
@@ -250,9 +250,9 @@ pub fn parse(args: Vec<String>) -> Result<Command, Stop<Failure>> {
     }
     arguments.run.server = with_database(arguments.run.server, words)?;
     Ok(match command {
-        CommandWord::Load => Command::Load(arguments.tables()),
-        CommandWord::Run => Command::Run(Box::new(arguments.load()?)),
-        CommandWord::Check => Command::Check(arguments.run.server),
+        CommandWord::Load => OrderEntryCommand::Load(arguments.tables()),
+        CommandWord::Run => OrderEntryCommand::Run(Box::new(arguments.load()?)),
+        CommandWord::Check => OrderEntryCommand::Check(arguments.run.server),
     })
 }
 
@@ -282,7 +282,7 @@ impl Arguments {
         }
     }
 
-    fn load(self) -> Result<RunCommand, Failure> {
+    fn load(self) -> Result<OrderEntryRun, Failure> {
         let Self { mut run, jobs, seed, mix, procedures, .. } = self;
         let load = &mut run.load;
         load.jobs = jobs.unwrap_or(1);
@@ -299,18 +299,18 @@ impl Arguments {
             }
         }
         let share = load.share()?;
-        let style = if procedures { Style::Procedures } else { Style::Statements };
-        Ok(RunCommand { run: run.settle(share)?, mix, style })
+        let style = if procedures { TransactionStyle::Procedures } else { TransactionStyle::Statements };
+        Ok(OrderEntryRun { run: run.settle(share)?, mix, style })
     }
 }
 
 /// The five weights of a mix.
-fn mix(text: &str) -> Option<Mix> {
+fn mix(text: &str) -> Option<TransactionMix> {
     let weights: Vec<u32> = text
         .split(',')
         .map(|weight| weight.trim().parse().ok().filter(|weight| *weight <= 1000))
         .collect::<Option<_>>()?;
-    Mix::new(weights.try_into().ok()?)
+    TransactionMix::new(weights.try_into().ok()?)
 }
 
 #[cfg(test)]
@@ -322,7 +322,7 @@ mod tests {
     use crate::frontend::lines::parsed;
     use drive::plan::Limit;
 
-    fn options(line: &str) -> Command {
+    fn options(line: &str) -> OrderEntryCommand {
         parsed(line, parse).unwrap()
     }
 
@@ -330,39 +330,39 @@ mod tests {
         ORDER_ENTRY.describe(&parsed(line, parse).unwrap_err())
     }
 
-    fn run(line: &str) -> RunCommand {
+    fn run(line: &str) -> OrderEntryRun {
         match options(line) {
-            Command::Run(run) => *run,
+            OrderEntryCommand::Run(run) => *run,
             other => panic!("{line}: {other:?}"),
         }
     }
 
     fn load(line: &str) -> TableOptions {
         match options(line) {
-            Command::Load(load) => load,
+            OrderEntryCommand::Load(load) => load,
             other => panic!("{line}: {other:?}"),
         }
     }
 
     #[test]
     fn options_are_read_beside_the_command_in_any_order() {
-        let RunCommand { run: options, mix, .. } =
+        let OrderEntryRun { run: options, mix, .. } =
             run("-c 16 run bench --jobs=2 --mix 10,10,1,1,1 --events - -T 5 --warmup 1.5 --max-tries 3");
         assert_eq!((options.load.share.part.clients(), options.load.share.jobs), (16, 2));
         assert_eq!((options.server.dbname.as_deref(), options.output.events), (Some("bench"), Some(Events::Stdout)));
         let settings = options.load.settings;
         assert_eq!((settings.mode, settings.script.tries), (QueryMode::Prepared, Some(3)));
         assert_eq!(options.load.limit, Limit::Time(Duration::from_secs(5)));
-        assert_eq!(mix, Mix::new([10, 10, 1, 1, 1]).unwrap());
+        assert_eq!(mix, TransactionMix::new([10, 10, 1, 1, 1]).unwrap());
         let tables = load("load -w 12 -j 3 --foreign-keys -F 90 -d shop");
         assert_eq!((tables.warehouses, tables.jobs, tables.foreign_keys, tables.fillfactor), (12, Some(3), true, 90));
         assert_eq!((tables.seed, load("load --random-seed 7").seed), (1, 7));
         assert_eq!(run("run").run.load.limit, Limit::Time(Duration::from_secs(60)));
         assert!(
-            matches!(self::options("check -h /tmp"), Command::Check(server) if server.host.as_deref() == Some("/tmp"))
+            matches!(self::options("check -h /tmp"), OrderEntryCommand::Check(server) if server.host.as_deref() == Some("/tmp"))
         );
-        assert_eq!(run("run --procedures").style, Style::Procedures);
-        assert_eq!((run("run").style, load("load --procedures").procedures), (Style::Statements, true));
+        assert_eq!(run("run --procedures").style, TransactionStyle::Procedures);
+        assert_eq!((run("run").style, load("load --procedures").procedures), (TransactionStyle::Statements, true));
     }
 
     #[test]

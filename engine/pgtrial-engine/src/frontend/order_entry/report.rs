@@ -8,14 +8,14 @@ use drive::plan::{ClosedPlan, Load, Plan};
 use ground::words::plural;
 use latency::Latencies;
 use tables::order_entry::{Made, Space};
-use workload::order_entry::{Kind, MOST_NEW_ORDERS_PER_WAREHOUSE, Mix, Style};
+use workload::order_entry::{MOST_NEW_ORDERS_PER_WAREHOUSE, TransactionKind, TransactionMix, TransactionStyle};
 
 /// What a report is about.
 pub struct Results<'a> {
     pub plan: &'a Plan,
     pub made: Made,
-    pub mix: Mix,
-    pub style: Style,
+    pub mix: TransactionMix,
+    pub style: TransactionStyle,
     pub outcome: &'a Outcome,
     /// What the tables take after the run, if that is known.
     pub space: Option<Space>,
@@ -47,11 +47,11 @@ impl Results<'_> {
 
     fn write_settings(&self, out: &mut String, seconds: f64) -> Result {
         let Self { plan, made, mix, outcome, .. } = self;
-        let weights: Vec<_> = Kind::all()[..5].iter().map(|kind| mix.weight(*kind).to_string()).collect();
+        let weights: Vec<_> = TransactionKind::all()[..5].iter().map(|kind| mix.weight(*kind).to_string()).collect();
         let (clients, threads) = (plural(plan.clients, "client"), plural(plan.jobs, "thread"));
         let warehouses = plural(made.warehouses, "warehouse");
         let times = if self.thinks() { "with" } else { "without" };
-        let calls = if self.style == Style::Procedures { "; stored procedures" } else { "" };
+        let calls = if self.style == TransactionStyle::Procedures { "; stored procedures" } else { "" };
         writeln!(out, "order entry: {warehouses}, {clients}, {threads}")?;
         let (protocol, weights) = (plan.mode.name(), weights.join(", "));
         writeln!(out, "protocol: {protocol}{calls}; mix: {weights}; {times} keying and think times")?;
@@ -78,7 +78,7 @@ impl Results<'_> {
         )?;
         let all = total.counts.transactions();
         let none = ScriptAccount::default();
-        for kind in Kind::all() {
+        for kind in TransactionKind::all() {
             let ScriptAccount { whole, latencies, .. } = self.outcome.scripts.get(kind as usize).unwrap_or(&none);
             write_row(out, kind.name(), whole, latencies, all)?;
         }
@@ -87,12 +87,12 @@ impl Results<'_> {
     }
 
     fn write_speed(&self, out: &mut String, counts: &Counts, seconds: f64) -> Result {
-        let count = |kind: Kind| {
+        let count = |kind: TransactionKind| {
             let account = self.outcome.scripts.get(kind as usize);
             account.map_or(0, |account| account.whole.transactions())
         };
-        let rolled_back = count(Kind::RolledBack);
-        let new_orders = count(Kind::NewOrder) + rolled_back;
+        let rolled_back = count(TransactionKind::RolledBack);
+        let new_orders = count(TransactionKind::NewOrder) + rolled_back;
         let per_minute = new_orders as f64 * 60.0 / seconds;
         writeln!(out, "new-order transactions per minute: {per_minute:.1}")?;
         let percent = if new_orders == 0 { 0.0 } else { 100.0 * rolled_back as f64 / new_orders as f64 };
@@ -161,7 +161,8 @@ mod tests {
 
     fn plan(thinks: bool) -> Plan {
         let part = ClientShare::whole(8);
-        let workload = OrderEntry::new(2, 8, Mix::default(), Style::Statements, (1, 1), QueryMode::Prepared);
+        let workload =
+            OrderEntry::new(2, 8, TransactionMix::default(), TransactionStyle::Statements, (1, 1), QueryMode::Prepared);
         let load = Load::Closed(ClosedPlan {
             limit: Limit::Time(Duration::from_secs(30)),
             interval_ns: None,
@@ -178,7 +179,11 @@ mod tests {
     fn outcome() -> Outcome {
         let mut scripts = vec![ScriptAccount::default(); 6];
         let mut outcome = Outcome { elapsed_s: 30.0, warmup_s: 2.0, ..Outcome::default() };
-        for (kind, count, us) in [(Kind::NewOrder, 99, 2000), (Kind::Payment, 90, 1000), (Kind::RolledBack, 1, 1500)] {
+        for (kind, count, us) in [
+            (TransactionKind::NewOrder, 99, 2000),
+            (TransactionKind::Payment, 90, 1000),
+            (TransactionKind::RolledBack, 1, 1500),
+        ] {
             for _ in 0..count {
                 outcome.measure.commit(us * 1000);
                 scripts[kind as usize].whole.moments.add(us as f64);
@@ -195,8 +200,14 @@ mod tests {
         let made = Made { warehouses: 2, seed: 1, fillfactor: 100, foreign_keys: false };
         let space = Some(Space { bytes: 2e9, bytes_per_order: 1000.0 });
         let plan = plan(thinks);
-        let text =
-            report(&Results { plan: &plan, made, mix: Mix::default(), style: Style::Procedures, outcome, space });
+        let text = report(&Results {
+            plan: &plan,
+            made,
+            mix: TransactionMix::default(),
+            style: TransactionStyle::Procedures,
+            outcome,
+            space,
+        });
         text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     }
 

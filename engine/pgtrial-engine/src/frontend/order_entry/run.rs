@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::options::{ORDER_ENTRY, RunCommand};
+use super::options::{ORDER_ENTRY, OrderEntryRun};
 use super::report::{Results, report};
-use super::watch::Watch;
+use super::watch::OrderEntryObserver;
 use crate::event::{RunDescription, RunEvents};
 use crate::frontend::common::connection::{session, target};
 use crate::frontend::common::failure::Failure;
@@ -19,7 +19,7 @@ use tables::order_entry::{Made, Space, find, make_procedures, space};
 use tables::refuse_read_only;
 use wire::session::Session;
 use wire::target::Target;
-use workload::order_entry::{OrderEntry, Style};
+use workload::order_entry::{OrderEntry, TransactionStyle};
 
 /// Exit status of a run in which clients were given up.
 const ABORTED: u8 = 2;
@@ -28,16 +28,16 @@ const ABORTED: u8 = 2;
 const PURPOSE: &str = "setup";
 
 /// Runs the load; the exit status.
-pub fn run(command: &RunCommand) -> Result<u8, Failure> {
+pub fn run(command: &OrderEntryRun) -> Result<u8, Failure> {
     let (clock, origin) = (Clock::start(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
-    let RunCommand { run, mix, style } = command;
+    let OrderEntryRun { run, mix, style } = command;
     let target = target(&run.server, "pgtrial order-entry", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
     let interrupt = interrupt::catch()?;
     target.obey(&interrupt);
     refuse_read_only(&mut session, "order entry writes to its tables")?;
     let made = find(&mut session, &target.params.dbname)?;
-    if *style == Style::Procedures {
+    if *style == TransactionStyle::Procedures {
         make_procedures(&mut session)?;
     }
     let seeds = run.seeds(None);
@@ -57,14 +57,14 @@ pub fn run(command: &RunCommand) -> Result<u8, Failure> {
     let complain = |problem: &str| ORDER_ENTRY.error(problem);
     let mut events = RunEvents::open(run.output.events.as_ref(), clock, &hello, &interrupt, complain)?;
     drop(session);
-    let mut watch = Watch::new(run.output.progress, &plan);
+    let mut watch = OrderEntryObserver::new(run.output.progress, &plan);
     let outcome = events.run(&plan, clock, &mut watch).map_err(Failure::error)?;
     Ok(finish(command, &plan, made, &outcome, &mut events, &target))
 }
 
 /// Writes everything that is known at the end; the exit status.
 fn finish(
-    command: &RunCommand,
+    command: &OrderEntryRun,
     plan: &Plan,
     made: Made,
     outcome: &Outcome,

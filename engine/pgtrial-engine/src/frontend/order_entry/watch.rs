@@ -7,10 +7,10 @@ use drive::plan::Plan;
 use drive::{Abortion, Began, Observer, Tick};
 use ground::clock::Phase;
 use ground::output::print_stderr;
-use workload::order_entry::Kind;
+use workload::order_entry::TransactionKind;
 
 /// Observes a run.
-pub struct Watch {
+pub struct OrderEntryObserver {
     /// Seconds between progress lines.
     every: Option<u64>,
     clients: usize,
@@ -20,7 +20,7 @@ pub struct Watch {
     since_s: f64,
 }
 
-impl Watch {
+impl OrderEntryObserver {
     /// Prints a progress line every so many seconds of the measured part.
     pub fn new(every: Option<u32>, plan: &Plan) -> Self {
         let elapsed = Elapsed::new(plan);
@@ -28,7 +28,7 @@ impl Watch {
     }
 }
 
-impl Observer for Watch {
+impl Observer for OrderEntryObserver {
     fn phase(&mut self, _phase: Phase, began: Option<&Began>) {
         began.and_then(Began::lateness).iter().for_each(|message| ORDER_ENTRY.warning(message));
     }
@@ -47,7 +47,7 @@ impl Observer for Watch {
 
     fn aborted(&mut self, abortion: &Abortion) {
         let Abortion { client, script, cause, .. } = abortion;
-        let name = Kind::all().get(*script).map_or("a transaction", |kind| kind.name());
+        let name = TransactionKind::all().get(*script).map_or("a transaction", |kind| kind.name());
         let reason = cause.to_string();
         // The server's lines after the first are about the statement.
         let reason = reason.lines().next().unwrap_or_default();

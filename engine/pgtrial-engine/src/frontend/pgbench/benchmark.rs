@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::histogram;
 use super::options::arguments::Benchmark;
 use super::program::PGBENCH;
-use super::progress::Progress;
+use super::progress::PgbenchObserver;
 use super::report::report;
 use super::scripts;
 use super::server::{Facts, print_version, survey, vacuum};
@@ -73,7 +73,7 @@ pub fn run(mut benchmark: Benchmark) -> Result<u8, Failure> {
     }
     drop(session);
 
-    let mut progress = Progress::new(&benchmark.run.output, &plan, clock, origin);
+    let mut progress = PgbenchObserver::new(&benchmark.run.output, &plan, clock, origin);
     if plan.duration().is_some() && plan.slices.is_none() {
         plan.alarm = Some(interrupt::catch_alarm()?);
     }

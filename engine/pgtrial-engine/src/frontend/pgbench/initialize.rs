@@ -13,7 +13,7 @@ use crate::frontend::common::connection::{Purpose, no_connection, session, targe
 use crate::frontend::common::failure::Failure;
 use ground::interrupt;
 use ground::output;
-use tables::{Backends, LoadError, Step};
+use tables::{Backends, InitStep, LoadError};
 use wire::session::CopyError;
 
 /// Exit status when an interrupt finds nothing to cancel.
@@ -29,7 +29,7 @@ const REPEAT_AFTER: Duration = Duration::from_millis(100);
 pub fn run(initialization: &Initialization) -> Result<u8, Failure> {
     let target = target(&initialization.server, "pgbench", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
-    let steps: Vec<_> = initialization.steps.chars().filter_map(Step::from_letter).collect();
+    let steps: Vec<_> = initialization.steps.chars().filter_map(InitStep::from_letter).collect();
     let (backends, order) = (Backends::default(), MessageOrder::default());
     cancel_on_interrupt(&backends, &order)?;
     let loaded = tables::initialize(&target, &mut session, &initialization.tables, &steps, &backends);

@@ -12,7 +12,7 @@ mod server;
 
 use std::process::ExitCode;
 
-use options::arguments::Command;
+use options::arguments::PgbenchCommand;
 pub use options::reader::manual;
 use options::reader::parse;
 use program::PGBENCH;
@@ -22,8 +22,8 @@ use program::PGBENCH;
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = parse(args).and_then(|command| {
         Ok(match command {
-            Command::Initialize(initialization) => initialize::run(&initialization)?,
-            Command::Benchmark(benchmark) => benchmark::run(*benchmark)?,
+            PgbenchCommand::Initialize(initialization) => initialize::run(&initialization)?,
+            PgbenchCommand::Benchmark(benchmark) => benchmark::run(*benchmark)?,
         })
     });
     PGBENCH.exit_status(status)

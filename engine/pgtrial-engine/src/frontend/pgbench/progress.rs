@@ -16,7 +16,7 @@ use wire::error::ConnectionError;
 use workload::AbortReason;
 
 /// Observes a run for pgbench.
-pub struct Progress {
+pub struct PgbenchObserver {
     clock: Clock,
     /// With `--exit-on-abort` only the first client that is given up is reported: with it the run ends.
     only_first_abortion: bool,
@@ -41,7 +41,7 @@ struct Columns {
     retries: bool,
 }
 
-impl Progress {
+impl PgbenchObserver {
     /// Prints what the options ask for. `origin` is that of the run's clock since 1970.
     pub fn new(options: &OutputOptions, plan: &Plan, clock: Clock, origin: Duration) -> Self {
         let lag = plan.interval_ns().is_some();
@@ -66,7 +66,7 @@ impl Progress {
     }
 }
 
-impl Observer for Progress {
+impl Observer for PgbenchObserver {
     fn phase(&mut self, phase: Phase, began: Option<&Began>) {
         began.and_then(Began::lateness).iter().for_each(|message| PGBENCH.warning(message));
         if phase == Phase::Measure {

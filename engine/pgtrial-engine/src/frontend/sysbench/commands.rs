@@ -6,7 +6,7 @@ use super::help;
 use super::host;
 use super::log::{Level, Log, SysbenchError};
 use super::plan;
-use super::report::observer::Run;
+use super::report::observer::LoadRun;
 use super::report::run::run_test;
 use super::test::{Test, TestProgram};
 use drive::plan::Plan;
@@ -16,21 +16,21 @@ use ground::interrupt;
 use ground::output::print_stdout;
 use tables::sysbench::{cleanup, prepare, prewarm};
 use wire::target::Target;
-use workload::host::Test as HostTest;
-use workload::lua::{NO_MYSQL, Role, Script};
+use workload::host::MachineTest as HostTest;
+use workload::lua::{LuaScript, NO_MYSQL, Role};
 use workload::settings::Settings;
 use workload::statistics::Hooks;
 use workload::{AbortReason, oltp};
 
 /// What the commands of a test work with.
-pub struct Context<'a> {
+pub struct CommandContext<'a> {
     pub test: &'a Test,
     pub settings: Arc<Settings>,
     pub log: &'a mut Log,
     pub clock: Clock,
 }
 
-impl Context<'_> {
+impl CommandContext<'_> {
     /// Executes the command. Returns the exit status.
     pub fn execute(mut self, command: &str) -> Result<u8, SysbenchError> {
         self.check_sharing(command)?;
@@ -66,7 +66,7 @@ impl Context<'_> {
         }
     }
 
-    fn native(&mut self, test: &oltp::Test, command: &str) -> Result<u8, SysbenchError> {
+    fn native(&mut self, test: &oltp::OltpTest, command: &str) -> Result<u8, SysbenchError> {
         if command == "help" {
             return self.describe();
         }
@@ -102,7 +102,7 @@ impl Context<'_> {
     }
 
     /// A script's own commands come before those that all scripts have.
-    fn script(&mut self, script: &Script, command: &str) -> Result<u8, SysbenchError> {
+    fn script(&mut self, script: &LuaScript, command: &str) -> Result<u8, SysbenchError> {
         if let Some(is_parallel) = script.is_parallel(command) {
             return self.perform(script, command, is_parallel);
         }
@@ -168,12 +168,12 @@ impl Context<'_> {
     /// Runs the plan of a load. Returns the exit status.
     fn run(&mut self, plan: &Plan, test: &dyn Hooks) -> u8 {
         let (settings, clock) = (&self.settings, self.clock);
-        run_test(Run { settings, plan, clock, test, log: &mut *self.log })
+        run_test(LoadRun { settings, plan, clock, test, log: &mut *self.log })
     }
 
     /// A command that is a function of the script, in one client or in all. Engines that share one that is for all have
     /// each some of the clients; one that is for one client is the first engine's.
-    fn perform(&mut self, script: &Script, command: &str, parallel: bool) -> Result<u8, SysbenchError> {
+    fn perform(&mut self, script: &LuaScript, command: &str, parallel: bool) -> Result<u8, SysbenchError> {
         let target = self.target()?;
         let part = plan::part_of_command(&self.settings, parallel)?;
         if part.clients() == 0 {

@@ -13,7 +13,7 @@ use workload::settings::Settings;
 const OTHER_FILES: u64 = 32;
 
 /// The plan of a run of `test`.
-pub fn run(settings: &Settings, test: &host::Load) -> Result<Plan, SysbenchError> {
+pub fn run(settings: &Settings, test: &host::MachineLoad) -> Result<Plan, SysbenchError> {
     if settings.int("jobs") > 0 {
         return Err(SysbenchError::fatal(
             "--jobs is for tests of the database: in a test of the machine each of the --threads is a thread of the \

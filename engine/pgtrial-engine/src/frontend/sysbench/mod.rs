@@ -14,7 +14,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use commands::Context;
+use commands::CommandContext;
 use ground::clock::Clock;
 use ground::output::{print_stderr, print_stdout};
 pub use help::manual;
@@ -79,7 +79,7 @@ fn invoke(args: &[String], log: &mut Log) -> Result<u8, SysbenchError> {
     if let TestProgram::Script(script) = &test.program {
         script.configure(Arc::new(chosen.script), plan::shard(&chosen.all)?)?;
     }
-    Context { test: &test, settings: Arc::new(chosen.all), log, clock }.execute(&command)
+    CommandContext { test: &test, settings: Arc::new(chosen.all), log, clock }.execute(&command)
 }
 
 /// The line at the head of everything.

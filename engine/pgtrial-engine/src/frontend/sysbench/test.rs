@@ -10,7 +10,7 @@ use super::options::values::Numbers;
 use ground::text;
 use workload::Executors;
 use workload::host;
-use workload::lua::{INSTALLED, Invocation, Script, Source, Voice, module_path};
+use workload::lua::{INSTALLED, Invocation, LuaScript, ScriptOrigin, Voice, module_path};
 use workload::oltp;
 use workload::settings::OptionSpec;
 
@@ -26,9 +26,9 @@ pub struct Test {
 /// What runs the test.
 pub enum TestProgram {
     /// Of the machine, without a server.
-    Host(host::Test),
-    Native(oltp::Test),
-    Script(Box<Script>),
+    Host(host::MachineTest),
+    Native(oltp::OltpTest),
+    Script(Box<LuaScript>),
 }
 
 impl Test {
@@ -41,7 +41,7 @@ impl Test {
         warn: &mut dyn FnMut(&str),
     ) -> Result<Self, SysbenchError> {
         let Some(name) = &invocation.test else {
-            let script = Script::load(Source::Stdin, invocation, voice, executors)?;
+            let script = LuaScript::load(ScriptOrigin::Stdin, invocation, voice, executors)?;
             return Ok(Self { name: "<stdin>".to_owned(), program: TestProgram::Script(Box::new(script)) });
         };
         let program = match find(name, &Machine::this()) {
@@ -62,7 +62,7 @@ impl Test {
                 TestProgram::Native(test)
             }
             Found::Script(path) => {
-                TestProgram::Script(Box::new(Script::load(Source::Path(path), invocation, voice, executors)?))
+                TestProgram::Script(Box::new(LuaScript::load(ScriptOrigin::Path(path), invocation, voice, executors)?))
             }
         };
         Ok(Self { name: base_name(name).to_owned(), program })
@@ -107,7 +107,7 @@ impl Test {
     }
 
     /// The commands of a built-in test of the database.
-    pub fn commands(test: &oltp::Test) -> &'static [&'static str] {
+    pub fn commands(test: &oltp::OltpTest) -> &'static [&'static str] {
         if test.is_modern() {
             &["prepare", "prewarm", "run", "cleanup", "help"]
         } else if test.options().is_empty() {
@@ -130,10 +130,10 @@ fn base_name(name: &str) -> &str {
 /// What a name stands for.
 enum Found {
     FileTest,
-    Host(host::Test),
-    Native(oltp::Test),
+    Host(host::MachineTest),
+    Native(oltp::OltpTest),
     /// A script was named that is not there, but is one of those that are built in.
-    InPlaceOf(oltp::Test),
+    InPlaceOf(oltp::OltpTest),
     Script(PathBuf),
     Nothing,
 }

@@ -15,14 +15,14 @@ pub enum LineFormat {
 }
 
 /// A file of lines, or standard output.
-pub struct Lines {
+pub struct TaskLines {
     pub form: LineFormat,
     pub out: OutputFile,
     /// The origin of the run's clock.
     pub origin: SystemTime,
 }
 
-impl Lines {
+impl TaskLines {
     /// Writes the names of the columns.
     pub fn begin(&mut self) -> Result<(), CouldNot> {
         let header = match self.form {

@@ -11,15 +11,15 @@ mod summary;
 use std::process::ExitCode;
 
 pub use options::manual;
-use options::{Command, TASKS};
+use options::{TASKS, TasksCommand};
 
 /// Runs the tasks with `args` (without the program's name). The exit status is 0 when the run is complete, whatever became
 /// of the tasks; 3 for what is rejected, and when something that was asked for could not be written; 130 after an interrupt.
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = options::parse(args).and_then(|command| {
         Ok(match command {
-            Command::Initialize(server, table) => run::initialize(&server, &table)?,
-            Command::Run(command) => run::run(*command)?,
+            TasksCommand::Initialize(server, table) => run::initialize(&server, &table)?,
+            TasksCommand::Run(command) => run::run(*command)?,
         })
     });
     TASKS.exit_status(status)

@@ -30,10 +30,10 @@ pub const TASKS: FrontEnd = FrontEnd::new(NAME);
 
 /// What is to be done.
 #[derive(Debug)]
-pub enum Command {
+pub enum TasksCommand {
     /// The table is made and no task runs.
     Initialize(Box<Given>, TableSteps),
-    Run(Box<RunCommand>),
+    Run(Box<TasksRun>),
 }
 
 /// What is made of the table.
@@ -48,7 +48,7 @@ pub struct TableSteps {
 
 /// Tasks to be run.
 #[derive(Debug)]
-pub struct RunCommand {
+pub struct TasksRun {
     pub run: RunOptions,
     /// Whether the table is made before.
     pub table: Option<TableSteps>,
@@ -177,7 +177,7 @@ refused or could not be written; 130 after an interrupt."
 }
 
 /// Reads the command line (without the program's name).
-pub fn parse(args: Vec<String>) -> Result<Command, Stop<Failure>> {
+pub fn parse(args: Vec<String>) -> Result<TasksCommand, Stop<Failure>> {
     let mut arguments = Arguments { run: RunArguments::new(seed_of_time()), ..Arguments::default() };
     arguments.run.load.pooling = PUBLISHED;
     arguments.init_steps = STEPS.to_owned();
@@ -188,11 +188,11 @@ pub fn parse(args: Vec<String>) -> Result<Command, Stop<Failure>> {
     let shape = Shape::published_but(threads_in_table, rows);
     if initialize_only {
         // Engines share the making of the table and no load.
-        return Ok(Command::Initialize(Box::new(run.server), TableSteps { shape, steps, shard: run.load.shard }));
+        return Ok(TasksCommand::Initialize(Box::new(run.server), TableSteps { shape, steps, shard: run.load.shard }));
     }
     let share = run.load.share()?;
     let table = initialize.then_some(TableSteps { shape, steps, shard: Shard::WHOLE });
-    Ok(Command::Run(Box::new(RunCommand { run: run.settle(share)?, table, threads_in_table, rows, lines })))
+    Ok(TasksCommand::Run(Box::new(TasksRun { run: run.settle(share)?, table, threads_in_table, rows, lines })))
 }
 
 impl Arguments {
@@ -232,20 +232,20 @@ mod tests {
     use crate::frontend::lines::parsed;
     use drive::plan::{Arrival, PoolPlan};
 
-    fn command(line: &str) -> Command {
+    fn command(line: &str) -> TasksCommand {
         parsed(line, parse).unwrap()
     }
 
-    fn run(line: &str) -> RunCommand {
+    fn run(line: &str) -> TasksRun {
         match command(line) {
-            Command::Run(run) => *run,
+            TasksCommand::Run(run) => *run,
             other => panic!("{line}: {other:?}"),
         }
     }
 
     fn table(line: &str) -> TableSteps {
         match command(line) {
-            Command::Initialize(_, table) => table,
+            TasksCommand::Initialize(_, table) => table,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn options_are_read_in_any_order() {
-        let RunCommand { run, rows, .. } =
+        let TasksRun { run, rows, .. } =
             run("--tasks 7 bench --arrival=poisson:5 -j9 --apps 2 --rows 10 --events - -M prepared");
         assert_eq!((run.load.share.pools.unwrap().all_tasks(), run.load.share.jobs), (14, 2));
         assert_eq!((rows, table("--rows 10 bench -I").shape.rows), (Some(10), 10));

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::lines::{LineFormat, Lines};
-use super::options::{RunCommand, TASKS, TableSteps};
+use super::lines::{LineFormat, TaskLines};
+use super::options::{TASKS, TableSteps, TasksRun};
 use super::summary::summary;
 use crate::event::{RunDescription, RunEvents};
 use crate::frontend::common::connection::{Purpose, check_limit, session, target};
@@ -48,8 +48,8 @@ pub fn initialize(server: &Given, table: &TableSteps) -> Result<u8, Failure> {
 }
 
 /// Makes the table if asked to, and runs the tasks on it; the exit status.
-pub fn run(command: RunCommand) -> Result<u8, Failure> {
-    let RunCommand { run, table, threads_in_table, rows, .. } = &command;
+pub fn run(command: TasksRun) -> Result<u8, Failure> {
+    let TasksRun { run, table, threads_in_table, rows, .. } = &command;
     let (target, mut session, interrupt) = connect(&run.server)?;
     if let Some(table) = table {
         make(&mut session, table, &target)?;
@@ -83,7 +83,7 @@ pub fn run(command: RunCommand) -> Result<u8, Failure> {
     let mut events = RunEvents::open(run.output.events.as_ref(), clock, &hello, &interrupt, complain)?;
     drop(session);
     let mut writer = TaskWriter { lines, has_lost: false };
-    writer.each_lines(Lines::begin);
+    writer.each_lines(TaskLines::begin);
     let outcome = events.run(&plan, clock, &mut writer).map_err(Failure::error)?;
     Ok(finish(&outcome, &mut events, writer.has_lost, only_events))
 }
@@ -118,15 +118,15 @@ fn finish(outcome: &Outcome, events: &mut RunEvents<'_>, has_lost_lines: bool, o
     status
 }
 
-fn open_lines(RunCommand { run, lines: options, .. }: &RunCommand, origin: SystemTime) -> Result<Vec<Lines>, CouldNot> {
+fn open_lines(TasksRun { run, lines: options, .. }: &TasksRun, origin: SystemTime) -> Result<Vec<TaskLines>, CouldNot> {
     let to_stdout = !options.quiet && options.log.is_none() && !run.output.has_only_events();
     let mut lines = Vec::new();
     if to_stdout {
-        lines.push(Lines { form: LineFormat::Text, out: OutputFile::stdout("standard output"), origin });
+        lines.push(TaskLines { form: LineFormat::Text, out: OutputFile::stdout("standard output"), origin });
     }
     for (form, path) in [(LineFormat::Text, &options.log), (LineFormat::Csv, &options.csv)] {
         if let Some(path) = path {
-            lines.push(Lines { form, out: OutputFile::create("", &ground::text::path(path))?, origin });
+            lines.push(TaskLines { form, out: OutputFile::create("", &ground::text::path(path))?, origin });
         }
     }
     Ok(lines)
@@ -134,14 +134,14 @@ fn open_lines(RunCommand { run, lines: options, .. }: &RunCommand, origin: Syste
 
 /// Writes the lines of the tasks while they run.
 struct TaskWriter {
-    lines: Vec<Lines>,
+    lines: Vec<TaskLines>,
     /// Whether some could not be written; they were not tried again.
     has_lost: bool,
 }
 
 impl TaskWriter {
     /// Writes to all files of lines. One that cannot be written to is reported once and given up.
-    fn each_lines(&mut self, write: impl Fn(&mut Lines) -> Result<(), CouldNot>) {
+    fn each_lines(&mut self, write: impl Fn(&mut TaskLines) -> Result<(), CouldNot>) {
         let before = self.lines.len();
         self.lines.retain_mut(|lines| {
             let written = write(lines);

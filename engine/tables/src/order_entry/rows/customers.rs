@@ -4,8 +4,8 @@ use workload::order_entry::names::{LAST_NAMES, write_last_name};
 use workload::order_entry::nurand::{last_name_constant, loaded_last_name};
 use workload::order_entry::sizes::CUSTOMERS;
 
-use crate::order_entry::population::{Population, Rows, Stream};
-use crate::order_entry::row::Row;
+use crate::order_entry::population::{Population, RandomStream, RowSource};
+use crate::order_entry::row::RowBuffer;
 use crate::order_entry::text;
 
 /// What each customer has paid, cents.
@@ -13,21 +13,21 @@ const PAID: i64 = 1000;
 
 /// c_w_id, c_d_id, c_id, c_first, c_middle, c_last, the address, c_phone, c_since, c_credit, c_credit_lim, c_discount,
 /// c_balance, c_ytd_payment, c_payment_cnt, c_delivery_cnt, c_data
-pub fn customers(population: Population) -> Rows {
+pub fn customers(population: Population) -> RowSource {
     let mut places = population.places(CUSTOMERS);
-    let mut random = population.random(Stream::Customers, 0, 0);
+    let mut random = population.random(RandomStream::Customers, 0, 0);
     let constant = last_name_constant(population.seed);
     Box::new(move |out| {
         let Some(place) = places.next() else { return false };
         if place.number == 1 {
-            random = population.random(Stream::Customers, place.warehouse, place.district);
+            random = population.random(RandomStream::Customers, place.warehouse, place.district);
         }
         // Each of the thousand last names is there.
         let is_first = place.number <= LAST_NAMES;
         let last_name = if is_first { place.number - 1 } else { loaded_last_name(&mut random, constant) };
         let credit: &[u8] = if random.range(1, 10) == 1 { b"BC" } else { b"GC" };
         let discount = random.range(0, 5000);
-        Row::new(out, 21)
+        RowBuffer::new(out, 21)
             .int(place.warehouse)
             .small(place.district)
             .int(place.number)
@@ -50,15 +50,15 @@ pub fn customers(population: Population) -> Rows {
 }
 
 /// h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data
-pub fn history(population: Population) -> Rows {
+pub fn history(population: Population) -> RowSource {
     let mut places = population.places(CUSTOMERS);
-    let mut random = population.random(Stream::History, 0, 0);
+    let mut random = population.random(RandomStream::History, 0, 0);
     Box::new(move |out| {
         let Some(place) = places.next() else { return false };
         if place.number == 1 {
-            random = population.random(Stream::History, place.warehouse, place.district);
+            random = population.random(RandomStream::History, place.warehouse, place.district);
         }
-        Row::new(out, 8)
+        RowBuffer::new(out, 8)
             .int(place.number)
             .small(place.district)
             .int(place.warehouse)

@@ -3,23 +3,23 @@
 use ground::random::Random;
 use workload::order_entry::sizes::{FIRST_NEW_ORDER, ITEMS, ORDERS};
 
-use crate::order_entry::population::{Place, Population, Rows, Stream, order_size};
-use crate::order_entry::row::Row;
+use crate::order_entry::population::{Population, RandomStream, RowPlace, RowSource, order_size};
+use crate::order_entry::row::RowBuffer;
 
 /// o_w_id, o_d_id, o_id, o_c_id, o_carrier_id, o_ol_cnt, o_all_local, o_entry_d
-pub fn orders(population: Population) -> Rows {
+pub fn orders(population: Population) -> RowSource {
     let mut places = population.places(ORDERS);
-    let mut random = population.random(Stream::Orders, 0, 0);
-    let mut sizes = population.random(Stream::OrderSizes, 0, 0);
+    let mut random = population.random(RandomStream::Orders, 0, 0);
+    let mut sizes = population.random(RandomStream::OrderSizes, 0, 0);
     let mut customers = Vec::new();
     Box::new(move |out| {
-        let Some(Place { warehouse, district, number }) = places.next() else { return false };
+        let Some(RowPlace { warehouse, district, number }) = places.next() else { return false };
         if number == 1 {
-            random = population.random(Stream::Orders, warehouse, district);
-            sizes = population.random(Stream::OrderSizes, warehouse, district);
+            random = population.random(RandomStream::Orders, warehouse, district);
+            sizes = population.random(RandomStream::OrderSizes, warehouse, district);
             customers = permutation(&mut random);
         }
-        let row = Row::new(out, 8).int(warehouse).small(district).int(number).int(customers[number as usize - 1]);
+        let row = RowBuffer::new(out, 8).int(warehouse).small(district).int(number).int(customers[number as usize - 1]);
         let row = if is_delivered(number) { row.small(random.range(1, 10)) } else { row.null() };
         row.small(order_size(&mut sizes)).small(1).time(population.now);
         true
@@ -27,24 +27,25 @@ pub fn orders(population: Population) -> Rows {
 }
 
 /// ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, ol_quantity, ol_amount, ol_dist_info
-pub fn order_lines(population: Population) -> Rows {
+pub fn order_lines(population: Population) -> RowSource {
     let mut places = population.places(ORDERS);
-    let mut random = population.random(Stream::OrderLines, 0, 0);
-    let mut sizes = population.random(Stream::OrderSizes, 0, 0);
-    let (mut order, mut line, mut lines) = (Place::default(), 0, 0);
+    let mut random = population.random(RandomStream::OrderLines, 0, 0);
+    let mut sizes = population.random(RandomStream::OrderSizes, 0, 0);
+    let (mut order, mut line, mut lines) = (RowPlace::default(), 0, 0);
     Box::new(move |out| {
         if line == lines {
             let Some(next) = places.next() else { return false };
             if next.number == 1 {
-                random = population.random(Stream::OrderLines, next.warehouse, next.district);
-                sizes = population.random(Stream::OrderSizes, next.warehouse, next.district);
+                random = population.random(RandomStream::OrderLines, next.warehouse, next.district);
+                sizes = population.random(RandomStream::OrderSizes, next.warehouse, next.district);
             }
             (order, line, lines) = (next, 0, order_size(&mut sizes));
         }
         line += 1;
-        let Place { warehouse, district, number } = order;
+        let RowPlace { warehouse, district, number } = order;
         let item = random.range(1, ITEMS);
-        let row = Row::new(out, 10).int(warehouse).small(district).int(number).small(line).int(item).int(warehouse);
+        let row =
+            RowBuffer::new(out, 10).int(warehouse).small(district).int(number).small(line).int(item).int(warehouse);
         let row = if is_delivered(number) {
             row.time(population.now).small(5).money(0)
         } else {
@@ -56,12 +57,12 @@ pub fn order_lines(population: Population) -> Rows {
 }
 
 /// no_w_id, no_d_id, no_o_id
-pub fn new_orders(population: Population) -> Rows {
+pub fn new_orders(population: Population) -> RowSource {
     let mut places = population.places(ORDERS - FIRST_NEW_ORDER + 1);
     Box::new(move |out| {
         let Some(place) = places.next() else { return false };
         let order = FIRST_NEW_ORDER - 1 + place.number;
-        Row::new(out, 3).int(place.warehouse).small(place.district).int(order);
+        RowBuffer::new(out, 3).int(place.warehouse).small(place.district).int(order);
         true
     })
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::copy::read_back;
-use crate::order_entry::population::{Population, Rows};
+use crate::order_entry::population::{Population, RowSource};
 
 const POPULATION: Population = Population { warehouses: 1, seed: 5, now: 0 };
 
 /// All rows of a table but NULLs, which the reader does not know.
-fn rows_of(table: fn(Population) -> Rows) -> Vec<Vec<Vec<u8>>> {
+fn rows_of(table: fn(Population) -> RowSource) -> Vec<Vec<Vec<u8>>> {
     read_back(table(POPULATION)).1
 }
 

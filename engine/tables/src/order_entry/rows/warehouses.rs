@@ -2,8 +2,8 @@
 
 use workload::order_entry::sizes::{CUSTOMERS, DISTRICTS, ITEMS, ORDERS};
 
-use crate::order_entry::population::{Population, Rows, Stream};
-use crate::order_entry::row::Row;
+use crate::order_entry::population::{Population, RandomStream, RowSource};
+use crate::order_entry::row::RowBuffer;
 use crate::order_entry::text;
 
 /// The highest tax, ten-thousandths.
@@ -13,14 +13,14 @@ const HIGHEST_TAX: i64 = 2000;
 const DISTRICT_YTD: i64 = 1000 * CUSTOMERS;
 
 /// i_id, i_im_id, i_price, i_name, i_data
-pub fn items(population: Population) -> Rows {
-    let mut random = population.random(Stream::Items, 0, 0);
+pub fn items(population: Population) -> RowSource {
+    let mut random = population.random(RandomStream::Items, 0, 0);
     let mut ids = 1..=ITEMS;
     Box::new(move |out| {
         let Some(id) = ids.next() else { return false };
         let image = random.range(1, 10_000);
         let price = random.range(100, 10_000);
-        Row::new(out, 5)
+        RowBuffer::new(out, 5)
             .int(id)
             .int(image)
             .money(price)
@@ -31,13 +31,13 @@ pub fn items(population: Population) -> Rows {
 }
 
 /// w_id, w_name, the address, w_tax, w_ytd
-pub fn warehouses(population: Population) -> Rows {
+pub fn warehouses(population: Population) -> RowSource {
     let mut ids = 1..=population.warehouses;
     Box::new(move |out| {
         let Some(id) = ids.next() else { return false };
-        let mut random = population.random(Stream::Warehouses, id, 0);
+        let mut random = population.random(RandomStream::Warehouses, id, 0);
         let tax = random.range(0, HIGHEST_TAX);
-        Row::new(out, 9)
+        RowBuffer::new(out, 9)
             .int(id)
             .letters(&mut random, 6, 10)
             .address(&mut random)
@@ -48,13 +48,13 @@ pub fn warehouses(population: Population) -> Rows {
 }
 
 /// d_w_id, d_id, d_name, the address, d_tax, d_ytd, d_next_o_id
-pub fn districts(population: Population) -> Rows {
+pub fn districts(population: Population) -> RowSource {
     let mut places = population.places(1);
     Box::new(move |out| {
         let Some(place) = places.next() else { return false };
-        let mut random = population.random(Stream::Districts, place.warehouse, place.district);
+        let mut random = population.random(RandomStream::Districts, place.warehouse, place.district);
         let tax = random.range(0, HIGHEST_TAX);
-        Row::new(out, 11)
+        RowBuffer::new(out, 11)
             .int(place.warehouse)
             .small(place.district)
             .letters(&mut random, 6, 10)
@@ -67,17 +67,17 @@ pub fn districts(population: Population) -> Rows {
 }
 
 /// s_w_id, s_i_id, s_quantity, s_dist_01 to s_dist_10, s_ytd, s_order_cnt, s_remote_cnt, s_data
-pub fn stock(population: Population) -> Rows {
+pub fn stock(population: Population) -> RowSource {
     let mut rows = 0..population.warehouses * ITEMS;
-    let mut random = population.random(Stream::Stock, 0, 0);
+    let mut random = population.random(RandomStream::Stock, 0, 0);
     Box::new(move |out| {
         let Some(row) = rows.next() else { return false };
         let (warehouse, item) = (row / ITEMS + 1, row % ITEMS + 1);
         if item == 1 {
-            random = population.random(Stream::Stock, warehouse, 0);
+            random = population.random(RandomStream::Stock, warehouse, 0);
         }
         let quantity = random.range(10, 100);
-        let mut row = Row::new(out, 17).int(warehouse).int(item).small(quantity);
+        let mut row = RowBuffer::new(out, 17).int(warehouse).int(item).small(quantity);
         for _ in 0..DISTRICTS {
             row = row.letters(&mut random, 24, 24);
         }

@@ -6,7 +6,7 @@ use super::*;
 use crate::settings::OptionSpec;
 use crate::statistics::{Hooks, Statistics};
 
-fn loaded(source: &str) -> Script {
+fn loaded(source: &str) -> LuaScript {
     let (script, _directory) = load(source, "run");
     script.unwrap()
 }
@@ -155,7 +155,7 @@ fn what_scripts_print_and_what_is_said_of_them_has_one_voice() {
                   proxy = newproxy(true) getmetatable(proxy).__gc = function() print('') sysbench.rand.string('#') end";
     std::fs::write(&path, source).unwrap();
     let memory = Arc::new(Memory::default());
-    drop(Script::load(Source::Path(path), &Invocation::default(), memory.clone(), nobody()).unwrap());
+    drop(LuaScript::load(ScriptOrigin::Path(path), &Invocation::default(), memory.clone(), nobody()).unwrap());
     let heard = memory.0.lock().unwrap().clone();
     assert_eq!(heard, "a\tnil\t1\nb2\ntrue: invalid database driver name: 'nope'c\n");
 }

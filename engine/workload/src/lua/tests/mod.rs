@@ -9,7 +9,7 @@ mod slate;
 
 use std::sync::Arc;
 
-use super::{Invocation, Role, Script, Source, Voice};
+use super::{Invocation, LuaScript, Role, ScriptOrigin, Voice};
 use crate::program::{AbortReason, Action, ActionResult, Executor, Executors, Fatal, Management, Program};
 use crate::queries::Queries;
 use crate::settings::{OptionValue, Settings};
@@ -50,7 +50,7 @@ struct Hand {
 }
 
 /// Loads a script from its text, called `t.lua` in a directory of its own.
-fn load(source: &str, command: &str) -> (Result<Script, Fatal>, tempfile::TempDir) {
+fn load(source: &str, command: &str) -> (Result<LuaScript, Fatal>, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.lua");
     std::fs::write(&path, source).unwrap();
@@ -60,7 +60,7 @@ fn load(source: &str, command: &str) -> (Result<Script, Fatal>, tempfile::TempDi
         command: Some(command.to_owned()),
         driver: None,
     };
-    (Script::load(Source::Path(path), &invocation, Arc::new(Silence), nobody()), directory)
+    (LuaScript::load(ScriptOrigin::Path(path), &invocation, Arc::new(Silence), nobody()), directory)
 }
 
 /// Nobody listens.

@@ -7,7 +7,7 @@ mod options;
 use std::sync::Arc;
 
 use super::client::OltpClient;
-use super::event::Event;
+use super::event::OltpEvent;
 use super::*;
 use crate::program::{Action, ActionResult, Management, Program};
 use crate::settings::OptionValue;
@@ -31,14 +31,14 @@ fn switch(is_on: bool) -> OptionValue {
     OptionValue::Bool(is_on)
 }
 
-fn event(name: &str, options: &[(&str, OptionValue)]) -> Arc<Event> {
+fn event(name: &str, options: &[(&str, OptionValue)]) -> Arc<OltpEvent> {
     let (test, settings) = (find(name).unwrap(), settings(options));
-    let parameters = Parameters::read(test.kind, &settings).unwrap();
-    Arc::new(Event::new(test, parameters, test.mode(&settings), Distributions::new(&settings).unwrap()))
+    let parameters = TestParameters::read(test.kind, &settings).unwrap();
+    Arc::new(OltpEvent::new(test, parameters, test.mode(&settings), Distributions::new(&settings).unwrap()))
 }
 
 /// A client that is connected and has prepared its statements.
-fn client(event: &Arc<Event>, number: usize) -> OltpClient {
+fn client(event: &Arc<OltpEvent>, number: usize) -> OltpClient {
     let mut client = OltpClient::new(Arc::clone(event), number, Random::seeded(77));
     loop {
         match client.next_action() {

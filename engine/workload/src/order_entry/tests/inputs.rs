@@ -23,7 +23,7 @@ fn count(transactions: &[(usize, Vec<String>)], holds: impl Fn(&str) -> bool) ->
 #[test]
 fn one_in_a_hundred_new_orders_is_rolled_back_and_so_many_lines_come_from_elsewhere() {
     let found = transactions(0, DRAWS);
-    let rolled_back = found.iter().filter(|(kind, _)| *kind == Kind::RolledBack as usize).count();
+    let rolled_back = found.iter().filter(|(kind, _)| *kind == TransactionKind::RolledBack as usize).count();
     assert!(fits(rolled_back, DRAWS, 0.01), "{rolled_back}");
     let lines = count(&found, |text| text.starts_with("UPDATE stock"));
     let remote = count(&found, |text| text.starts_with("UPDATE stock") && text.contains("s_remote_cnt + 1"));

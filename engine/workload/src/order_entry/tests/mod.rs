@@ -12,17 +12,17 @@ use wire::Rows;
 use wire::statement::QueryMode;
 
 /// A load of ten warehouses with a single kind of transaction.
-fn load(place: usize, style: Style) -> Arc<OrderEntry> {
+fn load(place: usize, style: TransactionStyle) -> Arc<OrderEntry> {
     let mut weights = [0; 5];
     weights[place] = 1;
-    OrderEntry::new(10, 8, Mix::new(weights).unwrap(), style, (3, 4), QueryMode::Simple)
+    OrderEntry::new(10, 8, TransactionMix::new(weights).unwrap(), style, (3, 4), QueryMode::Simple)
 }
 
 fn client(place: usize) -> OrderEntryClient {
-    client_of(place, Style::Statements)
+    client_of(place, TransactionStyle::Statements)
 }
 
-fn client_of(place: usize, style: Style) -> OrderEntryClient {
+fn client_of(place: usize, style: TransactionStyle) -> OrderEntryClient {
     OrderEntryClient::new(load(place, style), 2, Random::seeded(21))
 }
 

@@ -8,7 +8,7 @@ const LINE: [&str; 3] = ["SELECT i_price,", "UPDATE stock", "INSERT INTO"];
 fn a_new_order_takes_stock_for_each_line() {
     let mut client = client(0);
     let mut choose = Random::seeded(1);
-    while client.begin(&mut choose) != Kind::NewOrder as usize {}
+    while client.begin(&mut choose) != TransactionKind::NewOrder as usize {}
     let texts = statements_of(&mut client);
     let lines = (texts.len() - 7) / 3;
     assert!((5..=15).contains(&lines));
@@ -27,7 +27,7 @@ fn a_new_order_takes_stock_for_each_line() {
 #[test]
 fn a_rolled_back_new_order_does_all_its_work_before() {
     let (mut client, mut choose) = (client(0), Random::seeded(1));
-    while client.begin(&mut choose) != Kind::RolledBack as usize {}
+    while client.begin(&mut choose) != TransactionKind::RolledBack as usize {}
     let texts = statements_of(&mut client);
     assert_eq!(texts.last().map(String::as_str), Some("ROLLBACK"));
     assert!(texts[texts.len() - 2].starts_with("SELECT i_price") && texts[texts.len() - 2].contains("100001"));
@@ -133,14 +133,14 @@ fn stock_of(texts: &[String]) -> [String; 2] {
 fn a_procedure_gets_what_the_statements_get() {
     for place in 0..5 {
         let mut choose = Random::seeded(1);
-        let (mut by_statements, mut by_call) = (client(place), client_of(place, Style::Procedures));
+        let (mut by_statements, mut by_call) = (client(place), client_of(place, TransactionStyle::Procedures));
         for _ in 0..50 {
             let kind = by_statements.begin(&mut choose.clone());
             assert_eq!(by_call.begin(&mut choose), kind);
             let (texts, calls) = (statements_of(&mut by_statements), statements_of(&mut by_call));
             let [call] = &calls[..] else { panic!("one call: {calls:?}") };
             assert!(call.starts_with("CALL pgtrial_"));
-            if kind == Kind::NewOrder as usize {
+            if kind == TransactionKind::NewOrder as usize {
                 let [supplies, items] = stock_of(&texts);
                 assert!(call.contains(&format!(", '{{{items}}}', '{{{supplies}}}', '{{")), "{call}\n{texts:?}");
             }

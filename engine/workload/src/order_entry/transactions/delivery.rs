@@ -1,9 +1,9 @@
 //! Delivery (clause 2.7): the oldest new order of each district of a warehouse, all in one database transaction, and at
 //! once rather than queued.
 
-use super::transaction::{Request, Transaction, Unexpected, column, number};
+use super::transaction::{ClientTransaction, StatementRequest, Unexpected, column, number};
 use crate::order_entry::sizes::DISTRICTS;
-use crate::order_entry::statements::Sql;
+use crate::order_entry::statements::StatementNumber;
 use crate::order_entry::terminal::Terminal;
 use crate::order_entry::values::{Slot, Values};
 use wire::ResultSet;
@@ -30,7 +30,7 @@ enum Step {
     Customer,
 }
 
-impl Transaction for Delivery {
+impl ClientTransaction for Delivery {
     fn draw(&mut self, terminal: &mut Terminal) -> bool {
         self.home = terminal.home;
         self.carrier = terminal.random.range(1, 10);
@@ -43,26 +43,26 @@ impl Transaction for Delivery {
         values.set(Slot::Carrier, self.carrier);
     }
 
-    fn next(&mut self, values: &mut Values) -> Request {
+    fn next(&mut self, values: &mut Values) -> StatementRequest {
         let (request, next) = match self.step {
-            Step::Begin => (Request::skip(Sql::Begin), Step::Oldest),
-            Step::Oldest if self.district == DISTRICTS => (Request::end(Sql::Commit), Step::Begin),
+            Step::Begin => (StatementRequest::skip(StatementNumber::Begin), Step::Oldest),
+            Step::Oldest if self.district == DISTRICTS => (StatementRequest::end(StatementNumber::Commit), Step::Begin),
             Step::Oldest => {
                 self.district += 1;
                 values.set(Slot::D, self.district);
-                (Request::keep(Sql::FindOldestNewOrder), Step::Delete)
+                (StatementRequest::keep(StatementNumber::FindOldestNewOrder), Step::Delete)
             }
-            Step::Delete => (Request::skip(Sql::DeleteNewOrder), Step::Order),
-            Step::Order => (Request::keep(Sql::DeliverOrder), Step::Lines),
-            Step::Lines => (Request::keep(Sql::DeliverOrderLines), Step::Customer),
-            Step::Customer => (Request::skip(Sql::DeliverToCustomer), Step::Oldest),
+            Step::Delete => (StatementRequest::skip(StatementNumber::DeleteNewOrder), Step::Order),
+            Step::Order => (StatementRequest::keep(StatementNumber::DeliverOrder), Step::Lines),
+            Step::Lines => (StatementRequest::keep(StatementNumber::DeliverOrderLines), Step::Customer),
+            Step::Customer => (StatementRequest::skip(StatementNumber::DeliverToCustomer), Step::Oldest),
         };
         self.step = next;
         request
     }
 
-    fn call(&self, _values: &mut Values) -> Sql {
-        Sql::CallDelivery
+    fn call(&self, _values: &mut Values) -> StatementNumber {
+        StatementNumber::CallDelivery
     }
 
     /// The step is that of the next statement.

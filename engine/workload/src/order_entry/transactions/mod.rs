@@ -7,10 +7,10 @@ mod payment;
 mod stock_level;
 mod transaction;
 
-pub use transaction::{Request, Transaction};
+pub use transaction::{ClientTransaction, StatementRequest};
 
 /// The transactions of a client in the order of the mix.
-pub fn all() -> [Box<dyn Transaction>; 5] {
+pub fn all() -> [Box<dyn ClientTransaction>; 5] {
     [
         Box::<new_order::NewOrder>::default(),
         Box::<payment::Payment>::default(),

@@ -1,8 +1,8 @@
 //! New-order (clause 2.4): a customer orders 5 to 15 items.
 
-use super::transaction::{Request, Transaction, Unexpected, column, number, set_customer};
+use super::transaction::{ClientTransaction, StatementRequest, Unexpected, column, number, set_customer};
 use crate::order_entry::sizes::{FEWEST_LINES, ITEMS, MOST_LINES};
-use crate::order_entry::statements::Sql;
+use crate::order_entry::statements::StatementNumber;
 use crate::order_entry::terminal::{Customer, Terminal};
 use crate::order_entry::values::{Slot, Values, cents};
 use wire::{ResultSet, Rows};
@@ -51,7 +51,7 @@ enum Step {
     Rollback,
 }
 
-impl Transaction for NewOrder {
+impl ClientTransaction for NewOrder {
     fn draw(&mut self, terminal: &mut Terminal) -> bool {
         self.home = terminal.home;
         self.district = terminal.any_district();
@@ -81,40 +81,40 @@ impl Transaction for NewOrder {
         values.set(Slot::AllLocal, i64::from(self.lines.iter().all(|line| line.supply == self.home)));
     }
 
-    fn next(&mut self, values: &mut Values) -> Request {
+    fn next(&mut self, values: &mut Values) -> StatementRequest {
         let (request, next) = match self.step {
-            Step::Begin => (Request::skip(Sql::Begin), Step::Warehouse),
-            Step::Warehouse => (Request::skip(Sql::ReadWarehouse), Step::District),
-            Step::District => (Request::keep(Sql::TakeOrderNumber), Step::Customer),
-            Step::Customer => (Request::skip(Sql::ReadCustomer), Step::Order),
-            Step::Order => (Request::skip(Sql::InsertOrder), Step::Queue),
-            Step::Queue => (Request::skip(Sql::InsertNewOrder), Step::Item),
+            Step::Begin => (StatementRequest::skip(StatementNumber::Begin), Step::Warehouse),
+            Step::Warehouse => (StatementRequest::skip(StatementNumber::ReadWarehouse), Step::District),
+            Step::District => (StatementRequest::keep(StatementNumber::TakeOrderNumber), Step::Customer),
+            Step::Customer => (StatementRequest::skip(StatementNumber::ReadCustomer), Step::Order),
+            Step::Order => (StatementRequest::skip(StatementNumber::InsertOrder), Step::Queue),
+            Step::Queue => (StatementRequest::skip(StatementNumber::InsertNewOrder), Step::Item),
             Step::Item => match self.lines.get(self.line) {
                 Some(line) => {
                     line.set(self.line, self.home, values);
-                    (Request::keep(Sql::ReadItem), Step::Stock)
+                    (StatementRequest::keep(StatementNumber::ReadItem), Step::Stock)
                 }
-                None => (Request::end(Sql::Commit), Step::Begin),
+                None => (StatementRequest::end(StatementNumber::Commit), Step::Begin),
             },
             Step::Stock => {
-                let statement = Sql::take_stock(self.district);
-                (Request { statement, rows: Rows::Kept, last: false }, Step::Line)
+                let statement = StatementNumber::take_stock(self.district);
+                (StatementRequest { statement, rows: Rows::Kept, last: false }, Step::Line)
             }
             Step::Line => {
                 self.line += 1;
-                (Request::skip(Sql::InsertOrderLine), Step::Item)
+                (StatementRequest::skip(StatementNumber::InsertOrderLine), Step::Item)
             }
-            Step::Rollback => (Request::end(Sql::Rollback), Step::Begin),
+            Step::Rollback => (StatementRequest::end(StatementNumber::Rollback), Step::Begin),
         };
         self.step = next;
         request
     }
 
-    fn call(&self, values: &mut Values) -> Sql {
+    fn call(&self, values: &mut Values) -> StatementNumber {
         values.set_array(Slot::Items, self.lines.iter().map(|line| line.item));
         values.set_array(Slot::Supplies, self.lines.iter().map(|line| line.supply));
         values.set_array(Slot::Quantities, self.lines.iter().map(|line| line.quantity));
-        Sql::CallNewOrder
+        StatementNumber::CallNewOrder
     }
 
     /// The step is that of the next statement.

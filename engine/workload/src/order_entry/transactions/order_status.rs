@@ -1,7 +1,7 @@
 //! Order-status (clause 2.6): a customer asks for the last order.
 
-use super::transaction::{Request, Transaction, Unexpected, number, set_customer};
-use crate::order_entry::statements::Sql;
+use super::transaction::{ClientTransaction, StatementRequest, Unexpected, number, set_customer};
+use crate::order_entry::statements::StatementNumber;
 use crate::order_entry::terminal::{Customer, Terminal};
 use crate::order_entry::values::{Slot, Values};
 use wire::ResultSet;
@@ -31,7 +31,7 @@ impl Default for OrderStatus {
     }
 }
 
-impl Transaction for OrderStatus {
+impl ClientTransaction for OrderStatus {
     fn draw(&mut self, terminal: &mut Terminal) -> bool {
         self.home = terminal.home;
         self.district = terminal.any_district();
@@ -44,24 +44,24 @@ impl Transaction for OrderStatus {
         set_customer(values, self.home, self.district, self.customer);
     }
 
-    fn next(&mut self, _values: &mut Values) -> Request {
+    fn next(&mut self, _values: &mut Values) -> StatementRequest {
         let (request, next) = match self.step {
             Step::Begin => match self.customer {
-                Customer::LastName(_) => (Request::skip(Sql::Begin), Step::LastName),
-                Customer::Id(_) => (Request::skip(Sql::Begin), Step::Balance),
+                Customer::LastName(_) => (StatementRequest::skip(StatementNumber::Begin), Step::LastName),
+                Customer::Id(_) => (StatementRequest::skip(StatementNumber::Begin), Step::Balance),
             },
-            Step::LastName => (Request::keep(Sql::FindByLastName), Step::Balance),
-            Step::Balance => (Request::skip(Sql::ReadBalance), Step::Order),
-            Step::Order => (Request::keep(Sql::FindLastOrder), Step::Lines),
-            Step::Lines => (Request::skip(Sql::ReadOrderLines), Step::Commit),
-            Step::Commit => (Request::end(Sql::Commit), Step::Begin),
+            Step::LastName => (StatementRequest::keep(StatementNumber::FindByLastName), Step::Balance),
+            Step::Balance => (StatementRequest::skip(StatementNumber::ReadBalance), Step::Order),
+            Step::Order => (StatementRequest::keep(StatementNumber::FindLastOrder), Step::Lines),
+            Step::Lines => (StatementRequest::skip(StatementNumber::ReadOrderLines), Step::Commit),
+            Step::Commit => (StatementRequest::end(StatementNumber::Commit), Step::Begin),
         };
         self.step = next;
         request
     }
 
-    fn call(&self, _values: &mut Values) -> Sql {
-        Sql::CallOrderStatus
+    fn call(&self, _values: &mut Values) -> StatementNumber {
+        StatementNumber::CallOrderStatus
     }
 
     /// The step is that of the next statement.

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use super::transaction::{Request, Transaction, Unexpected, column, number, set_customer};
-use crate::order_entry::statements::Sql;
+use super::transaction::{ClientTransaction, StatementRequest, Unexpected, column, number, set_customer};
+use crate::order_entry::statements::StatementNumber;
 use crate::order_entry::terminal::{Customer, Terminal};
 use crate::order_entry::values::{Slot, Values};
 use wire::ResultSet;
@@ -48,7 +48,7 @@ impl Default for Payment {
     }
 }
 
-impl Transaction for Payment {
+impl ClientTransaction for Payment {
     fn draw(&mut self, terminal: &mut Terminal) -> bool {
         self.home = terminal.home;
         self.district = terminal.any_district();
@@ -70,28 +70,28 @@ impl Transaction for Payment {
         values.set_cents(Slot::Amount, self.cents);
     }
 
-    fn next(&mut self, values: &mut Values) -> Request {
+    fn next(&mut self, values: &mut Values) -> StatementRequest {
         let (request, next) = match self.step {
-            Step::Begin => (Request::skip(Sql::Begin), Step::Warehouse),
-            Step::Warehouse => (Request::keep(Sql::PayWarehouse), Step::District),
+            Step::Begin => (StatementRequest::skip(StatementNumber::Begin), Step::Warehouse),
+            Step::Warehouse => (StatementRequest::keep(StatementNumber::PayWarehouse), Step::District),
             Step::District => match self.customer {
-                Customer::LastName(_) => (Request::keep(Sql::PayDistrict), Step::LastName),
-                Customer::Id(_) => (Request::keep(Sql::PayDistrict), Step::Customer),
+                Customer::LastName(_) => (StatementRequest::keep(StatementNumber::PayDistrict), Step::LastName),
+                Customer::Id(_) => (StatementRequest::keep(StatementNumber::PayDistrict), Step::Customer),
             },
-            Step::LastName => (Request::keep(Sql::FindByLastName), Step::Customer),
+            Step::LastName => (StatementRequest::keep(StatementNumber::FindByLastName), Step::Customer),
             Step::Customer => {
                 self.set_note(values);
-                (Request::skip(Sql::PayCustomer), Step::History)
+                (StatementRequest::skip(StatementNumber::PayCustomer), Step::History)
             }
-            Step::History => (Request::skip(Sql::InsertHistory), Step::Commit),
-            Step::Commit => (Request::end(Sql::Commit), Step::Begin),
+            Step::History => (StatementRequest::skip(StatementNumber::InsertHistory), Step::Commit),
+            Step::Commit => (StatementRequest::end(StatementNumber::Commit), Step::Begin),
         };
         self.step = next;
         request
     }
 
-    fn call(&self, _values: &mut Values) -> Sql {
-        Sql::CallPayment
+    fn call(&self, _values: &mut Values) -> StatementNumber {
+        StatementNumber::CallPayment
     }
 
     /// The step is that of the next statement.

@@ -1,7 +1,7 @@
 //! Stock-level (clause 2.8): how many items of the last 20 orders of a district are short.
 
-use super::transaction::{Request, Transaction, Unexpected, number};
-use crate::order_entry::statements::Sql;
+use super::transaction::{ClientTransaction, StatementRequest, Unexpected, number};
+use crate::order_entry::statements::StatementNumber;
 use crate::order_entry::terminal::Terminal;
 use crate::order_entry::values::{Slot, Values};
 use wire::ResultSet;
@@ -28,7 +28,7 @@ enum Step {
     Commit,
 }
 
-impl Transaction for StockLevel {
+impl ClientTransaction for StockLevel {
     fn draw(&mut self, terminal: &mut Terminal) -> bool {
         (self.home, self.district) = (terminal.home, terminal.district);
         self.threshold = terminal.random.range(10, 20);
@@ -42,19 +42,19 @@ impl Transaction for StockLevel {
         values.set(Slot::Threshold, self.threshold);
     }
 
-    fn next(&mut self, _values: &mut Values) -> Request {
+    fn next(&mut self, _values: &mut Values) -> StatementRequest {
         let (request, next) = match self.step {
-            Step::Begin => (Request::skip(Sql::Begin), Step::District),
-            Step::District => (Request::keep(Sql::ReadNextOrderNumber), Step::Count),
-            Step::Count => (Request::skip(Sql::CountLowStock), Step::Commit),
-            Step::Commit => (Request::end(Sql::Commit), Step::Begin),
+            Step::Begin => (StatementRequest::skip(StatementNumber::Begin), Step::District),
+            Step::District => (StatementRequest::keep(StatementNumber::ReadNextOrderNumber), Step::Count),
+            Step::Count => (StatementRequest::skip(StatementNumber::CountLowStock), Step::Commit),
+            Step::Commit => (StatementRequest::end(StatementNumber::Commit), Step::Begin),
         };
         self.step = next;
         request
     }
 
-    fn call(&self, _values: &mut Values) -> Sql {
-        Sql::CallStockLevel
+    fn call(&self, _values: &mut Values) -> StatementNumber {
+        StatementNumber::CallStockLevel
     }
 
     /// The step is that of the next statement.

@@ -1,7 +1,7 @@
 //! What a transaction is: a sequence of statements whose inputs were drawn before the first.
 
 use crate::order_entry::names::write_last_name;
-use crate::order_entry::statements::Sql;
+use crate::order_entry::statements::StatementNumber;
 use crate::order_entry::terminal::{Customer, Terminal};
 use crate::order_entry::values::{Slot, Values, whole};
 use ground::words::plural;
@@ -9,7 +9,7 @@ use thiserror::Error;
 use wire::{ResultSet, Rows};
 
 /// A transaction of a client, used again and again.
-pub trait Transaction {
+pub trait ClientTransaction {
     /// Draws the inputs of another one; returns whether the specification has it rolled back.
     fn draw(&mut self, terminal: &mut Terminal) -> bool;
 
@@ -17,10 +17,10 @@ pub trait Transaction {
     fn start(&mut self, values: &mut Values);
 
     /// The next statement.
-    fn next(&mut self, values: &mut Values) -> Request;
+    fn next(&mut self, values: &mut Values) -> StatementRequest;
 
-    /// Sets the values of the stored procedure that does all of it after [`Transaction::start`], and names its call.
-    fn call(&self, values: &mut Values) -> Sql;
+    /// Sets the values of the stored procedure that does all of it after [`ClientTransaction::start`], and names its call.
+    fn call(&self, values: &mut Values) -> StatementNumber;
 
     /// Takes the result of the last statement, if it was asked for.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected>;
@@ -44,7 +44,7 @@ impl Unexpected {
 
 /// A statement that a client is to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct StatementRequest {
     /// Among those of the run.
     pub statement: usize,
     /// Whether the transaction takes the result.
@@ -52,19 +52,19 @@ pub struct Request {
     pub last: bool,
 }
 
-impl Request {
+impl StatementRequest {
     /// One whose rows nobody reads.
-    pub fn skip(sql: Sql) -> Self {
+    pub fn skip(sql: StatementNumber) -> Self {
         Self { statement: sql.number(), rows: Rows::Skipped, last: false }
     }
 
-    /// One whose result [`Transaction::store`] takes.
-    pub fn keep(sql: Sql) -> Self {
+    /// One whose result [`ClientTransaction::store`] takes.
+    pub fn keep(sql: StatementNumber) -> Self {
         Self { rows: Rows::Kept, ..Self::skip(sql) }
     }
 
     /// The last one.
-    pub fn end(sql: Sql) -> Self {
+    pub fn end(sql: StatementNumber) -> Self {
         Self { last: true, ..Self::skip(sql) }
     }
 }

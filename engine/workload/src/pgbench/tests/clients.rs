@@ -13,7 +13,7 @@ fn run(text: &str, mode: QueryMode) -> Vec<String> {
 }
 
 fn timed(text: &str) -> Vec<String> {
-    transcript(client(text, &Environment { timed: true, ..environment(QueryMode::Simple) }).as_mut())
+    transcript(client(text, &ScriptEnvironment { timed: true, ..environment(QueryMode::Simple) }).as_mut())
 }
 
 fn result(columns: &[&str], rows: u64, last: &[Option<&str>]) -> ResultSet {
@@ -37,7 +37,7 @@ fn built_in_scripts_are_scripts() {
 #[test]
 fn commands_are_announced_before_they_do_something_but_not_those_that_conditions_skip() {
     let announced = |script: &str| {
-        transcript(client(script, &Environment { announced: true, ..environment(QueryMode::Simple) }).as_mut())
+        transcript(client(script, &ScriptEnvironment { announced: true, ..environment(QueryMode::Simple) }).as_mut())
     };
     assert_eq!(
         announced("\\set x 1\n\\if :x = 2\n\\set x 3\n\\endif\nSELECT :x;\n\\set y 1 / 0"),

@@ -27,9 +27,9 @@ fn seeds() -> Seeds {
     Seeds::derive(SEED, &ClientShare::whole(1), 0, 1, None)
 }
 
-fn environment(mode: QueryMode) -> Environment {
+fn environment(mode: QueryMode) -> ScriptEnvironment {
     let variables = vec![("scale".to_owned(), Value::Int(1)), ("random_seed".to_owned(), Value::Int(SEED as i64))];
-    Environment {
+    ScriptEnvironment {
         mode,
         timed: false,
         announced: false,
@@ -40,12 +40,12 @@ fn environment(mode: QueryMode) -> Environment {
     }
 }
 
-fn link(text: &str, environment: &Environment) -> Result<Arc<Scripts>, ScriptError> {
+fn link(text: &str, environment: &ScriptEnvironment) -> Result<Arc<Scripts>, ScriptError> {
     Ok(Arc::new(Scripts::link(vec![parse("script.sql", 1, text.as_bytes())?], environment)?))
 }
 
 /// A client in its first transaction.
-fn client(text: &str, environment: &Environment) -> Box<dyn Program> {
+fn client(text: &str, environment: &ScriptEnvironment) -> Box<dyn Program> {
     let mut client = link(text, environment).unwrap().client(0, seeds().clients[0].clone());
     client.begin(&mut Random::seeded(1));
     client

@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::*;
 
-fn some() -> Vec<Transaction> {
+fn some() -> Vec<MergedTransaction> {
     (0..40u64)
-        .map(|n| Transaction { phase: 1, second: (n % 4) as u32, latency_ns: n * 100_000, failed: false })
+        .map(|n| MergedTransaction { phase: 1, second: (n % 4) as u32, latency_ns: n * 100_000, failed: false })
         .collect()
 }
 

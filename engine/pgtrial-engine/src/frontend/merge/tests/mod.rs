@@ -18,22 +18,23 @@ pub const PHASES: [Phase; 3] = [Phase::Warmup, Phase::Measure, Phase::Drain];
 
 /// A transaction of a run: when it ended, how long it took, whether it failed.
 #[derive(Debug, Clone, Copy)]
-pub struct Transaction {
+pub struct MergedTransaction {
     pub phase: usize,
     pub second: u32,
     pub latency_ns: u64,
     pub failed: bool,
 }
 
-pub fn transactions(most: usize) -> impl Strategy<Value = Vec<Transaction>> {
+pub fn transactions(most: usize) -> impl Strategy<Value = Vec<MergedTransaction>> {
     let one = (0..3usize, 0..4u32, 0..20_000_000u64, prop::bool::weighted(0.1));
-    let one = one.prop_map(|(phase, second, latency_ns, failed)| Transaction { phase, second, latency_ns, failed });
+    let one =
+        one.prop_map(|(phase, second, latency_ns, failed)| MergedTransaction { phase, second, latency_ns, failed });
     prop::collection::vec(one, 0..most)
 }
 
 /// An event of the merger, with its keys beside `event` and `t`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Merged {
+pub struct MergedEvent {
     pub t: f64,
     pub event: String,
     pub body: Value,
@@ -52,12 +53,12 @@ pub fn extend(object: &mut Value, other: Value) {
 }
 
 /// The events that the merger has made since the last call.
-pub fn events(merger: &mut Merger) -> Vec<Merged> {
+pub fn events(merger: &mut Merger) -> Vec<MergedEvent> {
     let event = |line: Line| {
         let Value::Object(mut body) = serde_json::to_value(&line).unwrap() else { panic!("{line:?}") };
         let (event, t) = (body.shift_remove("event").unwrap(), body.shift_remove("t").unwrap());
         let event = event.as_str().unwrap().to_owned();
-        Merged { t: t.as_f64().unwrap(), event, body: Value::Object(body) }
+        MergedEvent { t: t.as_f64().unwrap(), event, body: Value::Object(body) }
     };
     merger.take_lines().into_iter().map(event).collect()
 }
@@ -70,10 +71,10 @@ pub fn hello(plan: Value) -> Vec<u8> {
     line("hello", 0.1, body)
 }
 
-fn measurement(of: &[&Transaction], paced: bool) -> Measurement {
+fn measurement(of: &[&MergedTransaction], paced: bool) -> Measurement {
     let mut sum = Measurement { lags: paced.then(Latencies::default), ..Measurement::default() };
     sum.service = sum.lags.clone();
-    for Transaction { latency_ns, failed, .. } in of {
+    for MergedTransaction { latency_ns, failed, .. } in of {
         if *failed {
             let kind = if latency_ns % 2 == 0 { "40001" } else { "57014" };
             *sum.counts.failures.entry(kind.to_owned()).or_default() += Count(1);
@@ -93,7 +94,7 @@ fn measurement(of: &[&Transaction], paced: bool) -> Measurement {
 }
 
 /// The events of an engine with these transactions, whose clock was at `clock` seconds when the load began.
-pub fn engine(of: &[Transaction], clients: u64, clock: f64, paced: bool) -> Vec<Vec<u8>> {
+pub fn engine(of: &[MergedTransaction], clients: u64, clock: f64, paced: bool) -> Vec<Vec<u8>> {
     let mut lines = vec![hello(json!({ "scripts": ["s"], "clients": clients, "duration_s": 4.0 }))];
     lines.push(line("connected", clock - 0.01, json!({ "clients": clients, "connect_s": 0.5 })));
     let mut now = clock;
@@ -126,7 +127,10 @@ pub fn engine(of: &[Transaction], clients: u64, clock: f64, paced: bool) -> Vec<
 }
 
 /// Feeds streams to the merger, always a line of the one that `next` names among those that have one; then ends them all.
-pub fn merged(streams: &[Vec<Vec<u8>>], mut next: impl FnMut(usize) -> usize) -> Result<(Vec<Merged>, u8), MergeError> {
+pub fn merged(
+    streams: &[Vec<Vec<u8>>],
+    mut next: impl FnMut(usize) -> usize,
+) -> Result<(Vec<MergedEvent>, u8), MergeError> {
     let mut merger = Merger::new((0..streams.len()).map(|index| format!("m{index}")));
     let mut rest: Vec<_> = streams.iter().map(|lines| lines.iter()).collect();
     let mut open: Vec<usize> = (0..streams.len()).collect();
@@ -142,7 +146,7 @@ pub fn merged(streams: &[Vec<Vec<u8>>], mut next: impl FnMut(usize) -> usize) ->
 }
 
 /// The same in turns.
-pub fn in_turns(streams: &[Vec<Vec<u8>>]) -> Result<(Vec<Merged>, u8), MergeError> {
+pub fn in_turns(streams: &[Vec<Vec<u8>>]) -> Result<(Vec<MergedEvent>, u8), MergeError> {
     let mut turn = 0;
     merged(streams, |_| {
         turn += 1;
@@ -150,6 +154,6 @@ pub fn in_turns(streams: &[Vec<Vec<u8>>]) -> Result<(Vec<Merged>, u8), MergeErro
     })
 }
 
-pub fn of_kind<'a>(events: &'a [Merged], kind: &str) -> Vec<&'a Value> {
+pub fn of_kind<'a>(events: &'a [MergedEvent], kind: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event.event == kind).map(|event| &event.body).collect()
 }

@@ -31,7 +31,7 @@ fn assert_alike(found: &Value, expected: &Value) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn assert_whole(events: &[Merged], whole: &[Vec<u8>]) -> Result<(), TestCaseError> {
+fn assert_whole(events: &[MergedEvent], whole: &[Vec<u8>]) -> Result<(), TestCaseError> {
     let (ticks, expected) = (of_kind(events, "tick"), parsed(whole, "tick"));
     prop_assert_eq!(ticks.len(), expected.len());
     for (found, expected) in ticks.iter().zip(&expected) {
@@ -71,7 +71,7 @@ proptest! {
         let expected = [&["hello", "connected", "phase"][..], &second, &["phase"], &second, &["phase"], &second, &["done"]];
         prop_assert_eq!(kinds, expected.concat());
         let in_turns = in_turns(&streams).unwrap().0;
-        let bodies = |events: &[Merged]| events.iter().map(|event| (event.t, event.body.clone())).collect::<Vec<_>>();
+        let bodies = |events: &[MergedEvent]| events.iter().map(|event| (event.t, event.body.clone())).collect::<Vec<_>>();
         prop_assert_eq!(bodies(&events), bodies(&in_turns));
     }
 }
@@ -79,7 +79,7 @@ proptest! {
 #[test]
 fn one_machine_is_the_whole() {
     let all: Vec<_> = (0..50u64)
-        .map(|n| Transaction {
+        .map(|n| MergedTransaction {
             phase: (n % 3) as usize,
             second: (n % 4) as u32,
             latency_ns: n * n * 7919,
@@ -98,7 +98,7 @@ fn one_machine_is_the_whole() {
 
 #[test]
 fn the_last_event_lists_each_machine() {
-    let all = [Transaction { phase: 1, second: 0, latency_ns: 3_000_000, failed: false }; 8];
+    let all = [MergedTransaction { phase: 1, second: 0, latency_ns: 3_000_000, failed: false }; 8];
     let (events, _) = in_turns(&[engine(&all, 3, 2.0, true), engine(&all[..4], 1, 1.0, true)]).unwrap();
     let done = of_kind(&events, "done")[0];
     assert_eq!(
@@ -136,8 +136,12 @@ fn a_machine_that_is_far_behind_holds_up_nothing_but_its_seconds() {
     let stream = |latency_ns: u64| -> Vec<Vec<u8>> {
         let phase = Phase::Measure;
         let tick = |number: u32| {
-            let of =
-                Transaction { phase: 1, second: number, latency_ns: latency_ns * u64::from(number + 1), failed: false };
+            let of = MergedTransaction {
+                phase: 1,
+                second: number,
+                latency_ns: latency_ns * u64::from(number + 1),
+                failed: false,
+            };
             line("tick", f64::from(number) + 2.0, measurement(&[&of], true).tick(phase, number, 1.0))
         };
         let begin = [hello(json!({})), line("phase", 1.0, json!({ "phase": phase }))];

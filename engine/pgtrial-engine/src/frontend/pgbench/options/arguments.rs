@@ -38,7 +38,7 @@ pub struct InitArguments {
 
 /// What pgbench is to do.
 #[derive(Debug)]
-pub enum Command {
+pub enum PgbenchCommand {
     Initialize(Box<Initialization>),
     Benchmark(Box<Benchmark>),
 }

@@ -2,10 +2,10 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use super::arguments::{Arguments, Command};
+use super::arguments::{Arguments, PgbenchCommand};
 use super::sections::HelpSection;
 use super::settle::settle;
-use super::table::{OPTIONS, Row};
+use super::table::{OPTIONS, PgbenchOption};
 use super::values::random_seed;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::values::seed_of_time;
@@ -28,7 +28,7 @@ const ORIGINALS: &[&str] = &[
 
 /// Reads the arguments, without the program's name. Help and version are asked for by the first argument or not at all, as
 /// in pgbench.
-pub fn parse(args: Vec<String>) -> Result<Command, Stop<Failure>> {
+pub fn parse(args: Vec<String>) -> Result<PgbenchCommand, Stop<Failure>> {
     match args.first().map(String::as_str) {
         Some("--help" | "-?") => return Err(Stop::Print(manual().help())),
         Some("--version" | "-V") => return Err(Stop::Print(version())),
@@ -57,8 +57,13 @@ pub fn manual() -> Manual {
     let mut options = entries(OPTIONS, |group| group.title());
     // pgbench takes these two as the first argument only.
     let first = [
-        Row::action("-V, --version", HelpSection::Common, "output version information, then exit", |_| Ok(())),
-        Row::action("-?, --help", HelpSection::Common, "show this help, then exit", |_| Ok(())),
+        PgbenchOption::action(
+            "-V, --version",
+            HelpSection::Common,
+            "output version information, then exit",
+            |_| Ok(()),
+        ),
+        PgbenchOption::action("-?, --help", HelpSection::Common, "show this help, then exit", |_| Ok(())),
     ];
     options.extend(entries(&first, |group| group.title()));
     Manual {

@@ -7,13 +7,13 @@ pub enum HelpSection {
     Scripts,
     Benchmarking,
     /// The original has no such option.
-    Added(Mode),
+    Added(OptionMode),
     Common,
 }
 
 /// The mode of pgbench that an option of ours is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum OptionMode {
     Initialization,
     Benchmarking,
     Both,
@@ -31,13 +31,13 @@ impl HelpSection {
     }
 
     /// Whether its options are for this mode, which is `Initialization` or `Benchmarking`.
-    pub fn is_for(self, wanted: Mode) -> bool {
+    pub fn is_for(self, wanted: OptionMode) -> bool {
         let mode = match self {
-            Self::Initialization => Mode::Initialization,
-            Self::Scripts | Self::Benchmarking => Mode::Benchmarking,
+            Self::Initialization => OptionMode::Initialization,
+            Self::Scripts | Self::Benchmarking => OptionMode::Benchmarking,
             Self::Added(mode) => mode,
-            Self::Common => Mode::Both,
+            Self::Common => OptionMode::Both,
         };
-        mode == wanted || mode == Mode::Both
+        mode == wanted || mode == OptionMode::Both
     }
 }

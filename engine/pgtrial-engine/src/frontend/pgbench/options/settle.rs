@@ -1,8 +1,8 @@
 //! pgbench's options together: defaults that depend on others, and options that contradict each other, in pgbench's order.
 
-use super::arguments::{Arguments, Benchmark, Command, InitArguments, Initialization};
-use super::sections::Mode;
-use super::table::{OPTIONS, Row};
+use super::arguments::{Arguments, Benchmark, InitArguments, Initialization, PgbenchCommand};
+use super::sections::OptionMode;
+use super::table::{OPTIONS, PgbenchOption};
 use crate::frontend::common::connection::with_database;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::pgbench::scripts;
@@ -25,15 +25,24 @@ const EXCLUDED: [(&str, &str); 10] = [
 ];
 
 /// What pgbench is to do by its arguments, of which `given` are the options of the command line.
-pub fn settle(arguments: Arguments, given: &[&Row], positional: Vec<String>) -> Result<Command, Failure> {
+pub fn settle(
+    arguments: Arguments,
+    given: &[&PgbenchOption],
+    positional: Vec<String>,
+) -> Result<PgbenchCommand, Failure> {
     if arguments.init.is_asked_for {
-        initialization(arguments, given, positional).map(|initialization| Command::Initialize(Box::new(initialization)))
+        initialization(arguments, given, positional)
+            .map(|initialization| PgbenchCommand::Initialize(Box::new(initialization)))
     } else {
-        benchmark(arguments, given, positional).map(|benchmark| Command::Benchmark(Box::new(benchmark)))
+        benchmark(arguments, given, positional).map(|benchmark| PgbenchCommand::Benchmark(Box::new(benchmark)))
     }
 }
 
-fn benchmark(mut arguments: Arguments, given: &[&Row], positional: Vec<String>) -> Result<Benchmark, Failure> {
+fn benchmark(
+    mut arguments: Arguments,
+    given: &[&PgbenchOption],
+    positional: Vec<String>,
+) -> Result<Benchmark, Failure> {
     if arguments.sources.scripts.is_empty() {
         scripts::add_builtin(&mut arguments, "tpcb-like")?;
     }
@@ -50,13 +59,13 @@ fn benchmark(mut arguments: Arguments, given: &[&Row], positional: Vec<String>) 
         return Err(Failure::error("total script weight must not be zero"));
     }
     run.server = with_database(run.server, positional)?;
-    check_mode(given, Mode::Benchmarking, "benchmarking")?;
+    check_mode(given, OptionMode::Benchmarking, "benchmarking")?;
     let run = run.settle(share)?;
     Ok(Benchmark { run, sources, needs_tables, lists_commands, scale, no_vacuum, vacuum_all, uses_additions })
 }
 
 /// Rejects options that have no meaning for pools.
-fn check_excluded(given: &[&Row]) -> Result<(), Failure> {
+fn check_excluded(given: &[&PgbenchOption]) -> Result<(), Failure> {
     for (long, reason) in EXCLUDED {
         if let Some(row) = given.iter().find(|row| row.long() == long) {
             let option = Argument::new(row.spec, "").option();
@@ -67,18 +76,23 @@ fn check_excluded(given: &[&Row]) -> Result<(), Failure> {
 }
 
 /// Rejects options of the other mode.
-fn check_mode(given: &[&Row], mode: Mode, called: &str) -> Result<(), Failure> {
-    let is_for = |option: &Row| OPTIONS.iter().any(|row| row.long() == option.long() && row.group.is_for(mode));
+fn check_mode(given: &[&PgbenchOption], mode: OptionMode, called: &str) -> Result<(), Failure> {
+    let is_for =
+        |option: &PgbenchOption| OPTIONS.iter().any(|row| row.long() == option.long() && row.group.is_for(mode));
     if given.iter().all(|row| is_for(row)) {
         return Ok(());
     }
     Err(Failure::error(format!("some of the specified options cannot be used in {called} mode")))
 }
 
-fn initialization(arguments: Arguments, given: &[&Row], positional: Vec<String>) -> Result<Initialization, Failure> {
+fn initialization(
+    arguments: Arguments,
+    given: &[&PgbenchOption],
+    positional: Vec<String>,
+) -> Result<Initialization, Failure> {
     let Arguments { run, scale, no_vacuum, init, .. } = arguments;
     let server = with_database(run.server, positional)?;
-    check_mode(given, Mode::Initialization, "initialization (-i)")?;
+    check_mode(given, OptionMode::Initialization, "initialization (-i)")?;
     let InitArguments { steps, foreign_keys, partition_method, tables, .. } = init;
     if tables.partitions == 0 && partition_method.is_some() {
         return Err(Failure::error("--partition-method requires greater than zero --partitions"));
@@ -111,7 +125,7 @@ mod tests {
     use ground::shard::Shard;
     use wire::statement::QueryMode;
 
-    fn parse_words(line: &str) -> Result<Command, Failure> {
+    fn parse_words(line: &str) -> Result<PgbenchCommand, Failure> {
         parsed(line, parse)
     }
 
@@ -121,14 +135,14 @@ mod tests {
 
     fn benchmark(line: &str) -> Benchmark {
         match parse_words(line) {
-            Ok(Command::Benchmark(benchmark)) => *benchmark,
+            Ok(PgbenchCommand::Benchmark(benchmark)) => *benchmark,
             other => panic!("{line}: {other:?}"),
         }
     }
 
     fn initialization(line: &str) -> Initialization {
         match parse_words(line) {
-            Ok(Command::Initialize(initialization)) => *initialization,
+            Ok(PgbenchCommand::Initialize(initialization)) => *initialization,
             other => panic!("{line}: {other:?}"),
         }
     }

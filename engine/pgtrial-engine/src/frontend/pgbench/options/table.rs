@@ -2,7 +2,7 @@
 
 use super::arguments::Arguments;
 use super::sections::HelpSection::{self, Added, Benchmarking, Common, Initialization as Init, Scripts};
-use super::sections::Mode;
+use super::sections::OptionMode;
 use super::values::{definition, init_steps, partition_method, query_mode, random_seed};
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::rows;
@@ -12,22 +12,22 @@ use ground::options::{OptionRow, Stop, set};
 use workload::pgbench::builtin;
 
 /// An option of pgbench.
-pub type Row = OptionRow<Arguments, Failure, HelpSection>;
+pub type PgbenchOption = OptionRow<Arguments, Failure, HelpSection>;
 
-const fn no_vacuum(group: HelpSection, help: &'static str) -> Row {
-    Row::switch("-n, --no-vacuum", group, help, |o| &mut o.no_vacuum)
+const fn no_vacuum(group: HelpSection, help: &'static str) -> PgbenchOption {
+    PgbenchOption::switch("-n, --no-vacuum", group, help, |o| &mut o.no_vacuum)
 }
 
-const fn scale(group: HelpSection, help: &'static str) -> Row {
-    Row::value("-s, --scale=NUM", group, help, |o, v| set(&mut o.scale, count(v)))
+const fn scale(group: HelpSection, help: &'static str) -> PgbenchOption {
+    PgbenchOption::value("-s, --scale=NUM", group, help, |o, v| set(&mut o.scale, count(v)))
 }
 
 /// The rows in the order of the help. `-n` and `-s` are listed twice there, so they have two rows.
 #[rustfmt::skip]
-pub const OPTIONS: &[Row] = &[
-    Row::switch("-i, --initialize", Init, "invokes initialization mode",
+pub const OPTIONS: &[PgbenchOption] = &[
+    PgbenchOption::switch("-i, --initialize", Init, "invokes initialization mode",
         |o| &mut o.init.is_asked_for),
-    Row::value("-I, --init-steps=[dtgGvpf]+ (default \"dtgvp\")", Init,
+    PgbenchOption::value("-I, --init-steps=[dtgGvpf]+ (default \"dtgvp\")", Init,
         "run selected initialization steps, in the specified order\n\
          d: drop any existing pgbench tables\n\
          t: create the tables used by the standard pgbench scenario\n\
@@ -37,104 +37,104 @@ pub const OPTIONS: &[Row] = &[
          p: create primary key indexes on the standard tables\n\
          f: create foreign keys between the standard tables",
         |o, v| set(&mut o.init.steps, init_steps(v.text))),
-    Row::value("-F, --fillfactor=NUM", Init, "set fill factor",
+    PgbenchOption::value("-F, --fillfactor=NUM", Init, "set fill factor",
         |o, v| set(&mut o.init.tables.fillfactor, integer(v, 10, 100))),
     no_vacuum(Init, "do not run VACUUM during initialization"),
-    Row::switch("-q, --quiet", Init, "quiet logging (one message each 5 seconds)",
+    PgbenchOption::switch("-q, --quiet", Init, "quiet logging (one message each 5 seconds)",
         |o| &mut o.init.tables.quiet),
     scale(Init, "scaling factor"),
-    Row::switch("--foreign-keys", Init, "create foreign key constraints between tables",
+    PgbenchOption::switch("--foreign-keys", Init, "create foreign key constraints between tables",
         |o| &mut o.init.foreign_keys),
-    Row::text("--index-tablespace=TABLESPACE", Init, "create indexes in the specified tablespace",
+    PgbenchOption::text("--index-tablespace=TABLESPACE", Init, "create indexes in the specified tablespace",
         |o| &mut o.init.tables.index_tablespace),
-    Row::value("--partition-method=(range|hash)", Init,
+    PgbenchOption::value("--partition-method=(range|hash)", Init,
         "partition pgbench_accounts with this method (default: range)",
         |o, v| set(&mut o.init.partition_method, partition_method(v.text))),
-    Row::value("--partitions=NUM", Init, "partition pgbench_accounts into NUM parts (default: 0)",
+    PgbenchOption::value("--partitions=NUM", Init, "partition pgbench_accounts into NUM parts (default: 0)",
         |o, v| set(&mut o.init.tables.partitions, integer(v, 0, i32::MAX as u32))),
-    Row::text("--tablespace=TABLESPACE", Init, "create tables in the specified tablespace",
+    PgbenchOption::text("--tablespace=TABLESPACE", Init, "create tables in the specified tablespace",
         |o| &mut o.init.tables.tablespace),
-    Row::switch("--unlogged-tables", Init, "create tables as unlogged tables",
+    PgbenchOption::switch("--unlogged-tables", Init, "create tables as unlogged tables",
         |o| &mut o.init.tables.unlogged),
 
-    Row::value("-b, --builtin=NAME[@W]", Scripts,
+    PgbenchOption::value("-b, --builtin=NAME[@W]", Scripts,
         "add builtin script NAME weighted at W (default: 1)\n(use \"-b list\" to list available scripts)",
         |o, v| match v.text {
             "list" => Err(Stop::List(builtin::listing())),
             name => Ok(scripts::add_builtin(o, name)?),
         }),
-    Row::value("-f, --file=FILENAME[@W]", Scripts, "add script FILENAME weighted at W (default: 1)",
+    PgbenchOption::value("-f, --file=FILENAME[@W]", Scripts, "add script FILENAME weighted at W (default: 1)",
         |o, v| Ok(scripts::add_file(o, v.text)?)),
-    Row::action("-N, --skip-some-updates", Scripts,
+    PgbenchOption::action("-N, --skip-some-updates", Scripts,
         "skip updates of pgbench_tellers and pgbench_branches\n(same as \"-b simple-update\")",
         |o| Ok(scripts::add_builtin(o, "simple-update")?)),
-    Row::action("-S, --select-only", Scripts, "perform SELECT-only transactions\n(same as \"-b select-only\")",
+    PgbenchOption::action("-S, --select-only", Scripts, "perform SELECT-only transactions\n(same as \"-b select-only\")",
         |o| Ok(scripts::add_builtin(o, "select-only")?)),
 
-    Row::value("-c, --client=NUM", Benchmarking, "number of concurrent database clients (default: 1)",
+    PgbenchOption::value("-c, --client=NUM", Benchmarking, "number of concurrent database clients (default: 1)",
         |o, v| set(&mut o.run.load.clients, count(v).map(|clients| clients as usize))),
-    Row::switch("-C, --connect", Benchmarking, "establish new connection for each transaction",
+    PgbenchOption::switch("-C, --connect", Benchmarking, "establish new connection for each transaction",
         |o| &mut o.run.load.settings.reconnect),
-    Row::value("-D, --define=VARNAME=VALUE", Benchmarking, "define variable for use by custom script",
+    PgbenchOption::value("-D, --define=VARNAME=VALUE", Benchmarking, "define variable for use by custom script",
         |o, v| {
             let (name, value) = definition(v.text)?;
             o.sources.variables.retain(|(known, _)| *known != name);
             o.sources.variables.push((name, value));
             Ok(())
         }),
-    Row::value("-j, --jobs=NUM", Benchmarking, "number of threads (default: 1)",
+    PgbenchOption::value("-j, --jobs=NUM", Benchmarking, "number of threads (default: 1)",
         |o, v| set(&mut o.run.load.jobs, count(v).map(|jobs| jobs as usize))),
-    Row::switch("-l, --log", Benchmarking, "write transaction times to log file",
+    PgbenchOption::switch("-l, --log", Benchmarking, "write transaction times to log file",
         |o| &mut o.run.log.is_on),
-    Row::part(&rows::LATENCY_LIMIT, Benchmarking, "count transactions lasting more than NUM ms as late"),
-    Row::value("-M, --protocol=simple|extended|prepared", Benchmarking,
+    PgbenchOption::part(&rows::LATENCY_LIMIT, Benchmarking, "count transactions lasting more than NUM ms as late"),
+    PgbenchOption::value("-M, --protocol=simple|extended|prepared", Benchmarking,
         "protocol for submitting queries (default: simple)",
         |o, v| set(&mut o.run.load.settings.mode, query_mode(v.text))),
     no_vacuum(Benchmarking, "do not run VACUUM before tests"),
-    Row::part(&rows::PROGRESS, Benchmarking, "show thread progress report every NUM seconds"),
-    Row::switch("-r, --report-per-command", Benchmarking, "report latencies, failures, and retries per command",
+    PgbenchOption::part(&rows::PROGRESS, Benchmarking, "show thread progress report every NUM seconds"),
+    PgbenchOption::switch("-r, --report-per-command", Benchmarking, "report latencies, failures, and retries per command",
         |o| &mut o.run.load.settings.script.timed_commands),
-    Row::part(&rows::RATE, Benchmarking, "target rate in transactions per second"),
+    PgbenchOption::part(&rows::RATE, Benchmarking, "target rate in transactions per second"),
     scale(Benchmarking, "report this scale factor in output"),
-    Row::part(&rows::TRANSACTIONS, Benchmarking, "number of transactions each client runs (default: 10)"),
-    Row::value("-T, --time=NUM", Benchmarking, "duration of benchmark test in seconds",
+    PgbenchOption::part(&rows::TRANSACTIONS, Benchmarking, "number of transactions each client runs (default: 10)"),
+    PgbenchOption::value("-T, --time=NUM", Benchmarking, "duration of benchmark test in seconds",
         |o, v| set(&mut o.run.load.duration, count(v))),
-    Row::switch("-v, --vacuum-all", Benchmarking, "vacuum all four standard tables before tests",
+    PgbenchOption::switch("-v, --vacuum-all", Benchmarking, "vacuum all four standard tables before tests",
         |o| &mut o.vacuum_all),
-    Row::value("--aggregate-interval=NUM", Benchmarking, "aggregate data over NUM seconds",
+    PgbenchOption::value("--aggregate-interval=NUM", Benchmarking, "aggregate data over NUM seconds",
         |o, v| set(&mut o.run.log.aggregate_interval, count(v))),
-    Row::part(&rows::EXIT_ON_ABORT, Benchmarking, "exit when any client is aborted"),
-    Row::switch("--failures-detailed", Benchmarking, "report the failures grouped by basic types",
+    PgbenchOption::part(&rows::EXIT_ON_ABORT, Benchmarking, "exit when any client is aborted"),
+    PgbenchOption::switch("--failures-detailed", Benchmarking, "report the failures grouped by basic types",
         |o| &mut o.run.output.failures_detailed),
-    Row::text("--log-prefix=PREFIX", Benchmarking,
+    PgbenchOption::text("--log-prefix=PREFIX", Benchmarking,
         "prefix for transaction time log file\n(default: \"pgbench_log\")",
         |o| &mut o.run.log.prefix),
-    Row::part(&rows::MAX_TRIES, Benchmarking, "max number of tries to run transaction (default: 1)"),
-    Row::switch("--progress-timestamp", Benchmarking, "use Unix epoch timestamps for progress",
+    PgbenchOption::part(&rows::MAX_TRIES, Benchmarking, "max number of tries to run transaction (default: 1)"),
+    PgbenchOption::switch("--progress-timestamp", Benchmarking, "use Unix epoch timestamps for progress",
         |o| &mut o.run.output.progress_timestamp),
-    Row::value("--random-seed=SEED", Benchmarking, "set random seed (\"time\", \"rand\", integer)",
+    PgbenchOption::value("--random-seed=SEED", Benchmarking, "set random seed (\"time\", \"rand\", integer)",
         |o, v| {
             let named = |failure: Failure| failure.and("error while setting random seed from --random-seed option");
             set(&mut o.run.load.seed, random_seed(v.text).map_err(named))
         }),
-    Row::value("--sampling-rate=NUM", Benchmarking, "fraction of transactions to log (e.g., 0.01 for 1%)",
+    PgbenchOption::value("--sampling-rate=NUM", Benchmarking, "fraction of transactions to log (e.g., 0.01 for 1%)",
         |o, v| set(&mut o.run.log.sampling_rate, sampling_rate(v.text))),
-    Row::value("--show-script=NAME", Benchmarking, "show builtin script code, then exit",
+    PgbenchOption::value("--show-script=NAME", Benchmarking, "show builtin script code, then exit",
         |_, v| {
             let script = scripts::named(v.text)?;
             Err(Stop::List(format!("-- {}: {}\n{}\n", script.name, script.description, script.text)))
         }),
-    Row::part(&rows::VERBOSE_ERRORS, Benchmarking, "print messages of all errors"),
+    PgbenchOption::part(&rows::VERBOSE_ERRORS, Benchmarking, "print messages of all errors"),
 
-    Row::part(&rows::APPS, Added(Mode::Benchmarking),
+    PgbenchOption::part(&rows::APPS, Added(OptionMode::Benchmarking),
         "run tasks of NUM applications, each with a pool of connections\nof its own, in place of clients (default: 1)"),
-    Row::part(&rows::ARRIVAL, Added(Mode::Benchmarking),
+    PgbenchOption::part(&rows::ARRIVAL, Added(OptionMode::Benchmarking),
         "when each application's tasks arrive, rates in tasks per\nsecond (default: at-once)"),
-    Row::part(&rows::CONTINUE_ON_ERROR, Added(Mode::Benchmarking),
+    PgbenchOption::part(&rows::CONTINUE_ON_ERROR, Added(OptionMode::Benchmarking),
         "go on after any SQL error, counting the transaction as failed\n(as pgbench 19 has it)"),
-    Row::part(&rows::EVENTS, Added(Mode::Benchmarking),
+    PgbenchOption::part(&rows::EVENTS, Added(OptionMode::Benchmarking),
         "write what happens as JSON Lines to FILE; with \"-\" to\nstandard output, in place of the report"),
-    Row::value("--histogram=FILE", Added(Mode::Benchmarking),
+    PgbenchOption::value("--histogram=FILE", Added(OptionMode::Benchmarking),
         "write the latencies of the measured part to FILE as a line\n\
          \"latency BASE64\": an HdrHistogram in microseconds in V2\n\
          encoding, deflated; with a rate also \"service BASE64\" (times\n\
@@ -144,55 +144,55 @@ pub const OPTIONS: &[Row] = &[
             o.run.output.histogram = Some(ground::text::path(v.text));
             Ok(())
         }),
-    Row::switch("--list-commands", Added(Mode::Benchmarking),
+    PgbenchOption::switch("--list-commands", Added(OptionMode::Benchmarking),
         "list the commands of the scripts as JSON Lines, then exit",
         |o| &mut o.lists_commands),
-    Row::value("--load-jobs=NUM", Added(Mode::Initialization),
+    PgbenchOption::value("--load-jobs=NUM", Added(OptionMode::Initialization),
         "number of connections that load partitions in initialization\nmode, 1 to 1000 (default: 1)",
         |o, v| set(&mut o.init.tables.jobs, integer(v, 1, 1000).map(|jobs| jobs as usize))),
-    Row::switch("--no-describe", Added(Mode::Benchmarking),
+    PgbenchOption::switch("--no-describe", Added(OptionMode::Benchmarking),
         "do not ask for the columns of results in extended and prepared\nmode, as libpq does; the server has less to do",
         |o| &mut o.run.load.settings.no_describe),
-    Row::switch("--percentiles", Added(Mode::Benchmarking), "report latency percentiles",
+    PgbenchOption::switch("--percentiles", Added(OptionMode::Benchmarking), "report latency percentiles",
         |o| &mut o.run.output.percentiles),
-    Row::part(&rows::POOL, Added(Mode::Benchmarking), "most connections of an application's pool; with --tasks"),
-    Row::part(&rows::POOL_LIFETIME, Added(Mode::Benchmarking), "replace connections that are older"),
-    Row::part(&rows::POOL_TIMEOUT, Added(Mode::Benchmarking),
+    PgbenchOption::part(&rows::POOL, Added(OptionMode::Benchmarking), "most connections of an application's pool; with --tasks"),
+    PgbenchOption::part(&rows::POOL_LIFETIME, Added(OptionMode::Benchmarking), "replace connections that are older"),
+    PgbenchOption::part(&rows::POOL_TIMEOUT, Added(OptionMode::Benchmarking),
         "a task that got no connection in this time has failed\n(default: 15)"),
-    Row::switch("--require-values", Added(Mode::Benchmarking),
+    PgbenchOption::switch("--require-values", Added(OptionMode::Benchmarking),
         "abort a client whose statement has a variable without a value,\nwhich would be NULL in extended and prepared mode",
         |o| &mut o.sources.needs_values),
-    Row::part(&rows::SHARD, Added(Mode::Both),
+    PgbenchOption::part(&rows::SHARD, Added(OptionMode::Both),
         "run part I of N (from 1) of the run that the other options say,\n\
          which N engines share; -j is each engine's own; with -i -I g\n\
          load part I of N of the rows into tables that are there"),
-    Row::part(&rows::SLICE, Added(Mode::Benchmarking),
+    PgbenchOption::part(&rows::SLICE, Added(OptionMode::Benchmarking),
         "take turns with other engines, in slices of this length, such\n\
          as 250ms; with --slice-of, --slice-seed and --start-at"),
-    Row::part(&rows::SLICE_OF, Added(Mode::Benchmarking),
+    PgbenchOption::part(&rows::SLICE_OF, Added(OptionMode::Benchmarking),
         "be number I (from 1) of N engines that take turns"),
-    Row::part(&rows::SLICE_SEED, Added(Mode::Benchmarking),
+    PgbenchOption::part(&rows::SLICE_SEED, Added(OptionMode::Benchmarking),
         "draw the order of each round of turns from this seed, the\n\
          same for all of them"),
-    Row::part(&rows::START_AT, Added(Mode::Benchmarking),
+    PgbenchOption::part(&rows::START_AT, Added(OptionMode::Benchmarking),
         "begin at this time, Unix seconds with decimals or\n\
          monotonic:SECONDS of this machine's clock, at most 60 s\n\
          ahead; with \"-\" at the one that is read as a line from\n\
          standard input when all clients are connected"),
-    Row::part(&rows::TASKS, Added(Mode::Benchmarking), "tasks of each application, each one transaction"),
-    Row::value("--values=VARNAME=FILE", Added(Mode::Benchmarking),
+    PgbenchOption::part(&rows::TASKS, Added(OptionMode::Benchmarking), "tasks of each application, each one transaction"),
+    PgbenchOption::value("--values=VARNAME=FILE", Added(OptionMode::Benchmarking),
         "give the variable a random line of FILE at the beginning of\neach transaction",
         |o, v| Ok(scripts::add_values(o, v.text)?)),
-    Row::part(&rows::WAIT_FOR_SERVER, Added(Mode::Benchmarking),
+    PgbenchOption::part(&rows::WAIT_FOR_SERVER, Added(OptionMode::Benchmarking),
         "clients that lose their connection make another one, and try\n\
          to for so long; the transaction under way has failed"),
-    Row::part(&rows::WARMUP, Added(Mode::Benchmarking),
+    PgbenchOption::part(&rows::WARMUP, Added(OptionMode::Benchmarking),
         "run so long before the measured part; report it apart"),
 
-    Row::switch("--debug", Common, "print debugging output",
+    PgbenchOption::switch("--debug", Common, "print debugging output",
         |o| &mut o.run.load.settings.script.notes.steps),
-    Row::part(&rows::DBNAME, Common, "database name to connect to"),
-    Row::part(&rows::HOST, Common, "database server host or socket directory"),
-    Row::part(&rows::PORT, Common, "database server port number"),
-    Row::part(&rows::USERNAME, Common, "connect as specified database user"),
+    PgbenchOption::part(&rows::DBNAME, Common, "database name to connect to"),
+    PgbenchOption::part(&rows::HOST, Common, "database server host or socket directory"),
+    PgbenchOption::part(&rows::PORT, Common, "database server port number"),
+    PgbenchOption::part(&rows::USERNAME, Common, "connect as specified database user"),
 ];

@@ -5,7 +5,7 @@ use crate::frontend::common::failure::Failure;
 use crate::frontend::common::values::{named_mode, seed_of_time};
 use crate::frontend::pgbench::program::PGBENCH;
 use ground::c_numbers;
-use tables::{PartitionMethod, Step};
+use tables::{InitStep, PartitionMethod};
 use wire::statement::QueryMode;
 use workload::pgbench::is_variable_name;
 
@@ -19,7 +19,7 @@ pub fn init_steps(steps: &str) -> Result<String, Failure> {
     if steps.is_empty() {
         return Err(Failure::error("no initialization steps specified"));
     }
-    match steps.chars().find(|letter| *letter != ' ' && Step::from_letter(*letter).is_none()) {
+    match steps.chars().find(|letter| *letter != ' ' && InitStep::from_letter(*letter).is_none()) {
         Some(unknown) => Err(Failure::error(format!("unrecognized initialization step \"{unknown}\""))
             .detail("Allowed step characters are: \"dtgGvpf\".")),
         None => Ok(steps.to_owned()),

@@ -28,7 +28,7 @@ use workload::{AbortReason, Fatal};
 pub const EXPIRED: &str = "The --max-time limit has expired, forcing shutdown...";
 
 /// A load, with what its reports need.
-pub struct Run<'a, W: Write = std::io::Stdout> {
+pub struct LoadRun<'a, W: Write = std::io::Stdout> {
     pub settings: &'a Settings,
     pub plan: &'a Plan,
     pub clock: Clock,
@@ -38,7 +38,7 @@ pub struct Run<'a, W: Write = std::io::Stdout> {
 
 /// Observes a run for sysbench.
 pub struct RunObserver<'a, W: Write> {
-    pub run: Run<'a, W>,
+    pub run: LoadRun<'a, W>,
     options: &'a ReportOptions,
     init_timeout: Option<InitTimeout>,
     stop: &'a Arc<AtomicBool>,
@@ -75,7 +75,7 @@ impl Period {
 impl<'a, W: Write> RunObserver<'a, W> {
     /// Prints what `options` ask for; sets `stop` to end the run early.
     pub fn new(
-        run: Run<'a, W>,
+        run: LoadRun<'a, W>,
         options: &'a ReportOptions,
         init_timeout: Option<InitTimeout>,
         stop: &'a Arc<AtomicBool>,

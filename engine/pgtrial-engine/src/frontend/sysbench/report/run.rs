@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::init_timeout::InitTimeout;
-use super::observer::{EXPIRED, Run, RunObserver, warn};
+use super::observer::{EXPIRED, LoadRun, RunObserver, warn};
 use super::options::ReportOptions;
 use super::status::{FAILED, OVERDUE};
 use super::texts;
@@ -19,7 +19,7 @@ use ground::output::{CouldNot, print_stderr, print_stdout};
 
 /// Runs the load; the exit status: 0, 1 for a failure, 2 for a forced shutdown or clients that were not ready in time, 130
 /// for an interrupt.
-pub fn run_test<W: Write>(run: Run<'_, W>) -> u8 {
+pub fn run_test<W: Write>(run: LoadRun<'_, W>) -> u8 {
     match interrupt::catch() {
         Ok(interrupt) => run_until(run, &interrupt),
         Err(error) => {
@@ -30,7 +30,7 @@ pub fn run_test<W: Write>(run: Run<'_, W>) -> u8 {
 }
 
 /// The same with a flag that ends the run.
-fn run_until<W: Write>(run: Run<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
+fn run_until<W: Write>(run: LoadRun<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
     let (plan, clock, test) = (run.plan, run.clock, run.test);
     let options = ReportOptions::read(run.settings);
     let mut events = match open_events(&run, &options, interrupt) {
@@ -133,7 +133,7 @@ fn describe(error: &RunError) -> String {
 
 /// The events, if there are to be some.
 fn open_events<'a, W: Write + 'a>(
-    run: &Run<'_, W>,
+    run: &LoadRun<'_, W>,
     options: &ReportOptions,
     stop: &'a AtomicBool,
 ) -> Result<RunEvents<'a>, CouldNot> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::super::observer::{Run, RunObserver};
+use super::super::observer::{LoadRun, RunObserver};
 use super::super::options::ReportOptions;
 use super::super::run::log_limits;
 use super::super::status::OVERDUE;
@@ -90,7 +90,7 @@ fn watched_of(
 ) -> (bool, String) {
     let stop = Arc::new(AtomicBool::new(false));
     let text = logged(3, |log| {
-        let run = Run { settings: &Settings::default(), plan, clock: Clock::start(), test, log };
+        let run = LoadRun { settings: &Settings::default(), plan, clock: Clock::start(), test, log };
         let mut observer = RunObserver::new(run, options, None, &stop);
         act(&mut observer);
     });
