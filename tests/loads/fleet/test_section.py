@@ -96,7 +96,7 @@ def test_without_ray_one_sentence_names_the_extra_and_no_study_is_left(tmp_path,
     monkeypatch.setitem(sys.modules, "ray", None)
     (tmp_path / "s.toml").write_text(STUDY)
     status, said = run(["s.toml", "--fleet", "auto"], capsys)
-    assert status == 1
+    assert status == 3
     assert "a fleet needs ray, which is not installed; install it with: pip install 'pgtrial[ray]'" in said
     assert not list((tmp_path / "results").iterdir())
 
