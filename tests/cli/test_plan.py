@@ -234,8 +234,8 @@ def test_a_plan_tells_which_length_of_trials_takes_less_time(planned, noise):
     noise.write_text(json.dumps(record))
     (line,) = [line for line in planned(study) if line.startswith("length ")]
     assert line == (
-        "length duration = 2 in place of 6 finds the same in 74% of the time: of the noise of a block, 4.0% comes with "
-        "each start of the servers and 3.0% from within the trials"
+        "length duration = 2 in place of 6 would find the same difference in 74% of the time: the noise of a block is "
+        "4.0% between starts of the servers, and 3.0% within the trials"
     )
     # (16 + 27) x 6 s of 25 x 14 s
     assert planned(study, "--json")["length"] == {"duration_s": 2, "time_share": pytest.approx(258 / 350)}

@@ -89,7 +89,7 @@ def test_a_study_that_goes_on_undecided_ends_at_the_look_that_decides():
     plan = gone_on(planned(study), study, 30)
     stored = undecided(plan, 8)
     assert isinstance(next_step(plan, HOUR, stored[: 2 * 17]), PlannedTrial)
-    assert next_step(plan, HOUR, stored[: 2 * 18]) == Stop("every comparison is decided after 18 blocks")
+    assert next_step(plan, HOUR, stored[: 2 * 18]) == Stop("the intervals of all comparisons decide after 18 blocks")
 
 
 def test_a_decided_study_goes_on_to_the_end_that_was_asked_for_and_not_to_that_of_its_plan():

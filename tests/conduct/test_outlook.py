@@ -83,7 +83,7 @@ def test_a_study_in_turns_tells_the_next_one_which_length_of_trials_takes_less_t
     assert found.length.duration_s == 2
     line = length_in_one_line(found, next_one.plan)
     assert line is not None
-    assert line.startswith("duration = 2 in place of 10 finds the same in ")
+    assert line.startswith("duration = 2 in place of 10 would find the same difference in ")
     # the study that follows the proposal is told what it can find, a little less in each of its shorter blocks
     shorter = small_study(tmp_path / "shorter", blocks=12, load={**in_turns, "duration": "2s"})
     by_shorter = told(outlook(shorter.spec, shorter.plan))

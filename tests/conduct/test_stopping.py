@@ -64,7 +64,9 @@ def test_a_study_ends_with_its_last_planned_trial():
 def test_a_clear_difference_ends_a_study_at_the_first_look_and_not_before():
     planned = plan(27)
     assert isinstance(next_step(planned, HOUR, trials(planned, 7, 2.0)), PlannedTrial)
-    assert next_step(planned, HOUR, trials(planned, 8, 2.0)) == Stop("every comparison is decided after 8 blocks")
+    assert next_step(planned, HOUR, trials(planned, 8, 2.0)) == Stop(
+        "the intervals of all comparisons decide after 8 blocks"
+    )
 
 
 def test_a_study_that_does_not_stop_early_goes_on_after_a_decision():
@@ -116,7 +118,7 @@ def test_a_study_that_is_asked_to_stop_finishes_its_block():
 def test_a_decided_study_ends_as_such_though_it_is_asked_to_stop():
     planned = plan(27)
     ended = next_step(planned, HOUR, trials(planned, 8, 2.0), stop_asked=True)
-    assert ended == Stop("every comparison is decided after 8 blocks")
+    assert ended == Stop("the intervals of all comparisons decide after 8 blocks")
 
 
 def test_a_block_that_was_begun_is_finished_whatever_the_budget():

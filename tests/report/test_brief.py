@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from rich.console import Console
 from pgtrial.cli.verdict import in_short
 from pgtrial.model.records.facts import Audit
 from pgtrial.report.brief import Brief, brief
-from tests.verdict.studies import make_plan, noisy, run, verdict_of
+from tests.verdict.studies import POINT, make_plan, noisy, run, verdict_of
 
 from .conftest import FSYNC, POINTS, THP
 
@@ -109,3 +110,12 @@ def test_the_headline_says_when_all_arms_failed():
     plan = make_plan()
     text = printed(short(plan, run(plan, lambda planned: None)))
     assert text.splitlines()[0] == "UNDECIDED  all arms failed in all 8 trials"
+
+
+def test_the_mean_response_time_is_shown_also_of_few_transactions():
+    plan = make_plan(points=[POINT.model_copy(update={"rate": 10.0})])
+    result = verdict_of(plan, run(plan, noisy({"off": 1.0}, base=10.0)), seconds={})
+    assert all(level.latency_us["mean"] and not level.latency_us["p99"] for level in result.levels)
+    line = brief(result, plan).headlines[0].lines[0]
+    assert line.label == "medians"
+    assert re.fullmatch(r"[\d.,]+ ms against [\d.,]+ ms", line.text)

@@ -67,14 +67,16 @@ def test_a_lower_cost_of_a_faster_arm_moved_with_the_effect_and_a_higher_one_aga
     assert wal is not None
     assert wal.value == pytest.approx(-0.2, abs=0.01)
     (sentence,) = result.moved
-    assert sentence.startswith("Per transaction, off against on: with the effect moved WAL -20")
-    assert "; against it buffers hit +50" in sentence
+    assert sentence.startswith("Costs per transaction, off against on: WAL -20")
+    assert ", which fits the verdict; buffers hit +50" in sentence
+    assert sentence.endswith(" rose all the same.")
     assert "flushes" not in sentence
 
 
 def test_a_slower_arm_is_explained_by_what_costs_more():
     (sentence,) = analysed(make_plan(), 0.7, {"wal_sync": 1.25}).moved
-    assert "with the effect moved WAL flushes +25" in sentence
+    assert "off against on: WAL flushes +25" in sentence
+    assert sentence.endswith(", which fits the verdict.")
 
 
 def test_a_difference_within_the_margin_is_not_clear():

@@ -42,7 +42,10 @@ def start(
     if there:
         say(f"going on with {study.path}: {len(study.trials())} of {len(study.plan.due)} trials are stored")
     if has_secrets(spec):
-        warn(f"the password of the study file is not kept in {study.path}; use PGPASSWORD or .pgpass to go on later")
+        warn(
+            f"{study.path} does not contain the passwords of the connection strings; to go on later, set PGPASSWORD or "
+            "use ~/.pgpass"
+        )
     try:
         return conduct(study, spec, as_json=as_json, reword=reword)
     except PgtrialError:

@@ -80,8 +80,9 @@ def length_in_one_line(known: Outlook, plan: Plan) -> str | None:
     share = percent(known.length.time_share)
     started, within = percent(started_spread(known.noise)), percent(known.noise.within)
     return (
-        f"duration = {known.length.duration_s} in place of {plan.duration_s:g} finds the same in {share} of the time: "
-        f"of the noise of a block, {started} comes with each start of the servers and {within} from within the trials"
+        f"duration = {known.length.duration_s} in place of {plan.duration_s:g} would find the same difference in "
+        f"{share} of the time: the noise of a block is {started} between starts of the servers, and {within} within "
+        "the trials"
     )
 
 

@@ -65,7 +65,7 @@ def next_step(
     if plan.stop_early and missing.block in plan.looks and not (extension and extension.decided):
         known = regimes() if regimes else None
         if all(comparison.decided for comparison in comparisons(Grid(plan, complete), known)):
-            return Stop(f"every comparison is decided after {missing.block} blocks")
+            return Stop(f"the intervals of all comparisons decide after {missing.block} blocks")
     return _cut_short(plan, budget_s, complete, stop_asked=stop_asked) or missing
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.model.records.facts import Finding
-from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.plan import Plan, measure_of
 from pgtrial.model.records.results import Claim, StudyResult, Word
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural, shortened
 from pgtrial.report.statement_errors import errors_text
+from pgtrial.report.tables.results import digits, median_tps, milliseconds
 from pgtrial.report.words import (
     bounds_text,
     failures_text,
@@ -85,19 +86,44 @@ def brief(result: StudyResult, plan: Plan, directory: Path | None = None) -> Bri
 def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
     if claim.verdict == "withheld":
         reasons = [finding.message for finding in _withholding(result, claim)]
-        return Headline(claim.verdict, headline(claim, plan), [Line("because", " ".join(reasons))])
+        lines = [Line("because", " ".join(reasons))]
+        if claim.difference is not None:
+            lines.append(Line("interval", f"{_difference(claim, plan)}: an estimate, and no verdict"))
+        return Headline(claim.verdict, headline(claim, plan), lines)
     tally = next((failure for failure in result.failures if failure.arm == claim.arm), None)
     if result.failures and all(of_arm.trials and of_arm.failed_trials == of_arm.trials for of_arm in result.failures):
         number = plural(max(of_arm.trials for of_arm in result.failures), "trial")
         return Headline(claim.verdict, f"all arms failed in all {number}", [])
     if tally is not None and tally.trials and tally.failed_trials == tally.trials:
         return Headline(claim.verdict, f"{claim.arm} failed in all {plural(tally.trials, 'trial')}", [])
-    lines = [Line(part.regime or "interval", _difference(part, plan)) for part in claim.read]
+    lines = [Line("medians", levels)] if (levels := _levels(claim, result)) else []
+    lines += [Line(part.regime or "interval", _difference(part, plan)) for part in claim.read]
     if len(plan.load_points) > 1:
         counts = Counter(claim.verdict for claim in result.claims(claim.arm))
         lines.append(Line("by load", ", ".join(f"{word} at {number}" for word, number in counts.most_common())))
     lines += [Line("slower", slower)] if (slower := _statements(result, claim)) else []
     return Headline(claim.verdict, headline(claim, plan), lines)
+
+
+def _levels(claim: Claim, result: StudyResult) -> str:
+    """`1,234 tps against 386 tps`, or mean response times; empty with several load points, or where one is unknown."""
+    if len(result.load_points) > 1:
+        return ""
+    texts = _level_texts(result)
+    pair = [texts.get(arm) for arm in (claim.arm, claim.baseline)]
+    return " against ".join(text for text in pair if text) if all(pair) else ""
+
+
+def _level_texts(result: StudyResult) -> dict[str, str]:
+    """By arm, the level of its median trial."""
+    measure = measure_of(result.load_points)
+    if measure == "goodput":
+        return {level.arm: f"{tps} tps" for level in result.levels if (tps := median_tps(level)) is not None}
+    if measure == "mean response time":
+        means = {level.arm: level.latency_us["mean"] for level in result.levels}
+        return {arm: f"{milliseconds(mean.median)} ms" for arm, mean in means.items() if mean is not None}
+    of_tasks = [row.values for row in result.criteria if row.primary]
+    return {arm: f"{digits(1000 * mean)} ms" for values in of_tasks for arm, mean in values.items() if mean is not None}
 
 
 def _statements(result: StudyResult, claim: Claim) -> str:
@@ -113,7 +139,9 @@ def _statements(result: StudyResult, claim: Claim) -> str:
     slower.sort(key=lambda pair: (pair[0].value, pair[1]))
     named = [f"{shortened(text, _LENGTH)} ({times_as_long(difference)})" for difference, text in slower[:_NAMED]]
     named += [f"{len(slower) - _NAMED} more"] if len(slower) > _NAMED else []
-    return f"{len(slower) or 'none'} of {plural(len(of_arm), 'statement')}{': ' if slower else ''}{', '.join(named)}"
+    if not slower:
+        return f"not shown for any of {plural(len(of_arm), 'statement')}"
+    return f"{len(slower)} of {plural(len(of_arm), 'statement')}: {', '.join(named)}"
 
 
 _NAMED = 2

@@ -48,7 +48,10 @@ def _writers(data: StudyData) -> dict[Form, Callable[[], str]]:
 
 
 def differences(study: StudyDirectory) -> list[str]:
-    """Where verdict.json differs from the verdict that the trials give; empty: it follows. Raises StoreError."""
+    """Where verdict.json differs from the verdict that the trials give; empty: it follows. Raises StoreError.
+
+    Words, intervals and figures are compared. Sentences are not: each version of pgtrial words them in its own way.
+    """
     path = study.path / "verdict.json"
     try:
         stored = json.loads(path.read_text())
@@ -61,10 +64,26 @@ def differences(study: StudyDirectory) -> list[str]:
         for key in (*JUDGED_BLOCKS, "notes"):
             stored.pop(key, None)
             computed.pop(key, None)
+    if isinstance(stored, dict):
+        stored, computed = (_without_sentences(result) for result in (stored, computed))
     return [
         f"{place} is {_short(one)} in verdict.json and {_short(other)} by the trials"
         for place, one, other in _unequal("", stored, computed)
     ]
+
+
+_SENTENCES = ("sentences", "notes", "moved")
+
+
+def _without_sentences(result: dict[str, Any]) -> dict[str, Any]:
+    findings = [
+        {key: value for key, value in finding.items() if key not in ("message", "cure")}
+        if isinstance(finding, dict)
+        else finding
+        for finding in result.get("findings", [])
+    ]
+    kept = {key: value for key, value in result.items() if key not in _SENTENCES}
+    return kept | ({"findings": findings} if "findings" in result else {})
 
 
 def _unequal(place: str, stored: Any, computed: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -137,11 +137,13 @@ def _moved_with(result: StudyResult) -> Iterator[str]:
         moved = [(value < 0, f"{cost.what} {text}") for cost, value, text in costs if cost.arm == claim.arm]
         if claim.verdict not in ("better", "worse") or not moved:
             continue
-        fits = ", ".join(text for is_less, text in moved if is_less == (claim.verdict == "better"))
-        against = ", ".join(text for is_less, text in moved if is_less != (claim.verdict == "better"))
-        parts = [f"with the effect moved {fits}" if fits else "no cost that is known moved with the effect"]
-        parts += [f"against it {against}"] if against else []
-        yield f"Per {what}, {claim.arm} against {claim.baseline}: {'; '.join(parts)}."
+        faster = claim.verdict == "better"
+        fits = ", ".join(text for is_less, text in moved if is_less == faster)
+        against = ", ".join(text for is_less, text in moved if is_less != faster)
+        rose, fell = ("rose", "fell") if faster else ("fell", "rose")
+        parts = [f"{fits}, which fits the verdict" if fits else f"no measured cost {fell}"]
+        parts += [f"{against} {rose} all the same"] if against else []
+        yield f"Costs per {what}, {claim.arm} against {claim.baseline}: {'; '.join(parts)}."
 
 
 def _voided_notes(voided: Sequence[int]) -> list[str]:

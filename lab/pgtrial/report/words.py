@@ -196,7 +196,7 @@ def outlook(claim: Claim, plan: Plan) -> str:
             more += f" (pgtrial run DIRECTORY --blocks {claim.more_blocks})"
         parts.append(more)
     if claim.established_margin is not None and claim.established_margin < _TELLING_MARGIN:
-        parts.append(f"with 0 more only a margin of {percent(claim.established_margin)} is established")
+        parts.append(f"so far only differences larger than {percent(claim.established_margin)} are excluded")
     return "; ".join(parts)
 
 

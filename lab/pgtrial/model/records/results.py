@@ -161,7 +161,8 @@ class Level(Record):
     )
     tps_after: Spread | None = added(None, "The level after it, where one was kept.")
     latency_us: dict[str, Spread | None] = Field(
-        description="mean, p50, p90, p95, p99, p99.9 of each trial; None if a trial has under 100 slower transactions."
+        description="mean, p50, p90, p95, p99, p99.9 of each trial; a percentile is None if a trial has under 100 "
+        "slower transactions."
     )
     quality: Spread | None = added(None, "Of a pack that measures one: the quality of the answers, e.g. the recall.")
 
