@@ -79,6 +79,32 @@ def test_the_page_of_a_bundle_is_written_beside_it_or_where_it_is_asked_for(pgtr
     assert (tmp_path / "b.md").read_text() == (study / "report.md").read_text()
 
 
+def test_several_verdicts_are_printed_with_the_worst_status(pgtrial, study, example, tmp_path):
+    other = example("postgres-versions").path
+    one, both = pgtrial("verdict", "s", cwd=tmp_path), pgtrial("verdict", "s", other, cwd=tmp_path)
+    assert both.stdout.startswith(f"s:\n{one.stdout}")
+    assert f"\n{other}:\n" in both.stdout
+    statuses = {pgtrial("verdict", path, cwd=tmp_path).returncode for path in ("s", other)}
+    assert both.returncode == (1 if 1 in statuses else max(statuses))
+    lines = pgtrial("verdict", "s", other, "--json", cwd=tmp_path).stdout.splitlines()
+    assert [json.loads(line)["study"] for line in lines] == ["s", str(other)]
+
+
+def test_a_report_is_html_or_markdown_or_short(pgtrial, study, tmp_path):
+    said = refusal(pgtrial("report", "s", "-o", "out.pdf", cwd=tmp_path))
+    assert "a report is written as HTML or Markdown, not as out.pdf; end its name in .html or .md" in said
+    short = pgtrial("report", "s", "--short", cwd=tmp_path).stdout
+    whole = (study / "report.md").read_text()
+    assert short.splitlines()[0] == whole.splitlines()[0]
+    assert len(short.splitlines()) < len(whole.splitlines()) / 3
+    assert "Remarks of the audit" not in short
+    assert "## Differences" in short
+    assert "## All trials" not in short
+    assert pgtrial("report", "s", "--short", "-o", "s.md", cwd=tmp_path).stdout == "s.md\n"
+    assert (tmp_path / "s.md").read_text() == short
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s", "s.md"]
+
+
 def test_no_file_is_overwritten_by_another(pgtrial, study, tmp_path):
     (tmp_path / "mine").write_text("precious")
     for command in (["bundle", "s"], ["report", BUNDLE]):

@@ -16,7 +16,7 @@ from pgtrial.cli.stored import report_command, verdict_command
 from pgtrial.cli.verdict import in_full
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.results import StudyResult
-from pgtrial.report.build import build_report, differences
+from pgtrial.report.build import build_report, differences, render
 from pgtrial.report.data import read_data
 from pgtrial.report.design import design
 from pgtrial.report.sections import draw
@@ -105,6 +105,12 @@ def test_facts_that_differ_stand_side_by_side_and_say_whether_it_was_declared(st
     assert differing.rows == [["settings.synchronous_commit", "on", "off", "yes"]]
     assert same[0].caption == "cpu: 3 facts the same in all arms"
     assert ["governor", "unknown"] in same[0].rows
+
+
+def test_facts_that_are_the_same_in_all_arms_are_a_paragraph_of_markdown(studies):
+    markdown = render(studies("demo"), "md")
+    (line,) = [line for line in markdown.splitlines() if line.startswith("cpu: 3 facts the same in all arms: ")]
+    assert "; governor = unknown" in line
 
 
 def test_a_setting_that_another_arm_left_alone_stands_beside_its_default(studies):

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from pgtrial.cli.output import json_text, line, say, warn
+from pgtrial.cli.output import json_line, json_text, line, say, warn
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.verdict import in_full, in_short
 from pgtrial.conduct.place import RESULTS
@@ -21,7 +21,7 @@ from pgtrial.conduct.provider_metrics import import_metrics, measured_arms
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.report.brief import brief
-from pgtrial.report.build import build_report, differences, render
+from pgtrial.report.build import build_report, differences, render, short_report
 from pgtrial.report.data import read_measured
 from pgtrial.store.bundle import SUFFIX, Manifest, check_parts, files_of, manifest_of, open_study, write_bundle
 from pgtrial.store.directory import StudyDirectory
@@ -29,24 +29,39 @@ from pgtrial.store.files import new_file, values_of
 
 
 def verdict_command(
-    study: Annotated[Path, typer.Argument(help="A study directory, or a bundle.")],
-    json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
+    studies: Annotated[
+        list[Path], typer.Argument(help="Study directories and bundles, e.g. results/wal-*.", metavar="STUDY...")
+    ],
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the whole result as JSON; of several studies one line each.")
+    ] = False,
     everything: Annotated[bool, typer.Option("--all", help="Print all findings, notes and load points too.")] = False,
 ) -> int:
-    """Print the verdict of a study. Exit status: 0 no regression, 1 an arm is worse than the baseline, 2 no verdict.
+    """Print the verdict of each study. Exit status: 0 no regression, 1 an arm is worse than the baseline, 2 no verdict.
 
-    A loss that is established to be smaller than the margin is no regression. Writes nothing.
+    Of several studies the exit status is 1 if any has a regression, else 2 if any has no verdict. A loss that is
+    established to be smaller than the margin is no regression. Writes nothing.
     """
-    with open_study(study) as opened, values_of(study):
-        data = read_measured(opened)
-    result = data.result
-    if json:
-        json_text(result.model_dump_json(indent=1))
-    elif everything:
-        Terminal().print(in_full(result))
-    else:
-        Terminal().print(in_short(brief(result, data.plan, study if study.is_dir() else None)))
-    return result.exit_status
+    statuses = set()
+    for study in studies:
+        with open_study(study) as opened, values_of(study):
+            data = read_measured(opened)
+        result, several = data.result, len(studies) > 1
+        statuses.add(result.exit_status)
+        if json and several:
+            json_line({"study": str(study), "result": result.model_dump(mode="json")})
+        elif json:
+            json_text(result.model_dump_json(indent=1))
+        else:
+            if several:
+                Terminal().print_line(f"{study}:")
+            short = in_short(brief(result, data.plan, study if study.is_dir() else None))
+            Terminal().print(in_full(result) if everything else short)
+    return 1 if 1 in statuses else max(statuses)
+
+
+_PAGES = ("", ".html", ".htm", ".md")
+"""How names of reports may end."""
 
 
 def report_command(
@@ -60,13 +75,30 @@ def report_command(
             show_default=False,
         ),
     ] = None,
+    short: Annotated[
+        bool,
+        typer.Option("--short", help="Print verdict, levels, differences and failures as Markdown, or write it to -o."),
+    ] = False,
 ) -> int:
     """Write verdict.json, report.md and report.html of a study anew from its stored trials, finished or not.
 
     They are written into the study directory. Of a bundle one page is written, beside the bundle; it replaces no other
     file.
     """
+    if output is not None and output.suffix not in _PAGES:
+        raise StudyError(f"a report is written as HTML or Markdown, not as {output}; end its name in .html or .md")
     with open_study(study) as opened, values_of(study):
+        if short:
+            text = short_report(opened)
+            if output is None:
+                line(text.rstrip("\n"))
+                return 0
+            if output.suffix != ".md":
+                raise StudyError("a short report is Markdown; end the name of -o in .md, or leave -o out")
+            with new_file(output) as temporary:
+                temporary.write_text(text)
+            line(output)
+            return 0
         if output is None and study.is_dir():
             build_report(opened)
             line(opened.path / "report.html")

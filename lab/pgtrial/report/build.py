@@ -23,6 +23,15 @@ def render(directory: StudyDirectory, form: Form) -> str:
     return _writers(read_data(directory))[form]()
 
 
+def short_report(directory: StudyDirectory) -> str:
+    """Verdict, levels, differences, latencies and failures as Markdown; writes nothing. Raises StoreError."""
+    from pgtrial.report import markdown  # noqa: PLC0415 - as in _writers
+    from pgtrial.report.sections import sections  # noqa: PLC0415
+
+    data = read_data(directory)
+    return markdown.render(data, sections(data, short=True), remarks=False)
+
+
 def build_report(directory: StudyDirectory) -> StudyResult:
     """Computes the result from the stored trials, writes the report into the study directory, and returns the result.
 

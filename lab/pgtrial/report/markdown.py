@@ -13,12 +13,12 @@ from pgtrial.report.sections import Section
 from pgtrial.report.table import Table
 
 
-def render(data: StudyData, parts: Sequence[Section]) -> str:
-    """The whole report as Markdown; charts are replaced by the tables they draw."""
-    return "\n".join(_lines(data, parts)).rstrip() + "\n"
+def render(data: StudyData, parts: Sequence[Section], *, remarks: bool = True) -> str:
+    """The report as Markdown, with the audit's remarks or without; charts are replaced by the tables they draw."""
+    return "\n".join(_lines(data, parts, remarks=remarks)).rstrip() + "\n"
 
 
-def _lines(data: StudyData, parts: Sequence[Section]) -> Iterator[str]:
+def _lines(data: StudyData, parts: Sequence[Section], *, remarks: bool) -> Iterator[str]:
     result = data.result
     yield f"# {_text(data.spec.study.question)}\n"
     for finding in result.findings:
@@ -47,12 +47,15 @@ def _lines(data: StudyData, parts: Sequence[Section]) -> Iterator[str]:
         if not section.tables and section.figures:
             yield "Drawn in report.html from each trial's timeline.parquet.\n"
     infos = [finding for finding in result.findings if finding.severity == "info"]
-    if infos:
+    if infos and remarks:
         yield "## Remarks of the audit\n"
         yield from (f"- {_text(finding.message)} {_text(finding.cure)}" for finding in infos)
 
 
 def _table(table: Table[Any]) -> Iterator[str]:
+    if table.is_list:
+        yield f"{_text(table.caption)}: {'; '.join(_text(' = '.join(row)) for row in table.rows)}.\n"
+        return
     yield f"{_text(table.caption)}\n"
     yield f"| {' | '.join(map(_cell, table.heads))} |"
     yield f"|{'|'.join('---:' if column.right else '---' for column in table.columns)}|"

@@ -214,10 +214,16 @@ def draw(key: str, data: StudyData) -> list[Figure]:
     return [figure for topic in _TOPICS if topic.key == key for charts in topic.charts for figure in charts(data)]
 
 
-def sections(data: StudyData) -> list[Section]:
+_SHORT = ("tps", "ratio", "criteria", "statements", "regimes", "published", "latency", "failures")
+"""The sections of a short report."""
+
+
+def sections(data: StudyData, *, short: bool = False) -> list[Section]:
     """All sections that have something to show; tables without rows are left out."""
     made = []
     for topic in _TOPICS:
+        if short and topic.key not in _SHORT:
+            continue
         figures = draw(topic.key, data)
         groups = [table(data) for table in topic.tables]
         tables = [table for part in groups for table in (part if isinstance(part, list) else [part]) if table.rows]

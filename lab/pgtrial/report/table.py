@@ -82,6 +82,8 @@ class Table(Generic[Row]):
     """Which rows stand out; None: no row."""
     folded: bool | None = None
     """Whether the page folds it away; None: as its section."""
+    is_list: bool = False
+    """Whether its rows are names with values, which Markdown writes as one paragraph."""
 
     @property
     def topic(self) -> str:

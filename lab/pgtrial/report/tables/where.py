@@ -40,7 +40,9 @@ def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
         else:
             alike.append([name, values[0]])
     same = [
-        Table(f"{group}: {plural(len(rows), 'fact')} the same in all arms", rows, by_place("fact", "value"))
+        Table(
+            f"{group}: {plural(len(rows), 'fact')} the same in all arms", rows, by_place("fact", "value"), is_list=True
+        )
         for group, rows in shared.items()
     ]
     caption = "Facts that differ between the arms, and whether the study declares that very difference."
