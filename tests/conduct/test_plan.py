@@ -83,8 +83,14 @@ def test_the_blocks_are_as_many_as_the_budget_holds_and_the_last_is_a_look():
 
 def test_a_budget_below_the_smallest_verdict_is_refused_with_the_budget_it_takes():
     lengths = {"warmup": "10s", "duration": "30s"}
-    with pytest.raises(StudyError, match=r"at least 8 blocks.*budget of 1min holds 0.*budget = \"\d+min\""):
+    with pytest.raises(
+        StudyError, match=r"at least 8 blocks.*budget of 1min holds 0.*budget = \"\d+min\".*shorten the"
+    ):
         make_plan(study(load=lengths, verdict={"budget": "1min"}), 1, NOW)
+    with pytest.raises(StudyError, match=r"budget of 3min holds 2; .* leave out warmup and duration, or use fewer"):
+        make_plan(study(load=lengths, verdict={"budget": "3min"}), 1, NOW)
+    one_minute = {"load": {"warmup": "1s", "duration": "2s"}, "verdict": {"budget": "1min"}}
+    assert make_plan(study(**one_minute), 1, NOW).looks == [8], "sessions of one server, which starts once a block"
 
 
 def test_more_arms_take_more_blocks_for_a_first_verdict():

@@ -21,7 +21,14 @@ import numpy as np
 import pgtrial
 from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
 from pgtrial.conduct.interleaving import interleaving_of
-from pgtrial.conduct.lengths import TrialLengths, claims_of, expected_lengths, planned_lengths, preliminary_time
+from pgtrial.conduct.lengths import (
+    LEAST_BUDGET_S,
+    TrialLengths,
+    claims_of,
+    expected_lengths,
+    planned_lengths,
+    preliminary_time,
+)
 from pgtrial.conduct.scope import differing_keys, hosts_of, scope_of
 from pgtrial.conduct.stopping import OVERRUN, as_option, waiting
 from pgtrial.model.errors import StudyError
@@ -145,10 +152,12 @@ def _max_blocks(spec: StudySpec, lengths: TrialLengths) -> int:
         return affordable
     if floor * block_s > OVERRUN * budget_s:
         enough = f"{math.ceil(floor * block_s / 60)}min"
+        chosen = spec.verdict.budget >= LEAST_BUDGET_S and not spec.load.has_own_end
+        shorter = "leave out warmup and duration" if chosen else "shorten the trials"
         raise StudyError(
             f"a verdict needs at least {floor} blocks of about {format_duration(block_s)}, and the budget of "
             f'{format_duration(spec.verdict.budget)} holds {affordable}; set [verdict] budget = "{enough}" or more, '
-            'shorten the trials (warmup = "auto", duration = "auto"), or use fewer load points'
+            f"{shorter}, or use fewer load points"
         )
     return floor
 
