@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::format::{LeftOut, Place};
+use crate::format::{LeftOut, LogPlace};
 use crate::log::Unreadable;
 
 /// Why something is left out. The order is that of reports.
@@ -127,7 +127,7 @@ impl Reason {
 /// The counts.
 #[derive(Debug, Default)]
 pub struct LeftOuts {
-    counts: BTreeMap<Reason, (u64, Place)>,
+    counts: BTreeMap<Reason, (u64, LogPlace)>,
 }
 
 impl LeftOuts {
@@ -139,7 +139,7 @@ impl LeftOuts {
     /// Counts so many more, which are at this line.
     pub fn add_many(&mut self, reason: Reason, more: u64, source: &str, line: u64) {
         let count = self.counts.entry(reason);
-        let place = || Place { source: source.to_owned(), line };
+        let place = || LogPlace { source: source.to_owned(), line };
         count.or_insert_with(|| (0, place())).0 += more;
     }
 
@@ -149,7 +149,7 @@ impl LeftOuts {
     }
 
     pub fn list(&self) -> Vec<LeftOut> {
-        let entry = |(reason, (count, first)): (&Reason, &(u64, Place))| LeftOut {
+        let entry = |(reason, (count, first)): (&Reason, &(u64, LogPlace))| LeftOut {
             reason: reason.name().to_owned(),
             why: reason.why().to_owned(),
             count: *count,

@@ -10,7 +10,7 @@ use crate::anonymize;
 use crate::error::CaptureError;
 use crate::format::{About, LeftOut, Origin, Source, Writer};
 use crate::left_out::{LeftOuts, Reason};
-use crate::log::{Counts, Found, Log, Prefix};
+use crate::log::{DetectedLog, Found, Prefix, ReadCounts};
 use crate::mix::{self, Mix};
 use crate::recorder::{Recorder, Selection};
 use crate::time::{Micros, iso, now};
@@ -18,7 +18,7 @@ use crate::zones::Zones;
 
 /// What is to be captured.
 #[derive(Debug, Clone, Default)]
-pub struct Order {
+pub struct CaptureOrder {
     /// Paths in the order of their times, or `-` for standard input.
     pub logs: Vec<String>,
     /// If it is to be guessed, none.
@@ -35,7 +35,7 @@ pub struct Order {
 
 /// How far the reading is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct ReadProgress {
     pub read: u64,
     /// Of all logs, in bytes; unknown for standard input.
     pub total: Option<u64>,
@@ -45,7 +45,11 @@ pub struct Progress {
 const STRIDE: u64 = 1024;
 
 /// Reads the logs and writes the capture.
-pub fn make(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<About, CaptureError> {
+pub fn make(
+    order: &CaptureOrder,
+    directory: &Path,
+    progress: &mut dyn FnMut(ReadProgress),
+) -> Result<About, CaptureError> {
     if !order.anonymize {
         return read(order, directory, progress);
     }
@@ -65,7 +69,7 @@ pub fn make(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress))
     Ok(about)
 }
 
-fn read(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<About, CaptureError> {
+fn read(order: &CaptureOrder, directory: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<About, CaptureError> {
     if let Some(mix) = &order.mix {
         return write_mix(order, mix, directory);
     }
@@ -81,7 +85,7 @@ fn read(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> 
         sources: Vec::new(),
         read: 0,
         before: None,
-        progress: &mut |read| progress(Progress { read, total }),
+        progress: &mut |read| progress(ReadProgress { read, total }),
     };
     order.logs.iter().try_for_each(|name| reading.read(name, order.prefix.as_ref()))?;
     let Reading { recorder, sources, .. } = reading;
@@ -102,7 +106,7 @@ fn read(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> 
     Ok(finished.writer.finish(origin)?)
 }
 
-fn write_mix(order: &Order, mix: &Mix, directory: &Path) -> Result<About, CaptureError> {
+fn write_mix(order: &CaptureOrder, mix: &Mix, directory: &Path) -> Result<About, CaptureError> {
     let mut writer = Writer::create(directory)?;
     let mut left_out = LeftOuts::default();
     let sources = mix::write(mix, &mut writer, &mut left_out)?;
@@ -143,14 +147,14 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn read(&mut self, name: &str, prefix: Option<&Prefix>) -> Result<(), CaptureError> {
-        let Some(log) = Log::open(name, prefix)? else {
+        let Some(log) = DetectedLog::open(name, prefix)? else {
             let (name, format) = (name.to_owned(), "empty".to_owned());
             self.sources.push(Source { name, format, packing: None, prefix: None, zones: None, bytes: 0 });
             return Ok(());
         };
         let format = log.format().name().to_owned();
         let prefix = log.format().prefix().map(|prefix| prefix.text().to_owned());
-        let counts: Rc<Counts> = log.counts();
+        let counts: Rc<ReadCounts> = log.counts();
         let mut order = Chronology::default();
         log.read(&mut |found| {
             match found {

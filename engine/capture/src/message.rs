@@ -2,7 +2,7 @@
 //! `src/backend/utils/init/postinit.c` of PostgreSQL 9.6 to 18.
 
 use crate::format::Protocol;
-use crate::sql::tokens::{Token, Tokens};
+use crate::sql::tokens::{SqlToken, Tokens};
 use crate::time::Micros;
 
 /// A message of severity LOG.
@@ -117,7 +117,7 @@ fn split_name(named: &str) -> Option<(&str, &str)> {
 /// Colons that may be in a name; it has at most 63 bytes.
 const MOST_COLONS: usize = 32;
 
-fn is_command(token: Token<'_>) -> bool {
+fn is_command(token: SqlToken<'_>) -> bool {
     token.is_symbol("(") || COMMANDS.iter().any(|command| token.is_word(command))
 }
 

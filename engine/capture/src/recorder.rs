@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::error::CaptureError;
-use crate::format::{Error, Failure, Parameterization, Protocol, SessionId, Shape, Statement, Writer};
+use crate::format::{
+    Error, Parameterization, Protocol, RecordedStatement, SessionId, StatementFailure, TemplateShape, Writer,
+};
 use crate::left_out::{LeftOuts, Reason};
 use crate::log::{Record, Severity, language_of};
 use crate::message::{self, Names, Said};
 use crate::parameters;
 use crate::sql::literals::{Split, highest_parameter, without_comments};
-use crate::sql::tokens::{Token, Tokens};
+use crate::sql::tokens::{SqlToken, Tokens};
 use crate::time::{Micros, Timestamp};
 
 /// What of the logs is wanted.
@@ -18,27 +20,27 @@ use crate::time::{Micros, Timestamp};
 pub struct Selection {
     pub database: Option<String>,
     /// From this moment on, and before that one.
-    pub from: Option<Moment>,
-    pub to: Option<Moment>,
+    pub from: Option<GivenMoment>,
+    pub to: Option<GivenMoment>,
 }
 
 impl Selection {
     /// Whether one of its moments has a zone.
     pub fn has_zone(&self) -> bool {
-        [self.from, self.to].iter().flatten().any(|moment| matches!(moment, Moment::Utc(_)))
+        [self.from, self.to].iter().flatten().any(|moment| matches!(moment, GivenMoment::Utc(_)))
     }
 }
 
 /// A moment as a user writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum GivenMoment {
     /// With a zone.
     Utc(Micros),
     /// Without one: as the log's clock shows it.
     Wall(Micros),
 }
 
-impl Moment {
+impl GivenMoment {
     fn is_after(self, time: Timestamp) -> bool {
         match self {
             Self::Utc(moment) => moment > time.utc,
@@ -117,7 +119,7 @@ const COARSEST: Micros = 2_000_000;
 type Values = Vec<Option<String>>;
 
 struct Pending {
-    statement: Statement,
+    statement: RecordedStatement,
     parameters: Values,
     /// Of the text, by which an error finds its statement.
     hash: u64,
@@ -302,7 +304,7 @@ impl Recorder {
 
     /// An error of a client's session.
     fn own_error(&mut self, record: &Record, source: &str) -> Result<(), CaptureError> {
-        let failure = record.sqlstate.map_or(Failure::Unstated, Failure::Code);
+        let failure = record.sqlstate.map_or(StatementFailure::Unstated, StatementFailure::Code);
         let hash = hash_of(&record.statement);
         // Without log_min_error_statement an error does not say what failed. A session may also fail while it is idle.
         let is_its = |pending: &Pending| match record.statement.is_empty() {
@@ -326,7 +328,12 @@ impl Recorder {
         }
     }
 
-    fn failed_statement(&mut self, record: &Record, source: &str, failure: Failure) -> Result<(), CaptureError> {
+    fn failed_statement(
+        &mut self,
+        record: &Record,
+        source: &str,
+        failure: StatementFailure,
+    ) -> Result<(), CaptureError> {
         let text = record.statement.as_str();
         let parameters = message::context_parameters(&record.context);
         let is_extended = parameters.is_some() || highest_parameter(text) > 0;
@@ -357,7 +364,8 @@ impl Recorder {
         let logged = record.time.utc.saturating_sub(sent.duration.unwrap_or(0));
         // Times of logs are cut to milliseconds or seconds: a statement begins when the one before has ended.
         let start = if logged < free && free - logged < COARSEST { free } else { logged };
-        let statement = Statement { start, duration: sent.duration, template, failure: sent.failure, rows: None };
+        let statement =
+            RecordedStatement { start, duration: sent.duration, template, failure: sent.failure, rows: None };
         let open = self.sessions.get_mut(&record.pid).expect("its session is open");
         open.is_left_out = false;
         open.pending = Some(Pending { statement, parameters, hash: hash_of(sent.text) });
@@ -386,7 +394,7 @@ impl Recorder {
     fn with_literals(&mut self, sent: &Sent<'_>) -> Result<(u32, Values), Error> {
         self.split.fill(sent.text);
         let parameters = Parameterization::Literals { places: &self.split.places, first: self.split.first };
-        let shape = Shape { protocol: sent.protocol, text: &self.split.template, parameters };
+        let shape = TemplateShape { protocol: sent.protocol, text: &self.split.template, parameters };
         let template = self.writer.template(&shape)?;
         let literals = self.split.literals.iter().map(|literal| Some(sent.text[literal.clone()].to_owned()));
         Ok((template, literals.collect()))
@@ -395,7 +403,7 @@ impl Recorder {
     fn with_bound(&mut self, sent: &Sent<'_>, values: Values) -> Result<(u32, Values), Error> {
         let text = without_comments(sent.text);
         let parameters = Parameterization::Bound(values.len() as u32);
-        let template = self.writer.template(&Shape { protocol: sent.protocol, text: &text, parameters })?;
+        let template = self.writer.template(&TemplateShape { protocol: sent.protocol, text: &text, parameters })?;
         Ok((template, values))
     }
 }
@@ -414,7 +422,7 @@ struct Sent<'a> {
     /// The list of bound parameters.
     parameters: Option<&'a str>,
     duration: Option<Micros>,
-    failure: Option<Failure>,
+    failure: Option<StatementFailure>,
 }
 
 impl Open {
@@ -492,7 +500,7 @@ fn is_copy_with_client(text: &str) -> bool {
     let mut is_start = true;
     let mut is_copy = false;
     for token in Tokens::of(text).filter(|token| !token.is_blank()) {
-        let is_client = |token: &Token<'_>| token.is_word("stdin") || token.is_word("stdout");
+        let is_client = |token: &SqlToken<'_>| token.is_word("stdin") || token.is_word("stdout");
         is_copy = if is_start { token.is_word("copy") } else { is_copy };
         is_start = token.is_symbol(";");
         if is_copy && is_client(&token) {

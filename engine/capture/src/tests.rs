@@ -5,8 +5,8 @@ use std::fs;
 use proptest::prelude::*;
 
 use crate::error::CaptureError;
-use crate::format::{About, Capture, Error, Failure, Session};
-use crate::make::{Order, make};
+use crate::format::{About, Capture, Error, RecordedSession, StatementFailure};
+use crate::make::{CaptureOrder, make};
 use crate::time::Micros;
 
 /// A statement as a text: its start in milliseconds, the text, its duration in microseconds, and how it failed.
@@ -21,10 +21,11 @@ fn made(log: &[u8], anonymize: bool) -> Result<Made, CaptureError> {
     let directory = tempfile::tempdir().unwrap();
     let (log_file, output) = (directory.path().join("server.log"), directory.path().join("capture"));
     fs::write(&log_file, log).unwrap();
-    let order = Order { logs: vec![log_file.to_str().unwrap().to_owned()], anonymize, ..Order::default() };
+    let order =
+        CaptureOrder { logs: vec![log_file.to_str().unwrap().to_owned()], anonymize, ..CaptureOrder::default() };
     let about = make(&order, &output, &mut |_| {})?;
     let capture = Capture::open(&output).unwrap();
-    let lines = |session: Result<Session, Error>| {
+    let lines = |session: Result<RecordedSession, Error>| {
         let (mut reader, mut lines) = (capture.read(&session.unwrap()), Vec::new());
         while reader.advance().unwrap() {
             let (statement, mut text) = (reader.statement(), Vec::new());
@@ -32,8 +33,8 @@ fn made(log: &[u8], anonymize: bool) -> Result<Made, CaptureError> {
             template.write_text(reader.parameters(), &mut text);
             let failure = match statement.failure {
                 None => String::new(),
-                Some(Failure::Unstated) => " failed".to_owned(),
-                Some(Failure::Code(code)) => format!(" {}", String::from_utf8_lossy(&code)),
+                Some(StatementFailure::Unstated) => " failed".to_owned(),
+                Some(StatementFailure::Code(code)) => format!(" {}", String::from_utf8_lossy(&code)),
             };
             let duration = statement.duration.map_or("-".to_owned(), |duration: Micros| duration.to_string());
             let text = String::from_utf8(text).unwrap();

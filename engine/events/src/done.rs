@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::measured::{Count, Counts, Distribution, Extent, Failures, Summary};
-use crate::replay::Replay;
+use crate::measured::{Count, CountsRecord, DistributionRecord, Extent, FailuresRecord, Summary};
+use crate::replay::ReplayRecord;
 
 /// The end of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,14 +17,14 @@ pub struct Done {
     pub measure: Option<Summary>,
     pub drain: Drain,
     /// Empty for a single script.
-    pub scripts: Vec<Script>,
+    pub scripts: Vec<ScriptRecord>,
     pub client: ClientUsage,
     /// With pools only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tasks: Option<Tasks>,
+    pub tasks: Option<TasksRecord>,
     /// Of a replay only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub replay: Option<Replay>,
+    pub replay: Option<ReplayRecord>,
     /// In merged events only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines: Option<Vec<MachineShare>>,
@@ -35,15 +35,15 @@ pub struct Done {
 pub struct Drain {
     pub duration_s: f64,
     pub transactions: Count,
-    pub failures: Failures,
+    pub failures: FailuresRecord,
 }
 
 /// One of several scripts, in the measured phase and the drain together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Script {
+pub struct ScriptRecord {
     #[serde(flatten)]
-    pub counts: Counts,
-    pub latency_us: Option<Distribution>,
+    pub counts: CountsRecord,
+    pub latency_us: Option<DistributionRecord>,
     /// Absent in merged events of which a part has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<String>,
@@ -70,11 +70,11 @@ pub struct Warning {
 
 /// Tasks on pools of connections, in the whole run. Times are those of completed tasks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Tasks {
+pub struct TasksRecord {
     pub planned: Count,
     pub completed: Count,
     pub failed: Count,
-    pub failures: Failures,
+    pub failures: FailuresRecord,
     pub unfinished: Count,
     pub response_us: Option<ResponseTime>,
     pub queue_us: Option<Extent>,

@@ -10,13 +10,17 @@ mod measurement;
 mod replay;
 mod start;
 
-pub use done::{ClientUsage, Done, Drain, MachineShare, ResponseClasses, ResponseTime, Script, Tasks, Warning};
+pub use done::{
+    ClientUsage, Done, Drain, MachineShare, ResponseClasses, ResponseTime, ScriptRecord, TasksRecord, Warning,
+};
 pub use error::EventError;
-pub use line::{ClientError, Event, Line, Lost, Other, Task};
+pub use line::{ClientError, Event, EventLine, Lost, Other, TaskRecord};
 pub use measured::{
-    Count, Counts, Distribution, Extent, Failures, PoolTimeouts, Queries, Slice, Summary, Tick, Times, add_failures,
-    moments_of,
+    Count, CountsRecord, DistributionRecord, Extent, FailuresRecord, PoolTimeouts, QueriesRecord, SliceRecord, Summary,
+    TickRecord, Times, add_failures, moments_of,
 };
 pub use measurement::{FloatSums, Measurement};
-pub use replay::{OtherTemplates, Replay, ReplayCounts, ReplayPlan, ReplaySessions, ReplayTemplate};
-pub use start::{Connected, Hello, PROTOCOL, PhaseStart, Plan, Pools, Shard, Slices, timestamp, to_map};
+pub use replay::{OtherTemplates, ReplayCounts, ReplayPlanRecord, ReplayRecord, ReplaySessions, ReplayTemplate};
+pub use start::{
+    Connected, Hello, PROTOCOL, PhaseStart, PlanRecord, Pools, ShardRecord, SlicesRecord, timestamp, to_map,
+};

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::done::Done;
 use crate::error::EventError;
-use crate::measured::Tick;
+use crate::measured::TickRecord;
 use crate::start::{Connected, Hello, PROTOCOL, PhaseStart, to_map};
 use ground::clock::Phase;
 use ground::output::{CouldNot, OutputFile};
@@ -17,7 +17,7 @@ const SHOWN: usize = 60;
 
 /// One line of the file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct EventLine {
     /// Seconds since the engine started.
     pub t: f64,
     pub event: Event,
@@ -32,8 +32,8 @@ pub enum Event {
     /// All clients are connected and wait for the planned start.
     Ready(Connected),
     Phase(PhaseStart),
-    Tick(Box<Tick>),
-    Task(Task),
+    Tick(Box<TickRecord>),
+    Task(TaskRecord),
     Error(ClientError),
     Lost(Lost),
     Done(Box<Done>),
@@ -42,7 +42,7 @@ pub enum Event {
 
 /// A task that failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Task {
+pub struct TaskRecord {
     /// Applications and their tasks are numbered from 1.
     pub application: u64,
     pub task: u64,
@@ -109,7 +109,7 @@ impl Event {
     }
 }
 
-impl Serialize for Line {
+impl Serialize for EventLine {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Keys<'a> {
@@ -122,7 +122,7 @@ impl Serialize for Line {
     }
 }
 
-impl Line {
+impl EventLine {
     /// Writes the line and hands it on, so that a reader can follow the run.
     pub fn write(&self, out: &mut OutputFile) -> Result<(), CouldNot> {
         out.write(|out| {
@@ -142,7 +142,7 @@ struct Head<'a> {
     protocol: Option<Value>,
 }
 
-impl Line {
+impl EventLine {
     /// Reads a line without its line end. Unknown keys are ignored, or kept where the event is passed on.
     pub fn read(line: &[u8]) -> Result<Self, EventError> {
         let Head { event, t, protocol } = parse(line)?;
@@ -201,7 +201,7 @@ mod tests {
     use crate::measured::Count;
 
     fn rejected(line: &str) -> String {
-        Line::read(line.as_bytes()).err().map_or(String::new(), |error| error.to_string())
+        EventLine::read(line.as_bytes()).err().map_or(String::new(), |error| error.to_string())
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
         let line = "{ \"t\": 1.5, \"event\": \"tick\", \"phase\": \"measure\", \"second\": 4, \"seconds\": 1,\
                     \"transactions\": 0, \"failures\": {\"40001\": 2}, \"skipped\": 0, \"late\": 0, \"retried\": 0,\
                     \"retries\": 0, \"latency_us\": null, \"histogram\": \"\\u0041B\", \"later\": [1, {}]}";
-        let Ok(Line { t, event: Event::Tick(tick) }) = Line::read(line.as_bytes()) else {
+        let Ok(EventLine { t, event: Event::Tick(tick) }) = EventLine::read(line.as_bytes()) else {
             panic!("{}", rejected(line))
         };
         assert_eq!((t, tick.phase, tick.second, &*tick.times.histogram), (1.5, Phase::Measure, 4, "AB"));
@@ -246,6 +246,6 @@ mod tests {
     #[test]
     fn an_unknown_event_is_written_as_it_was_read() {
         let line = "{\"event\":\"later\",\"t\":1.5,\"b\":[1],\"a\":null}";
-        assert_eq!(serde_json::to_string(&Line::read(line.as_bytes()).unwrap()).unwrap(), line);
+        assert_eq!(serde_json::to_string(&EventLine::read(line.as_bytes()).unwrap()).unwrap(), line);
     }
 }

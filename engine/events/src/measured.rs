@@ -44,25 +44,25 @@ impl Sum for Count {
 }
 
 /// Failures by SQLSTATE or by another kind of failure.
-pub type Failures = BTreeMap<String, Count>;
+pub type FailuresRecord = BTreeMap<String, Count>;
 
 /// What became of transactions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct CountsRecord {
     pub transactions: Count,
-    pub failures: Failures,
+    pub failures: FailuresRecord,
     pub skipped: Count,
     pub late: Count,
     pub retried: Count,
     pub retries: Count,
     /// Of sysbench's tests only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub queries: Option<Queries>,
+    pub queries: Option<QueriesRecord>,
 }
 
-impl Counts {
+impl CountsRecord {
     /// Adds other transactions.
-    pub fn merge(&mut self, other: &Counts) {
+    pub fn merge(&mut self, other: &CountsRecord) {
         self.transactions += other.transactions;
         add_failures(&mut self.failures, &other.failures);
         self.skipped += other.skipped;
@@ -81,7 +81,7 @@ impl Counts {
 }
 
 /// Adds failures kind by kind.
-pub fn add_failures(sum: &mut Failures, failures: &Failures) {
+pub fn add_failures(sum: &mut FailuresRecord, failures: &FailuresRecord) {
     for (kind, count) in failures {
         *sum.entry(kind.clone()).or_default() += *count;
     }
@@ -89,7 +89,7 @@ pub fn add_failures(sum: &mut Failures, failures: &Failures) {
 
 /// Statements of sysbench's tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Queries {
+pub struct QueriesRecord {
     pub reads: Count,
     pub writes: Count,
     pub others: Count,
@@ -99,7 +99,7 @@ pub struct Queries {
 
 /// Latencies, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Distribution {
+pub struct DistributionRecord {
     pub mean: f64,
     pub stddev: f64,
     pub min: f64,
@@ -109,7 +109,7 @@ pub struct Distribution {
     pub max: f64,
 }
 
-impl Distribution {
+impl DistributionRecord {
     /// `None` without latencies.
     pub fn new(moments: &Moments, percentiles: Option<Percentiles>) -> Option<Self> {
         let Moments { count, min, max, .. } = *moments;
@@ -156,7 +156,7 @@ pub fn moments_of(count: Count, figures: Option<Moments>) -> Result<Moments, Eve
 /// Percentiles and histograms. An absent key does not apply to the load; a null key has no values.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    pub latency_us: Option<Distribution>,
+    pub latency_us: Option<DistributionRecord>,
     /// See [`latency::Latencies::encode`]. The other histograms have the same form.
     pub histogram: String,
     /// With a rate: from the actual start; with pools: with a connection.
@@ -187,7 +187,7 @@ pub struct PoolTimeouts {
 
 /// One second of a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Tick {
+pub struct TickRecord {
     pub phase: Phase,
     /// From 0 in each phase.
     pub second: u32,
@@ -195,16 +195,16 @@ pub struct Tick {
     pub seconds: f64,
     /// With slices only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub slice: Option<Slice>,
+    pub slice: Option<SliceRecord>,
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: CountsRecord,
     #[serde(flatten)]
     pub times: Times,
 }
 
 /// The slice of a round, as planned and as it was. Times are in seconds since the planned start of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Slice {
+pub struct SliceRecord {
     pub round: u64,
     pub planned_begin_s: f64,
     pub planned_end_s: f64,
@@ -215,9 +215,9 @@ pub struct Slice {
     pub client_s: f64,
 }
 
-impl Slice {
+impl SliceRecord {
     /// Adds what other clients did of the slice.
-    pub fn merge(&mut self, other: &Slice) {
+    pub fn merge(&mut self, other: &SliceRecord) {
         self.begin_s = [self.begin_s, other.begin_s].into_iter().flatten().reduce(f64::min);
         self.end_s = [self.end_s, other.end_s].into_iter().flatten().reduce(f64::max);
         self.client_s += other.client_s;
@@ -229,7 +229,7 @@ impl Slice {
 pub struct Summary {
     pub duration_s: f64,
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: CountsRecord,
     /// Committed transactions by `duration_s`.
     pub tps: f64,
     /// With slices: how long clients were active in them, their sum.

@@ -5,12 +5,14 @@ use latency::{Decoder, Latencies, Moments};
 use ground::clock::Phase;
 
 use crate::error::EventError;
-use crate::measured::{Counts, Distribution, Extent, PoolTimeouts, Slice, Summary, Tick, Times, moments_of};
+use crate::measured::{
+    CountsRecord, DistributionRecord, Extent, PoolTimeouts, SliceRecord, Summary, TickRecord, Times, moments_of,
+};
 
 /// What ticks and summaries are made of. The optional parts depend on the kind of load; see [`Times`].
 #[derive(Debug, Clone, Default)]
 pub struct Measurement {
-    pub counts: Counts,
+    pub counts: CountsRecord,
     pub moments: Moments,
     pub latencies: Latencies,
     pub service: Option<Latencies>,
@@ -19,7 +21,7 @@ pub struct Measurement {
     /// How long tasks waited that got no connection.
     pub timeouts: Option<Moments>,
     /// The slice that was measured; of several the first, with the sum of all.
-    pub slice: Option<Slice>,
+    pub slice: Option<SliceRecord>,
 }
 
 /// Sums that are not whole numbers. Their last digits depend on the order of addition.
@@ -27,7 +29,7 @@ pub struct Measurement {
 pub struct FloatSums {
     moments: Moments,
     timeouts: Option<Moments>,
-    slice: Option<Slice>,
+    slice: Option<SliceRecord>,
 }
 
 impl Measurement {
@@ -46,8 +48,8 @@ impl Measurement {
     }
 
     /// Adds counts and histograms of a second, and returns the other sums.
-    pub fn add_tick(&mut self, tick: &Tick, decoder: &mut Decoder) -> Result<FloatSums, EventError> {
-        let Tick { counts, times, .. } = tick;
+    pub fn add_tick(&mut self, tick: &TickRecord, decoder: &mut Decoder) -> Result<FloatSums, EventError> {
+        let TickRecord { counts, times, .. } = tick;
         let mut add = |encoded: &str, sum: &mut Latencies, key: &'static str| {
             decoder.add(encoded.as_bytes(), sum).map_err(|problem| EventError::Histogram { key, problem })
         };
@@ -94,8 +96,8 @@ impl Measurement {
     }
 
     /// The event of a second.
-    pub fn tick(&self, phase: Phase, second: u32, seconds: f64) -> Tick {
-        Tick { phase, second, seconds, slice: self.slice, counts: self.counts.clone(), times: self.times() }
+    pub fn tick(&self, phase: Phase, second: u32, seconds: f64) -> TickRecord {
+        TickRecord { phase, second, seconds, slice: self.slice, counts: self.counts.clone(), times: self.times() }
     }
 
     /// The summary of a phase of this length in seconds.
@@ -115,7 +117,7 @@ impl Measurement {
         let histogram = |part: &Option<Latencies>| part.as_ref().map(Latencies::encode);
         let latency = self.latencies.percentiles();
         Times {
-            latency_us: latency.and_then(|percentiles| Distribution::new(&self.moments, Some(percentiles))),
+            latency_us: latency.and_then(|percentiles| DistributionRecord::new(&self.moments, Some(percentiles))),
             histogram: self.latencies.encode(),
             service_us: percentiles(&self.service),
             service_histogram: histogram(&self.service),
@@ -154,7 +156,7 @@ mod tests {
     fn the_slice_of_several_machines_lasts_from_the_first_begin_to_the_last_end() {
         let slice = |begin_s, end_s, client_s| {
             let (planned_begin_s, planned_end_s) = (1.0, 2.0);
-            let slice = Some(Slice { round: 3, planned_begin_s, planned_end_s, begin_s, end_s, client_s });
+            let slice = Some(SliceRecord { round: 3, planned_begin_s, planned_end_s, begin_s, end_s, client_s });
             Measurement { slice, ..Measurement::default() }
         };
         let mut sum = Measurement::default();
@@ -181,7 +183,7 @@ mod tests {
         }
         part.merge(&part.clone());
         assert_eq!(sum.tick(Phase::Measure, 0, 1.0), part.tick(Phase::Measure, 0, 1.0));
-        let wrong = Tick { counts: Counts::default(), ..tick };
+        let wrong = TickRecord { counts: CountsRecord::default(), ..tick };
         assert_eq!(
             sum.add_tick(&wrong, &mut decoder).unwrap_err().to_string(),
             "has 0 transactions, but 1 in its histogram"

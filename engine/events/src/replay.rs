@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::measured::{Count, Distribution, Failures};
+use crate::measured::{Count, DistributionRecord, FailuresRecord};
 
 /// Which sessions are replayed, and how fast.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ReplayPlan {
+pub struct ReplayPlanRecord {
     /// The directory.
     pub capture: String,
     /// Of the sessions that are chosen, copies included.
@@ -25,7 +25,7 @@ pub struct ReplayPlan {
 
 /// What became of a replay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Replay {
+pub struct ReplayRecord {
     pub sessions: ReplaySessions,
     /// Statements that the server has answered, or that lost their connection.
     pub statements: Count,
@@ -35,9 +35,9 @@ pub struct Replay {
     /// Statements with another number of rows than recorded.
     pub other_rows: Count,
     /// Errors by SQLSTATE: as recorded, not recorded, recorded and not there.
-    pub expected_failures: Failures,
-    pub unexpected_failures: Failures,
-    pub missing_failures: Failures,
+    pub expected_failures: FailuresRecord,
+    pub unexpected_failures: FailuresRecord,
+    pub missing_failures: FailuresRecord,
     pub templates: Vec<ReplayTemplate>,
     /// The statements of all other templates, if there are any.
     pub other_templates: Option<OtherTemplates>,
@@ -83,15 +83,15 @@ pub struct ReplayCounts {
     pub rows_hash: Option<String>,
     pub other_rows: Count,
     /// Errors by SQLSTATE: as recorded, not recorded, recorded and not there.
-    pub expected_failures: Failures,
-    pub unexpected_failures: Failures,
-    pub missing_failures: Failures,
+    pub expected_failures: FailuresRecord,
+    pub unexpected_failures: FailuresRecord,
+    pub missing_failures: FailuresRecord,
     /// Later statements of transactions that errors of these ended, by the SQLSTATE of those errors: they failed with 25P02,
     /// which was not recorded; or 25P02 was recorded for them, and neither error was there.
-    pub consequences: Failures,
-    pub missing_consequences: Failures,
+    pub consequences: FailuresRecord,
+    pub missing_consequences: FailuresRecord,
     /// From sending to the answer, without unexpected errors.
-    pub time_us: Option<Distribution>,
+    pub time_us: Option<DistributionRecord>,
     /// See [`latency::Latencies::encode`].
     pub histogram: String,
 }

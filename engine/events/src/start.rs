@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
 use crate::measured::Count;
-use crate::replay::ReplayPlan;
+use crate::replay::ReplayPlanRecord;
 use ground::clock::Phase;
 
 /// Version of the protocol. A change that a reader could notice raises it.
@@ -23,7 +23,7 @@ pub struct Hello {
     /// See [`timestamp`].
     pub started: String,
     pub server_version: Option<String>,
-    /// The keys of [`Plan`], and those that a later version adds.
+    /// The keys of [`PlanRecord`], and those that a later version adds.
     pub plan: Map<String, Value>,
     /// Names of the machines, in merged events only.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct Hello {
 
 /// What an engine is to do. Numbers are those of its shard.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Plan {
+pub struct PlanRecord {
     pub scripts: Vec<String>,
     pub clients: usize,
     pub jobs: usize,
@@ -44,13 +44,13 @@ pub struct Plan {
     pub transactions: Option<u64>,
     pub random_seed: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub shard: Option<Shard>,
+    pub shard: Option<ShardRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pools: Option<Pools>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub slices: Option<Slices>,
+    pub slices: Option<SlicesRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub replay: Option<ReplayPlan>,
+    pub replay: Option<ReplayPlanRecord>,
 }
 
 /// The keys of a struct, such as those of a plan in [`Hello`].
@@ -63,7 +63,7 @@ pub fn to_map(keys: &impl Serialize) -> Map<String, Value> {
 
 /// The part of a run that one of several engines does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shard {
+pub struct ShardRecord {
     /// From 1.
     pub number: u64,
     pub of: u64,
@@ -73,7 +73,7 @@ pub struct Shard {
 
 /// When the clients act, if the engine takes turns with others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Slices {
+pub struct SlicesRecord {
     pub length_s: f64,
     /// From 1.
     pub number: u64,

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use events::{
-    ClientError, ClientUsage, Connected, Count, Counts, Distribution, Done, Drain, Event, Extent, Hello, Line, Lost,
-    MachineShare, OtherTemplates, PhaseStart, Plan, PoolTimeouts, Pools, Queries, Replay, ReplayCounts, ReplayPlan,
-    ReplaySessions, ReplayTemplate, ResponseClasses, ResponseTime, Script, Shard, Slice, Slices, Summary, Task, Tasks,
-    Tick, Times, Warning, to_map,
+    ClientError, ClientUsage, Connected, Count, CountsRecord, DistributionRecord, Done, Drain, Event, EventLine,
+    Extent, Hello, Lost, MachineShare, OtherTemplates, PhaseStart, PlanRecord, PoolTimeouts, Pools, QueriesRecord,
+    ReplayCounts, ReplayPlanRecord, ReplayRecord, ReplaySessions, ReplayTemplate, ResponseClasses, ResponseTime,
+    ScriptRecord, ShardRecord, SliceRecord, SlicesRecord, Summary, TaskRecord, TasksRecord, TickRecord, Times, Warning,
+    to_map,
 };
 use ground::clock::Phase;
 use latency::Percentiles;
@@ -26,13 +27,13 @@ const COUNT: Count = Count(1);
 const PERCENTILES: Percentiles = Percentiles { p50: 1, p90: 1, p95: 1, p99: 1, p999: 1 };
 const EXTENT: Extent = Extent { mean: 1.0, min: 1.0, max: 1.0 };
 
-fn latency(percentiles: Option<Percentiles>) -> Option<Distribution> {
-    Some(Distribution { mean: 1.0, stddev: 1.0, min: 1.0, percentiles, max: 1.0 })
+fn latency(percentiles: Option<Percentiles>) -> Option<DistributionRecord> {
+    Some(DistributionRecord { mean: 1.0, stddev: 1.0, min: 1.0, percentiles, max: 1.0 })
 }
 
-fn counts(queries: Option<Queries>) -> Counts {
+fn counts(queries: Option<QueriesRecord>) -> CountsRecord {
     let failures = [("40001".to_owned(), COUNT)].into();
-    Counts { transactions: COUNT, failures, skipped: COUNT, late: COUNT, retried: COUNT, retries: COUNT, queries }
+    CountsRecord { transactions: COUNT, failures, skipped: COUNT, late: COUNT, retried: COUNT, retries: COUNT, queries }
 }
 
 fn times() -> Times {
@@ -51,12 +52,18 @@ fn times() -> Times {
 }
 
 fn summary() -> Summary {
-    Summary { duration_s: 1.0, counts: counts(Some(Queries::default())), tps: 1.0, client_s: Some(1.0), times: times() }
+    Summary {
+        duration_s: 1.0,
+        counts: counts(Some(QueriesRecord::default())),
+        tps: 1.0,
+        client_s: Some(1.0),
+        times: times(),
+    }
 }
 
 fn hello() -> Hello {
     let pools = Pools { apps: 1, tasks: 1, arrival: String::new(), size: 1, timeout_s: 1.0, lifetime_s: Some(1.0) };
-    let plan = Plan {
+    let plan = PlanRecord {
         scripts: vec![String::new()],
         clients: 1,
         jobs: 1,
@@ -67,10 +74,10 @@ fn hello() -> Hello {
         transactions_per_client: Some(1),
         transactions: Some(1),
         random_seed: String::new(),
-        shard: Some(Shard { number: 1, of: 1, clients: 1 }),
+        shard: Some(ShardRecord { number: 1, of: 1, clients: 1 }),
         pools: Some(pools),
-        slices: Some(Slices { length_s: 1.0, number: 1, of: 1, seed: String::new() }),
-        replay: Some(ReplayPlan {
+        slices: Some(SlicesRecord { length_s: 1.0, number: 1, of: 1, seed: String::new() }),
+        replay: Some(ReplayPlanRecord {
             capture: String::new(),
             sessions: COUNT,
             statements: COUNT,
@@ -93,7 +100,7 @@ fn hello() -> Hello {
     }
 }
 
-fn replay() -> Replay {
+fn replay() -> ReplayRecord {
     let counts = ReplayCounts {
         statements: COUNT,
         rows: COUNT,
@@ -115,7 +122,7 @@ fn replay() -> Replay {
         begun_before: COUNT,
         left_open: COUNT,
     };
-    Replay {
+    ReplayRecord {
         sessions,
         statements: COUNT,
         transactions: COUNT,
@@ -130,7 +137,7 @@ fn replay() -> Replay {
 }
 
 fn done() -> Done {
-    let tasks = Tasks {
+    let tasks = TasksRecord {
         planned: COUNT,
         completed: COUNT,
         failed: COUNT,
@@ -164,7 +171,7 @@ fn done() -> Done {
         warmup: None,
         measure: None,
         drain: Drain { duration_s: 1.0, transactions: COUNT, failures: [].into() },
-        scripts: vec![Script {
+        scripts: vec![ScriptRecord {
             counts: counts(None),
             latency_us: latency(Some(PERCENTILES)),
             histogram: Some(String::new()),
@@ -190,11 +197,11 @@ fn all_events() -> Vec<Event> {
         Event::Connected(connected),
         Event::Ready(connected),
         Event::Phase(PhaseStart { phase: Phase::Drain, at: Some(1.0), planned_at: Some(1.0) }),
-        Event::Tick(Box::new(Tick {
+        Event::Tick(Box::new(TickRecord {
             phase: Phase::Drain,
             second: 1,
             seconds: 1.0,
-            slice: Some(Slice {
+            slice: Some(SliceRecord {
                 round: 1,
                 planned_begin_s: 1.0,
                 planned_end_s: 1.0,
@@ -202,10 +209,10 @@ fn all_events() -> Vec<Event> {
                 end_s: Some(1.0),
                 client_s: 1.0,
             }),
-            counts: counts(Some(Queries::default())),
+            counts: counts(Some(QueriesRecord::default())),
             times: times(),
         })),
-        Event::Task(Task {
+        Event::Task(TaskRecord {
             application: 1,
             task: 1,
             failure: None,
@@ -256,7 +263,7 @@ fn keys_of_types() -> Keys {
     let mut keys = Keys::new();
     for event in all_events() {
         let name = event.name().to_owned();
-        let line = serde_json::to_value(Line { t: 1.0, event }).unwrap();
+        let line = serde_json::to_value(EventLine { t: 1.0, event }).unwrap();
         let paths = keys.entry(name).or_default();
         add_paths("", &line, paths);
         COMMON.iter().for_each(|key| assert!(paths.remove(*key), "{key}"));

@@ -8,7 +8,7 @@ use std::path::Path;
 use capture::error::PrefixError;
 use capture::format::{About, Capture, Error as FormatError, LeftOut, Protocol};
 use capture::log::Prefix;
-use capture::make::{Order, make};
+use capture::make::{CaptureOrder, make};
 use thiserror::Error;
 
 use crate::choices::Choices;
@@ -84,7 +84,7 @@ fn compare(load: &RecordedLoad, log: &DamagedLog, form: LogForm) -> Result<(), D
     fs::write(&path, &log.bytes)?;
     let prefix = form.needed_prefix().map(Prefix::parse).transpose()?;
     let logs = vec![path.to_string_lossy().into_owned()];
-    let about = match make(&Order { logs, prefix, ..Order::default() }, &output, &mut |_| {}) {
+    let about = match make(&CaptureOrder { logs, prefix, ..CaptureOrder::default() }, &output, &mut |_| {}) {
         Ok(_) if log.is_compressed => return Err(Difference::CompressedLog),
         Ok(about) => about,
         Err(error) => return refused(&error.to_string(), load, log),

@@ -15,7 +15,7 @@ use drive::ledger::{ScriptAccount, Tally, Turn};
 use drive::plan::{ClosedPlan, Limit, Load, Plan, PoolPlan};
 use drive::slices::Slice;
 use drive::{Abortion, Began, Cause, Observer, Outcome, RunError, Tick};
-use events::{Connected, Distribution, Event, Extent, Line, Measurement, Warning};
+use events::{Connected, DistributionRecord, Event, EventLine, Extent, Measurement, Warning};
 pub use events::{PROTOCOL, timestamp};
 use ground::clock::{Clock, Phase, seconds};
 use ground::output::{CouldNot, OutputFile};
@@ -100,7 +100,7 @@ struct EventWriter {
 
 impl EventWriter {
     fn write(&mut self, event: Event) -> Result<(), CouldNot> {
-        Line { t: seconds(self.clock.now()), event }.write(&mut self.out)
+        EventLine { t: seconds(self.clock.now()), event }.write(&mut self.out)
     }
 }
 
@@ -259,7 +259,7 @@ impl Observer for Beside<'_, '_> {
     }
 }
 
-fn plan_event(hello: &RunDescription<'_>) -> events::Plan {
+fn plan_event(hello: &RunDescription<'_>) -> events::PlanRecord {
     let plan = hello.plan;
     let (transactions_per_client, transactions) = match &plan.load {
         Load::Closed(ClosedPlan { limit: Limit::Time(_), .. }) => (None, None),
@@ -270,7 +270,7 @@ fn plan_event(hello: &RunDescription<'_>) -> events::Plan {
     };
     let ClientShare { shard, whole, .. } = plan.part;
     let number = shard.index as u64 + 1;
-    events::Plan {
+    events::PlanRecord {
         scripts: plan.workload.scripts().into_iter().map(|script| script.description).collect(),
         clients: plan.clients,
         jobs: plan.jobs,
@@ -281,9 +281,9 @@ fn plan_event(hello: &RunDescription<'_>) -> events::Plan {
         transactions_per_client,
         transactions,
         random_seed: hello.seed.to_string(),
-        shard: shard.is_part().then_some(events::Shard { number, of: shard.of as u64, clients: whole as u64 }),
+        shard: shard.is_part().then_some(events::ShardRecord { number, of: shard.of as u64, clients: whole as u64 }),
         pools: plan.pools().map(pools_event),
-        slices: plan.slices.map(|slices| events::Slices {
+        slices: plan.slices.map(|slices| events::SlicesRecord {
             length_s: seconds(slices.length),
             number: slices.index as u64 + 1,
             of: slices.of as u64,
@@ -304,8 +304,8 @@ fn pools_event(pools: &PoolPlan) -> events::Pools {
     }
 }
 
-fn task_event(task: &Task) -> events::Task {
-    events::Task {
+fn task_event(task: &Task) -> events::TaskRecord {
+    events::TaskRecord {
         application: task.app as u64 + 1,
         task: u64::from(task.number) + 1,
         failure: task.failure.as_deref().map(str::to_owned),
@@ -317,11 +317,11 @@ fn task_event(task: &Task) -> events::Task {
 }
 
 /// One of several scripts.
-fn script_event(script: &ScriptAccount) -> events::Script {
+fn script_event(script: &ScriptAccount) -> events::ScriptRecord {
     let ScriptAccount { whole, latencies, .. } = script;
-    events::Script {
+    events::ScriptRecord {
         counts: counts(whole),
-        latency_us: Distribution::new(&whole.moments, latencies.percentiles()),
+        latency_us: DistributionRecord::new(&whole.moments, latencies.percentiles()),
         histogram: Some(latencies.encode()),
     }
 }
@@ -349,8 +349,8 @@ fn measurement(tally: &Tally, slice: Option<Slice>, sections: Sections) -> Measu
 }
 
 /// What became of a slice.
-fn slice_event(slice: Slice, turn: &Turn) -> events::Slice {
-    events::Slice {
+fn slice_event(slice: Slice, turn: &Turn) -> events::SliceRecord {
+    events::SliceRecord {
         round: slice.round,
         planned_begin_s: seconds(slice.begins),
         planned_end_s: seconds(slice.ends),
@@ -360,10 +360,10 @@ fn slice_event(slice: Slice, turn: &Turn) -> events::Slice {
     }
 }
 
-fn tasks_event(tasks: &Tasks) -> events::Tasks {
+fn tasks_event(tasks: &Tasks) -> events::TasksRecord {
     let [instant, flow, attention, longer] = tasks.classes().map(events::Count);
     let response = |extent| events::ResponseTime { extent, median: tasks.median() };
-    events::Tasks {
+    events::TasksRecord {
         planned: tasks.planned.into(),
         completed: tasks.completed().into(),
         failed: tasks.failed().into(),

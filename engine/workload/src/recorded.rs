@@ -1,6 +1,6 @@
 //! Recorded statements: when each is to be sent, how it is sent, and what came of it when it was recorded.
 
-pub use capture::format::{Failure, Micros, SqlState};
+pub use capture::format::{Micros, SqlState, StatementFailure};
 
 use wire::statement::{QueryMode, Statement};
 use wire::value::Value;
@@ -20,7 +20,7 @@ pub struct Expected {
     /// The account of the replay that counts the statement.
     pub account: usize,
     /// How it failed, if it did.
-    pub failure: Option<Failure>,
+    pub failure: Option<StatementFailure>,
     /// How many rows it returned or changed, if that was recorded.
     pub rows: Option<u64>,
     /// Whether it ends a transaction block: COMMIT, ROLLBACK and the like.
@@ -44,8 +44,8 @@ impl Expected {
     /// Whether an error with this SQLSTATE is the recorded one.
     pub fn is_failure(&self, sqlstate: &str) -> bool {
         match self.failure {
-            Some(Failure::Code(code)) => code.as_slice() == sqlstate.as_bytes(),
-            Some(Failure::Unstated) => true,
+            Some(StatementFailure::Code(code)) => code.as_slice() == sqlstate.as_bytes(),
+            Some(StatementFailure::Unstated) => true,
             None => false,
         }
     }

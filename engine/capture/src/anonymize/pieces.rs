@@ -1,6 +1,6 @@
 //! Cuts a value into the pieces that become tokens and those that stay.
 
-use crate::sql::tokens::{Kind, Tokens};
+use crate::sql::tokens::{TokenKind, Tokens};
 use crate::time::days_since_1970;
 
 /// A piece of a value.
@@ -86,8 +86,8 @@ const UNITS: &[&str] = &[
 pub fn of_literal(text: &str, take: &mut Take<'_>) {
     for token in Tokens::of(text) {
         match token.kind {
-            Kind::Text => of_string(token.text, take),
-            Kind::Number => of_number(token.text, take),
+            TokenKind::Text => of_string(token.text, take),
+            TokenKind::Number => of_number(token.text, take),
             _ => of_value(token.text, take),
         }
     }

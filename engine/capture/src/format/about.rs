@@ -78,12 +78,12 @@ pub struct LeftOut {
     /// The reason as a sentence.
     pub why: String,
     pub count: u64,
-    pub first: Place,
+    pub first: LogPlace,
 }
 
 /// A line of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct LogPlace {
     pub source: String,
     /// Counts from 1.
     pub line: u64,

@@ -13,7 +13,7 @@ use crate::time::Micros;
 
 /// A session of a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Session {
+pub struct RecordedSession {
     /// Counts from 0 in the order in which sessions appear in the logs. Entries are ordered by start instead.
     pub number: u32,
     /// When it connected, or else its first statement. The writer counts from 1970-01-01 00:00 UTC, the reader from the
@@ -31,7 +31,7 @@ pub struct Session {
     pub(super) first_chunk: Option<u64>,
 }
 
-impl Session {
+impl RecordedSession {
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put(&mut out, self.number.into());
@@ -87,7 +87,7 @@ impl IndexWriter {
         Ok(Self { path, unsorted_path, unsorted, end: 0, entries: Vec::new() })
     }
 
-    pub fn push(&mut self, session: &Session) -> Result<(), Error> {
+    pub fn push(&mut self, session: &RecordedSession) -> Result<(), Error> {
         let entry = session.encode();
         self.unsorted.write_all(&entry).map_err(Error::io("write", &self.unsorted_path))?;
         self.entries.push((session.start, self.end, entry.len() as u32));
@@ -141,7 +141,7 @@ impl Sessions {
         }
     }
 
-    fn read(&mut self) -> Result<Session, Error> {
+    fn read(&mut self) -> Result<RecordedSession, Error> {
         let wrong = || Error::damaged(&self.path, "an entry cannot be read");
         let mut length = 0_u64;
         for shift in (0..35).step_by(7) {
@@ -157,17 +157,17 @@ impl Sessions {
         self.bytes_left = self.bytes_left.checked_sub(length).ok_or_else(wrong)?;
         self.entry.resize(length as usize, 0);
         self.file.read_exact(&mut self.entry).map_err(Error::io("read", &self.path))?;
-        let session = Session::decode(&self.entry).ok_or_else(wrong)?;
+        let session = RecordedSession::decode(&self.entry).ok_or_else(wrong)?;
         if session.statements > self.most_statements {
             return Err(wrong());
         }
         let since = |time: Micros| time.saturating_sub(self.begin);
-        Ok(Session { start: since(session.start), end: since(session.end), ..session })
+        Ok(RecordedSession { start: since(session.start), end: since(session.end), ..session })
     }
 }
 
 impl Iterator for Sessions {
-    type Item = Result<Session, Error>;
+    type Item = Result<RecordedSession, Error>;
 
     /// After an error there are no more.
     fn next(&mut self) -> Option<Self::Item> {

@@ -33,10 +33,10 @@ mod varint;
 mod writer;
 
 pub use crate::time::Micros;
-pub use about::{About, Checked, Files, LeftOut, Place, Source, Usage};
+pub use about::{About, Checked, Files, LeftOut, LogPlace, Source, Usage};
 pub use error::Error;
-pub use index::{Session, Sessions};
+pub use index::{RecordedSession, Sessions};
 pub use reader::{Capture, SessionReader};
-pub use statement::{Failure, Parameters, SqlState, Statement};
-pub use template::{Parameterization, Protocol, Shape, Template};
+pub use statement::{Parameters, RecordedStatement, SqlState, StatementFailure};
+pub use template::{Parameterization, Protocol, Template, TemplateShape};
 pub use writer::{Origin, SessionId, Writer};

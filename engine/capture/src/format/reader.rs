@@ -9,8 +9,8 @@ use super::about::About;
 use super::checked;
 use super::chunk::{ChunkReader, Owner};
 use super::error::Error;
-use super::index::{Session, Sessions};
-use super::statement::{Parameters, Statement};
+use super::index::{RecordedSession, Sessions};
+use super::statement::{Parameters, RecordedStatement};
 use super::template::Template;
 use crate::time::Micros;
 
@@ -41,7 +41,7 @@ impl Capture {
         &self.about
     }
 
-    /// The templates; [`Statement::template`] is an index of these.
+    /// The templates; [`RecordedStatement::template`] is an index of these.
     pub fn templates(&self) -> &[Template] {
         &self.templates
     }
@@ -54,7 +54,7 @@ impl Capture {
 
     /// Starts to read the statements of a session of this capture. Nothing is read before the first call of
     /// [`SessionReader::advance`].
-    pub fn read(&self, session: &Session) -> SessionReader {
+    pub fn read(&self, session: &RecordedSession) -> SessionReader {
         SessionReader {
             chunks: Arc::clone(&self.chunks),
             begin: self.about.begin_us,
@@ -127,7 +127,7 @@ impl SessionReader {
             self.start = self.decode().0.start;
         }
         let mut rest = &self.buffer[self.end..];
-        let decoded = Statement::decode(self.start, &mut rest);
+        let decoded = RecordedStatement::decode(self.start, &mut rest);
         let sound = decoded.is_some_and(|(statement, _)| statement.template < self.templates);
         if !sound {
             return Err(self.chunks.damaged(format!("a statement of session {} cannot be read", self.owner.session)));
@@ -142,9 +142,9 @@ impl SessionReader {
     ///
     /// # Panics
     /// If [`Self::advance`] has not returned that there is one.
-    pub fn statement(&self) -> Statement {
+    pub fn statement(&self) -> RecordedStatement {
         let (statement, _) = self.decode();
-        Statement { start: statement.start.saturating_sub(self.begin), ..statement }
+        RecordedStatement { start: statement.start.saturating_sub(self.begin), ..statement }
     }
 
     /// The parameters of the current statement.
@@ -178,9 +178,9 @@ impl SessionReader {
     }
 
     /// The current statement, whose start counts from 1970.
-    fn decode(&self) -> (Statement, Parameters<'_>) {
+    fn decode(&self) -> (RecordedStatement, Parameters<'_>) {
         let mut rest = &self.buffer[self.at..self.end];
-        Statement::decode(self.start, &mut rest).expect("advance() has returned true")
+        RecordedStatement::decode(self.start, &mut rest).expect("advance() has returned true")
     }
 }
 

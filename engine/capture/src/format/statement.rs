@@ -6,7 +6,7 @@ use crate::time::Micros;
 
 /// One statement that a session sent. Its parameters stand beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Statement {
+pub struct RecordedStatement {
     /// When the server received it. The writer counts from 1970-01-01 00:00 UTC, the reader from the capture's begin.
     pub start: Micros,
     /// How long it took, if the log has that.
@@ -14,14 +14,14 @@ pub struct Statement {
     /// The number of its template.
     pub template: u32,
     /// If it failed.
-    pub failure: Option<Failure>,
+    pub failure: Option<StatementFailure>,
     /// How many rows it returned or changed, if the source has that. PostgreSQL's logs do not.
     pub rows: Option<u64>,
 }
 
 /// How a statement failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum StatementFailure {
     /// With this SQLSTATE.
     Code(SqlState),
     /// The log has the error without its SQLSTATE.
@@ -37,12 +37,12 @@ const FAILED: u8 = 4;
 const ROWS: u8 = 8;
 const PARAMETERS: u8 = 16;
 
-impl Statement {
+impl RecordedStatement {
     /// Appends the statement to a chunk; `before` is the start of the statement before it there, or 0.
     pub(super) fn encode<T: AsRef<[u8]>>(&self, before: Micros, parameters: &[Option<T>], out: &mut Vec<u8>) {
         let flag = |is_there: bool, flag: u8| if is_there { flag } else { 0 };
         let code = match self.failure {
-            Some(Failure::Code(code)) => Some(code),
+            Some(StatementFailure::Code(code)) => Some(code),
             _ => None,
         };
         out.push(
@@ -82,8 +82,8 @@ impl Statement {
         let start = before.wrapping_add(take_signed(rest)? as u64);
         let duration = if flags & DURATION != 0 { Some(take(rest)?) } else { None };
         let failure = match (flags & FAILED != 0, flags & CODE != 0) {
-            (true, true) => Some(Failure::Code(take_slice(rest, 5)?.try_into().ok()?)),
-            (true, false) => Some(Failure::Unstated),
+            (true, true) => Some(StatementFailure::Code(take_slice(rest, 5)?.try_into().ok()?)),
+            (true, false) => Some(StatementFailure::Unstated),
             (false, _) => None,
         };
         let rows = if flags & ROWS != 0 { Some(take(rest)?) } else { None };

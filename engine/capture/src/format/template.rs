@@ -40,7 +40,7 @@ pub struct Template {
 
 /// A template that is looked up or written, without its number.
 #[derive(Debug, Clone, Copy)]
-pub struct Shape<'a> {
+pub struct TemplateShape<'a> {
     pub protocol: Protocol,
     pub text: &'a str,
     pub parameters: Parameterization<'a>,
@@ -75,17 +75,17 @@ impl Template {
     }
 
     /// The template without its number.
-    pub fn shape(&self) -> Shape<'_> {
+    pub fn shape(&self) -> TemplateShape<'_> {
         let parameters = match self.protocol {
             Protocol::Extended | Protocol::Prepared if self.places.is_empty() => {
                 Parameterization::Bound(self.parameters)
             }
             _ => Parameterization::Literals { places: &self.places, first: self.first },
         };
-        Shape { protocol: self.protocol, text: &self.text, parameters }
+        TemplateShape { protocol: self.protocol, text: &self.text, parameters }
     }
 
-    pub(super) fn new(id: u32, shape: &Shape<'_>) -> Self {
+    pub(super) fn new(id: u32, shape: &TemplateShape<'_>) -> Self {
         let (parameters, places, first) = match shape.parameters {
             Parameterization::Bound(count) => (count, &[][..], 1),
             Parameterization::Literals { places, first } => (places.len() as u32, places, first),
@@ -129,7 +129,7 @@ mod tests {
 
     fn template(text: &str, places: &[u32], first: u32) -> Template {
         let parameters = Parameterization::Literals { places, first };
-        Template::new(0, &Shape { protocol: Protocol::Simple, text, parameters })
+        Template::new(0, &TemplateShape { protocol: Protocol::Simple, text, parameters })
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
             let line = serde_json::to_string(&template).unwrap();
             assert_eq!(serde_json::from_str::<Template>(&line).unwrap(), template);
         }
-        let shape = Shape { protocol: Protocol::Prepared, text: "a", parameters: Parameterization::Bound(3) };
+        let shape = TemplateShape { protocol: Protocol::Prepared, text: "a", parameters: Parameterization::Bound(3) };
         let line = serde_json::to_string(&Template::new(5, &shape)).unwrap();
         assert_eq!(line, r#"{"id":5,"protocol":"prepared","parameters":3,"text":"a"}"#);
     }

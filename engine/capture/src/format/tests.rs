@@ -18,27 +18,30 @@ type Parameter = Option<String>;
 #[derive(Debug, Clone)]
 struct Sent {
     session: usize,
-    statement: Statement,
+    statement: RecordedStatement,
     parameters: Vec<Parameter>,
 }
 
-fn template_of(count: usize) -> (u32, Shape<'static>) {
-    let shape =
-        Shape { protocol: Protocol::Extended, text: "select", parameters: Parameterization::Bound(count as u32) };
+fn template_of(count: usize) -> (u32, TemplateShape<'static>) {
+    let shape = TemplateShape {
+        protocol: Protocol::Extended,
+        text: "select",
+        parameters: Parameterization::Bound(count as u32),
+    };
     (count as u32, shape)
 }
 
 fn sent() -> impl Strategy<Value = Sent> {
     let failure = prop_oneof![
         3 => Just(None),
-        1 => Just(Some(Failure::Unstated)),
-        1 => Just(Some(Failure::Code(*b"23505"))),
+        1 => Just(Some(StatementFailure::Unstated)),
+        1 => Just(Some(StatementFailure::Code(*b"23505"))),
     ];
     let parameters = prop::collection::vec(prop::option::of(".{0,40}"), 0..4);
     let numbers = (0..5_usize, 0..9_000_000_000_u64, prop::option::of(any::<u32>()), prop::option::of(any::<u64>()));
     (numbers, failure, parameters).prop_map(|((session, start, duration, rows), failure, parameters)| {
         let (template, duration) = (parameters.len() as u32, duration.map(Micros::from));
-        let statement = Statement { start: EIGHT + start, duration, template, failure, rows };
+        let statement = RecordedStatement { start: EIGHT + start, duration, template, failure, rows };
         Sent { session, statement, parameters }
     })
 }
@@ -59,7 +62,7 @@ fn write(directory: &Path, all: &[Sent]) -> About {
     writer.finish(Origin::default()).unwrap()
 }
 
-fn read_all(capture: &Capture, session: &Session) -> Result<Vec<(Statement, Vec<Parameter>)>, Error> {
+fn read_all(capture: &Capture, session: &RecordedSession) -> Result<Vec<(RecordedStatement, Vec<Parameter>)>, Error> {
     let (mut reader, mut all) = (capture.read(session), Vec::new());
     while reader.advance()? {
         let text = |value: &[u8]| String::from_utf8(value.to_vec()).unwrap();
@@ -83,12 +86,12 @@ proptest! {
         prop_assert_eq!(about.failed, all.iter().filter(|sent| sent.statement.failure.is_some()).count() as u64);
         let begin = all.iter().map(|sent| sent.statement.start).chain([EIGHT + 500]).min().unwrap();
         prop_assert_eq!(about.begin_us, begin);
-        let sessions: Vec<Session> = capture.sessions().unwrap().map(Result::unwrap).collect();
+        let sessions: Vec<RecordedSession> = capture.sessions().unwrap().map(Result::unwrap).collect();
         prop_assert_eq!(sessions.len(), 5);
         prop_assert!(sessions.is_sorted_by_key(|session| session.start));
         for session in &sessions {
             let expected: Vec<_> = all.iter().filter(|sent| sent.session == session.number as usize).map(|sent| {
-                (Statement { start: sent.statement.start - begin, ..sent.statement }, sent.parameters.clone())
+                (RecordedStatement { start: sent.statement.start - begin, ..sent.statement }, sent.parameters.clone())
             }).collect();
             prop_assert_eq!(session.statements, expected.len() as u64);
             prop_assert_eq!(session.user.as_deref(), (session.number == 3).then_some("me"));
@@ -102,7 +105,7 @@ fn example() -> (TempDir, About) {
     let directory = new_directory();
     let statement = |index: u64| Sent {
         session: (index % 2) as usize,
-        statement: Statement { start: EIGHT + index * 1000, template: 1, ..Statement::default() },
+        statement: RecordedStatement { start: EIGHT + index * 1000, template: 1, ..RecordedStatement::default() },
         parameters: vec![Some(format!("{index:0100}"))],
     };
     let about = write(directory.path(), &(0..200).map(statement).collect::<Vec<_>>());
@@ -140,7 +143,7 @@ fn memory_of_a_long_statement_is_given_back() {
     let directory = new_directory();
     let statement = |length: usize| Sent {
         session: 0,
-        statement: Statement { start: EIGHT, template: 1, ..Statement::default() },
+        statement: RecordedStatement { start: EIGHT, template: 1, ..RecordedStatement::default() },
         parameters: vec![Some("x".repeat(length))],
     };
     let all: Vec<Sent> = [vec![statement(1 << 20)], vec![statement(100); 30]].concat();
@@ -256,10 +259,10 @@ fn a_template_is_written_once() {
     let mut writer = Writer::create(directory.path()).unwrap();
     let literals = Parameterization::Literals { places: &[7], first: 1 };
     let shapes = [
-        Shape { protocol: Protocol::Simple, text: "select $1", parameters: literals },
-        Shape { protocol: Protocol::Extended, text: "select $1", parameters: literals },
-        Shape { protocol: Protocol::Extended, text: "select $1", parameters: Parameterization::Bound(1) },
-        Shape { protocol: Protocol::Prepared, text: "select $1", parameters: Parameterization::Bound(1) },
+        TemplateShape { protocol: Protocol::Simple, text: "select $1", parameters: literals },
+        TemplateShape { protocol: Protocol::Extended, text: "select $1", parameters: literals },
+        TemplateShape { protocol: Protocol::Extended, text: "select $1", parameters: Parameterization::Bound(1) },
+        TemplateShape { protocol: Protocol::Prepared, text: "select $1", parameters: Parameterization::Bound(1) },
     ];
     for _ in 0..2 {
         let ids = shapes.map(|shape| writer.template(&shape).unwrap());

@@ -11,9 +11,9 @@ use super::about::{About, Files, LeftOut, Source, Usage};
 use super::checked::CheckedWriter;
 use super::chunk::{ChunkWriter, Owner, USUAL_LENGTH};
 use super::error::Error;
-use super::index::{IndexWriter, Session};
-use super::statement::Statement;
-use super::template::{Parameterization, Shape, Template};
+use super::index::{IndexWriter, RecordedSession};
+use super::statement::RecordedStatement;
+use super::template::{Parameterization, Template, TemplateShape};
 use crate::time::Micros;
 
 /// The most bytes of statements of open sessions that wait in memory for their chunks to fill up.
@@ -59,7 +59,7 @@ pub struct Writer {
 
 #[derive(Default)]
 struct OpenSession {
-    session: Session,
+    session: RecordedSession,
     /// Statements of the chunk that is not written yet.
     buffer: Vec<u8>,
     /// The start of the last of them, or 0.
@@ -95,7 +95,7 @@ impl Writer {
     pub fn begin_session(&mut self, start: Micros) -> Result<SessionId, Error> {
         let number = self.sessions;
         self.sessions = number.checked_add(1).ok_or(Error::TooMany("sessions"))?;
-        let session = Session { number, start, end: start, ..Session::default() };
+        let session = RecordedSession { number, start, end: start, ..RecordedSession::default() };
         self.open.insert(SessionId(number), OpenSession { session, ..OpenSession::default() });
         Ok(SessionId(number))
     }
@@ -105,12 +105,12 @@ impl Writer {
     ///
     /// # Panics
     /// If the session has ended.
-    pub fn session_mut(&mut self, id: SessionId) -> &mut Session {
+    pub fn session_mut(&mut self, id: SessionId) -> &mut RecordedSession {
         &mut self.open.get_mut(&id).expect("the session is open").session
     }
 
     /// Returns the number of a template, which is written if it is new.
-    pub fn template(&mut self, shape: &Shape<'_>) -> Result<u32, Error> {
+    pub fn template(&mut self, shape: &TemplateShape<'_>) -> Result<u32, Error> {
         let digest = digest_of(shape);
         if let Some(id) = self.template_ids.get(&digest) {
             return Ok(*id);
@@ -131,7 +131,7 @@ impl Writer {
     pub fn statement<T: AsRef<[u8]>>(
         &mut self,
         id: SessionId,
-        statement: &Statement,
+        statement: &RecordedStatement,
         parameters: &[Option<T>],
     ) -> Result<(), Error> {
         let open = self.open.get_mut(&id).expect("the session is open");
@@ -249,7 +249,7 @@ fn make_room(directory: &Path) -> Result<(), Error> {
 }
 
 /// The first half of a SHA-256.
-fn digest_of(shape: &Shape<'_>) -> [u8; 16] {
+fn digest_of(shape: &TemplateShape<'_>) -> [u8; 16] {
     let mut digest = Sha256::new();
     digest.update([shape.protocol as u8]);
     match shape.parameters {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::prefix::Prefix;
 use super::record::{Found, Sink, Unreadable};
-use super::source::{Line, Lines};
+use super::source::{LogLine, LogLines};
 use super::stderr::Assembler;
 use crate::error::CaptureError;
 
@@ -18,7 +18,7 @@ struct Entry {
 }
 
 /// Reads a log to its end.
-pub fn read(lines: &mut Lines, prefix: &Prefix, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
+pub fn read(lines: &mut LogLines, prefix: &Prefix, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut entries = Entries { prefix, assembler: Assembler::new(prefix) };
     let mut objects = Objects::default();
     while let Some(line) = lines.next()? {
@@ -35,7 +35,7 @@ pub fn payloads(head: &[u8]) -> String {
     let mut objects = Objects::default();
     let mut text = String::new();
     for (bytes, number) in head.split(|c| *c == b'\n').zip(1..) {
-        let taken = objects.push(Line { number, bytes, is_whole: true }, &mut |object| {
+        let taken = objects.push(LogLine { number, bytes, is_whole: true }, &mut |object| {
             if let Ok(Entry { text_payload }) = serde_json::from_slice(object.bytes) {
                 text += &text_payload;
                 text.push('\n');
@@ -53,7 +53,7 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    fn take(&mut self, object: Line<'_>, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
+    fn take(&mut self, object: LogLine<'_>, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let Ok(Entry { text_payload }) = serde_json::from_slice(object.bytes) else {
             return sink(Found::Unreadable { line: object.number, why: Unreadable::Format });
         };
@@ -61,7 +61,7 @@ impl Entries<'_> {
             // The tab of a continued line may have been lost.
             let is_continued = index > 0 && !text.starts_with('\t') && self.prefix.read(text).is_none();
             let text = if is_continued { format!("\t{text}") } else { text.to_owned() };
-            self.assembler.push(Line { number: object.number, bytes: text.as_bytes(), is_whole: true }, sink)?;
+            self.assembler.push(LogLine { number: object.number, bytes: text.as_bytes(), is_whole: true }, sink)?;
         }
         Ok(())
     }
@@ -82,8 +82,8 @@ impl Objects {
     /// Takes a line. Calls `take` with each object that ends in it, as a line.
     fn push(
         &mut self,
-        line: Line<'_>,
-        take: &mut dyn FnMut(Line<'_>) -> Result<(), CaptureError>,
+        line: LogLine<'_>,
+        take: &mut dyn FnMut(LogLine<'_>) -> Result<(), CaptureError>,
     ) -> Result<(), CaptureError> {
         for c in line.bytes {
             if self.depth == 0 {
@@ -98,7 +98,7 @@ impl Objects {
             self.step(*c);
             if self.depth == 0 || self.object.len() > LONGEST_ENTRY {
                 (self.depth, self.is_in_text, self.is_escaped) = (0, false, false);
-                take(Line { number: self.line, bytes: &self.object, is_whole: true })?;
+                take(LogLine { number: self.line, bytes: &self.object, is_whole: true })?;
             }
         }
         Ok(())
@@ -130,7 +130,7 @@ mod tests {
     fn found(log: &str) -> Vec<String> {
         let prefix = Prefix::parse("%m [%p]: [%l-1] db=%d,user=%u ").unwrap();
         let mut all = Vec::new();
-        read(&mut Lines::of(log.as_bytes()), &prefix, &mut |found| {
+        read(&mut LogLines::of(log.as_bytes()), &prefix, &mut |found| {
             all.push(found.told());
             Ok(())
         })

@@ -18,7 +18,7 @@ const MARK: &[u8] = b"\0\n";
 
 /// How far a log is read, and what unpacking has met.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct ReadCounts {
     /// Bytes of the file, before they are unpacked.
     pub read: Cell<u64>,
     /// Bytes of the lines, and their number.
@@ -31,7 +31,7 @@ pub struct Counts {
     pub is_damaged: Cell<bool>,
 }
 
-impl Counts {
+impl ReadCounts {
     /// How the file is compressed: `gzip`, `zstd in 3 parts`; `None` if it is not.
     pub fn packing(&self) -> Option<String> {
         let (compression, members) = (self.compression.get()?, self.members.get());
@@ -103,7 +103,7 @@ pub struct Unpacked {
     compression: Compression,
     /// The part that is being read; `None` at the end.
     member: Option<Member>,
-    counts: Rc<Counts>,
+    counts: Rc<ReadCounts>,
     /// Whether any text was unpacked.
     has_text: bool,
     /// What is left of the mark.
@@ -118,7 +118,7 @@ enum Member {
 }
 
 impl Unpacked {
-    pub fn new(compression: Compression, input: Box<dyn Read>, counts: &Rc<Counts>) -> Self {
+    pub fn new(compression: Compression, input: Box<dyn Read>, counts: &Rc<ReadCounts>) -> Self {
         let member = Some(compression.member(BufReader::new(input)));
         counts.members.set(1);
         counts.compression.set(Some(compression));
@@ -271,7 +271,7 @@ mod tests {
         compress_to_vec(text, CompressionLevel::Fastest)
     }
 
-    fn unpacked(file: &[u8]) -> (io::Result<Vec<u8>>, Rc<Counts>) {
+    fn unpacked(file: &[u8]) -> (io::Result<Vec<u8>>, Rc<ReadCounts>) {
         let counts = Rc::default();
         let compression = Compression::of(file).unwrap();
         let mut text = Vec::new();

@@ -4,7 +4,7 @@ use super::fields::sqlstate;
 use super::mixed::messages_of_another_form;
 use super::record::{Found, Record, Sink, Unreadable, report};
 use super::row::{COLUMNS, begins_row, column, rows_within, split, time};
-use super::source::{Line, Lines};
+use super::source::{LogLine, LogLines};
 use super::words::{Part, part};
 use crate::error::CaptureError;
 
@@ -12,7 +12,7 @@ use crate::error::CaptureError;
 const LONGEST_ROW: usize = 64 << 20;
 
 /// Reads a log to its end.
-pub fn read(lines: &mut Lines, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
+pub fn read(lines: &mut LogLines, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut rows = Rows::default();
     while let Some(line) = lines.next()? {
         rows.push(line, sink)?;
@@ -34,7 +34,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn push(&mut self, line: Line<'_>, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
+    fn push(&mut self, line: LogLine<'_>, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         if !self.row.is_empty() && (begins_row(line.bytes) || self.row.len() >= LONGEST_ROW) {
             self.close(Unreadable::Format, sink)?;
         }
@@ -166,7 +166,7 @@ mod tests {
 
     fn found(log: &str) -> Vec<String> {
         let mut all = Vec::new();
-        read(&mut Lines::of(log.as_bytes()), &mut |found| {
+        read(&mut LogLines::of(log.as_bytes()), &mut |found| {
             all.push(found.told());
             Ok(())
         })
@@ -188,7 +188,7 @@ mod tests {
         let mut all = Vec::new();
         let error =
             V12.replace("LOG,00000", "ERROR,22012").replace(",,,,,,,,\"app\"", ",,,,\"ctx\",\"stmt\",,,\"app\"");
-        read(&mut Lines::of(format!("{error},\"client backend\"\n").as_bytes()), &mut |found| {
+        read(&mut LogLines::of(format!("{error},\"client backend\"\n").as_bytes()), &mut |found| {
             let Found::Record(record) = found else { panic!("{found:?}") };
             all.push(record.clone());
             Ok(())

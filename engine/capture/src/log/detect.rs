@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use super::cloud;
-use super::compressed::Counts;
+use super::compressed::ReadCounts;
 use super::csv;
 use super::json;
 use super::prefix::Prefix;
 use super::record::Sink;
 use super::row::{begins_row, rows_within};
-use super::source::Lines;
+use super::source::LogLines;
 use super::stderr;
 use super::words::part_ends;
 use crate::error::CaptureError;
@@ -88,15 +88,15 @@ fn prefix_of(name: &str, lines: &str, given: Option<&Prefix>) -> Result<Prefix, 
 }
 
 /// A log that is about to be read.
-pub struct Log {
-    lines: Lines,
+pub struct DetectedLog {
+    lines: LogLines,
     format: Format,
 }
 
-impl Log {
+impl DetectedLog {
     /// Opens a file, or standard input for `-`, and finds its format. Returns nothing for an empty one.
     pub fn open(name: &str, prefix: Option<&Prefix>) -> Result<Option<Self>, CaptureError> {
-        let (lines, head) = Lines::open(name)?;
+        let (lines, head) = LogLines::open(name)?;
         if head.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
         }
@@ -108,7 +108,7 @@ impl Log {
     }
 
     /// What has been read; it goes on counting.
-    pub fn counts(&self) -> Rc<Counts> {
+    pub fn counts(&self) -> Rc<ReadCounts> {
         self.lines.counts()
     }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::fields::sqlstate;
 use super::mixed::{messages_of_another_form, objects};
 use super::record::{Found, Record, Sink, Unreadable, report};
-use super::source::Lines;
+use super::source::LogLines;
 use super::words::{Part, part};
 use crate::error::CaptureError;
 use crate::time::Timestamp;
@@ -79,7 +79,7 @@ fn read_line(text: &str) -> Read {
 }
 
 /// Reads a log to its end.
-pub fn read(lines: &mut Lines, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
+pub fn read(lines: &mut LogLines, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut record = Record::default();
     while let Some(line) = lines.next()? {
         if line.bytes.is_empty() {
@@ -153,7 +153,7 @@ mod tests {
 
     fn found(log: &str) -> Vec<Result<Record, (u64, Unreadable)>> {
         let mut all = Vec::new();
-        read(&mut Lines::of(log.as_bytes()), &mut |found| {
+        read(&mut LogLines::of(log.as_bytes()), &mut |found| {
             all.push(match found {
                 Found::Record(record) => Ok(record.clone()),
                 Found::Unreadable { line, why } => Err((line, why)),

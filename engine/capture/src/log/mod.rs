@@ -26,8 +26,8 @@ mod stderr;
 mod torn;
 mod words;
 
-pub use compressed::Counts;
-pub use detect::{Format, Log};
+pub use compressed::ReadCounts;
+pub use detect::{DetectedLog, Format};
 pub use guess::COMMON;
 pub use prefix::Prefix;
 pub use record::{Found, Record, Sink, Unreadable};

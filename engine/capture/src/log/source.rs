@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use ground::output::could_not;
 
-use super::compressed::{Compression, Counts, Unpacked};
+use super::compressed::{Compression, ReadCounts, Unpacked};
 use super::envelope::{Envelope, Unwrapped, foreign_form};
 use crate::error::CaptureError;
 
@@ -17,18 +17,18 @@ const HEAD: u64 = 256 << 10;
 const LONGEST_LINE: u64 = 256 << 20;
 
 /// A log that is read once, line by line.
-pub struct Lines {
+pub struct LogLines {
     input: BufReader<Box<dyn Read>>,
     name: String,
     line: Vec<u8>,
-    counts: Rc<Counts>,
+    counts: Rc<ReadCounts>,
     /// Whether lines end as on Windows. Elsewhere a carriage return belongs to the statement.
     has_returns: bool,
 }
 
 /// A line without its end.
 #[derive(Debug, Clone, Copy)]
-pub struct Line<'a> {
+pub struct LogLine<'a> {
     /// From 1.
     pub number: u64,
     pub bytes: &'a [u8],
@@ -36,7 +36,7 @@ pub struct Line<'a> {
     pub is_whole: bool,
 }
 
-impl<'a> Line<'a> {
+impl<'a> LogLine<'a> {
     /// The text, if it is UTF-8.
     pub fn text(&self) -> Option<&'a str> {
         std::str::from_utf8(self.bytes).ok()
@@ -48,7 +48,7 @@ impl<'a> Line<'a> {
     }
 }
 
-impl Lines {
+impl LogLines {
     /// Opens a file, or standard input for `-`. Returns its lines and its first part, in which the last line may be cut.
     pub fn open(name: &str) -> Result<(Self, Vec<u8>), CaptureError> {
         let input: Box<dyn Read> = match name {
@@ -61,7 +61,7 @@ impl Lines {
     }
 
     fn new(name: &str, input: Box<dyn Read>) -> Result<(Self, Vec<u8>), CaptureError> {
-        let counts = Rc::<Counts>::default();
+        let counts = Rc::<ReadCounts>::default();
         let (mut whole, mut head) = peek(name, Box::new(Counted { input, counts: Rc::clone(&counts) }))?;
         if let Some(compression) = Compression::of(&head) {
             (whole, head) = peek(name, Box::new(Unpacked::new(compression, whole, &counts)))?;
@@ -85,7 +85,7 @@ impl Lines {
     }
 
     /// Reads the next line.
-    pub fn next(&mut self) -> Result<Option<Line<'_>>, CaptureError> {
+    pub fn next(&mut self) -> Result<Option<LogLine<'_>>, CaptureError> {
         self.line.clear();
         self.line.shrink_to(1 << 20);
         let read = read_line(&mut self.input, &mut self.line);
@@ -93,17 +93,17 @@ impl Lines {
         if length == 0 {
             return Ok(None);
         }
-        let Counts { bytes, lines, .. } = &*self.counts;
+        let ReadCounts { bytes, lines, .. } = &*self.counts;
         lines.set(lines.get() + 1);
         bytes.set(bytes.get() + length);
         let whole = self.line.strip_suffix(b"\n");
         let text = whole.unwrap_or(&self.line);
         let text = text.strip_suffix(b"\r").filter(|_| self.has_returns).unwrap_or(text);
-        Ok(Some(Line { number: lines.get(), bytes: text, is_whole: whole.is_some() }))
+        Ok(Some(LogLine { number: lines.get(), bytes: text, is_whole: whole.is_some() }))
     }
 
     /// How far the log is read; it goes on counting.
-    pub fn counts(&self) -> Rc<Counts> {
+    pub fn counts(&self) -> Rc<ReadCounts> {
         Rc::clone(&self.counts)
     }
 }
@@ -145,7 +145,7 @@ fn peek(name: &str, mut input: Box<dyn Read>) -> Result<(Box<dyn Read>, Vec<u8>)
 /// Counts what is read of a file.
 struct Counted {
     input: Box<dyn Read>,
-    counts: Rc<Counts>,
+    counts: Rc<ReadCounts>,
 }
 
 impl Read for Counted {
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_return_at_the_end_of_some_lines_belongs_to_the_text() {
-        let mut lines = Lines::of(b"INSERT (\r\n\t1);\n'a\r\n\tb'\n");
+        let mut lines = LogLines::of(b"INSERT (\r\n\t1);\n'a\r\n\tb'\n");
         for expected in [&b"INSERT (\r"[..], b"\t1);", b"'a\r", b"\tb'"] {
             assert_eq!(lines.next().unwrap().unwrap().bytes, expected);
         }
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn lines_come_without_their_ends() {
-        let mut lines = Lines::of(b"a\n\nb\r\nc");
+        let mut lines = LogLines::of(b"a\n\nb\r\nc");
         let mut found = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             found.push((line.number, line.text().unwrap().to_owned(), line.is_whole));
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_log_of_windows_has_no_returns_in_its_lines() {
-        let mut lines = Lines::of(b"a\r\nb\r\n");
+        let mut lines = LogLines::of(b"a\r\nb\r\n");
         for expected in [b"a", b"b"] {
             assert_eq!(lines.next().unwrap().unwrap().bytes, expected);
         }

@@ -5,7 +5,7 @@ use super::mixed::messages_of_another_form;
 use super::prefix::Prefix;
 use super::record::{Found, Record, Sink, Unreadable, report};
 use super::row::begins_row;
-use super::source::{Line, Lines};
+use super::source::{LogLine, LogLines};
 use super::torn::{begins_in_hole, messages_within, messages_within_text, messages_within_texts};
 use super::words::{Part, Severity, has_part};
 use crate::error::CaptureError;
@@ -15,7 +15,7 @@ use crate::message;
 const LONGEST_TEXT: usize = 256 << 20;
 
 /// Reads a log to its end.
-pub fn read(lines: &mut Lines, prefix: &Prefix, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
+pub fn read(lines: &mut LogLines, prefix: &Prefix, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     let mut assembler = Assembler::new(prefix);
     while let Some(line) = lines.next()? {
         assembler.push(line, sink)?;
@@ -71,7 +71,7 @@ impl<'a> Assembler<'a> {
     }
 
     /// Takes the next line. A record is found when the line behind it shows that it is complete.
-    pub fn push(&mut self, line: Line<'_>, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
+    pub fn push(&mut self, line: LogLine<'_>, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let Some(text) = line.text() else {
             return self.spoil(line, Unreadable::Encoding, sink);
         };
@@ -228,7 +228,7 @@ impl<'a> Assembler<'a> {
     }
 
     /// Gives up the message that a line belongs to, or the line if it belongs to none.
-    fn spoil(&mut self, line: Line<'_>, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
+    fn spoil(&mut self, line: LogLine<'_>, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let text = String::from_utf8_lossy(line.bytes);
         let read = self.prefix.read(&text).map(|(matched, part, _)| (matched.pid, part));
         let is_its = match read {
@@ -270,7 +270,7 @@ mod tests {
     fn found(log: &[u8]) -> Vec<String> {
         let prefix = Prefix::parse("%m [%p] ").unwrap();
         let mut all = Vec::new();
-        read(&mut Lines::of(log), &prefix, &mut |found| {
+        read(&mut LogLines::of(log), &prefix, &mut |found| {
             all.push(match found {
                 Found::Record(record) => {
                     format!("{} {}|{}|{}", record.line, record.message, record.detail, record.statement)
@@ -309,7 +309,7 @@ mod tests {
         let prefix = Prefix::parse("%m [%p] ").unwrap();
         let log = log(&[">ERROR:  42P01: a", ">LOG:  00000: statement: b"]);
         let mut all = Vec::new();
-        read(&mut Lines::of(&log), &prefix, &mut |found| {
+        read(&mut LogLines::of(&log), &prefix, &mut |found| {
             let Found::Record(record) = found else { panic!("{found:?}") };
             all.push((record.severity, record.sqlstate, record.message.clone()));
             Ok(())
@@ -353,7 +353,7 @@ mod tests {
         let lines = log(&[">LOG:  statement: DELETE FROM t", "\tWHERE a = 1"]);
         let named: String = String::from_utf8(lines).unwrap().lines().map(|line| format!("db-1  | {line}\n")).collect();
         let mut all = Vec::new();
-        read(&mut Lines::of(named.as_bytes()), &prefix, &mut |found| {
+        read(&mut LogLines::of(named.as_bytes()), &prefix, &mut |found| {
             all.push(found.told());
             Ok(())
         })
@@ -371,7 +371,7 @@ mod tests {
     fn a_guess_that_a_line_refutes_ends_the_reading() {
         let prefix = Prefix::guess("2026-11-23 08:00:00.123 UTC [7] LOG:  a\n").unwrap();
         let lines = log(&[">LOG:  a", ">[user=app] LOG:  statement: b"]);
-        let error = read(&mut Lines::of(&lines), &prefix, &mut |_| Ok(())).unwrap_err();
+        let error = read(&mut LogLines::of(&lines), &prefix, &mut |_| Ok(())).unwrap_err();
         assert_eq!(
             error.to_string(),
             "line 2 of the log does not begin with '%m [%p] ', as lines before it do: 2026-11-23 08:00:00.123 UTC [7] \

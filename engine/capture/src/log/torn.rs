@@ -5,7 +5,7 @@ use super::record::Record;
 use super::words::{has_part, is_message, part_ends};
 use crate::message;
 use crate::parameters;
-use crate::sql::tokens::{Kind, Token, Tokens};
+use crate::sql::tokens::{SqlToken, TokenKind, Tokens};
 
 /// Where a message may begin before its word, in bytes.
 const LONGEST_PREFIX: usize = 600;
@@ -46,7 +46,7 @@ pub fn messages_within_text(prefix: &Prefix, text: &str) -> u64 {
         return 0;
     }
     let longer = closed(text);
-    let is_literal = |token: &Token<'_>| matches!(token.kind, Kind::Text | Kind::QuotedName);
+    let is_literal = |token: &SqlToken<'_>| matches!(token.kind, TokenKind::Text | TokenKind::QuotedName);
     let ended = Tokens::of(&longer).filter(|token| token.end() <= text.len() && is_literal(token));
     let literals: Vec<_> = ended.map(|token| token.at..token.end()).collect();
     count(prefix, text, |at| {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ground::random::Random;
 
-use super::table::{Row, Table};
+use super::table::{NamedRow, NamedTable};
 use crate::error::CaptureError;
 
 /// How many values a list has whose length is not recorded.
@@ -24,7 +24,7 @@ pub struct Columns {
 #[derive(Debug)]
 struct Column {
     name: String,
-    kind: Kind,
+    kind: TokenKind,
     /// Of its table, as the server estimates them.
     table_rows: f64,
     null_share: f64,
@@ -40,7 +40,7 @@ struct Column {
 
 /// What values look like, as far as they are made and not chosen among known ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TokenKind {
     Integer,
     /// With fractions.
     Decimal,
@@ -61,7 +61,7 @@ pub struct Range {
 
 impl Columns {
     /// Reads the columns of a file. An error is a sentence.
-    pub fn of(table: &Table) -> Result<Self, CaptureError> {
+    pub fn of(table: &NamedTable) -> Result<Self, CaptureError> {
         let mut found = Self::default();
         for row in table.rows() {
             let number = found.columns.len();
@@ -125,7 +125,7 @@ impl Columns {
 }
 
 impl Column {
-    fn of(row: Row<'_>) -> Result<Self, CaptureError> {
+    fn of(row: NamedRow<'_>) -> Result<Self, CaptureError> {
         let shares = elements(row.text("most_common_freqs"));
         let mut sum = 0.0;
         let common = elements(row.text("most_common_vals")).into_iter().zip(shares).map(|(value, share)| {
@@ -134,7 +134,7 @@ impl Column {
         });
         Ok(Self {
             name: row.text("column").to_owned(),
-            kind: Kind::of(row.text("type")),
+            kind: TokenKind::of(row.text("type")),
             table_rows: row.number("rows")?.unwrap_or(0.0).max(1.0),
             null_share: row.number("null_frac")?.unwrap_or(0.0),
             is_unique: row.number("n_distinct")? == Some(-1.0),
@@ -149,7 +149,7 @@ impl Column {
     }
 
     fn has_values(&self) -> bool {
-        self.is_known() || self.kind != Kind::Other
+        self.is_known() || self.kind != TokenKind::Other
     }
 
     fn draw(&self, random: &mut Random) -> String {
@@ -174,8 +174,8 @@ impl Column {
         let below = &self.bounds[place as usize];
         let Some(above) = self.bounds.get(place as usize + 1) else { return below.clone() };
         match (self.kind, below.parse::<f64>(), above.parse::<f64>()) {
-            (Kind::Integer | Kind::Decimal, Ok(low), Ok(high)) => {
-                let decimals = if self.kind == Kind::Integer { 0 } else { decimals(below).max(decimals(above)) };
+            (TokenKind::Integer | TokenKind::Decimal, Ok(low), Ok(high)) => {
+                let decimals = if self.kind == TokenKind::Integer { 0 } else { decimals(below).max(decimals(above)) };
                 let value = low + (high - low) * place.fract();
                 // Downwards: what is above the last value of a column is none of its values.
                 let unit = 10_f64.powi(decimals as i32);
@@ -188,32 +188,32 @@ impl Column {
     /// A value of a column of which nothing but the type is known.
     fn invent(&self, random: &mut Random) -> String {
         match self.kind {
-            Kind::Integer | Kind::Decimal => random.range(1, LARGEST).to_string(),
-            Kind::Boolean => if random.unit() < 0.5 { "f" } else { "t" }.to_owned(),
-            Kind::Time => "now".to_owned(),
-            Kind::Uuid => uuid(random),
-            Kind::Json => "{}".to_owned(),
-            Kind::Text | Kind::Other => format!("{:x}", random.range(1, LARGEST)),
+            TokenKind::Integer | TokenKind::Decimal => random.range(1, LARGEST).to_string(),
+            TokenKind::Boolean => if random.unit() < 0.5 { "f" } else { "t" }.to_owned(),
+            TokenKind::Time => "now".to_owned(),
+            TokenKind::Uuid => uuid(random),
+            TokenKind::Json => "{}".to_owned(),
+            TokenKind::Text | TokenKind::Other => format!("{:x}", random.range(1, LARGEST)),
         }
     }
 
     /// A value that the column does not have yet, as far as the type allows that.
     fn make(&mut self, random: &mut Random) -> String {
         match self.kind {
-            Kind::Integer => {
+            TokenKind::Integer => {
                 let known = self.bounds.iter().chain(self.common.iter().map(|(_, value)| value));
                 let largest = || known.filter_map(|value| value.parse().ok()).max().unwrap_or(0);
                 let made = self.made.get_or_insert_with(largest).saturating_add(1);
                 self.made.insert(made).to_string()
             }
-            Kind::Uuid => uuid(random),
-            Kind::Text => format!("{:x}", random.next_u64()),
+            TokenKind::Uuid => uuid(random),
+            TokenKind::Text => format!("{:x}", random.next_u64()),
             _ => self.draw(random),
         }
     }
 }
 
-impl Kind {
+impl TokenKind {
     /// Of a type, as `format_type` names it.
     fn of(name: &str) -> Self {
         match name {
@@ -281,12 +281,12 @@ pub mod tests {
             let (table, column_name) = name.split_once('.').unwrap();
             found.tables.entry(table.to_owned()).or_default().push(number);
             found.tables.entry(format!("s.{table}")).or_default().push(number);
-            found.columns.push(Column { name: column_name.to_owned(), ..column(Kind::Integer, &[], &["1", "9"]) });
+            found.columns.push(Column { name: column_name.to_owned(), ..column(TokenKind::Integer, &[], &["1", "9"]) });
         }
         found
     }
 
-    fn column(kind: Kind, common: &[(f64, &str)], bounds: &[&str]) -> Column {
+    fn column(kind: TokenKind, common: &[(f64, &str)], bounds: &[&str]) -> Column {
         Column {
             name: "a".to_owned(),
             kind,
@@ -309,7 +309,7 @@ pub mod tests {
 
     #[test]
     fn common_values_have_their_shares_and_others_follow_the_histogram() {
-        let column = column(Kind::Integer, &[(0.5, "7"), (0.6, "8")], &["100", "200", "1000"]);
+        let column = column(TokenKind::Integer, &[(0.5, "7"), (0.6, "8")], &["100", "200", "1000"]);
         let mut random = Random::seeded(1);
         let drawn: Vec<i64> = (0..10_000).map(|_| column.draw(&mut random).parse().unwrap()).collect();
         let share = |is_its: &dyn Fn(i64) -> bool| drawn.iter().filter(|value| is_its(**value)).count();
@@ -323,7 +323,7 @@ pub mod tests {
     fn a_range_has_as_many_rows_as_a_call_returned() {
         let bounds: Vec<String> = (0..=100).map(|bound| (bound * 10).to_string()).collect();
         let texts: Vec<&str> = bounds.iter().map(String::as_str).collect();
-        let columns = Columns { columns: vec![column(Kind::Integer, &[], &texts)], ..Columns::default() };
+        let columns = Columns { columns: vec![column(TokenKind::Integer, &[], &texts)], ..Columns::default() };
         let mut random = Random::seeded(2);
         for _ in 0..100 {
             let range = columns.range(0, 50.0, &mut random);
@@ -334,7 +334,7 @@ pub mod tests {
 
     #[test]
     fn new_values_are_beyond_the_known_ones() {
-        let mut unique = column(Kind::Integer, &[], &["1", "500"]);
+        let mut unique = column(TokenKind::Integer, &[], &["1", "500"]);
         let mut random = Random::seeded(3);
         assert_eq!([unique.make(&mut random), unique.make(&mut random)], ["501", "502"]);
         assert_eq!(uuid(&mut random).len(), 36);
@@ -350,7 +350,7 @@ pub mod tests {
 
     #[test]
     fn decimals_keep_their_digits() {
-        assert_eq!(column(Kind::Decimal, &[], &["1.50", "2.50"]).at(0.25), "1.75");
-        assert_eq!(column(Kind::Time, &[], &["2026-11-01", "2026-11-23"]).at(0.9), "2026-11-01");
+        assert_eq!(column(TokenKind::Decimal, &[], &["1.50", "2.50"]).at(0.25), "1.75");
+        assert_eq!(column(TokenKind::Time, &[], &["2026-11-01", "2026-11-23"]).at(0.9), "2026-11-01");
     }
 }

@@ -17,13 +17,13 @@ use std::collections::HashMap;
 use ground::random::Random;
 
 use crate::error::CaptureError;
-use crate::format::{Parameterization, Protocol, SessionId, Shape, Source, Statement, Writer};
+use crate::format::{Parameterization, Protocol, RecordedStatement, SessionId, Source, TemplateShape, Writer};
 use crate::left_out::{LeftOuts, Reason};
-use crate::sql::tokens::{Kind, Tokens};
+use crate::sql::tokens::{TokenKind, Tokens};
 use crate::time::{Micros, now};
 use columns::{Columns, Range};
 use places::{Meaning, Normalized};
-use table::Table;
+use table::NamedTable;
 
 /// The queries by which psql writes both files, in the order in which they are read.
 pub const QUERIES: &str = "\
@@ -59,8 +59,8 @@ struct Made {
 
 /// Writes the sessions of a mix. Returns the files that were read.
 pub fn write(mix: &Mix, writer: &mut Writer, left_out: &mut LeftOuts) -> Result<Vec<Source>, CaptureError> {
-    let counted = Table::read(&mix.statements, &["query", "calls", "rows"])?;
-    let known = Table::read(&mix.columns, &["table", "column", "type"])?;
+    let counted = NamedTable::read(&mix.statements, &["query", "calls", "rows"])?;
+    let known = NamedTable::read(&mix.columns, &["table", "column", "type"])?;
     let mut columns = Columns::of(&known)?;
     let length = mix.length.unwrap_or(mix.counted);
     let share = length as f64 / mix.counted as f64;
@@ -71,7 +71,7 @@ pub fn write(mix: &Mix, writer: &mut Writer, left_out: &mut LeftOuts) -> Result<
             Err(reason) => left_out.add_many(reason, calls as u64, &mix.statements, row.line),
             Ok(normalized) => {
                 let parameters = Parameterization::Literals { places: &normalized.places, first: 1 };
-                let shape = Shape { protocol: Protocol::Simple, text: &normalized.text, parameters };
+                let shape = TemplateShape { protocol: Protocol::Simple, text: &normalized.text, parameters };
                 let template = writer.template(&shape)?;
                 let rows = row.number("rows")?.unwrap_or(0.0) / calls.max(1.0);
                 let mean = row.number("mean_exec_time")?.unwrap_or(0.0);
@@ -97,8 +97,12 @@ pub fn write(mix: &Mix, writer: &mut Writer, left_out: &mut LeftOuts) -> Result<
         let start = planned.max(*free);
         *free = start + statement.duration;
         let values = draw(statement, &mut columns, &mut random);
-        let sent =
-            Statement { start, duration: Some(statement.duration), template: statement.template, ..Default::default() };
+        let sent = RecordedStatement {
+            start,
+            duration: Some(statement.duration),
+            template: statement.template,
+            ..Default::default()
+        };
         writer.statement(*id, &sent, &values)?;
     }
     Ok(vec![counted.source("pg_stat_statements"), known.source("pg_stats")])
@@ -111,7 +115,7 @@ fn normalized(query: &str, columns: &Columns) -> Result<Normalized, Reason> {
     }
     let mut words = Tokens::of(query).filter(|token| !token.is_blank() && !token.is_symbol("("));
     let is_data = words.next().is_some_and(|token| {
-        token.kind == Kind::Word
+        token.kind == TokenKind::Word
             && ["select", "insert", "update", "delete", "merge", "with", "values", "table"]
                 .iter()
                 .any(|word| token.is_word(word))

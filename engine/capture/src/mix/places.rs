@@ -1,7 +1,7 @@
 //! Which column each `$n` of a statement belongs to, by the words around it.
 
 use super::columns::Columns;
-use crate::sql::tokens::{Kind, Token, Tokens};
+use crate::sql::tokens::{SqlToken, TokenKind, Tokens};
 
 /// What pg_stat_statements of 18 writes for the rest of a list.
 const REST_OF_LIST: &str = "/*, ... */";
@@ -52,7 +52,7 @@ pub fn normalize(query: &str, columns: &Columns) -> Option<Normalized> {
                 let is_list = all
                     .iter()
                     .skip_while(|other| other.at <= token.at)
-                    .find(|other| other.kind != Kind::Space)
+                    .find(|other| other.kind != TokenKind::Space)
                     .is_some_and(|next| next.text == REST_OF_LIST);
                 let meaning = match parser.meaning(token)? {
                     Meaning::Value(column) if is_list => Meaning::List(column),
@@ -64,7 +64,7 @@ pub fn normalize(query: &str, columns: &Columns) -> Option<Normalized> {
                 found.text += &format!("${}", found.meanings.len());
             }
             None if token.text == REST_OF_LIST => {}
-            None if token.kind == Kind::Comment && !token.text.starts_with("/*+") => found.text.push(' '),
+            None if token.kind == TokenKind::Comment && !token.text.starts_with("/*+") => found.text.push(' '),
             None => found.text += token.text,
         }
     }
@@ -101,7 +101,7 @@ struct Named {
 
 struct Parser<'a, 'c> {
     /// Without blanks.
-    tokens: Vec<Token<'a>>,
+    tokens: Vec<SqlToken<'a>>,
     columns: &'c Columns,
     tables: Vec<Named>,
     /// The columns of an INSERT, in the order of its values.
@@ -141,7 +141,7 @@ const NO_ALIAS: [&str; 28] = [
 ];
 
 impl<'a> Parser<'a, '_> {
-    fn token(&self, at: usize) -> Option<&Token<'a>> {
+    fn token(&self, at: usize) -> Option<&SqlToken<'a>> {
         self.tokens.get(at)
     }
 
@@ -150,22 +150,22 @@ impl<'a> Parser<'a, '_> {
     }
 
     fn is_symbol(&self, at: usize, symbols: &str) -> bool {
-        self.token(at).is_some_and(|token| token.kind == Kind::Symbol && symbols.contains(token.text))
+        self.token(at).is_some_and(|token| token.kind == TokenKind::Symbol && symbols.contains(token.text))
     }
 
     /// A name as PostgreSQL keeps it.
     fn name(&self, at: usize) -> Option<String> {
         let token = self.token(at)?;
         match token.kind {
-            Kind::Word => Some(token.text.to_lowercase()),
-            Kind::QuotedName => Some(token.text.trim_matches('"').replace("\"\"", "\"")),
+            TokenKind::Word => Some(token.text.to_lowercase()),
+            TokenKind::QuotedName => Some(token.text.trim_matches('"').replace("\"\"", "\"")),
             _ => None,
         }
     }
 
     /// Where the parameters are among the tokens.
     fn parameters(&self) -> impl Iterator<Item = usize> {
-        (0..self.tokens.len()).filter(|at| self.tokens[*at].kind == Kind::Parameter)
+        (0..self.tokens.len()).filter(|at| self.tokens[*at].kind == TokenKind::Parameter)
     }
 
     fn with_tables(mut self) -> Self {
@@ -285,7 +285,7 @@ impl<'a> Parser<'a, '_> {
         found.filter(|column| self.columns.has_values(*column))
     }
 
-    fn meaning(&self, token: &Token<'_>) -> Option<Meaning> {
+    fn meaning(&self, token: &SqlToken<'_>) -> Option<Meaning> {
         let at = self.tokens.iter().position(|other| other.at == token.at)?;
         let mut before = at.checked_sub(1)?;
         // `date $1`

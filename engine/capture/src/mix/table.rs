@@ -9,7 +9,7 @@ use crate::format::Source;
 use crate::log::split_row;
 
 /// A file whose columns have names.
-pub struct Table {
+pub struct NamedTable {
     name: String,
     bytes: u64,
     header: Vec<String>,
@@ -18,14 +18,14 @@ pub struct Table {
 
 /// One row of it.
 #[derive(Clone, Copy)]
-pub struct Row<'a> {
-    table: &'a Table,
+pub struct NamedRow<'a> {
+    table: &'a NamedTable,
     /// The line in which it begins, from 1.
     pub line: u64,
     fields: &'a [String],
 }
 
-impl Table {
+impl NamedTable {
     /// Reads a file that has these columns, and maybe others.
     pub fn read(name: &str, wanted: &[&str]) -> Result<Self, CaptureError> {
         let content = fs::read(ground::text::path(name)).map_err(could_not(format_args!("read \"{name}\"")))?;
@@ -75,8 +75,8 @@ impl Table {
         self.header.iter().position(|name| name == column)
     }
 
-    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        self.rows.iter().map(|(line, fields)| Row { table: self, line: *line, fields })
+    pub fn rows(&self) -> impl Iterator<Item = NamedRow<'_>> {
+        self.rows.iter().map(|(line, fields)| NamedRow { table: self, line: *line, fields })
     }
 
     /// The file as a capture names it.
@@ -92,7 +92,7 @@ impl Table {
     }
 }
 
-impl<'a> Row<'a> {
+impl<'a> NamedRow<'a> {
     /// A field; empty if it is NULL or if the file has no such column.
     pub fn text(&self, column: &str) -> &'a str {
         self.table.place(column).map_or("", |place| &self.fields[place])

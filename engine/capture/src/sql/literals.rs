@@ -14,7 +14,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::tokens::{Kind, Token, Tokens};
+use super::tokens::{SqlToken, TokenKind, Tokens};
 
 /// A template and its literals. It is filled anew for each text, so that its memory is used again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,9 +40,9 @@ impl Split {
         let mut tokens = Tokens::of(text);
         while let Some(token) = tokens.next() {
             let literal = match token.kind {
-                Kind::Comment => comment_text(&token),
-                Kind::Text if !scope.is_interval() => Some(token.at..token.end()),
-                Kind::Number if !scope.keeps_numbers() => Some(token.at..token.end()),
+                TokenKind::Comment => comment_text(&token),
+                TokenKind::Text if !scope.is_interval() => Some(token.at..token.end()),
+                TokenKind::Number if !scope.keeps_numbers() => Some(token.at..token.end()),
                 _ => None,
             };
             self.literals.extend(literal);
@@ -90,9 +90,9 @@ pub fn without_comments(text: &str) -> Cow<'_, str> {
 }
 
 /// Where the text of a comment is, without its delimiters. Hints and empty comments have none.
-fn comment_text(token: &Token<'_>) -> Option<Range<usize>> {
+fn comment_text(token: &SqlToken<'_>) -> Option<Range<usize>> {
     let is_hint = token.text.starts_with("/*+");
-    if token.kind != Kind::Comment || is_hint {
+    if token.kind != TokenKind::Comment || is_hint {
         return None;
     }
     let is_closed = token.text.len() >= 4 && token.text.starts_with("/*") && token.text.ends_with("*/");
@@ -106,17 +106,17 @@ fn list(mut tokens: Tokens<'_>) -> Option<(Range<usize>, Tokens<'_>)> {
     let mut is_complete = false;
     loop {
         let before = tokens.clone();
-        let token = tokens.by_ref().find(|token| token.kind != Kind::Space)?;
+        let token = tokens.by_ref().find(|token| token.kind != TokenKind::Space)?;
         match token.kind {
-            Kind::Text | Kind::Number if !is_complete => {
+            TokenKind::Text | TokenKind::Number if !is_complete => {
                 is_complete = true;
                 range = Some(range.map_or(token.at, |range| range.start)..token.end());
             }
-            Kind::Symbol if token.text == "," && is_complete => is_complete = false,
-            Kind::Symbol if matches!(token.text, "+" | "-") && !is_complete => {
+            TokenKind::Symbol if token.text == "," && is_complete => is_complete = false,
+            TokenKind::Symbol if matches!(token.text, "+" | "-") && !is_complete => {
                 range = Some(range.unwrap_or(token.at..token.end()));
             }
-            Kind::Symbol if matches!(token.text, ")" | "]") && is_complete => return Some((range?, before)),
+            TokenKind::Symbol if matches!(token.text, ")" | "]") && is_complete => return Some((range?, before)),
             _ => return None,
         }
     }
@@ -127,7 +127,7 @@ fn list(mut tokens: Tokens<'_>) -> Option<(Range<usize>, Tokens<'_>)> {
 struct Scope<'a> {
     depth: u32,
     /// The last token that is not blank, and two before that.
-    last: [Option<Token<'a>>; 3],
+    last: [Option<SqlToken<'a>>; 3],
     /// The depth of a list behind `BY`.
     by: Option<u32>,
     /// The depth within the parentheses of a type.
@@ -170,7 +170,7 @@ const ENDS_OF_BY: [&str; 13] = [
 ];
 
 impl<'a> Scope<'a> {
-    fn step(&mut self, token: &Token<'a>) {
+    fn step(&mut self, token: &SqlToken<'a>) {
         match token.text {
             "(" | "[" => {
                 self.depth += 1;
@@ -191,15 +191,15 @@ impl<'a> Scope<'a> {
         self.last = [Some(*token), self.last[0], self.last[1]];
     }
 
-    fn last_is(&self, is_it: impl FnOnce(&Token<'a>) -> bool) -> bool {
+    fn last_is(&self, is_it: impl FnOnce(&SqlToken<'a>) -> bool) -> bool {
         self.last[0].as_ref().is_some_and(is_it)
     }
 
     /// Whether a type's name stands before: a known one, or any behind `::`.
     fn is_behind_type(&self) -> bool {
-        let is_colon = |token: &Option<Token<'a>>| token.is_some_and(|token| token.is_symbol(":"));
+        let is_colon = |token: &Option<SqlToken<'a>>| token.is_some_and(|token| token.is_symbol(":"));
         let is_cast = is_colon(&self.last[1]) && is_colon(&self.last[2]);
-        self.last_is(|token| token.kind == Kind::Word && (is_cast || TYPES.iter().any(|word| token.is_word(word))))
+        self.last_is(|token| token.kind == TokenKind::Word && (is_cast || TYPES.iter().any(|word| token.is_word(word))))
     }
 
     fn is_interval(&self) -> bool {

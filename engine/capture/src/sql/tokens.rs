@@ -5,15 +5,15 @@ use ground::sql::{comment_end, dollar_quoted_end, escape_string_end, is_name, qu
 
 /// A token of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Token<'a> {
-    pub kind: Kind,
+pub struct SqlToken<'a> {
+    pub kind: TokenKind,
     /// Where it begins in the text, in bytes.
     pub at: usize,
     pub text: &'a str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     Space,
     Comment,
     /// A keyword or an unquoted name.
@@ -28,28 +28,28 @@ pub enum Kind {
     Symbol,
 }
 
-impl Token<'_> {
+impl SqlToken<'_> {
     pub fn end(&self) -> usize {
         self.at + self.text.len()
     }
 
     /// Whether it is this keyword, in lower case.
     pub fn is_word(&self, word: &str) -> bool {
-        self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
+        self.kind == TokenKind::Word && self.text.eq_ignore_ascii_case(word)
     }
 
     pub fn is_symbol(&self, symbol: &str) -> bool {
-        self.kind == Kind::Symbol && self.text == symbol
+        self.kind == TokenKind::Symbol && self.text == symbol
     }
 
     /// Whether it separates tokens and means nothing else.
     pub fn is_blank(&self) -> bool {
-        matches!(self.kind, Kind::Space | Kind::Comment)
+        matches!(self.kind, TokenKind::Space | TokenKind::Comment)
     }
 
     /// The number of a parameter.
     pub fn parameter(&self) -> Option<u32> {
-        if self.kind == Kind::Parameter { self.text[1..].parse().ok() } else { None }
+        if self.kind == TokenKind::Parameter { self.text[1..].parse().ok() } else { None }
     }
 }
 
@@ -59,56 +59,58 @@ pub struct Tokens<'a> {
     text: &'a str,
     at: usize,
     /// Of the token before.
-    before: Kind,
+    before: TokenKind,
 }
 
 impl<'a> Tokens<'a> {
     pub fn of(text: &'a str) -> Self {
-        Self { text, at: 0, before: Kind::Space }
+        Self { text, at: 0, before: TokenKind::Space }
     }
 
     /// The kind and the end of the token that begins here.
-    fn scan_token(&self) -> (Kind, usize) {
+    fn scan_token(&self) -> (TokenKind, usize) {
         let (text, at) = (self.text.as_bytes(), self.at);
         let next = text.get(at + 1).copied().unwrap_or(0);
         if let Some(end) = comment_end(text, at) {
-            return (Kind::Comment, end);
+            return (TokenKind::Comment, end);
         }
         match text[at] {
-            c if c.is_ascii_whitespace() => (Kind::Space, run(text, at, |c| c.is_ascii_whitespace())),
-            b'\'' => (Kind::Text, doubled_end(text, at)),
-            b'"' => (Kind::QuotedName, doubled_end(text, at)),
-            b'e' | b'E' if next == b'\'' => (Kind::Text, escape_string_end(text, at + 1)),
-            b'b' | b'B' | b'x' | b'X' | b'n' | b'N' if next == b'\'' => (Kind::Text, doubled_end(text, at + 1)),
-            b'u' | b'U' if next == b'&' && text.get(at + 2) == Some(&b'\'') => (Kind::Text, doubled_end(text, at + 2)),
+            c if c.is_ascii_whitespace() => (TokenKind::Space, run(text, at, |c| c.is_ascii_whitespace())),
+            b'\'' => (TokenKind::Text, doubled_end(text, at)),
+            b'"' => (TokenKind::QuotedName, doubled_end(text, at)),
+            b'e' | b'E' if next == b'\'' => (TokenKind::Text, escape_string_end(text, at + 1)),
+            b'b' | b'B' | b'x' | b'X' | b'n' | b'N' if next == b'\'' => (TokenKind::Text, doubled_end(text, at + 1)),
+            b'u' | b'U' if next == b'&' && text.get(at + 2) == Some(&b'\'') => {
+                (TokenKind::Text, doubled_end(text, at + 2))
+            }
             b'u' | b'U' if next == b'&' && text.get(at + 2) == Some(&b'"') => {
-                (Kind::QuotedName, doubled_end(text, at + 2))
+                (TokenKind::QuotedName, doubled_end(text, at + 2))
             }
-            c if c.is_ascii_digit() => (Kind::Number, number_end(text, at)),
+            c if c.is_ascii_digit() => (TokenKind::Number, number_end(text, at)),
             // Behind a name a point separates it from a column.
-            b'.' if next.is_ascii_digit() && !matches!(self.before, Kind::Word | Kind::QuotedName) => {
-                (Kind::Number, number_end(text, at))
+            b'.' if next.is_ascii_digit() && !matches!(self.before, TokenKind::Word | TokenKind::QuotedName) => {
+                (TokenKind::Number, number_end(text, at))
             }
-            c if is_name(c) => (Kind::Word, run(text, at, |c| is_name(c) || c == b'$')),
-            b'$' if next.is_ascii_digit() => (Kind::Parameter, run(text, at + 1, |c| c.is_ascii_digit())),
+            c if is_name(c) => (TokenKind::Word, run(text, at, |c| is_name(c) || c == b'$')),
+            b'$' if next.is_ascii_digit() => (TokenKind::Parameter, run(text, at + 1, |c| c.is_ascii_digit())),
             b'$' => match dollar_quoted_end(text, at) {
-                Some(end) => (Kind::Text, end),
-                None => (Kind::Symbol, at + 1),
+                Some(end) => (TokenKind::Text, end),
+                None => (TokenKind::Symbol, at + 1),
             },
-            _ => (Kind::Symbol, at + 1),
+            _ => (TokenKind::Symbol, at + 1),
         }
     }
 }
 
 impl<'a> Iterator for Tokens<'a> {
-    type Item = Token<'a>;
+    type Item = SqlToken<'a>;
 
-    fn next(&mut self) -> Option<Token<'a>> {
+    fn next(&mut self) -> Option<SqlToken<'a>> {
         if self.at == self.text.len() {
             return None;
         }
         let (kind, end) = self.scan_token();
-        let token = Token { kind, at: self.at, text: &self.text[self.at..end] };
+        let token = SqlToken { kind, at: self.at, text: &self.text[self.at..end] };
         (self.at, self.before) = (end, kind);
         Some(token)
     }
@@ -153,8 +155,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn kinds(text: &str) -> Vec<(Kind, &str)> {
-        Tokens::of(text).filter(|token| token.kind != Kind::Space).map(|token| (token.kind, token.text)).collect()
+    fn kinds(text: &str) -> Vec<(TokenKind, &str)> {
+        Tokens::of(text).filter(|token| token.kind != TokenKind::Space).map(|token| (token.kind, token.text)).collect()
     }
 
     #[test]
@@ -172,29 +174,33 @@ mod tests {
             "U&'\\0061'",
             "'é\n'",
         ] {
-            assert_eq!(kinds(text), [(Kind::Text, text)]);
+            assert_eq!(kinds(text), [(TokenKind::Text, text)]);
         }
         for text in ["1", "1.5", "1.", ".5", "1e10", "1.5E-3", "0x1F", "1_000", "0b01"] {
-            assert_eq!(kinds(text), [(Kind::Number, text)]);
+            assert_eq!(kinds(text), [(TokenKind::Number, text)]);
         }
         for text in ["a1", "_1", "é1", "a$1", "e1", "x"] {
-            assert_eq!(kinds(text), [(Kind::Word, text)]);
+            assert_eq!(kinds(text), [(TokenKind::Word, text)]);
         }
         for text in ["\"a'1\"\"b\"", "U&\"\\0061\""] {
-            assert_eq!(kinds(text), [(Kind::QuotedName, text)]);
+            assert_eq!(kinds(text), [(TokenKind::QuotedName, text)]);
         }
-        assert_eq!(kinds("$12")[0].0, Kind::Parameter);
+        assert_eq!(kinds("$12")[0].0, TokenKind::Parameter);
         assert_eq!(Tokens::of("$12").next().unwrap().parameter(), Some(12));
     }
 
     #[test]
     fn tokens_end_where_the_next_begins() {
-        let expected = [(Kind::Number, "1"), (Kind::Symbol, "."), (Kind::Symbol, "."), (Kind::Number, "2")];
+        let expected =
+            [(TokenKind::Number, "1"), (TokenKind::Symbol, "."), (TokenKind::Symbol, "."), (TokenKind::Number, "2")];
         assert_eq!(kinds("1..2")[..2], expected[..2]);
-        assert_eq!(kinds("1e")[0], (Kind::Number, "1"));
-        assert_eq!(kinds("t.5"), [(Kind::Word, "t"), (Kind::Symbol, "."), (Kind::Number, "5")]);
-        assert_eq!(kinds("-5"), [(Kind::Symbol, "-"), (Kind::Number, "5")]);
-        assert_eq!(kinds("a--'b\n'c'"), [(Kind::Word, "a"), (Kind::Comment, "--'b"), (Kind::Text, "'c'")]);
+        assert_eq!(kinds("1e")[0], (TokenKind::Number, "1"));
+        assert_eq!(kinds("t.5"), [(TokenKind::Word, "t"), (TokenKind::Symbol, "."), (TokenKind::Number, "5")]);
+        assert_eq!(kinds("-5"), [(TokenKind::Symbol, "-"), (TokenKind::Number, "5")]);
+        assert_eq!(
+            kinds("a--'b\n'c'"),
+            [(TokenKind::Word, "a"), (TokenKind::Comment, "--'b"), (TokenKind::Text, "'c'")]
+        );
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use super::counts::Failures;
 use ground::clock::Nanos;
 use ground::random::splitmix64_at;
 use latency::{Latencies, Moments};
-use workload::recorded::{Expected, Failure};
+use workload::recorded::{Expected, StatementFailure};
 
 /// The kind of failure of a statement whose recorded SQLSTATE is not known.
 const UNSTATED: &str = "unstated";
@@ -84,12 +84,12 @@ pub(crate) struct TransactionErrors {
 #[derive(Debug, Clone, Copy)]
 struct Cause {
     account: usize,
-    failure: Failure,
+    failure: StatementFailure,
 }
 
 impl Cause {
     fn new(account: usize, sqlstate: &str) -> Self {
-        let failure = sqlstate.as_bytes().try_into().map_or(Failure::Unstated, Failure::Code);
+        let failure = sqlstate.as_bytes().try_into().map_or(StatementFailure::Unstated, StatementFailure::Code);
         Self { account, failure }
     }
 }
@@ -126,7 +126,7 @@ impl ReplayTotals {
             count(failures, &name(&failure));
         }
         match errors.missing {
-            Some(cause) if failure == Failure::Unstated || name(&failure) == IN_FAILED_TRANSACTION => {
+            Some(cause) if failure == StatementFailure::Unstated || name(&failure) == IN_FAILED_TRANSACTION => {
                 count(&mut self.accounts[cause.account].missing_consequences, &name(&cause.failure));
             }
             _ => errors.missing = Some(Cause { account: expected.account, failure }),
@@ -239,10 +239,10 @@ impl ReplayAccount {
 }
 
 /// A recorded failure as it is counted.
-fn name(failure: &Failure) -> Cow<'_, str> {
+fn name(failure: &StatementFailure) -> Cow<'_, str> {
     match failure {
-        Failure::Code(code) => String::from_utf8_lossy(code),
-        Failure::Unstated => UNSTATED.into(),
+        StatementFailure::Code(code) => String::from_utf8_lossy(code),
+        StatementFailure::Unstated => UNSTATED.into(),
     }
 }
 
@@ -268,9 +268,9 @@ mod tests {
         let alone = TransactionErrors::default;
         one.succeed(&expected(0, None, Some(3)), found(3), 1_000_000, &mut alone());
         one.succeed(&expected(0, None, Some(3)), found(4), 3_000_000, &mut alone());
-        let duplicate = expected(1, Some(Failure::Code(*b"23505")), None);
+        let duplicate = expected(1, Some(StatementFailure::Code(*b"23505")), None);
         other.succeed(&duplicate, found(1), 1_000_000, &mut alone());
-        other.succeed(&expected(1, Some(Failure::Unstated), None), found(1), 1_000_000, &mut alone());
+        other.succeed(&expected(1, Some(StatementFailure::Unstated), None), found(1), 1_000_000, &mut alone());
         other.fail_as_recorded(&duplicate, "23505", 2_000_000, &mut alone());
         assert!(!other.fail(&expected(0, None, None), "42P01", &mut alone()));
         let mut whole = ReplayTotals::default();
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn what_follows_from_an_error_in_a_transaction_is_counted_with_that_error() {
         let plain = |account| Expected { account, ..Expected::default() };
-        let recorded = |account, code| Expected { failure: Some(Failure::Code(code)), ..plain(account) };
+        let recorded = |account, code| Expected { failure: Some(StatementFailure::Code(code)), ..plain(account) };
         let mut totals = ReplayTotals::new(3);
         let mut errors = TransactionErrors::default();
         assert!(!totals.fail(&plain(0), "42P01", &mut errors));

@@ -4,13 +4,13 @@ use drive::ledger::{Counts, Failures};
 use workload::queries::Queries;
 
 /// Failures by their kinds.
-pub fn failures(failures: &Failures) -> events::Failures {
+pub fn failures(failures: &Failures) -> events::FailuresRecord {
     failures.iter().map(|(kind, count)| (kind.clone(), (*count).into())).collect()
 }
 
 /// Transactions, without statements by kind.
-pub fn counts(counts: &Counts) -> events::Counts {
-    events::Counts {
+pub fn counts(counts: &Counts) -> events::CountsRecord {
+    events::CountsRecord {
         transactions: counts.transactions().into(),
         failures: failures(&counts.failures),
         skipped: counts.skipped.into(),
@@ -22,8 +22,8 @@ pub fn counts(counts: &Counts) -> events::Counts {
 }
 
 /// Statements by kind.
-pub fn queries(queries: &Queries) -> events::Queries {
-    events::Queries {
+pub fn queries(queries: &Queries) -> events::QueriesRecord {
+    events::QueriesRecord {
         reads: queries.reads.into(),
         writes: queries.writes.into(),
         others: queries.others.into(),

@@ -2,12 +2,14 @@
 
 use super::counts::failures;
 use drive::ledger::replay::{ReplayAccount, ReplayTotals, SessionCounts};
-use events::{Distribution, OtherTemplates, Replay, ReplayCounts, ReplayPlan, ReplaySessions, ReplayTemplate};
+use events::{
+    DistributionRecord, OtherTemplates, ReplayCounts, ReplayPlanRecord, ReplayRecord, ReplaySessions, ReplayTemplate,
+};
 
 /// What is known of a replay before it begins.
 #[derive(Debug, Clone)]
 pub struct ReplayDescription {
-    pub plan: ReplayPlan,
+    pub plan: ReplayPlanRecord,
     /// The templates that are counted apart, in the order of their accounts.
     pub templates: Vec<TemplateName>,
     /// How many templates are counted together.
@@ -25,13 +27,13 @@ pub struct TemplateName {
 
 impl ReplayDescription {
     /// What became of the replay. Templates without statements are left out.
-    pub(super) fn event(&self, totals: Option<&ReplayTotals>) -> Replay {
+    pub(super) fn event(&self, totals: Option<&ReplayTotals>) -> ReplayRecord {
         let nothing = ReplayTotals::default();
         let totals = totals.unwrap_or(&nothing);
         let (statements, rows) = totals.statements();
         let named = self.templates.iter().zip(&totals.accounts).filter(|(_, account)| account.statements > 0);
         let others = totals.accounts.get(self.templates.len()).filter(|_| self.other_templates > 0);
-        Replay {
+        ReplayRecord {
             sessions: sessions(&totals.sessions),
             statements: statements.into(),
             transactions: totals.transactions.into(),
@@ -81,7 +83,7 @@ fn counts(account: &ReplayAccount, is_hashed: bool) -> ReplayCounts {
         time_us: account
             .times
             .percentiles()
-            .and_then(|percentiles| Distribution::new(&account.moments, Some(percentiles))),
+            .and_then(|percentiles| DistributionRecord::new(&account.moments, Some(percentiles))),
         histogram: account.times.encode(),
     }
 }

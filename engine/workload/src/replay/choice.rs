@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::recorded::Micros;
-use capture::format::{Error, Session, Sessions};
+use capture::format::{Error, RecordedSession, Sessions};
 use ground::random::splitmix64_at;
 
 /// Which sessions are replayed.
@@ -20,7 +20,7 @@ pub struct Choice {
 
 impl Choice {
     /// Whether a session is drawn, which depends on nothing but its number and the seed. One without statements never is.
-    fn has(&self, session: &Session) -> bool {
+    fn has(&self, session: &RecordedSession) -> bool {
         let drawn = (splitmix64_at(self.seed, session.number.into()) >> 11) as f64 / (1u64 << 53) as f64;
         session.statements > 0 && drawn < self.share
     }
@@ -31,7 +31,7 @@ pub struct ChosenSessions {
     sessions: Sessions,
     choice: Choice,
     /// The session that is repeated, and how often it is still to come.
-    repeated: Option<(Session, u32)>,
+    repeated: Option<(RecordedSession, u32)>,
 }
 
 impl ChosenSessions {
@@ -42,7 +42,7 @@ impl ChosenSessions {
 }
 
 impl Iterator for ChosenSessions {
-    type Item = Result<Session, Error>;
+    type Item = Result<RecordedSession, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some((session, left @ 1..)) = &mut self.repeated {
@@ -78,7 +78,7 @@ pub struct Survey {
 
 impl Survey {
     /// Looks at all sessions; it keeps the ends of those that are open at the same time.
-    pub fn of(sessions: impl Iterator<Item = Result<Session, Error>>) -> Result<Self, Error> {
+    pub fn of(sessions: impl Iterator<Item = Result<RecordedSession, Error>>) -> Result<Self, Error> {
         let mut survey = Self { begin: Micros::MAX, ..Self::default() };
         let mut open = BinaryHeap::new();
         for session in sessions {
@@ -108,8 +108,8 @@ impl Survey {
 mod tests {
     use super::*;
 
-    fn session(number: u32, start: Micros, end: Micros) -> Session {
-        let mut session = Session::default();
+    fn session(number: u32, start: Micros, end: Micros) -> RecordedSession {
+        let mut session = RecordedSession::default();
         (session.number, session.start, session.end, session.statements) = (number, start, end, 2);
         session.database = Some("shop".to_owned());
         session
@@ -141,6 +141,6 @@ mod tests {
         assert_ne!(quarter, drawn(0.25, 2));
         assert!(quarter.iter().all(|number| drawn(0.5, 1).contains(number)));
         assert_eq!(drawn(1.0, 3).len(), 10_000);
-        assert!(!Choice { share: 1.0, seed: 0, copies: 1 }.has(&Session::default()));
+        assert!(!Choice { share: 1.0, seed: 0, copies: 1 }.has(&RecordedSession::default()));
     }
 }

@@ -8,7 +8,7 @@ use super::choice::{Choice, ChosenSessions, Survey};
 use super::requests;
 use super::requests::TemplateRequest;
 use crate::recorded::{Expected, Micros};
-use capture::format::{About, Capture, Error, SessionReader, Statement, Template};
+use capture::format::{About, Capture, Error, RecordedStatement, SessionReader, Template};
 use wire::Rows;
 
 /// A capture that is replayed.
@@ -93,7 +93,7 @@ impl Replay {
     }
 
     /// What came of a statement when it was recorded.
-    pub(super) fn expected(&self, statement: &Statement) -> Expected {
+    pub(super) fn expected(&self, statement: &RecordedStatement) -> Expected {
         let request = self.request(statement.template);
         Expected {
             account: self.accounts.of(statement.template),

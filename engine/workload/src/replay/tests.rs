@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::{Choice, Replay};
 use crate::program::{Action, ActionResult, Management, Program, Workload};
-use crate::recorded::{Failure, Micros, Recorded, Scheduled};
-use capture::format::{Origin, Parameterization, Protocol, Shape, Statement, Writer};
+use crate::recorded::{Micros, Recorded, Scheduled, StatementFailure};
+use capture::format::{Origin, Parameterization, Protocol, RecordedStatement, TemplateShape, Writer};
 use ground::random::Random;
 use wire::error::ConnectionError;
 use wire::value::Value;
@@ -30,9 +30,9 @@ fn write(directory: &Path, sessions: &[(Micros, &[Line<'_>])]) {
             } else {
                 Parameterization::Bound(values.len() as u32)
             };
-            let template = writer.template(&Shape { protocol: *protocol, text, parameters }).unwrap();
-            let failure = text.starts_with("fail").then_some(Failure::Code(*b"23505"));
-            let statement = Statement { start: *start, template, failure, ..Statement::default() };
+            let template = writer.template(&TemplateShape { protocol: *protocol, text, parameters }).unwrap();
+            let failure = text.starts_with("fail").then_some(StatementFailure::Code(*b"23505"));
+            let statement = RecordedStatement { start: *start, template, failure, ..RecordedStatement::default() };
             writer.statement(session, &statement, values).unwrap();
         }
         writer.end_session(session).unwrap();

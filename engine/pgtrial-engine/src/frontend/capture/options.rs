@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::FrontEnd;
 use capture::log::{COMMON, Prefix};
-use capture::make::Order;
+use capture::make::CaptureOrder;
 use capture::mix::{Mix, QUERIES};
-use capture::recorder::{Moment, Selection};
+use capture::recorder::{GivenMoment, Selection};
 use capture::time::{Micros, Timestamp};
 use capture::zones::Zones;
 use ground::getopt;
@@ -22,7 +22,7 @@ pub const CAPTURE: FrontEnd = FrontEnd::new(NAME);
 /// What is captured and where it goes.
 #[derive(Debug, Default)]
 pub struct CaptureOptions {
-    pub order: Order,
+    pub order: CaptureOrder,
     /// Used if its files are named.
     pub mix: Mix,
     pub directory: PathBuf,
@@ -141,7 +141,7 @@ fn span(value: &Argument<'_>) -> Result<Micros, Failure> {
 }
 
 /// A time with a zone or without.
-fn moment(value: &Argument<'_>) -> Result<Moment, Failure> {
+fn moment(value: &Argument<'_>) -> Result<GivenMoment, Failure> {
     let (option, text) = (value.option(), value.text);
     let wrong = || Failure::error(format!("{option} \"{text}\" is not a time such as '2026-11-23 08:00:00'"));
     let padded = match value.text.split_at_checked(16) {
@@ -155,8 +155,8 @@ fn moment(value: &Argument<'_>) -> Result<Moment, Failure> {
         Failure::error(format!("{option} \"{text}\" is in {zone}. Give an offset in its place, such as '08:00:00 +02'"))
     })?;
     match (rest, has_zone) {
-        ("", true) => Ok(Moment::Utc(time.utc)),
-        ("", false) => Ok(Moment::Wall(time.wall)),
+        ("", true) => Ok(GivenMoment::Utc(time.utc)),
+        ("", false) => Ok(GivenMoment::Wall(time.wall)),
         _ => Err(wrong()),
     }
 }
@@ -184,12 +184,12 @@ mod tests {
     fn times_are_the_logs_own_unless_they_have_a_zone() {
         const EIGHT: u64 = 1_795_420_800_000_000;
         for (text, moment) in [
-            ("2026-11-23 08:00:00", Moment::Wall(EIGHT)),
-            ("2026-11-23 08:00", Moment::Wall(EIGHT)),
-            ("2026-11-23", Moment::Wall(EIGHT - 8 * 3_600_000_000)),
-            ("2026-11-23 09:00:00 CET", Moment::Utc(EIGHT)),
-            ("2026-11-23 09:00 CET", Moment::Utc(EIGHT)),
-            ("2026-11-23T08:00:00.5Z", Moment::Utc(EIGHT + 500_000)),
+            ("2026-11-23 08:00:00", GivenMoment::Wall(EIGHT)),
+            ("2026-11-23 08:00", GivenMoment::Wall(EIGHT)),
+            ("2026-11-23", GivenMoment::Wall(EIGHT - 8 * 3_600_000_000)),
+            ("2026-11-23 09:00:00 CET", GivenMoment::Utc(EIGHT)),
+            ("2026-11-23 09:00 CET", GivenMoment::Utc(EIGHT)),
+            ("2026-11-23T08:00:00.5Z", GivenMoment::Utc(EIGHT + 500_000)),
         ] {
             let options = read(&["a", "-o", "b", "--from", text]).unwrap();
             assert_eq!(options.order.selection.from, Some(moment), "{text}");

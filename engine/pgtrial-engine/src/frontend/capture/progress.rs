@@ -1,6 +1,6 @@
 //! How far the reading is, on standard error.
 
-use capture::make::Progress;
+use capture::make::ReadProgress;
 use ground::clock::{Clock, Nanos, SECOND, seconds};
 
 use super::options::CAPTURE;
@@ -22,7 +22,7 @@ impl Display {
         Self { clock: Clock::start(), next: INTERVAL, is_quiet }
     }
 
-    pub fn show(&mut self, progress: Progress) {
+    pub fn show(&mut self, progress: ReadProgress) {
         let now = self.clock.now();
         if self.is_quiet || now < self.next {
             return;
@@ -33,7 +33,7 @@ impl Display {
 }
 
 /// What has been read in this time since the start.
-fn line(Progress { read, total }: Progress, time: Nanos) -> String {
+fn line(ReadProgress { read, total }: ReadProgress, time: Nanos) -> String {
     let megabytes = read as f64 / MEGABYTE;
     // A log that is being written has more than it had at the start.
     match total.filter(|total| *total >= read && read > 0) {
@@ -52,8 +52,8 @@ mod tests {
 
     #[test]
     fn the_rest_is_estimated_by_bytes() {
-        let progress = Progress { read: 250_000_000, total: Some(1_000_000_000) };
+        let progress = ReadProgress { read: 250_000_000, total: Some(1_000_000_000) };
         assert_eq!(line(progress, 5 * SECOND), "250 of 1000 MB read (25%), about 15 s left");
-        assert_eq!(line(Progress { total: None, ..progress }, 5 * SECOND), "250 MB read");
+        assert_eq!(line(ReadProgress { total: None, ..progress }, 5 * SECOND), "250 MB read");
     }
 }

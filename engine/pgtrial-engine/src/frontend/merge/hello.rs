@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::error::MergeError;
-use events::{Hello, PROTOCOL, Shard};
+use events::{Hello, PROTOCOL, ShardRecord};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 const SUMMED: [&str; 3] = ["clients", "jobs", "transactions"];
 const SUMMED_OF_POOLS: [&str; 2] = ["tasks", "size"];
 
-/// The key of the shard in the plan; see [`Shard`].
+/// The key of the shard in the plan; see [`ShardRecord`].
 const SHARD: &str = "shard";
 
 /// Error messages show at most this many characters of a value.
@@ -87,9 +87,9 @@ fn check_shards(parts: &[(&str, &Hello)], fleet: usize) -> Result<(), MergeError
     let shards = parts.iter().map(|(name, part)| Ok((*name, shard_of(name, &part.plan)?)));
     let shards = shards.collect::<Result<Vec<_>, MergeError>>()?;
     let unsharded = shards.iter().find(|(_, shard)| shard.is_none());
-    let mut seen: Vec<(&str, Shard)> = Vec::new();
+    let mut seen: Vec<(&str, ShardRecord)> = Vec::new();
     for (name, shard) in shards.iter().filter_map(|(name, shard)| Some((*name, (*shard)?))) {
-        let Shard { number, of, clients } = shard;
+        let ShardRecord { number, of, clients } = shard;
         if let Some((other, _)) = unsharded {
             return Err(MergeError::OwnLoad { whole: (*other).to_owned(), part: name.to_owned(), number, of });
         }
@@ -107,7 +107,7 @@ fn check_shards(parts: &[(&str, &Hello)], fleet: usize) -> Result<(), MergeError
     Ok(())
 }
 
-fn shard_of(name: &str, plan: &Map<String, Value>) -> Result<Option<Shard>, MergeError> {
+fn shard_of(name: &str, plan: &Map<String, Value>) -> Result<Option<ShardRecord>, MergeError> {
     let Some(shard) = plan.get(SHARD) else { return Ok(None) };
     Option::deserialize(shard).map_err(|error| MergeError::NoShard {
         machine: name.to_owned(),

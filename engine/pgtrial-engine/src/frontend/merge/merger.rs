@@ -1,6 +1,6 @@
 //! Reads the machines' lines in whatever order they arrive, and makes the events of the whole run from them.
 
-use events::{Connected, Count, Event, Line, Lost, Other, PhaseStart};
+use events::{Connected, Count, Event, EventLine, Lost, Other, PhaseStart};
 
 use super::error::{LineError, MergeError};
 use super::hello;
@@ -18,9 +18,9 @@ pub struct Merger {
     seconds: Seconds,
     totals: Totals,
     /// Lines that are complete and not yet written.
-    lines: Vec<Line>,
+    lines: Vec<EventLine>,
     /// Lines that wait for the merged `hello`; `None` once it is there.
-    early: Option<Vec<Line>>,
+    early: Option<Vec<EventLine>>,
     has_connected: bool,
     has_ready: bool,
     /// When the load began on the clock of the merged events; known from the first phase on.
@@ -40,7 +40,7 @@ impl Merger {
     /// Adds a line of a machine, without its line end.
     pub fn add_line(&mut self, machine: usize, line: &[u8]) -> Result<(), MergeError> {
         self.streams[machine].lines += 1;
-        let added = Line::read(line).map_err(LineError::from).and_then(|line| self.add_event(machine, line));
+        let added = EventLine::read(line).map_err(LineError::from).and_then(|line| self.add_event(machine, line));
         added.map_err(|error| {
             let MachineStream { name, lines, .. } = &self.streams[machine];
             MergeError::Line { machine: name.clone(), line: *lines, error }
@@ -72,7 +72,7 @@ impl Merger {
     }
 
     /// Returns the lines that can be written, and forgets them.
-    pub fn take_lines(&mut self) -> Vec<Line> {
+    pub fn take_lines(&mut self) -> Vec<EventLine> {
         std::mem::take(&mut self.lines)
     }
 
@@ -87,7 +87,7 @@ impl Merger {
         running.map(|(machine, stream)| (stream.next, machine)).min()
     }
 
-    fn add_event(&mut self, machine: usize, Line { t, event }: Line) -> Result<(), LineError> {
+    fn add_event(&mut self, machine: usize, EventLine { t, event }: EventLine) -> Result<(), LineError> {
         let stream = &mut self.streams[machine];
         if !stream.is_running() {
             return Err(LineError::AfterTheEnd);
@@ -175,7 +175,7 @@ impl Merger {
             return Err(MergeError::NoRun(self.streams.iter().map(|stream| stream.name.clone()).collect()));
         };
         self.push(t, Event::Hello(Box::new(hello)));
-        for Line { t, event } in self.early.take().unwrap_or_default() {
+        for EventLine { t, event } in self.early.take().unwrap_or_default() {
             self.push(t, event);
         }
         Ok(true)
@@ -233,14 +233,14 @@ impl Merger {
 
     fn push_after_hello(&mut self, t: f64, event: Event) {
         match &mut self.early {
-            Some(early) => early.push(Line { t, event }),
+            Some(early) => early.push(EventLine { t, event }),
             None => self.push(t, event),
         }
     }
 
     fn push(&mut self, t: f64, event: Event) {
         self.now = self.now.max(to_nanoseconds(t));
-        self.lines.push(Line { t: self.now, event });
+        self.lines.push(EventLine { t: self.now, event });
     }
 }
 

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use crate::frontend::common::failure::Failure;
 use error::MergeError;
-use events::{Event, Line, Lost};
+use events::{Event, EventLine, Lost};
 use ground::output::{CouldNot, OutputFile};
 use merger::Merger;
 pub use options::manual;
@@ -47,7 +47,7 @@ fn merge(Inputs { machines, files }: Inputs) -> Result<u8, MergeError> {
     merger.status().ok_or(MergeError::NoEnd)
 }
 
-fn write_line(out: &mut OutputFile, line: &Line) -> Result<(), CouldNot> {
+fn write_line(out: &mut OutputFile, line: &EventLine) -> Result<(), CouldNot> {
     if let Event::Lost(lost) = &line.event {
         warn_of_loss(lost);
     }

@@ -2,8 +2,8 @@
 
 use super::error::MergeError;
 use events::{
-    ClientUsage, Count, Counts, Distribution, Done, Drain, EventError, Extent, MachineShare, Measurement,
-    ResponseClasses, ResponseTime, Script, Summary, Tasks, Warning, add_failures, moments_of,
+    ClientUsage, Count, CountsRecord, DistributionRecord, Done, Drain, EventError, Extent, MachineShare, Measurement,
+    ResponseClasses, ResponseTime, ScriptRecord, Summary, TasksRecord, Warning, add_failures, moments_of,
 };
 
 use super::stream::{MachineStream, StreamState};
@@ -68,20 +68,20 @@ type Parts<'a> = [(&'a MachineStream, &'a Done)];
 
 /// A script of all machines. The histogram is known if each machine has one.
 struct ScriptSum {
-    counts: Counts,
+    counts: CountsRecord,
     moments: Moments,
     latencies: Option<Latencies>,
 }
 
 impl Default for ScriptSum {
     fn default() -> Self {
-        Self { counts: Counts::default(), moments: Moments::default(), latencies: Some(Latencies::default()) }
+        Self { counts: CountsRecord::default(), moments: Moments::default(), latencies: Some(Latencies::default()) }
     }
 }
 
 impl ScriptSum {
     /// Adds a machine's part.
-    fn add(&mut self, script: &Script, decoder: &mut Decoder) -> Result<(), EventError> {
+    fn add(&mut self, script: &ScriptRecord, decoder: &mut Decoder) -> Result<(), EventError> {
         let count = script.counts.transactions;
         self.moments.merge(&moments_of(count, script.latency_us.map(|latency| latency.moments(count)))?);
         self.counts.merge(&script.counts);
@@ -97,17 +97,17 @@ impl ScriptSum {
         Ok(())
     }
 
-    fn into_script(self) -> Script {
+    fn into_script(self) -> ScriptRecord {
         let percentiles = self.latencies.as_ref().and_then(Latencies::percentiles);
-        Script {
+        ScriptRecord {
             counts: self.counts,
-            latency_us: Distribution::new(&self.moments, percentiles),
+            latency_us: DistributionRecord::new(&self.moments, percentiles),
             histogram: self.latencies.as_ref().map(Latencies::encode),
         }
     }
 }
 
-fn scripts(parts: &Parts<'_>) -> Result<Vec<Script>, MergeError> {
+fn scripts(parts: &Parts<'_>) -> Result<Vec<ScriptRecord>, MergeError> {
     let (mut sums, mut decoder): (Vec<ScriptSum>, _) = (Vec::new(), Decoder::default());
     for (stream, done) in parts {
         if sums.is_empty() {
@@ -150,15 +150,15 @@ fn client(parts: &Parts<'_>) -> ClientUsage {
 
 /// All figures are exact, except the median of several machines, which is that of the histogram of `responses`. `None`
 /// without pools.
-fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<Tasks>, MergeError> {
+fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<TasksRecord>, MergeError> {
     let parts: Vec<_> = parts.iter().filter_map(|(stream, done)| Some((*stream, done.tasks.as_ref()?))).collect();
     if parts.is_empty() {
         return Ok(None);
     }
-    let sum = |of: fn(&Tasks) -> Count| parts.iter().map(|(_, tasks)| of(tasks)).sum();
-    let mut failures = events::Failures::new();
+    let sum = |of: fn(&TasksRecord) -> Count| parts.iter().map(|(_, tasks)| of(tasks)).sum();
+    let mut failures = events::FailuresRecord::new();
     parts.iter().for_each(|(_, tasks)| add_failures(&mut failures, &tasks.failures));
-    let extent = |times: fn(&Tasks) -> (Count, Option<Extent>)| {
+    let extent = |times: fn(&TasksRecord) -> (Count, Option<Extent>)| {
         let mut all = Moments::default();
         for (stream, tasks) in &parts {
             let (count, extent) = times(tasks);
@@ -173,7 +173,7 @@ fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<Tasks>, Merg
         _ => responses.percentile(50.0).map(|median| median as f64),
     };
     let response = extent(|tasks| (tasks.completed, tasks.response_us.map(|response| response.extent)))?;
-    Ok(Some(Tasks {
+    Ok(Some(TasksRecord {
         planned: sum(|tasks| tasks.planned),
         completed: sum(|tasks| tasks.completed),
         failed: sum(|tasks| tasks.failed),

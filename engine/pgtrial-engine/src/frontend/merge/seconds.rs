@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use events::{EventError, FloatSums, Measurement, PhaseStart, Tick};
+use events::{EventError, FloatSums, Measurement, PhaseStart, TickRecord};
 
 use super::stream::{FailedTask, Position};
 use latency::{Decoder, Latencies, Packed};
@@ -44,7 +44,13 @@ impl Seconds {
     }
 
     /// Adds a machine's second, which ended `since` seconds after its load began.
-    pub fn add(&mut self, machine: usize, tick: &Tick, since: f64, failed: Vec<FailedTask>) -> Result<(), EventError> {
+    pub fn add(
+        &mut self,
+        machine: usize,
+        tick: &TickRecord,
+        since: f64,
+        failed: Vec<FailedTask>,
+    ) -> Result<(), EventError> {
         let is_crowded = self.open.len() > UNPACKED;
         let merged = self.open.entry(Position::of_second(tick.phase, tick.second)).or_default();
         merged.unpack();

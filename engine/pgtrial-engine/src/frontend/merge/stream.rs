@@ -1,6 +1,6 @@
 //! The events of one machine: what it has reported, and how far it has come.
 
-use events::{Connected, Done, Hello, PhaseStart, Summary, Task, Tick};
+use events::{Connected, Done, Hello, PhaseStart, Summary, TaskRecord, TickRecord};
 
 use super::error::LineError;
 use ground::clock::Phase;
@@ -66,7 +66,7 @@ pub struct LoadStart {
 pub struct FailedTask {
     pub arrived: f64,
     pub ended: f64,
-    pub task: Task,
+    pub task: TaskRecord,
 }
 
 /// The stream of one machine's events. Those that are kept have their time `t` beside them.
@@ -126,7 +126,7 @@ impl MachineStream {
     }
 
     /// A second is over. Returns the tasks that failed in it.
-    pub fn end_second(&mut self, tick: &Tick) -> Result<Vec<FailedTask>, LineError> {
+    pub fn end_second(&mut self, tick: &TickRecord) -> Result<Vec<FailedTask>, LineError> {
         let position = Position::of_second(tick.phase, tick.second);
         if tick.phase != self.next.phase || self.began.is_none() || position < self.next {
             return Err(LineError::SecondOutOfOrder { second: tick.second, phase: phase_name(tick.phase) });
@@ -139,7 +139,7 @@ impl MachineStream {
     }
 
     /// A task has failed in the second that is not yet over.
-    pub fn add_task(&mut self, mut task: Task) {
+    pub fn add_task(&mut self, mut task: TaskRecord) {
         let arrived = self.since_start(task.arrived_s);
         let ended = arrived + task.waited_s + task.served_s;
         task.more.insert("machine".to_owned(), self.name.clone().into());

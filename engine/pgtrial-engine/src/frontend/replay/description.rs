@@ -28,7 +28,7 @@ pub fn describe(options: &ReplayOptions, replay: &Replay) -> ReplayDescription {
         ReplayPace::BackToBack => None,
     };
     ReplayDescription {
-        plan: events::ReplayPlan {
+        plan: events::ReplayPlanRecord {
             capture: options.directory.display().to_string(),
             sessions: survey.sessions.into(),
             statements: survey.statements.into(),

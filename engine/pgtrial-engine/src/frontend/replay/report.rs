@@ -217,7 +217,7 @@ mod tests {
         let plan = Plan::new(None, Arc::new(Nothing), part, Seeds::derive(0, &part, 0, 1, None), load);
         let template = |id, text: &str| TemplateName { id, text: text.to_owned() };
         let described = ReplayDescription {
-            plan: events::ReplayPlan {
+            plan: events::ReplayPlanRecord {
                 capture: "/c".to_owned(),
                 sessions: 5.into(),
                 statements: 99.into(),

@@ -4,7 +4,7 @@ mod ends;
 mod garbage;
 mod sums;
 
-use events::{Count, Line, Measurement};
+use events::{Count, EventLine, Measurement};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ pub fn extend(object: &mut Value, other: Value) {
 
 /// The events that the merger has made since the last call.
 pub fn events(merger: &mut Merger) -> Vec<MergedEvent> {
-    let event = |line: Line| {
+    let event = |line: EventLine| {
         let Value::Object(mut body) = serde_json::to_value(&line).unwrap() else { panic!("{line:?}") };
         let (event, t) = (body.shift_remove("event").unwrap(), body.shift_remove("t").unwrap());
         let event = event.as_str().unwrap().to_owned();
