@@ -11,7 +11,7 @@ use wire::session::Session;
 use wire::statement::{QueryMode, ResultFormat};
 use wire::target::Target;
 use wire::{Answered, Connection, OpenError, Reply, Rows, Scratch, Sent, StatementError};
-use workload::{AbortReason, Action, ActionResult, Executor, Management, Program};
+use workload::{AbortReason, Action, ActionResult, Executor, Management, Program, StagedActions, StagedRequest};
 
 /// Where a program connects to.
 pub struct Server {
@@ -41,8 +41,8 @@ pub struct Alone<F> {
     sessions: BTreeMap<usize, Session>,
 }
 
-impl<F: Fn() -> Result<Server, String>> Alone<F> {
-    /// For a program whose server `find` finds; its error is a message for the program.
+impl<F: Fn() -> Result<Server, OpenError>> Alone<F> {
+    /// For a program whose server `find` finds; its error is given to the program.
     pub fn new(find: F, travel: Travel) -> Self {
         let Travel { mode, describes, format } = travel;
         let scratch = Scratch::new(describes, format);
@@ -60,8 +60,7 @@ impl<F: Fn() -> Result<Server, String>> Alone<F> {
     fn open(&mut self) -> Result<(), OpenError> {
         self.sessions.remove(&self.current);
         if self.server.is_none() {
-            let unknown = |message| OpenError { message, sqlstate: "08001".to_owned() };
-            self.server = Some((self.find)().map_err(unknown)?);
+            self.server = Some((self.find)()?);
         }
         if let Some(server) = &self.server {
             self.sessions.insert(self.current, Session::connect(&server.target)?);
@@ -70,7 +69,7 @@ impl<F: Fn() -> Result<Server, String>> Alone<F> {
     }
 
     /// Tells the program what came of a request. A connection that broke is no more.
-    fn tell(&mut self, program: &mut dyn Program, asked: Result<Reply, ConnectionError>) {
+    fn tell(&mut self, program: &mut dyn Program<StagedActions>, asked: Result<Reply, ConnectionError>) {
         match asked {
             Ok(Reply { error: Some(StatementError { error, .. }), .. }) => {
                 program.complete(ActionResult::Failed(&error));
@@ -102,6 +101,25 @@ impl<F: Fn() -> Result<Server, String>> Alone<F> {
         asked
     }
 
+    fn request(&mut self, request: StagedRequest<'_>) -> Result<Reply, ConnectionError> {
+        match request {
+            StagedRequest::Text { sql, rows } => {
+                let rows = if rows == Rows::Skipped { Rows::Counted } else { rows };
+                self.ask(|connection, _| connection.send_query(sql, rows))
+            }
+            StagedRequest::Prepare { statement } => self.ask(|connection, _| connection.send_prepare(statement)),
+            StagedRequest::PrepareAll { statements } => {
+                let mut reply = Reply { status: b'I', error: None };
+                for statement in statements {
+                    if reply.error.is_none() {
+                        reply = self.ask(|connection, _| connection.send_prepare(statement))?;
+                    }
+                }
+                Ok(reply)
+            }
+        }
+    }
+
     fn end_if_interrupted(&self) {
         if self.server.as_ref().is_some_and(|server| server.interrupt.load(Ordering::Relaxed)) {
             process::exit(STATUS.into());
@@ -109,9 +127,9 @@ impl<F: Fn() -> Result<Server, String>> Alone<F> {
     }
 }
 
-impl<F: Fn() -> Result<Server, String>> Executor for Alone<F> {
+impl<F: Fn() -> Result<Server, OpenError>> Executor for Alone<F> {
     /// While the program computes, an interrupt ends the whole program at once.
-    fn carry_out(&mut self, program: &mut dyn Program) -> Result<(), AbortReason> {
+    fn carry_out(&mut self, program: &mut dyn Program<StagedActions>) -> Result<(), AbortReason> {
         let _computes = EndsAtOnce::set(true);
         if let Some(server) = &self.server {
             server.interrupt.store(false, Ordering::Relaxed);
@@ -125,42 +143,25 @@ impl<F: Fn() -> Result<Server, String>> Executor for Alone<F> {
                     let asked = self.ask(|connection, scratch| connection.send(statement, mode, values, rows, scratch));
                     self.tell(program, asked);
                 }
-                Action::Text { sql, rows } => {
-                    let rows = if rows == Rows::Skipped { Rows::Counted } else { rows };
-                    let asked = self.ask(|connection, _| connection.send_query(sql, rows));
+                Action::Request(request) => {
+                    let asked = self.request(request);
                     self.tell(program, asked);
                 }
-                Action::Prepare { statement } => {
-                    let asked = self.ask(|connection, _| connection.send_prepare(statement));
-                    self.tell(program, asked);
-                }
-                Action::Manage(Management::Connect(number)) => {
+                Action::Step(Management::Connect(number)) => {
                     self.current = number;
                     match self.connect() {
                         Ok(()) => program.complete(ActionResult::Done(&Answered::default())),
                         Err(error) => program.complete(ActionResult::Refused(&error)),
                     }
                 }
-                Action::Manage(Management::Use(number)) => self.current = number,
-                Action::Manage(Management::Disconnect(number)) => {
+                Action::Step(Management::Use(number)) => self.current = number,
+                Action::Step(Management::Disconnect(number)) => {
                     self.current = number;
                     self.sessions.remove(&number);
                 }
                 Action::Sleep { time, .. } => thread::sleep(time),
                 // The program knows its counts, and nobody waits for its turn.
-                Action::Manage(Management::Count { .. } | Management::Leave)
-                | Action::Pause
-                | Action::Announce { .. }
-                | Action::Local { .. } => {}
-                Action::StartPipeline { .. }
-                | Action::SyncPipeline { .. }
-                | Action::EndPipeline { .. }
-                | Action::Schedule(_)
-                | Action::Recorded { .. }
-                | Action::PrepareAll { .. } => {
-                    let reason = "pipelines and recorded statements are a load's".to_owned();
-                    return Err(AbortReason::Script { reason });
-                }
+                Action::Step(Management::Count { .. } | Management::Leave) | Action::Pause => {}
             }
         }
     }

@@ -4,12 +4,33 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::plan::{Arrival, Plan, PoolPlan};
+use crate::plan::Plan;
 use ground::clock::Nanos;
 use ground::random::Random;
 use ground::shard::TaskShare;
 
 const SECOND: f64 = 1e9;
+
+/// When an application's tasks arrive; rates are in tasks per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Arrival {
+    AtOnce,
+    /// At equal distances.
+    Rate(f64),
+    /// At the moments of a Poisson process.
+    Poisson(f64),
+}
+
+/// As the option has it.
+impl std::fmt::Display for Arrival {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Arrival::AtOnce => f.write_str("at-once"),
+            Arrival::Rate(rate) => write!(f, "{rate}"),
+            Arrival::Poisson(rate) => write!(f, "poisson:{rate}"),
+        }
+    }
+}
 
 /// The schedule of a load with a rate, one thread's share of it: transactions are to start at the moments of a Poisson
 /// process, so that clients that wait for a slow server do not hide its slowness. With slices its time is that of the own
@@ -23,6 +44,9 @@ pub struct Throttle {
     fraction: f64,
     /// Starts that were drawn and have no client.
     open: BinaryHeap<Reverse<Nanos>>,
+    /// How many starts were drawn.
+    #[cfg(test)]
+    drawn: u64,
 }
 
 impl Throttle {
@@ -34,7 +58,15 @@ impl Throttle {
 
     /// `interval_ns` is that of the engine, of which each of `jobs` threads has an equal share.
     fn new(interval_ns: f64, jobs: usize, random: Random) -> Self {
-        Self { mean: interval_ns * jobs as f64, random, last: 0, fraction: 0.0, open: BinaryHeap::new() }
+        Self {
+            mean: interval_ns * jobs as f64,
+            random,
+            last: 0,
+            fraction: 0.0,
+            open: BinaryHeap::new(),
+            #[cfg(test)]
+            drawn: 0,
+        }
     }
 
     /// The schedule begins.
@@ -62,12 +94,22 @@ impl Throttle {
 
     /// The waiting time is exponentially distributed (by inversion).
     fn draw(&mut self) -> Nanos {
+        #[cfg(test)]
+        {
+            self.drawn += 1;
+        }
         let uniform = 1.0 - self.random.unit();
         let wait = -uniform.ln() * self.mean + self.fraction;
         let whole = wait as Nanos;
         self.fraction = wait - whole as f64;
         self.last = self.last.saturating_add(whole);
         self.last
+    }
+
+    /// How many starts a client got and did not give back.
+    #[cfg(test)]
+    pub fn taken(&self) -> u64 {
+        self.drawn - self.open.len() as u64
     }
 
     /// About how many starts until `now` have no client.
@@ -90,8 +132,8 @@ pub struct Arrivals {
 
 impl Arrivals {
     /// The tasks of one application.
-    pub fn new(plan: &PoolPlan, random: Random) -> Self {
-        Self { arrival: plan.arrival, random, deal: plan.deal, start: 0, number: 0, next_s: 0.0 }
+    pub fn new(arrival: Arrival, deal: TaskShare, random: Random) -> Self {
+        Self { arrival, random, deal, start: 0, number: 0, next_s: 0.0 }
     }
 
     /// The load begins.
@@ -154,9 +196,7 @@ mod tests {
     use ground::shard::Shard;
 
     fn arrivals(arrival: Arrival, deal: TaskShare, start: Nanos) -> Arrivals {
-        let (tasks, size) = (deal.own_tasks(), deal.own_slots());
-        let plan = PoolPlan { apps: 1, tasks, arrival, size, timeout: Duration::from_secs(1), lifetime: None, deal };
-        let mut arrivals = Arrivals::new(&plan, Random::seeded(1));
+        let mut arrivals = Arrivals::new(arrival, deal, Random::seeded(1));
         arrivals.start(start);
         arrivals
     }

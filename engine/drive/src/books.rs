@@ -5,16 +5,17 @@ use std::io;
 
 use crate::client::Client;
 use crate::ledger::log::{End, Entry, FailureKind, TransactionLog};
-use crate::ledger::{ScriptAccount, Tally, Turn};
+use crate::ledger::{ModeCounts, ScriptAccount, Tally, Turn};
 use crate::outcome::CpuTime;
 use crate::plan::{Plan, ScriptOptions};
 use crate::report::{Report, Reporter, ThreadTotals};
 use crate::schedule::{Schedule, Stretch};
 use crate::shell::Shell;
 use ground::clock::{Nanos, Phase};
+use workload::Actions;
 
 /// What a thread counts.
-pub struct Books<'a> {
+pub struct Books<'a, T> {
     options: &'a ScriptOptions,
     /// The thread's number in the engine.
     pub thread: usize,
@@ -25,7 +26,7 @@ pub struct Books<'a> {
     pub gate: Nanos,
     /// Only with slices: the clients that take part, and since when so many.
     taking_part: (u64, Nanos),
-    pub tally: Tally,
+    pub tally: Tally<T>,
     log: Option<TransactionLog>,
     pub totals: ThreadTotals,
     cpu_at_measure: Option<CpuTime>,
@@ -33,12 +34,12 @@ pub struct Books<'a> {
     is_detailed: bool,
 }
 
-impl<'a> Books<'a> {
+impl<'a, T: ModeCounts> Books<'a, T> {
     /// The books of thread `thread`, which start with this tally.
-    pub fn new(plan: &'a Plan, thread: usize, tally: Tally, reports: Reporter) -> io::Result<Self> {
+    pub fn new(plan: &'a Plan, thread: usize, tally: Tally<T>, reports: Reporter) -> io::Result<Self> {
         let options = plan.options();
         let schedule = Schedule::new(0, plan.warmup, None, None);
-        let scripts = plan.workload.scripts();
+        let scripts = plan.scripts();
         let sample = &plan.seeds.threads[thread].sample;
         Ok(Self {
             options,
@@ -108,7 +109,7 @@ impl<'a> Books<'a> {
     }
 
     /// With slices: the client takes part from now on, if the own slice has begun and is not over.
-    pub fn join<O, S: Shell>(&mut self, client: &mut Client<O, S>, now: Nanos) {
+    pub fn join<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         let Some(slice) = self.stretch.slice.filter(|_| !client.takes_part) else { return };
         let gate = self.schedule.gate(&self.stretch);
         if (self.schedule.start + slice.begins..gate).contains(&now) {
@@ -120,7 +121,7 @@ impl<'a> Books<'a> {
     }
 
     /// With slices: the client takes no part from now on.
-    pub fn part<O, S: Shell>(&mut self, client: &mut Client<O, S>, now: Nanos) {
+    pub fn part<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         if std::mem::take(&mut client.takes_part) {
             self.count_clients(now);
             self.taking_part.0 -= 1;
@@ -172,7 +173,7 @@ impl<'a> Books<'a> {
 
     /// Counts a committed transaction.
     #[inline(always)]
-    pub fn commit<O, S: Shell>(&mut self, client: &Client<O, S>, now: Nanos) {
+    pub fn commit<O, A: Actions, S: Shell>(&mut self, client: &Client<O, A, S>, now: Nanos) {
         let latency = now - client.transaction.scheduled;
         self.tally.commit(latency);
         if self.is_detailed {
@@ -181,7 +182,7 @@ impl<'a> Books<'a> {
     }
 
     #[inline(never)]
-    fn commit_in_detail<O, S: Shell>(&mut self, client: &Client<O, S>, now: Nanos, latency: Nanos) {
+    fn commit_in_detail<O, A: Actions, S: Shell>(&mut self, client: &Client<O, A, S>, now: Nanos, latency: Nanos) {
         let transaction = &client.transaction;
         let lag = transaction.began - transaction.scheduled;
         let is_late = self.options.latency_limit.is_some_and(|limit| u128::from(latency) > limit.as_nanos());
@@ -207,7 +208,7 @@ impl<'a> Books<'a> {
     }
 
     /// Counts a transaction that failed for good.
-    pub fn fail<O, S: Shell>(&mut self, client: &Client<O, S>, sqlstate: &str) {
+    pub fn fail<O, A: Actions, S: Shell>(&mut self, client: &Client<O, A, S>, sqlstate: &str) {
         for counts in [&mut self.tally.counts, &mut self.totals.scripts[client.transaction.script].whole] {
             counts.fail(sqlstate);
             counts.other_failures += u64::from(FailureKind::of(sqlstate) == FailureKind::Other);
@@ -216,9 +217,9 @@ impl<'a> Books<'a> {
     }
 
     /// Counts and logs a transaction that failed for good, while its client goes on.
-    pub fn end_failed<O, S: Shell>(
+    pub fn end_failed<O, A: Actions, S: Shell>(
         &mut self,
-        client: &mut Client<O, S>,
+        client: &mut Client<O, A, S>,
         sqlstate: &str,
         kind: FailureKind,
         now: Nanos,
@@ -229,7 +230,7 @@ impl<'a> Books<'a> {
     }
 
     /// Counts a transaction that was too late to be started, and logs it.
-    pub fn skip<O, S: Shell>(&mut self, client: &mut Client<O, S>, now: Nanos) {
+    pub fn skip<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         self.tally.counts.skipped += 1;
         self.totals.scripts[client.transaction.script].whole.skipped += 1;
         self.log(client, now, End::Skipped);
@@ -238,7 +239,7 @@ impl<'a> Books<'a> {
 
     /// Counts a transaction for its client, however it ended.
     #[inline]
-    pub fn count<O, S: Shell>(&self, client: &mut Client<O, S>) {
+    pub fn count<O, A: Actions, S: Shell>(&self, client: &mut Client<O, A, S>) {
         client.done += u64::from(self.stretch.phase != Phase::Warmup);
     }
 
@@ -250,7 +251,7 @@ impl<'a> Books<'a> {
     }
 
     /// Writes a transaction's end to the log, if there is one.
-    pub fn log<O, S: Shell>(&mut self, client: &Client<O, S>, now: Nanos, end: End) {
+    pub fn log<O, A: Actions, S: Shell>(&mut self, client: &Client<O, A, S>, now: Nanos, end: End) {
         let Some(log) = &mut self.log else { return };
         if self.stretch.phase == Phase::Warmup {
             return;
@@ -275,7 +276,7 @@ impl<'a> Books<'a> {
         let stretch = Stretch { ends: ended.max(self.stretch.begins), ..self.stretch };
         self.count_clients(stretch.ends);
         let empty = self.tally.emptied();
-        let tally = Box::new(std::mem::replace(&mut self.tally, empty));
+        let tally = Box::new(std::mem::replace(&mut self.tally, empty).reported());
         self.report(Report::Tick { thread: self.thread, stretch, tally });
     }
 

@@ -5,15 +5,15 @@ use crate::shell::{Shell, TransportOf};
 use ground::clock::Nanos;
 use wire::error::ServerError;
 use wire::{Connection, Rows};
-use workload::Program;
+use workload::{Actions, Program};
 
-/// One client of a thread; `own` is what only the clients of its mode have.
-pub struct Client<O, S: Shell> {
+/// One client of a thread; `own` is what only the clients of its mode have. Its program has the actions `A`.
+pub struct Client<O, A: Actions, S: Shell> {
     /// Its index among the thread's clients, which is also its connection's token.
     pub index: usize,
     /// Its number in the whole run.
     pub number: usize,
-    pub program: Box<dyn Program>,
+    pub program: Box<dyn Program<A>>,
     pub connection: Option<Connection<TransportOf<S>>>,
     pub state: ClientState,
     /// The status of the last ReadyForQuery: `I` idle, `T` in a transaction, `E` in a failed one.
@@ -111,9 +111,9 @@ impl Awaited {
     }
 }
 
-impl<O: Default, S: Shell> Client<O, S> {
+impl<O: Default, A: Actions, S: Shell> Client<O, A, S> {
     /// A client that has no connection yet.
-    pub fn new(index: usize, number: usize, program: Box<dyn Program>) -> Self {
+    pub fn new(index: usize, number: usize, program: Box<dyn Program<A>>) -> Self {
         Self {
             index,
             number,
@@ -129,7 +129,7 @@ impl<O: Default, S: Shell> Client<O, S> {
     }
 }
 
-impl<O, S: Shell> Client<O, S> {
+impl<O, A: Actions, S: Shell> Client<O, A, S> {
     /// Notes an answer of the server with this status.
     #[inline(always)]
     pub fn note_answer(&mut self, status: u8) {

@@ -2,23 +2,81 @@
 //! its scheduled time. With `--connect` each transaction has a connection of its own. With `--wait-for-server` clients
 //! that lose their connection make another one. Clients of a load with think times wait before each transaction.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::client::{Client, ClientState, Failure};
-use crate::ledger::Tally;
 use crate::ledger::log::FailureKind;
-use crate::mode::Mode;
+use crate::ledger::{Counting, Tally};
+use crate::mode::{Asked, Mode};
 use crate::outcome::Cause;
-use crate::plan::{ClosedPlan, Limit, Plan};
+use crate::plan::{Limits, ModePlan, Plan, ScriptOptions};
 use crate::report::Report;
-use crate::shell::Shell;
+use crate::shell::{Shell, TransportOf};
 use crate::thread::{Share, Thread};
 use ground::clock::{Nanos, nanos};
-use wire::OpenError;
 use wire::error::ConnectionError;
+use wire::{Connection, OpenError};
+use workload::{ScriptActions, ScriptStep, StartPipeline};
 
 /// Between two attempts of a client to connect: short beside any restart, long beside what a refusal costs.
 const PAUSE: Nanos = 200_000_000;
+
+/// A closed loop, as in pgbench: each client starts its next transaction when the former one has ended or, with a rate,
+/// at its scheduled time.
+#[derive(Debug, Clone)]
+pub struct ClosedPlan {
+    pub limit: Limit,
+    /// Set when the time of the load is over early (SIGALRM).
+    pub alarm: Option<Arc<AtomicBool>>,
+    /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds; `None` without a rate.
+    pub interval_ns: Option<f64>,
+    /// Whether each transaction has a connection of its own (`--connect`).
+    pub reconnect: bool,
+    /// How long a client that has lost its connection tries to get another one; `None`: it is given up.
+    pub wait_for_server: Option<Duration>,
+    /// Whether clients wait before their transactions, as their programs say; without a rate.
+    pub thinks: bool,
+    pub options: ScriptOptions,
+}
+
+/// When the run of a closed loop ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Each client runs so many transactions.
+    Transactions(u64),
+    /// The measured part takes so long; transactions under way at its end are finished.
+    Time(Duration),
+}
+
+impl ModePlan for ClosedPlan {
+    fn time(&self) -> Option<Duration> {
+        match self.limit {
+            Limit::Time(length) => Some(length),
+            Limit::Transactions(_) => None,
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        match self.limit {
+            Limit::Time(_) => Limits::default(),
+            Limit::Transactions(each) => Limits { of_each_client: Some(each), of_all_clients: None },
+        }
+    }
+
+    fn interval_ns(&self) -> Option<f64> {
+        self.interval_ns
+    }
+
+    fn alarm(&self) -> Option<&AtomicBool> {
+        self.alarm.as_deref()
+    }
+
+    fn options(&self) -> &ScriptOptions {
+        &self.options
+    }
+}
 
 /// The closed loop of one thread.
 pub struct Closed {
@@ -45,13 +103,18 @@ struct Outage {
 }
 
 type Loop<'a, S> = Thread<'a, Closed, S>;
-type LoopClient<S> = Client<ClosedClient, S>;
+type LoopClient<S> = Client<ClosedClient, ScriptActions, S>;
+
+impl Counting for Closed {
+    type Counts = ();
+    type Totals = ();
+}
 
 impl<S: Shell> Mode<S> for Closed {
     type Plan = ClosedPlan;
     type Client = ClosedClient;
 
-    fn new(_plan: &Plan, closed: &ClosedPlan, _share: Share) -> (Self, Tally) {
+    fn new(_plan: &Plan, closed: &ClosedPlan, _share: Share) -> (Self, Tally<()>) {
         let mode = Self {
             transactions: match closed.limit {
                 Limit::Transactions(limit) => limit,
@@ -161,6 +224,14 @@ impl<S: Shell> Mode<S> for Closed {
     fn stuck(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, command: Option<usize>, cause: Cause) {
         thread.abort(client, command, cause);
         thread.exit_on_abort();
+    }
+
+    fn ask(thread: &mut Loop<'_, S>, connection: &mut Connection<TransportOf<S>>, request: StartPipeline<'_>) -> Asked {
+        thread.prepare_pipeline(connection, request)
+    }
+
+    fn step(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, step: ScriptStep, now: Nanos) -> Option<Nanos> {
+        thread.step_script(client, step, now)
     }
 
     fn due(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, now: Nanos) {

@@ -7,13 +7,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::{Builder, Scope};
 use std::time::Duration;
 
-use crate::mode::Mode;
+use crate::mode::{ActionsOf, Mode};
 use crate::report::{PanicReporter, Report};
 use crate::schedule::Schedule;
 use crate::shell::{Shell, System};
 use crate::thread::{Share, Thread};
 use crate::worker::Worker;
 use ground::clock::{Clock, Nanos};
+use workload::Workload;
 
 /// The host of a run's threads, which live as long as `'run`.
 pub trait Host<'run> {
@@ -26,6 +27,7 @@ pub trait Host<'run> {
     fn start<M: Mode<Self::Shell> + 'run>(
         &self,
         thread: Thread<'run, M, Self::Shell>,
+        workload: &'run dyn Workload<ActionsOf<M, Self::Shell>>,
         share: Share,
         start: Receiver<Schedule>,
         panics: PanicReporter,
@@ -57,13 +59,14 @@ impl<'run> Host<'run> for Threads<'run, '_> {
     fn start<M: Mode<System> + 'run>(
         &self,
         thread: Thread<'run, M, System>,
+        workload: &'run dyn Workload<ActionsOf<M, System>>,
         share: Share,
         start: Receiver<Schedule>,
         panics: PanicReporter,
     ) -> io::Result<()> {
         let run = move || {
             let _panics = panics;
-            Worker::new(thread, share).run(&start);
+            Worker::new(thread, workload, share).run(&start);
         };
         Builder::new().name("pgtrial-load".to_owned()).spawn_scoped(self.scope, run).map(drop)
     }

@@ -22,6 +22,7 @@ mod replayed;
 mod report;
 mod run;
 mod schedule;
+mod scripted;
 mod shell;
 #[cfg(test)]
 mod simulation;
@@ -36,5 +37,11 @@ mod timers;
 mod transact;
 mod worker;
 
+pub use arrivals::Arrival;
+pub use closed::{ClosedPlan, Limit};
 pub use outcome::{Abortion, Began, Cause, CpuTime, Observer, Outcome, RunError, STUCK, Tick};
+pub use pool::PoolPlan;
+pub use pooled::PooledPlan;
+pub use replayed::{ReplayPace, ReplayPlan};
 pub use run::run;
+pub use staged::StagedPlan;

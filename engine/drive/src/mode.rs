@@ -1,26 +1,34 @@
 //! When clients act: the trait that the event loop calls, one implementation for each mode of a load. A further mode is a
-//! further variant of [`crate::plan::Load`] and a file beside `closed.rs`, `staged.rs`, `pooled.rs` and `replayed.rs`.
+//! file beside `closed.rs`, `staged.rs`, `pooled.rs` and `replayed.rs`, and its line in `run.rs`.
 
-use crate::client::{Client, Failure};
-use crate::ledger::Tally;
+use crate::client::{Awaited, Client, Failure};
+use crate::ledger::{Counting, Tally};
 use crate::outcome::Cause;
-use crate::plan::Plan;
-use crate::report::ThreadTotals;
-use crate::shell::Shell;
+use crate::plan::{KnownPlan, Plan};
+use crate::shell::{Shell, TransportOf};
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
-use wire::OpenError;
 use wire::error::{ConnectionError, ServerError};
-use workload::recorded::Scheduled;
-use workload::{AbortReason, Management};
+use wire::{Connection, OpenError, Sent};
+use workload::Actions;
 
 /// A client of mode `M` in shell `S`.
-pub type ClientOf<M, S> = Client<<M as Mode<S>>::Client, S>;
+pub type ClientOf<M, S> = Client<<M as Mode<S>>::Client, ActionsOf<M, S>, S>;
+
+/// The actions of a mode's programs.
+pub type ActionsOf<M, S> = <<M as Mode<S>>::Plan as KnownPlan>::Actions;
+
+/// A request of a mode's programs, and a step of theirs.
+pub type RequestOf<'r, M, S> = <ActionsOf<M, S> as Actions>::Request<'r>;
+pub type StepOf<M, S> = <ActionsOf<M, S> as Actions>::Step;
+
+/// What a client waits for after a request, and how far the request was sent; `None`: there was nothing to send.
+pub type Asked = (Awaited, Result<Option<Sent>, ConnectionError>);
 
 /// A mode of the load, as one thread keeps it in its shell.
-pub trait Mode<S: Shell>: Sized + Send {
+pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// What the plan says of this mode.
-    type Plan;
+    type Plan: KnownPlan;
     /// What a client has in this mode only.
     type Client: Default;
 
@@ -28,7 +36,7 @@ pub trait Mode<S: Shell>: Sized + Send {
     const EXECUTES_UNPREPARED: bool = false;
 
     /// The mode of the thread that has this share of the clients, and the empty tally of what it counts.
-    fn new(plan: &Plan, load: &Self::Plan, share: Share) -> (Self, Tally);
+    fn new(plan: &Plan, load: &Self::Plan, share: Share) -> (Self, Tally<Self::Counts>);
 
     /// Begins what a client has to do before the start of the load. The start waits until [`Thread::unready`] is 0.
     fn prepare(_thread: &mut Thread<'_, Self, S>, _client: &mut ClientOf<Self, S>) {}
@@ -83,30 +91,20 @@ pub trait Mode<S: Shell>: Sized + Send {
     /// The server sent something to an idle client.
     fn idle_readable(_thread: &mut Thread<'_, Self, S>, _client: &mut ClientOf<Self, S>) {}
 
-    /// Carries out what a program does with its connections. Returns when the client goes on, if that is now. Scripts do not
-    /// manage connections.
-    fn manage(
+    /// Sends a request of a program.
+    fn ask(
         thread: &mut Thread<'_, Self, S>,
-        client: &mut ClientOf<Self, S>,
-        _management: Management,
-        _now: Nanos,
-    ) -> Option<Nanos> {
-        let reason = "the program manages connections, which only sysbench's do".to_owned();
-        Self::stuck(thread, client, None, Cause::Program(AbortReason::Script { reason }));
-        None
-    }
+        connection: &mut Connection<TransportOf<S>>,
+        request: RequestOf<'_, Self, S>,
+    ) -> Asked;
 
-    /// Has a client wait for a recorded time. Returns when it goes on, if that is now. Only replays have such times.
-    fn schedule(
+    /// Carries out a step of a program. Returns when the client goes on, if that is now.
+    fn step(
         thread: &mut Thread<'_, Self, S>,
         client: &mut ClientOf<Self, S>,
-        _scheduled: Scheduled,
-        _now: Nanos,
-    ) -> Option<Nanos> {
-        let reason = "the program has recorded times, which only those of replays have".to_owned();
-        Self::stuck(thread, client, None, Cause::Program(AbortReason::Script { reason }));
-        None
-    }
+        step: StepOf<Self, S>,
+        now: Nanos,
+    ) -> Option<Nanos>;
 
     /// Some connections are being made: a round of the event loop begins.
     fn connecting(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>]) {}
@@ -122,6 +120,16 @@ pub trait Mode<S: Shell>: Sized + Send {
     /// Some time has passed, whether or not something has happened: the mode looks after what no event reports.
     fn looked_up(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>], _now: Nanos) {}
 
-    /// The load is over: hands over what the mode has counted.
-    fn finish(&mut self, _totals: &mut ThreadTotals) {}
+    /// The load is over: hands over what the mode has counted in the thread.
+    fn finish(&mut self) -> Self::Totals {
+        Self::Totals::default()
+    }
+
+    /// The totals of a run that has not begun.
+    fn totals(_load: &Self::Plan) -> Self::Totals {
+        Self::Totals::default()
+    }
+
+    /// A stretch of all threads is over, and its observer has seen it: what is kept one by one moves to the totals.
+    fn sum_up(_totals: &mut Self::Totals, _stretch: &mut Self::Counts) {}
 }

@@ -1,18 +1,20 @@
 //! Notes of what a client does, in the words of pgbench's `--debug` and `--verbose-errors`.
 
 use crate::client::Client;
+use crate::ledger::Counting;
 use crate::shell::{Shell, TransportOf};
 use crate::thread::Thread;
 use ground::clock::Nanos;
 use wire::Connection;
 use wire::error::ServerError;
 use wire::statement::{QueryMode, Statement};
+use workload::Actions;
 
-impl<M, S: Shell> Thread<'_, M, S> {
+impl<M: Counting, S: Shell> Thread<'_, M, S> {
     /// A client begins a script.
     #[cold]
-    pub fn note_script<O>(&self, client: &Client<O, S>) {
-        let script = &self.plan.workload.scripts()[client.transaction.script].description;
+    pub fn note_script<O, A: Actions>(&self, client: &Client<O, A, S>) {
+        let script = &self.plan.scripts()[client.transaction.script].description;
         self.note(client.number, format_args!("executing script \"{script}\""));
     }
 
@@ -40,21 +42,21 @@ impl<M, S: Shell> Thread<'_, M, S> {
 
     /// A client executes a command; a backslash command is noted.
     #[cold]
-    pub fn note_command<O>(&self, client: &Client<O, S>, command: usize) {
-        let script = &self.plan.workload.scripts()[client.transaction.script];
+    pub fn note_command<O, A: Actions>(&self, client: &Client<O, A, S>, command: usize) {
+        let script = &self.plan.scripts()[client.transaction.script];
         if let Some(info) = script.commands.get(command).filter(|info| !info.is_sql) {
             self.note(client.number, format_args!("executing {}", without_expression(&info.line)));
         }
     }
 
     /// A client's statement failed.
-    pub fn note_failure<O>(&self, client: &Client<O, S>, command: usize, error: &ServerError) {
+    pub fn note_failure<O, A: Actions>(&self, client: &Client<O, A, S>, command: usize, error: &ServerError) {
         let script = client.transaction.script;
         self.note(client.number, format_args!("got an error in command {command} (SQL) of script {script}; {error}"));
     }
 
     /// A client retries its failed transaction or gives it up.
-    pub fn note_try<O>(&self, client: &Client<O, S>, again: bool, now: Nanos) {
+    pub fn note_try<O, A: Actions>(&self, client: &Client<O, A, S>, again: bool, now: Nanos) {
         let what = if again { "repeats the transaction after the error" } else { "ends the failed transaction" };
         let most = self.options.tries.map_or_else(String::new, |tries| format!("/{tries}"));
         let used = self.options.latency_limit.map_or_else(String::new, |limit| {

@@ -4,10 +4,9 @@ use std::io;
 use std::ops::Sub;
 use std::time::Duration;
 
-use crate::ledger::replay::ReplayTotals;
-use crate::ledger::tasks::Tasks;
-use crate::ledger::{ScriptAccount, Tally};
+use crate::ledger::{Own, ScriptAccount, Tally};
 use crate::slices::Slice;
+use crate::start_at::StartError;
 use ground::clock::Phase;
 use ground::interrupt;
 use ground::output::print_stderr;
@@ -170,10 +169,9 @@ pub struct Outcome {
     pub busiest_thread: f64,
     /// Clients that had not finished when the run ended.
     pub unfinished: usize,
-    /// Only with pools of connections.
-    pub tasks: Option<Tasks>,
-    /// Only of a replay.
-    pub replay: Option<ReplayTotals>,
+    /// What only the mode of the load counts: [`Tasks`](crate::ledger::tasks::Tasks) with pools of connections,
+    /// [`ReplayTotals`](crate::ledger::replay::ReplayTotals) of a replay.
+    pub own: Own,
 }
 
 /// Why a run failed.
@@ -184,9 +182,8 @@ pub enum RunError {
     /// Clients of a staged run were aborted before the load; the observer has received the reasons.
     #[error("clients could not begin")]
     Unready,
-    /// The time to start at could not be read.
-    #[error("{0}")]
-    Start(String),
+    #[error(transparent)]
+    Start(#[from] StartError),
     #[error("{0}")]
     System(String),
 }

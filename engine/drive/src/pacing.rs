@@ -3,15 +3,16 @@
 //! lies, and the time of others counts neither as schedule lag nor as response time.
 
 use crate::client::{Client, ClientState};
-use crate::ledger::Queue;
+use crate::ledger::{Counting, Queue};
 use crate::shell::Shell;
 use crate::thread::Thread;
 use ground::clock::Nanos;
+use workload::Actions;
 
-impl<M, S: Shell> Thread<'_, M, S> {
+impl<M: Counting, S: Shell> Thread<'_, M, S> {
     /// Gives the client the next scheduled start before the end of the load or, with slices, of the own one; `None`: there
     /// is none.
-    pub fn next_start<O>(&mut self, client: &mut Client<O, S>) -> Option<Nanos> {
+    pub fn next_start<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) -> Option<Nanos> {
         let pause = self.pause();
         let start = self.throttle.as_mut()?.next_before(self.books.gate.saturating_sub(pause))?;
         client.transaction.pause = pause;
@@ -21,7 +22,7 @@ impl<M, S: Shell> Thread<'_, M, S> {
 
     /// Whether the client may begin the transaction for which it waited. If another engine has its slice by now, a client
     /// of the next own slice gets the scheduled start.
-    pub fn may_begin<O>(&mut self, client: &mut Client<O, S>, now: Nanos) -> bool {
+    pub fn may_begin<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) -> bool {
         let (is_open, pause) = (self.is_open(now), self.pause());
         if let (Some(throttle), Some(_)) = (&mut self.throttle, self.books.stretch.slice) {
             let start = client.transaction.scheduled.saturating_sub(client.transaction.pause);
@@ -36,13 +37,13 @@ impl<M, S: Shell> Thread<'_, M, S> {
     }
 
     /// No start is left for the client before the end of the load or, with slices, of the own one: it waits for that.
-    pub fn rest<O>(&mut self, client: &mut Client<O, S>) {
+    pub fn rest<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
         client.state = ClientState::Yielding;
         self.timers.add(self.books.gate, client.index);
     }
 
     /// With slices: the client takes no part from now on. The first one notes what waits.
-    pub fn part<O>(&mut self, client: &mut Client<O, S>, now: Nanos) {
+    pub fn part<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         if client.takes_part {
             self.note_queue(now, 1);
             self.books.part(client, now);

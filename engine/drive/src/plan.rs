@@ -1,5 +1,6 @@
 //! What to run: everything that the event loop needs to know, whichever front end it comes from.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -7,17 +8,16 @@ use std::time::Duration;
 use crate::ledger::log::LogPlan;
 use crate::slices::Slices;
 use crate::start_at::StartAt;
-use ground::shard::{ClientShare, TaskShare};
+use ground::shard::ClientShare;
 use wire::statement::{QueryMode, ResultFormat};
 use wire::target::Target;
-use workload::Workload;
 use workload::seeds::Seeds;
+use workload::{Actions, ScriptInfo, Workload};
 
 /// One run of a load.
 pub struct Plan {
     /// `None` if no program connects.
     pub target: Option<Arc<Target>>,
-    pub workload: Arc<dyn Workload>,
     /// The clients of this engine, and which of the whole run's they are.
     pub clients: usize,
     pub part: ClientShare,
@@ -34,8 +34,6 @@ pub struct Plan {
     pub format: ResultFormat,
     /// Load before the measured part; its transactions are counted apart.
     pub warmup: Duration,
-    /// Set when the time of the load is over early (SIGALRM).
-    pub alarm: Option<Arc<AtomicBool>>,
     /// Whether one client's end by an error ends the run.
     pub exit_on_abort: bool,
     pub seeds: Seeds,
@@ -44,80 +42,92 @@ pub struct Plan {
     pub load: Load,
 }
 
-/// When clients act, with what only this mode of the load needs.
-pub enum Load {
-    Closed(ClosedPlan),
-    Staged(StagedPlan),
-    Pooled(PoolPlan, ScriptOptions),
-    Replayed(ReplayPlan),
+/// What clients do and when: a workload, and the plan of a mode that takes its actions.
+pub struct Load {
+    plan: Box<dyn ModePlan>,
+    /// An `Arc<dyn Workload<_>>` with the actions of the mode.
+    workload: Box<dyn Any + Send + Sync>,
+    scripts: Vec<ScriptInfo>,
 }
 
-/// A closed loop, as in pgbench: each client starts its next transaction when the former one has ended or, with a rate,
-/// at its scheduled time.
-#[derive(Debug, Clone)]
-pub struct ClosedPlan {
-    pub limit: Limit,
-    /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds; `None` without a rate.
-    pub interval_ns: Option<f64>,
-    /// Whether each transaction has a connection of its own (`--connect`).
-    pub reconnect: bool,
-    /// How long a client that has lost its connection tries to get another one; `None`: it is given up.
-    pub wait_for_server: Option<Duration>,
-    /// Whether clients wait before their transactions, as their programs say; without a rate.
-    pub thinks: bool,
-    pub options: ScriptOptions,
+/// What the event loop and reports ask the plan of any mode.
+pub trait ModePlan: Any + Send + Sync {
+    /// The length of the measured part, if it is limited.
+    fn time(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The limits of transactions.
+    fn limits(&self) -> Limits {
+        Limits::default()
+    }
+
+    /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds, if the load has a rate.
+    fn interval_ns(&self) -> Option<f64> {
+        None
+    }
+
+    /// Whether transactions have scheduled starts: those of a rate, or recorded ones.
+    fn has_schedule(&self) -> bool {
+        self.interval_ns().is_some()
+    }
+
+    /// The flag of an alarm that ends the load early, if the load may have one.
+    fn alarm(&self) -> Option<&AtomicBool> {
+        None
+    }
+
+    /// pgbench's options for the transactions; sysbench and replays have none of them.
+    fn options(&self) -> &ScriptOptions {
+        &NO_OPTIONS
+    }
+
+    /// So many clients in a row are on one thread.
+    fn unit(&self) -> usize {
+        1
+    }
+
+    /// Whether statements are counted by their kinds.
+    fn counts_queries(&self) -> bool {
+        false
+    }
 }
 
-/// sysbench's load: programs connect by themselves, and act before their first transaction and after the last one.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct StagedPlan {
-    /// All clients together run so many transactions.
-    pub events: Option<u64>,
-    /// Each client runs so many.
-    pub events_each: Option<u64>,
-    /// The measured part takes so long, unless the events are done before.
-    pub time: Option<Duration>,
-    /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds; `None` without a rate.
-    pub interval_ns: Option<f64>,
-    /// With a rate: the run ends with an error if more transactions of this engine wait for a client.
-    pub longest_queue: Option<u64>,
+/// The plan of a mode that is among those of [`crate::run`].
+pub trait KnownPlan: ModePlan {
+    /// The actions of its workloads.
+    type Actions: Actions;
 }
 
-/// Applications, each with tasks that arrive by a schedule and share a bounded pool of connections; the run ends with the
-/// last task. Numbers are of each application, and of this engine's part of it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PoolPlan {
-    pub apps: usize,
-    pub tasks: u32,
-    /// Of the whole run's tasks.
-    pub arrival: Arrival,
-    /// The most connections.
-    pub size: usize,
-    /// A task that has no connection after so long has failed.
-    pub timeout: Duration,
-    /// A connection that is older is replaced before it is used again.
-    pub lifetime: Option<Duration>,
-    /// Which tasks and connections of the whole run these are.
-    pub deal: TaskShare,
+/// How many transactions a load has at most; `None` without such a limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub of_each_client: Option<u64>,
+    pub of_all_clients: Option<u64>,
 }
 
-/// Recorded sessions; a client runs one after the other, and each of their statements counts as a transaction.
-#[derive(Debug, Clone)]
-pub struct ReplayPlan {
-    pub pace: ReplayPace,
-    /// No transaction begins later; those under way are finished without pauses. `None`: the load ends with its last session.
-    pub time: Option<Duration>,
-    /// What messages call the statements of each account.
-    pub accounts: Arc<[String]>,
-}
+impl Load {
+    /// The load in which `workload` says what clients do, and `plan` when.
+    pub fn new<P: KnownPlan>(workload: Arc<dyn Workload<P::Actions>>, plan: P) -> Self {
+        Self { scripts: workload.scripts(), plan: Box::new(plan), workload: Box::new(workload) }
+    }
 
-/// When recorded statements start.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ReplayPace {
-    /// At their recorded times divided by this, whether or not the server keeps up.
-    Recorded { speed: f64 },
-    /// Each when the one before it in its session has ended.
-    BackToBack,
+    /// The plan of this mode, if the load has it.
+    pub fn of<P: KnownPlan>(&self) -> Option<&P> {
+        let plan: &dyn Any = &*self.plan;
+        plan.downcast_ref()
+    }
+
+    /// As [`Load::of`], to change it.
+    pub fn of_mut<P: KnownPlan>(&mut self) -> Option<&mut P> {
+        let plan: &mut dyn Any = &mut *self.plan;
+        plan.downcast_mut()
+    }
+
+    /// The workload, if the load has this mode.
+    pub(crate) fn workload<P: KnownPlan>(&self) -> Option<&dyn Workload<P::Actions>> {
+        self.workload.downcast_ref::<Arc<dyn Workload<P::Actions>>>().map(|workload| &**workload)
+    }
 }
 
 /// pgbench's options for the transactions of scripts.
@@ -164,37 +174,11 @@ pub struct Notes {
     pub steps: bool,
 }
 
-/// When the run of a closed loop ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
-    /// Each client runs so many transactions.
-    Transactions(u64),
-    /// The measured part takes so long; transactions under way at its end are finished.
-    Time(Duration),
-}
-
-/// When an application's tasks arrive; rates are in tasks per second.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Arrival {
-    AtOnce,
-    /// At equal distances.
-    Rate(f64),
-    /// At the moments of a Poisson process.
-    Poisson(f64),
-}
-
 impl Plan {
     /// One thread, simple queries, no warm-up.
-    pub fn new(
-        target: Option<Arc<Target>>,
-        workload: Arc<dyn Workload>,
-        part: ClientShare,
-        seeds: Seeds,
-        load: Load,
-    ) -> Self {
+    pub fn new(target: Option<Arc<Target>>, part: ClientShare, seeds: Seeds, load: Load) -> Self {
         Self {
             target,
-            workload,
             clients: part.clients(),
             part,
             start: None,
@@ -204,7 +188,6 @@ impl Plan {
             describes: true,
             format: ResultFormat::Text,
             warmup: Duration::ZERO,
-            alarm: None,
             exit_on_abort: false,
             seeds,
             is_command: false,
@@ -212,86 +195,33 @@ impl Plan {
         }
     }
 
+    /// Descriptions of the workload's scripts in the order of their indexes.
+    pub fn scripts(&self) -> &[ScriptInfo] {
+        &self.load.scripts
+    }
+
+    /// What the plan of the load's mode says.
+    pub fn mode_plan(&self) -> &dyn ModePlan {
+        &*self.load.plan
+    }
+
     /// The length of the measured part, if it is limited.
     pub fn duration(&self) -> Option<Duration> {
-        match &self.load {
-            Load::Closed(ClosedPlan { limit: Limit::Time(length), .. }) => Some(*length),
-            Load::Staged(staged) => staged.time,
-            Load::Replayed(replay) => replay.time,
-            Load::Closed(ClosedPlan { limit: Limit::Transactions(_), .. }) | Load::Pooled(..) => None,
-        }
+        self.mode_plan().time()
     }
 
     /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds, if the load has a rate.
     pub fn interval_ns(&self) -> Option<f64> {
-        match &self.load {
-            Load::Closed(closed) => closed.interval_ns,
-            Load::Staged(staged) => staged.interval_ns,
-            Load::Pooled(..) | Load::Replayed(_) => None,
-        }
+        self.mode_plan().interval_ns()
     }
 
-    /// Whether transactions have scheduled starts: those of a rate, or recorded ones.
-    pub fn has_schedule(&self) -> bool {
-        self.interval_ns().is_some() || self.replay().is_some_and(ReplayPlan::has_schedule)
+    /// pgbench's options for the transactions.
+    pub fn options(&self) -> &ScriptOptions {
+        self.mode_plan().options()
     }
 
     /// Whether each client has a thread of its own.
     pub fn is_spread(&self) -> bool {
         self.jobs == self.clients
-    }
-
-    /// Whether each transaction has a connection of its own.
-    pub fn reconnect(&self) -> bool {
-        matches!(&self.load, Load::Closed(closed) if closed.reconnect)
-    }
-
-    /// The pools, if clients are the slots of some.
-    pub fn pools(&self) -> Option<&PoolPlan> {
-        match &self.load {
-            Load::Pooled(pools, _) => Some(pools),
-            Load::Closed(_) | Load::Staged(_) | Load::Replayed(_) => None,
-        }
-    }
-
-    /// The replay, if the load is one.
-    pub fn replay(&self) -> Option<&ReplayPlan> {
-        match &self.load {
-            Load::Replayed(replay) => Some(replay),
-            Load::Closed(_) | Load::Staged(_) | Load::Pooled(..) => None,
-        }
-    }
-
-    /// pgbench's options for the transactions; sysbench and replays have none of them.
-    pub fn options(&self) -> &ScriptOptions {
-        match &self.load {
-            Load::Closed(ClosedPlan { options, .. }) | Load::Pooled(_, options) => options,
-            Load::Staged(_) | Load::Replayed(_) => &NO_OPTIONS,
-        }
-    }
-}
-
-impl ReplayPlan {
-    /// Whether statements start at their recorded times.
-    pub fn has_schedule(&self) -> bool {
-        matches!(self.pace, ReplayPace::Recorded { .. })
-    }
-}
-
-impl PoolPlan {
-    /// The tasks of all applications.
-    pub fn all_tasks(&self) -> u64 {
-        self.apps as u64 * u64::from(self.tasks)
-    }
-}
-
-/// As the option has it.
-impl std::fmt::Display for Arrival {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Arrival::AtOnce => f.write_str("at-once"),
-            Arrival::Rate(rate) => write!(f, "{rate}"),
-            Arrival::Poisson(rate) => write!(f, "poisson:{rate}"),
-        }
     }
 }

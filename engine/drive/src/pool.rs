@@ -2,14 +2,40 @@
 //! long. It knows no sockets; its slots are the numbers of connections.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use crate::arrivals::Arrivals;
-use crate::plan::PoolPlan;
+use crate::arrivals::{Arrival, Arrivals};
 use ground::clock::Nanos;
 use ground::random::Random;
+use ground::shard::TaskShare;
 
 /// After a connection could not be made the next attempt is so much later.
 const RETRY: Nanos = 200_000_000;
+
+/// Applications, each with tasks that arrive by a schedule and share a bounded pool of connections; the run ends with the
+/// last task. Numbers are of each application, and of this engine's part of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PoolPlan {
+    pub apps: usize,
+    pub tasks: u32,
+    /// Of the whole run's tasks.
+    pub arrival: Arrival,
+    /// The most connections.
+    pub size: usize,
+    /// A task that has no connection after so long has failed.
+    pub timeout: Duration,
+    /// A connection that is older is replaced before it is used again.
+    pub lifetime: Option<Duration>,
+    /// Which tasks and connections of the whole run these are.
+    pub deal: TaskShare,
+}
+
+impl PoolPlan {
+    /// The tasks of all applications.
+    pub fn all_tasks(&self) -> u64 {
+        self.apps as u64 * u64::from(self.tasks)
+    }
+}
 
 /// A pool and its queue.
 pub struct Pool {
@@ -47,7 +73,7 @@ impl Pool {
     /// A pool that has no connection yet.
     pub fn new(plan: &PoolPlan, random: Random) -> Self {
         Self {
-            arrivals: Arrivals::new(plan, random),
+            arrivals: Arrivals::new(plan.arrival, plan.deal, random),
             waiting: VecDeque::new(),
             slots: vec![Slot::default(); plan.size],
             free: Vec::with_capacity(plan.size),
@@ -193,13 +219,10 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proptest::prelude::*;
 
     use super::*;
-    use crate::plan::Arrival;
-    use ground::shard::{Shard, TaskShare};
+    use ground::shard::Shard;
 
     const MS: Nanos = 1_000_000;
 

@@ -6,19 +6,42 @@ use std::collections::BTreeSet;
 use mio::Token;
 
 use crate::client::{Client, ClientState, Failure};
-use crate::ledger::Tally;
 use crate::ledger::log::FailureKind;
-use crate::ledger::tasks::{POOL_TIMEOUT, SCRIPT, Task};
-use crate::mode::Mode;
+use crate::ledger::tasks::{POOL_TIMEOUT, PooledTasks, SCRIPT, Task, Tasks};
+use crate::ledger::{Counting, Tally};
+use crate::mode::{Asked, Mode};
 use crate::outcome::Cause;
-use crate::plan::{Plan, PoolPlan};
-use crate::pool::{Pool, QueuedTask};
+use crate::plan::{Limits, ModePlan, Plan, ScriptOptions};
+use crate::pool::{Pool, PoolPlan, QueuedTask};
 use crate::report::Report;
-use crate::shell::Shell;
+use crate::shell::{Shell, TransportOf};
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
-use wire::OpenError;
 use wire::error::ConnectionError;
+use wire::{Connection, OpenError};
+use workload::{ScriptActions, ScriptStep, StartPipeline};
+
+/// Pools of connections, and pgbench's options for their tasks.
+#[derive(Debug, Clone)]
+pub struct PooledPlan {
+    pub pools: PoolPlan,
+    pub options: ScriptOptions,
+}
+
+impl ModePlan for PooledPlan {
+    fn limits(&self) -> Limits {
+        Limits { of_each_client: None, of_all_clients: Some(self.pools.all_tasks()) }
+    }
+
+    fn options(&self) -> &ScriptOptions {
+        &self.options
+    }
+
+    /// A pool is not divided.
+    fn unit(&self) -> usize {
+        self.pools.size
+    }
+}
 
 /// The pools of one thread.
 pub struct Pooled {
@@ -32,13 +55,18 @@ pub struct Pooled {
 }
 
 type PoolThread<'a, S> = Thread<'a, Pooled, S>;
-type Slot<S> = Client<(), S>;
+type Slot<S> = Client<(), ScriptActions, S>;
+
+impl Counting for Pooled {
+    type Counts = PooledTasks;
+    type Totals = Tasks;
+}
 
 impl<S: Shell> Mode<S> for Pooled {
-    type Plan = PoolPlan;
+    type Plan = PooledPlan;
     type Client = ();
 
-    fn new(plan: &Plan, load: &PoolPlan, share: Share) -> (Self, Tally) {
+    fn new(plan: &Plan, PooledPlan { pools: load, .. }: &PooledPlan, share: Share) -> (Self, Tally<PooledTasks>) {
         let (first_app, apps) = (share.first_client / load.size, share.clients / load.size);
         let arrivals = plan.seeds.arrivals.iter().skip(first_app).take(apps);
         let mode = Self {
@@ -153,8 +181,28 @@ impl<S: Shell> Mode<S> for Pooled {
         client.disconnect();
     }
 
+    fn ask(
+        thread: &mut PoolThread<'_, S>,
+        connection: &mut Connection<TransportOf<S>>,
+        request: StartPipeline<'_>,
+    ) -> Asked {
+        thread.prepare_pipeline(connection, request)
+    }
+
+    fn step(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, step: ScriptStep, now: Nanos) -> Option<Nanos> {
+        thread.step_script(client, step, now)
+    }
+
     fn wakes_at(&self) -> Option<Nanos> {
         self.pools.iter().filter_map(Pool::next).min()
+    }
+
+    fn totals(load: &PooledPlan) -> Tasks {
+        Tasks::new(load.pools.all_tasks())
+    }
+
+    fn sum_up(totals: &mut Tasks, stretch: &mut PooledTasks) {
+        totals.drain(stretch);
     }
 
     /// Admits tasks whose time has come, fails those that waited too long, and gives free connections to the others.
@@ -218,7 +266,7 @@ impl<S: Shell> PoolThread<'_, S> {
             tally.counts.other_failures += 1;
             let failure = Some(POOL_TIMEOUT.into());
             let task = Task { app, number, arrived, waited, served: 0, running, failure };
-            tally.pooled.get_or_insert_default().add(task);
+            tally.own.add(task);
         }
     }
 
@@ -237,7 +285,7 @@ impl<S: Shell> PoolThread<'_, S> {
         let (arrived, began) = (client.transaction.scheduled, client.transaction.began);
         let (waited, served) = (began.saturating_sub(arrived), now.saturating_sub(began));
         let task = Task { app, number, arrived, waited, served, running, failure: failure.map(Into::into) };
-        self.books.tally.pooled.get_or_insert_default().add(task);
+        self.books.tally.own.add(task);
     }
 
     /// Reports a task's failure, if it is the first of its kind.

@@ -3,23 +3,24 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mio::Token;
 
-use crate::client::Client;
-use crate::ledger::Tally;
+use crate::client::{Awaited, Client};
 use crate::ledger::replay::{Found, ReplayTotals, TransactionErrors};
-use crate::mode::Mode;
+use crate::ledger::{Counting, Tally};
+use crate::mode::{Asked, Mode};
 use crate::outcome::Cause;
-use crate::plan::{Plan, ReplayPace, ReplayPlan};
-use crate::report::{Report, ThreadTotals};
-use crate::shell::Shell;
+use crate::plan::{ModePlan, Plan};
+use crate::report::Report;
+use crate::shell::{Shell, TransportOf};
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use wire::error::{ConnectionError, ServerError};
 use wire::{Connection, OpenError};
-use workload::recorded::{Expected, Micros, Scheduled};
-use workload::{ActionResult, Management};
+use workload::recorded::{Expected, Micros, Recorded, Scheduled};
+use workload::{ActionResult, RecordedRequest, ReplayActions, SessionStep};
 
 /// A server that has too many connections (SQLSTATE 53300) is asked again after this time, for as long as that: backends
 /// of sessions that have left may be about to end.
@@ -29,6 +30,40 @@ const TOO_MANY_CONNECTIONS: &str = "53300";
 
 /// A thread reports at most so many unexpected errors one by one.
 const MOST_NOTES: usize = 100;
+
+/// Recorded sessions; a client runs one after the other, and each of their statements counts as a transaction.
+#[derive(Debug, Clone)]
+pub struct ReplayPlan {
+    pub pace: ReplayPace,
+    /// No transaction begins later; those under way are finished without pauses. `None`: the load ends with its last session.
+    pub time: Option<Duration>,
+    /// What messages call the statements of each account.
+    pub accounts: Arc<[String]>,
+}
+
+/// When recorded statements start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ReplayPace {
+    /// At their recorded times divided by this, whether or not the server keeps up.
+    Recorded { speed: f64 },
+    /// Each when the one before it in its session has ended.
+    BackToBack,
+}
+
+impl ModePlan for ReplayPlan {
+    fn time(&self) -> Option<Duration> {
+        self.time
+    }
+
+    /// Statements start at their recorded times, or each after the one before it.
+    fn has_schedule(&self) -> bool {
+        matches!(self.pace, ReplayPace::Recorded { .. })
+    }
+
+    fn counts_queries(&self) -> bool {
+        true
+    }
+}
 
 /// The replay of one thread.
 pub struct Replayed {
@@ -59,13 +94,18 @@ pub struct ReplayClient {
 }
 
 type ReplayThread<'a, S> = Thread<'a, Replayed, S>;
-type SessionClient<S> = Client<ReplayClient, S>;
+type SessionClient<S> = Client<ReplayClient, ReplayActions, S>;
+
+impl Counting for Replayed {
+    type Counts = ();
+    type Totals = ReplayTotals;
+}
 
 impl<S: Shell> Mode<S> for Replayed {
     type Plan = ReplayPlan;
     type Client = ReplayClient;
 
-    fn new(_plan: &Plan, load: &ReplayPlan, _share: Share) -> (Self, Tally) {
+    fn new(_plan: &Plan, load: &ReplayPlan, _share: Share) -> (Self, Tally<()>) {
         let mode = Self {
             pace: load.pace,
             accounts: Arc::clone(&load.accounts),
@@ -84,33 +124,6 @@ impl<S: Shell> Mode<S> for Replayed {
     /// The program says when the next statement is.
     fn next(_thread: &mut ReplayThread<'_, S>, _client: &mut SessionClient<S>, _now: Nanos) -> bool {
         true
-    }
-
-    fn schedule(
-        thread: &mut ReplayThread<'_, S>,
-        client: &mut SessionClient<S>,
-        Scheduled { at, statement }: Scheduled,
-        now: Nanos,
-    ) -> Option<Nanos> {
-        let is_over = thread.is_over(now);
-        if is_over && client.status == b'I' {
-            client.stop();
-            return Some(now);
-        }
-        if let Some(expected) = statement {
-            thread.mode.note_block(client, &expected);
-            client.own.expected = expected;
-        }
-        let at = thread.mode.moment(at).unwrap_or(now);
-        client.transaction.tries = 1;
-        client.transaction.began = now;
-        if at > now && !is_over {
-            client.transaction.scheduled = at;
-            thread.wait_until(client, at.min(thread.books.schedule.end));
-            return None;
-        }
-        client.transaction.scheduled = at.min(now);
-        Some(now)
     }
 
     fn due(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, now: Nanos) {
@@ -216,18 +229,34 @@ impl<S: Shell> Mode<S> for Replayed {
         thread.lose_session(client, &error);
     }
 
-    fn manage(
+    fn ask(
+        thread: &mut ReplayThread<'_, S>,
+        connection: &mut Connection<TransportOf<S>>,
+        RecordedRequest { recorded, rows }: RecordedRequest<'_>,
+    ) -> Asked {
+        let sent = match recorded {
+            Recorded::Query(text) => connection.send_query(text, rows),
+            Recorded::Unnamed(text) => connection.send_unnamed(text, rows, &mut thread.sockets.scratch),
+            Recorded::Values { statement, mode, values } => {
+                connection.send(statement, mode, values, rows, &mut thread.sockets.scratch)
+            }
+        };
+        (Awaited::Count { last: true }, sent.map(Some))
+    }
+
+    fn step(
         thread: &mut ReplayThread<'_, S>,
         client: &mut SessionClient<S>,
-        management: Management,
+        step: SessionStep,
         now: Nanos,
     ) -> Option<Nanos> {
-        match management {
-            Management::Connect(_) => {
+        match step {
+            SessionStep::Schedule(scheduled) => thread.schedule(client, scheduled, now),
+            SessionStep::Connect => {
                 thread.connect(client, now);
                 None
             }
-            Management::Disconnect(_) => {
+            SessionStep::Disconnect => {
                 let sessions = &mut thread.mode.totals.sessions;
                 sessions.finished += u64::from(!client.own.is_stopped);
                 sessions.left_open += u64::from(client.status != b'I');
@@ -235,17 +264,15 @@ impl<S: Shell> Mode<S> for Replayed {
                 client.status = b'I';
                 Some(now)
             }
-            Management::Leave => {
+            SessionStep::Leave => {
                 thread.leave(client);
                 None
             }
-            // A session has one connection, and the event loop counts its statements.
-            Management::Use(_) | Management::Count { .. } => Some(now),
         }
     }
 
-    fn finish(&mut self, totals: &mut ThreadTotals) {
-        totals.replay = Some(std::mem::take(&mut self.totals));
+    fn finish(&mut self) -> ReplayTotals {
+        std::mem::take(&mut self.totals)
     }
 }
 
@@ -275,6 +302,34 @@ impl<S: Shell> SessionClient<S> {
 }
 
 impl<S: Shell> ReplayThread<'_, S> {
+    /// Has a client wait for a recorded time. Returns when it goes on, if that is now.
+    fn schedule(
+        &mut self,
+        client: &mut SessionClient<S>,
+        Scheduled { at, statement }: Scheduled,
+        now: Nanos,
+    ) -> Option<Nanos> {
+        let is_over = self.is_over(now);
+        if is_over && client.status == b'I' {
+            client.stop();
+            return Some(now);
+        }
+        if let Some(expected) = statement {
+            self.mode.note_block(client, &expected);
+            client.own.expected = expected;
+        }
+        let at = self.mode.moment(at).unwrap_or(now);
+        client.transaction.tries = 1;
+        client.transaction.began = now;
+        if at > now && !is_over {
+            client.transaction.scheduled = at;
+            self.wait_until(client, at.min(self.books.schedule.end));
+            return None;
+        }
+        client.transaction.scheduled = at.min(now);
+        Some(now)
+    }
+
     /// A statement was answered. While its session waits it keeps nothing of it.
     fn end_statement(&mut self, client: &mut SessionClient<S>) {
         if client.status == b'I' {

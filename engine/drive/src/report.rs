@@ -8,8 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use crate::ledger::replay::ReplayTotals;
-use crate::ledger::{ScriptAccount, Tally};
+use crate::ledger::{Own, ScriptAccount, Tally};
 use crate::outcome::{Abortion, CpuTime};
 use crate::schedule::Stretch;
 use ground::clock::{Nanos, monotonic};
@@ -120,8 +119,8 @@ pub struct ThreadTotals {
     pub log_error: Option<io::Error>,
     /// Clients that had not finished.
     pub unfinished: usize,
-    /// Only of a replay.
-    pub replay: Option<ReplayTotals>,
+    /// What only the mode of the load counts.
+    pub own: Own,
 }
 
 /// What all threads of a run share.

@@ -5,22 +5,23 @@ use std::sync::mpsc;
 use std::sync::mpsc::Sender;
 use std::thread as threads;
 
-use crate::closed::Closed;
+use crate::closed::{Closed, ClosedPlan};
 use crate::host::{Host, Threads};
 use crate::inbox::Inbox;
-use crate::ledger::tasks::Tasks;
-use crate::mode::Mode;
+use crate::ledger::Own;
+use crate::mode::{ActionsOf, Mode};
 use crate::outcome::{Observer, Outcome, RunError};
-use crate::plan::{Load, Plan};
-use crate::pooled::Pooled;
-use crate::replayed::Replayed;
+use crate::plan::{KnownPlan, Plan};
+use crate::pooled::{Pooled, PooledPlan};
+use crate::replayed::{ReplayPlan, Replayed};
 use crate::report::{PanicReporter, Report, Reporter, Shared, ThreadTotals, channel};
 use crate::schedule::Schedule;
-use crate::staged::Staged;
+use crate::staged::{Staged, StagedPlan};
 use crate::start::{Started, start, wait_for_connections};
 use crate::thread::{Share, Thread};
 use crate::ticks::Ticks;
 use ground::clock::{Clock, Phase, seconds};
+use workload::{ReplayActions, ScriptActions, StagedActions, Workload};
 
 /// Runs `plan`; `interrupt` ends it early with what was measured so far.
 pub fn run(
@@ -36,6 +37,33 @@ pub fn run(
     })
 }
 
+/// Says which modes there are. A plan of another mode makes no [`Load`](crate::plan::Load).
+macro_rules! modes {
+    ($($mode:ident: $plan:ident($actions:ident)),+ $(,)?) => {
+        $(impl KnownPlan for $plan {
+            type Actions = $actions;
+        })+
+
+        impl<'run, H: Host<'run>> Run<'_, 'run, H> {
+            /// Runs the load. Here its mode is chosen, once for all threads.
+            pub fn launch(self) -> Result<Outcome, RunError> {
+                let plan = self.plan;
+                $(if let (Some(load), Some(workload)) = (plan.load.of::<$plan>(), plan.load.workload::<$plan>()) {
+                    return self.launch_mode::<$mode>(load, workload);
+                })+
+                unreachable!("each plan that makes a load is of one of these modes")
+            }
+        }
+    };
+}
+
+modes! {
+    Closed: ClosedPlan(ScriptActions),
+    Staged: StagedPlan(StagedActions),
+    Pooled: PooledPlan(ScriptActions),
+    Replayed: ReplayPlan(ReplayActions),
+}
+
 /// A run whose threads `host` starts.
 pub struct Run<'a, 'run, H> {
     pub plan: &'run Plan,
@@ -47,24 +75,19 @@ pub struct Run<'a, 'run, H> {
 }
 
 impl<'run, H: Host<'run>> Run<'_, 'run, H> {
-    /// Runs the load. Here its mode is chosen, once for all threads.
-    pub fn launch(self) -> Result<Outcome, RunError> {
-        match &self.plan.load {
-            Load::Closed(closed) => self.launch_mode::<Closed>(closed),
-            Load::Staged(staged) => self.launch_mode::<Staged>(staged),
-            Load::Pooled(pools, _) => self.launch_mode::<Pooled>(pools),
-            Load::Replayed(replay) => self.launch_mode::<Replayed>(replay),
-        }
-    }
-
     /// Runs the load. Whatever ends it, the threads end before this returns; where they do not, the program ends.
-    fn launch_mode<M: Mode<H::Shell> + 'run>(mut self, load: &M::Plan) -> Result<Outcome, RunError> {
+    fn launch_mode<M: Mode<H::Shell> + 'run>(
+        mut self,
+        load: &M::Plan,
+        workload: &'run dyn Workload<ActionsOf<M, H::Shell>>,
+    ) -> Result<Outcome, RunError> {
         let (reporter, reports) = channel(self.plan.jobs);
         let inbox =
-            Inbox::new(self.host, reports, self.interrupt, self.plan.alarm.as_deref(), self.shared, self.plan.jobs);
+            Inbox::new(self.host, reports, self.interrupt, self.plan.mode_plan().alarm(), self.shared, self.plan.jobs);
         let mut starts = Vec::new();
-        let outcome =
-            self.start_threads::<M>(load, &reporter, &mut starts).and_then(|()| self.coordinate(&inbox, &starts));
+        let outcome = self
+            .start_threads::<M>(load, workload, &reporter, &mut starts)
+            .and_then(|()| self.coordinate::<M>(load, &inbox, &starts));
         drop(reporter);
         // Threads that still wait for their start find the channel closed, the others see the flag.
         self.shared.end_run();
@@ -79,6 +102,7 @@ impl<'run, H: Host<'run>> Run<'_, 'run, H> {
     fn start_threads<M: Mode<H::Shell> + 'run>(
         &self,
         load: &M::Plan,
+        workload: &'run dyn Workload<ActionsOf<M, H::Shell>>,
         reporter: &Reporter,
         starts: &mut Vec<Sender<Schedule>>,
     ) -> Result<(), RunError> {
@@ -93,7 +117,7 @@ impl<'run, H: Host<'run>> Run<'_, 'run, H> {
             let (start, started) = mpsc::channel();
             starts.push(start);
             self.host
-                .start(thread, share, started, PanicReporter(reporter.clone()))
+                .start(thread, workload, share, started, PanicReporter(reporter.clone()))
                 .map_err(|error| RunError::System(format!("could not create thread: {error}")))?;
         }
         Ok(())
@@ -104,10 +128,14 @@ impl<'run, H: Host<'run>> Run<'_, 'run, H> {
         shares(self.plan).filter(|share| threads.contains(&share.thread)).map(|share| share.clients).sum()
     }
 
-    fn coordinate(&mut self, inbox: &Inbox<'_, H>, starts: &[Sender<Schedule>]) -> Result<Outcome, RunError> {
+    fn coordinate<M: Mode<H::Shell>>(
+        &mut self,
+        load: &M::Plan,
+        inbox: &Inbox<'_, H>,
+        starts: &[Sender<Schedule>],
+    ) -> Result<Outcome, RunError> {
         let (plan, began) = (self.plan, inbox.now());
-        let tasks = plan.pools().map(|pools| Tasks::new(pools.all_tasks()));
-        let mut outcome = Outcome { tasks, interrupted: true, ..Outcome::default() };
+        let mut outcome = Outcome { own: Own::new(M::totals(load)), interrupted: true, ..Outcome::default() };
         if !wait_for_connections(inbox, plan.jobs, self.observer)? {
             return Ok(outcome);
         }
@@ -122,13 +150,18 @@ impl<'run, H: Host<'run>> Run<'_, 'run, H> {
         let started = start(plan, self.clock, inbox, starts, self.observer, outcome.connect_s)?;
         if let Some(started) = started {
             self.observer.phase(started.schedule.first().phase, Some(&started.began));
-            self.collect(inbox, started, &mut outcome)?;
+            self.collect::<M>(inbox, started, &mut outcome)?;
         }
         Ok(outcome)
     }
 
     /// Adds up what the threads report until all have finished.
-    fn collect(&mut self, inbox: &Inbox<'_, H>, started: Started, outcome: &mut Outcome) -> Result<(), RunError> {
+    fn collect<M: Mode<H::Shell>>(
+        &mut self,
+        inbox: &Inbox<'_, H>,
+        started: Started,
+        outcome: &mut Outcome,
+    ) -> Result<(), RunError> {
         let Started { mut schedule, mut early, .. } = started;
         let mut ticks = Ticks::new(self.plan.jobs);
         let mut next = schedule.first();
@@ -162,9 +195,8 @@ impl<'run, H: Host<'run>> Run<'_, 'run, H> {
             }
             for mut tick in ticks.complete() {
                 self.observer.tick(&tick);
-                // The observer has seen the tasks, which are not kept one by one.
-                if let (Some(tasks), Some(pooled)) = (&mut outcome.tasks, &mut tick.tally.pooled) {
-                    tasks.drain(pooled);
+                if let (Some(totals), Some(counts)) = (outcome.own.get_mut(), tick.tally.own.get_mut()) {
+                    M::sum_up(totals, counts);
                 }
                 match tick.phase {
                     Phase::Warmup => outcome.warmup.merge(&tick.tally),
@@ -197,7 +229,7 @@ impl<'run, H: Host<'run>> Run<'_, 'run, H> {
 /// The clients of each thread, as in pgbench: the remaining clients over the remaining threads, rounded up. A pool is not
 /// divided.
 fn shares(plan: &Plan) -> impl Iterator<Item = Share> {
-    let unit = plan.pools().map_or(1, |pools| pools.size);
+    let unit = plan.mode_plan().unit();
     let (clients, jobs) = (plan.clients, plan.jobs);
     (0..jobs).scan(0, move |first, thread| {
         let of_thread = ((clients - *first) / unit).div_ceil(jobs - thread) * unit;
@@ -217,9 +249,7 @@ fn add_totals(outcome: &mut Outcome, totals: ThreadTotals) {
     outcome.cpu.user += totals.cpu.user;
     outcome.cpu.system += totals.cpu.system;
     outcome.busiest_thread = outcome.busiest_thread.max(totals.cpu.total().as_secs_f64());
-    if let Some(replay) = &totals.replay {
-        outcome.replay.get_or_insert_default().merge(replay);
-    }
+    outcome.own.merge(&totals.own);
     if outcome.scripts.is_empty() {
         outcome.scripts = totals.scripts;
     } else {

@@ -2,18 +2,52 @@
 //! last one, and take the server's answers. Transactions are shared by all clients; with a rate each starts at its scheduled time.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use crate::client::{Client, ClientState};
-use crate::ledger::{PerClient, Tally};
-use crate::mode::Mode;
+use crate::client::{Awaited, Client, ClientState};
+use crate::ledger::{Counting, PerClient, Tally};
+use crate::mode::{Asked, Mode};
 use crate::outcome::Cause;
-use crate::plan::{Plan, StagedPlan};
+use crate::plan::{Limits, ModePlan, Plan};
 use crate::shell::{Shell, TransportOf};
 use crate::thread::{Share, Thread};
 use ground::clock::{Nanos, Phase};
 use wire::error::ConnectionError;
-use wire::{Connection, OpenError};
-use workload::{AbortReason, ActionResult, Management};
+use wire::{Connection, OpenError, Rows};
+use workload::{AbortReason, ActionResult, Management, StagedActions, StagedRequest};
+
+/// sysbench's load: programs connect by themselves, and act before their first transaction and after the last one.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct StagedPlan {
+    /// All clients together run so many transactions.
+    pub events: Option<u64>,
+    /// Each client runs so many.
+    pub events_each: Option<u64>,
+    /// The measured part takes so long, unless the events are done before.
+    pub time: Option<Duration>,
+    /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds; `None` without a rate.
+    pub interval_ns: Option<f64>,
+    /// With a rate: the run ends with an error if more transactions of this engine wait for a client.
+    pub longest_queue: Option<u64>,
+}
+
+impl ModePlan for StagedPlan {
+    fn time(&self) -> Option<Duration> {
+        self.time
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { of_each_client: self.events_each, of_all_clients: self.events }
+    }
+
+    fn interval_ns(&self) -> Option<f64> {
+        self.interval_ns
+    }
+
+    fn counts_queries(&self) -> bool {
+        true
+    }
+}
 
 /// The staged load of one thread.
 pub struct Staged {
@@ -55,17 +89,22 @@ enum Stage {
 }
 
 type StagedThread<'a, S> = Thread<'a, Staged, S>;
-type Caller<S> = Client<StagedClient<TransportOf<S>>, S>;
+type Caller<S> = Client<StagedClient<TransportOf<S>>, StagedActions, S>;
+
+impl Counting for Staged {
+    type Counts = PerClient;
+    type Totals = ();
+}
 
 impl<S: Shell> Mode<S> for Staged {
     type Plan = StagedPlan;
     type Client = StagedClient<TransportOf<S>>;
 
-    fn new(plan: &Plan, staged: &StagedPlan, share: Share) -> (Self, Tally) {
+    fn new(plan: &Plan, staged: &StagedPlan, share: Share) -> (Self, Tally<PerClient>) {
         let clients = PerClient::new(share.first_client, share.clients);
         let StagedPlan { events, events_each, .. } = *staged;
         let longest_queue = staged.longest_queue.map(|longest| longest / plan.jobs as u64);
-        (Self { events, events_each, longest_queue, has_started: false }, Tally { clients, ..Tally::default() })
+        (Self { events, events_each, longest_queue, has_started: false }, Tally { own: clients, ..Tally::default() })
     }
 
     fn prepare(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>) {
@@ -113,7 +152,7 @@ impl<S: Shell> Mode<S> for Staged {
                 thread.books.commit(client, now);
                 thread.books.count(client);
                 if thread.books.stretch.phase != Phase::Warmup {
-                    thread.books.tally.clients.add(client.index, now - client.transaction.scheduled);
+                    thread.books.tally.own.add(client.index, now - client.transaction.scheduled);
                 }
                 // A client with a thread of its own keeps no other one waiting.
                 if thread.plan.is_spread() && !thread.shared.is_ended() {
@@ -204,7 +243,26 @@ impl<S: Shell> Mode<S> for Staged {
         thread.drive(client, now);
     }
 
-    fn manage(
+    fn ask(
+        _thread: &mut StagedThread<'_, S>,
+        connection: &mut Connection<TransportOf<S>>,
+        request: StagedRequest<'_>,
+    ) -> Asked {
+        let uncounted = Awaited::Answer { counts: false };
+        match request {
+            // An answer that does not count as a query's is noted all the same.
+            StagedRequest::Text { sql, rows: Rows::Skipped } => {
+                (uncounted, connection.send_query(sql, Rows::Counted).map(Some))
+            }
+            StagedRequest::Text { sql, rows } => {
+                (Awaited::of_query(rows, 0, false), connection.send_query(sql, rows).map(Some))
+            }
+            StagedRequest::Prepare { statement } => (uncounted, connection.send_prepare(statement).map(Some)),
+            StagedRequest::PrepareAll { statements } => (uncounted, connection.prepare(statements)),
+        }
+    }
+
+    fn step(
         thread: &mut StagedThread<'_, S>,
         client: &mut Caller<S>,
         management: Management,

@@ -16,7 +16,7 @@ use crate::outcome::{Began, Observer, RunError};
 use crate::plan::Plan;
 use crate::report::{PATIENCE, Report};
 use crate::schedule::Schedule;
-use crate::start_at::{Moment, StartAt};
+use crate::start_at::{Moment, StartAt, StartError};
 use ground::clock::{Clock, Nanos};
 
 /// So long before the start the threads get the schedule: enough time to reach all of them, and too short for the system's
@@ -77,14 +77,10 @@ pub fn start<'run, H: Host<'run>>(
             observer.ready(plan.clients, connect_s);
             let at = match start {
                 StartAt::At(at) => Some(*at),
-                StartAt::Told => read_start(inbox).map_err(RunError::Start)?,
+                StartAt::Told => read_start(inbox)?,
             };
             if let (Some(_), Some(late)) = (plan.slices, at.and_then(Moment::late)) {
-                return Err(RunError::Start(format!(
-                    "the clients were ready {:.3} s after the time to start at, and slices count from it on all engines: \
-                     name a later one",
-                    late.as_secs_f64()
-                )));
+                return Err(StartError::Past(late).into());
             }
             let Some(at) = at.filter(|at| wait_until_shortly_before(*at, clock, inbox)) else { return Ok(None) };
             Some(at)
@@ -132,10 +128,9 @@ fn wait_until_shortly_before<'run, H: Host<'run>>(at: Moment, clock: Clock, inbo
     false
 }
 
-/// Reads the time to start at, a line of standard input; `None` if interrupted. The error is a sentence.
-fn read_start<'run, H: Host<'run>>(inbox: &Inbox<'_, H>) -> Result<Option<Moment>, String> {
+/// Reads the time to start at, a line of standard input; `None` if interrupted.
+fn read_start<'run, H: Host<'run>>(inbox: &Inbox<'_, H>) -> Result<Option<Moment>, StartError> {
     let mut line = Vec::new();
-    let failed = |error: io::Error| format!("could not read the time to start at from standard input: {error}");
     while !line.ends_with(b"\n") && line.len() <= LONGEST_LINE {
         if inbox.is_interrupted() {
             return Ok(None);
@@ -144,16 +139,16 @@ fn read_start<'run, H: Host<'run>>(inbox: &Inbox<'_, H>) -> Result<Option<Moment
         match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&PATIENCE_OF_POLL)) {
             Ok(0) | Err(Errno::INTR) => continue,
             Ok(_) => {}
-            Err(error) => return Err(failed(error.into())),
+            Err(error) => return Err(io::Error::from(error).into()),
         }
         let mut stdin = stdin.lock();
         let there = match stdin.fill_buf() {
             // An interrupt that came with it comes first.
             Ok([]) if inbox.is_interrupted() => return Ok(None),
-            Ok([]) => return Err("standard input ended before it said when to start (--start-at=-)".to_owned()),
+            Ok([]) => return Err(StartError::Untold),
             Ok(bytes) => bytes.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default(),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(error.into()),
         };
         line.extend_from_slice(there);
         let taken = there.len();

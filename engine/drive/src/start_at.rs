@@ -1,6 +1,9 @@
 //! A start that engines agree upon: what the option says, and when that is.
 
+use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use thiserror::Error;
 
 use ground::clock::{Clock, Nanos, monotonic, nanos};
 
@@ -27,36 +30,54 @@ pub enum Moment {
     Monotonic(Duration),
 }
 
+/// Why a load has no start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    #[error(
+        "\"{0}\" is no time to start at: it takes Unix seconds, such as 1795270323.5, or \"{MONOTONIC}\" and seconds of \
+         this machine's monotonic clock"
+    )]
+    NoTime(String),
+    #[error(
+        "the time to start at, {text}, is {:.1} s ahead of this machine's clock, and at most {} s are allowed; are the \
+         clocks right?",
+        .ahead.as_secs_f64(),
+        FURTHEST.as_secs()
+    )]
+    TooFarAhead { text: String, ahead: Duration },
+    /// With slices.
+    #[error(
+        "the clients were ready {:.3} s after the time to start at, and slices count from it on all engines: name a later \
+         one",
+        .0.as_secs_f64()
+    )]
+    Past(Duration),
+    #[error("could not read the time to start at from standard input: {0}")]
+    Unread(#[from] io::Error),
+    #[error("standard input ended before it said when to start (--start-at=-)")]
+    Untold,
+}
+
 impl StartAt {
-    /// From the option's text: a moment, or `-`. The error is a sentence.
-    pub fn read(text: &str) -> Result<Self, String> {
+    /// From the option's text: a moment, or `-`.
+    pub fn read(text: &str) -> Result<Self, StartError> {
         if text == "-" { Ok(Self::Told) } else { Moment::read(text).map(Self::At) }
     }
 }
 
 impl Moment {
     /// From Unix seconds with decimals, or `monotonic:` and seconds of that clock. It is at most a minute ahead, and may be
-    /// past. The error is a sentence.
-    pub fn read(text: &str) -> Result<Self, String> {
+    /// past.
+    pub fn read(text: &str) -> Result<Self, StartError> {
         let text = text.trim();
         let (seconds, moment): (_, fn(Duration) -> Self) = match text.strip_prefix(MONOTONIC) {
             Some(seconds) => (seconds, Self::Monotonic),
             None => (text, Self::Wall),
         };
         let at = seconds.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let at = at.map(moment).ok_or_else(|| {
-            format!(
-                "\"{text}\" is no time to start at: it takes Unix seconds, such as 1795270323.5, or \"{MONOTONIC}\" and \
-                 seconds of this machine's monotonic clock"
-            )
-        })?;
+        let at = at.map(moment).ok_or_else(|| StartError::NoTime(text.to_owned()))?;
         match at.ahead() {
-            Some(ahead) if ahead > FURTHEST => Err(format!(
-                "the time to start at, {text}, is {:.1} s ahead of this machine's clock, and at most {} s are allowed; \
-                 are the clocks right?",
-                ahead.as_secs_f64(),
-                FURTHEST.as_secs()
-            )),
+            Some(ahead) if ahead > FURTHEST => Err(StartError::TooFarAhead { text: text.to_owned(), ahead }),
             _ => Ok(at),
         }
     }
@@ -109,13 +130,13 @@ mod tests {
 
     #[test]
     fn a_start_is_a_time_of_the_past_or_the_next_minute_or_told() {
-        assert_eq!(StartAt::read("-"), Ok(StartAt::Told));
-        assert_eq!(StartAt::read("0"), Ok(StartAt::At(Moment::Wall(Duration::ZERO))));
-        assert_eq!(StartAt::read("monotonic:0.5"), Ok(StartAt::At(Moment::Monotonic(Duration::from_millis(500)))));
-        assert_eq!(Moment::read(" 1700000000.25\r"), Ok(Moment::Wall(Duration::from_millis(1_700_000_000_250))));
+        assert_eq!(StartAt::read("-").unwrap(), StartAt::Told);
+        assert_eq!(StartAt::read("0").unwrap(), StartAt::At(Moment::Wall(Duration::ZERO)));
+        assert_eq!(StartAt::read("monotonic:0.5").unwrap(), StartAt::At(Moment::Monotonic(Duration::from_millis(500))));
+        assert_eq!(Moment::read(" 1700000000.25\r").unwrap(), Moment::Wall(Duration::from_millis(1_700_000_000_250)));
         for (prefix, now) in [("", wall()), (MONOTONIC, Duration::from_nanos(monotonic()))] {
             assert!(Moment::read(&format!("{prefix}{}", now.as_secs() + 30)).is_ok());
-            let ahead = Moment::read(&format!("{prefix}{}", now.as_secs() + 3600)).unwrap_err();
+            let ahead = Moment::read(&format!("{prefix}{}", now.as_secs() + 3600)).unwrap_err().to_string();
             assert!(ahead.contains("s ahead of this machine's clock, and at most 60 s are allowed"), "{ahead}");
         }
     }
@@ -124,7 +145,7 @@ mod tests {
     fn anything_else_is_no_time() {
         for text in ["", "soon", "-1", "nan", "inf", "1e400", "12:00", "--", "monotonic:", "monotonic:-1", "monotonic"]
         {
-            assert!(StartAt::read(text).unwrap_err().contains("is no time to start at"), "{text}");
+            assert!(StartAt::read(text).unwrap_err().to_string().contains("is no time to start at"), "{text}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use crate::arrivals::Throttle;
 use crate::books::Books;
 use crate::client::{Client, ClientState};
-use crate::ledger::Tally;
+use crate::ledger::{Counting, Tally};
 use crate::outcome::{Abortion, Cause};
 use crate::plan::{Plan, ScriptOptions};
 use crate::report::{Report, Reporter, Shared};
@@ -14,6 +14,7 @@ use crate::sockets::Sockets;
 use crate::timers::Timers;
 use ground::clock::Nanos;
 use ground::random::Random;
+use workload::Actions;
 
 /// The clients of the engine that one thread runs.
 #[derive(Debug, Clone, Copy)]
@@ -25,12 +26,12 @@ pub struct Share {
 }
 
 /// One thread of a load of mode `M` in shell `S`, without its clients.
-pub struct Thread<'a, M, S> {
+pub struct Thread<'a, M: Counting, S> {
     pub plan: &'a Plan,
     pub options: &'a ScriptOptions,
     pub shell: S,
     pub sockets: Sockets,
-    pub books: Books<'a>,
+    pub books: Books<'a, M::Counts>,
     pub timers: Timers,
     /// The schedule of a load with a rate.
     pub throttle: Option<Throttle>,
@@ -44,13 +45,13 @@ pub struct Thread<'a, M, S> {
     pub mode: M,
 }
 
-impl<'a, M, S: Shell> Thread<'a, M, S> {
+impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
     /// A thread that has not begun; `mode` comes with the empty tally of what it counts.
     pub fn new(
         plan: &'a Plan,
         shell: S,
         share: Share,
-        (mode, mut tally): (M, Tally),
+        (mode, mut tally): (M, Tally<M::Counts>),
         reports: Reporter,
         shared: &'a Shared,
     ) -> io::Result<Self> {
@@ -104,7 +105,7 @@ impl<'a, M, S: Shell> Thread<'a, M, S> {
 
     /// Has the client's program choose the script of its next transaction.
     #[inline]
-    pub fn choose_script<O>(&mut self, client: &mut Client<O, S>) {
+    pub fn choose_script<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
         client.transaction.script = client.program.begin(&mut self.choose);
         client.transaction.tries = 1;
         client.transaction.was_answered = false;
@@ -114,26 +115,26 @@ impl<'a, M, S: Shell> Thread<'a, M, S> {
     }
 
     /// Queues the making of the client's connection.
-    pub fn connect<O>(&mut self, client: &mut Client<O, S>, now: Nanos) {
+    pub fn connect<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         client.state = ClientState::Connecting;
         client.transaction.command_began = now;
         self.sockets.enqueue(client.index);
     }
 
     /// Lets the client wait until `at`.
-    pub fn wait_until<O>(&mut self, client: &mut Client<O, S>, at: Nanos) {
+    pub fn wait_until<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, at: Nanos) {
         client.state = ClientState::Idle;
         self.timers.add(at, client.index);
     }
 
     /// Lets a client that may not begin a transaction at `now` wait for its engine's next slice, or for the end.
-    pub fn await_slice<O>(&mut self, client: &mut Client<O, S>, now: Nanos) {
+    pub fn await_slice<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         client.state = ClientState::Yielding;
         self.timers.add(self.books.next_slice(now), client.index);
     }
 
     /// Ends the client.
-    pub fn leave<O>(&mut self, client: &mut Client<O, S>) {
+    pub fn leave<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
         if client.takes_part {
             self.books.part(client, self.shell.now());
         }
@@ -143,7 +144,7 @@ impl<'a, M, S: Shell> Thread<'a, M, S> {
     }
 
     /// Ends a client that cannot go on. Its transaction has failed.
-    pub fn abort<O>(&mut self, client: &mut Client<O, S>, command: Option<usize>, cause: Cause) {
+    pub fn abort<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, command: Option<usize>, cause: Cause) {
         if let Some(sqlstate) = cause.counted_sqlstate() {
             self.books.tally.counts.fail(sqlstate);
         }

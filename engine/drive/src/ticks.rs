@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::ledger::Tally;
-use crate::ledger::tasks::Task;
 use crate::outcome::Tick;
 use crate::schedule::Stretch;
 use ground::clock::{Phase, seconds};
@@ -51,7 +50,7 @@ impl Ticks {
         left
     }
 
-    /// The seconds that have become complete, in their order; tasks in the order in which they ended.
+    /// The seconds that have become complete, in their order.
     pub fn complete(&mut self) -> Vec<Tick> {
         let frontier = self.passed.iter().flatten().min().copied();
         let mut complete = Vec::new();
@@ -60,9 +59,7 @@ impl Ticks {
                 break;
             }
             let mut tick = first.remove();
-            if let Some(pooled) = &mut tick.tally.pooled {
-                pooled.tasks.sort_by_key(Task::ended);
-            }
+            tick.tally.own.complete();
             complete.push(tick);
         }
         complete

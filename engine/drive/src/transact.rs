@@ -1,5 +1,7 @@
 //! A client's way through a transaction: the program says what is next, the request goes out, the answer comes in.
 
+use std::mem::ManuallyDrop;
+
 use mio::Token;
 
 use crate::client::{Awaited, ClientState};
@@ -9,10 +11,7 @@ use crate::shell::Shell;
 use crate::thread::Thread;
 use ground::clock::Nanos;
 use wire::error::{ConnectionError, ServerError};
-use wire::network::Transport;
-use wire::statement::QueryMode;
-use wire::{Answered, Connection, Reply, Rows, Scratch, Sent, StatementError};
-use workload::recorded::Recorded;
+use wire::{Answered, Connection, Reply, Sent, StatementError};
 use workload::{AbortReason, Action, ActionResult};
 
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
@@ -57,9 +56,10 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
             if options.timed_commands {
                 client.transaction.command_began = self.time(now);
             }
-            let action = client.program.next_action();
+            // No action but `Abort` has anything to drop.
+            let action = ManuallyDrop::new(client.program.next_action());
             // Compared before the others, the most frequent action needs no table of jumps.
-            if let Action::Query { command, statement, values, rows, last } = action {
+            if let Action::Query { command, statement, values, rows, last } = *action {
                 let Some(connection) = &mut client.connection else {
                     return self.query_without_connection(client);
                 };
@@ -79,15 +79,10 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
                 continue;
             }
             let began = self.time(now);
-            let goes_on = match action {
+            let goes_on = match *action {
                 // Carried out above.
                 Action::Query { .. } => None,
                 Action::End => self.end(client, began),
-                Action::Announce { command } => {
-                    self.note_command(client, command);
-                    Some(began)
-                }
-                Action::Local { command } => Some(self.finish_command(client, command, began)),
                 Action::Pause => {
                     client.state = ClientState::Pausing;
                     return self.timers.yield_turn(client.index);
@@ -97,55 +92,22 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
                     let until = self.shell.now().saturating_add(time.as_nanos() as Nanos);
                     return self.timers.add(until, client.index);
                 }
-                Action::StartPipeline { command, statements } => {
-                    let statements = if self.plan.mode == QueryMode::Prepared { statements } else { &[] };
-                    match client.connection.as_mut().map(|connection| connection.prepare(statements)) {
-                        Some(Ok(None)) => Some(self.start_pipeline(client, command, began)),
-                        sent => self.sent(client, Awaited::Prepared { command }, sent.and_then(Result::transpose)),
-                    }
-                }
-                Action::SyncPipeline { command } => {
-                    client.connection.as_mut().map(Connection::sync_pipeline);
-                    Some(self.finish_command(client, command, began))
-                }
-                Action::EndPipeline { command } => {
-                    let sent = client.connection.as_mut().map(Connection::end_pipeline);
-                    self.note_receiving(client.number);
-                    self.sent(client, Awaited::Statement { command, last: false }, sent)
-                }
-                Action::Text { sql, rows } => {
-                    // An answer that does not count as a query's is noted all the same.
-                    let (rows, awaited) = match rows {
-                        Rows::Skipped => (Rows::Counted, Awaited::Answer { counts: false }),
-                        Rows::Kept | Rows::Counted | Rows::Hashed | Rows::Handed => {
-                            (rows, Awaited::of_query(rows, 0, false))
-                        }
+                Action::Request(request) => {
+                    let Some(connection) = &mut client.connection else {
+                        return self.query_without_connection(client);
                     };
-                    let sent = client.connection.as_mut().map(|connection| connection.send_query(sql, rows));
-                    self.sent(client, awaited, sent)
-                }
-                Action::Prepare { statement } => {
-                    let sent = client.connection.as_mut().map(|connection| connection.send_prepare(statement));
-                    self.sent(client, Awaited::Answer { counts: false }, sent)
-                }
-                Action::PrepareAll { statements } => {
-                    match client.connection.as_mut().map(|connection| connection.prepare(statements)) {
-                        Some(Ok(None)) => {
+                    match M::ask(self, connection, request) {
+                        (Awaited::Prepared { command }, Ok(None)) => Some(self.start_pipeline(client, command, began)),
+                        (_, Ok(None)) => {
                             client.program.complete(ActionResult::Done(&Answered::default()));
                             Some(began)
                         }
-                        sent => self.sent(client, Awaited::Answer { counts: false }, sent.and_then(Result::transpose)),
+                        (awaited, sent) => self.sent(client, awaited, sent.transpose()),
                     }
                 }
-                Action::Manage(management) => M::manage(self, client, management, began),
-                Action::Schedule(scheduled) => M::schedule(self, client, scheduled, began),
-                Action::Recorded { recorded, rows } => {
-                    let scratch = &mut self.sockets.scratch;
-                    let sent =
-                        client.connection.as_mut().map(|connection| send_recorded(connection, recorded, rows, scratch));
-                    self.sent(client, Awaited::Count { last: true }, sent)
-                }
-                Action::Abort(reason) => {
+                Action::Step(step) => M::step(self, client, step, began),
+                Action::Abort(_) => {
+                    let Action::Abort(reason) = ManuallyDrop::into_inner(action) else { return };
                     return M::stuck(self, client, None, Cause::Program(reason));
                 }
             };
@@ -208,7 +170,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     }
 
     /// A command without an answer has ended. Returns the time, which is read anew only for timed commands.
-    fn finish_command(&mut self, client: &mut ClientOf<M, S>, command: usize, now: Nanos) -> Nanos {
+    pub fn finish_command(&mut self, client: &mut ClientOf<M, S>, command: usize, now: Nanos) -> Nanos {
         if !self.options.timed_commands {
             return now;
         }
@@ -369,20 +331,5 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
     pub fn left_open(&mut self, client: &mut ClientOf<M, S>) {
         let reason = "end of script reached without completing the last transaction".to_owned();
         M::stuck(self, client, None, Cause::Program(AbortReason::Script { reason }));
-    }
-}
-
-/// Sends a statement as it was recorded.
-#[inline(never)]
-fn send_recorded<T: Transport>(
-    connection: &mut Connection<T>,
-    recorded: Recorded<'_>,
-    rows: Rows,
-    scratch: &mut Scratch,
-) -> Result<Sent, ConnectionError> {
-    match recorded {
-        Recorded::Query(text) => connection.send_query(text, rows),
-        Recorded::Unnamed(text) => connection.send_unnamed(text, rows, scratch),
-        Recorded::Values { statement, mode, values } => connection.send(statement, mode, values, rows, scratch),
     }
 }

@@ -5,7 +5,8 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use crate::client::{Client, ClientState};
-use crate::mode::{ClientOf, Mode};
+use crate::ledger::Own;
+use crate::mode::{ActionsOf, ClientOf, Mode};
 use crate::report::{PATIENCE, Report};
 use crate::schedule::Schedule;
 use crate::shell::{Shell, TransportOf};
@@ -14,6 +15,7 @@ use ground::clock::Nanos;
 use wire::cancel::RETRY;
 use wire::network::Network;
 use wire::{Connection, OpenError};
+use workload::Workload;
 
 /// A thread with its clients, and how far its run is.
 pub struct Worker<'a, M: Mode<S>, S: Shell> {
@@ -46,11 +48,11 @@ enum Served {
 
 impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
     /// The thread with its clients, whose programs are made in the thread that runs them.
-    pub fn new(thread: Thread<'a, M, S>, share: Share) -> Self {
+    pub fn new(thread: Thread<'a, M, S>, workload: &dyn Workload<ActionsOf<M, S>>, share: Share) -> Self {
         let plan = thread.plan;
         let clients = (0..share.clients).map(|index| {
             let (number, random) = (plan.part.number(share.first_client + index), share.first_client + index);
-            let program = plan.workload.client(number, plan.seeds.clients[random].clone());
+            let program = workload.client(number, plan.seeds.clients[random].clone());
             Client::new(index, number, program)
         });
         Self { clients: clients.collect(), thread, stage: Stage::New }
@@ -103,15 +105,18 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         self.thread.shell.sleep_until(schedule.start);
         self.thread.books.start(schedule);
         self.thread.throttle.iter_mut().for_each(|throttle| throttle.start(schedule.start));
-        self.thread.books.report(Report::Began { at: self.thread.shell.now() });
-        M::start(&mut self.thread, &mut self.clients, schedule.start);
+        let now = self.thread.shell.now();
+        self.thread.books.report(Report::Began { at: now });
+        // A thread that wakes late begins its first transactions late, but none after the end or in another engine's slice.
+        let at = if self.thread.is_open(now) { schedule.start } else { now };
+        M::start(&mut self.thread, &mut self.clients, at);
     }
 
     /// Reports what is left to report of a load that ended at `ended`.
     fn finish(&mut self, ended: Nanos) {
         self.thread.roll(ended);
         self.thread.note_queue(ended, 0);
-        self.thread.mode.finish(&mut self.thread.books.totals);
+        self.thread.books.totals.own = Own::new(self.thread.mode.finish());
         self.thread.books.finish(ended, self.thread.active);
     }
 

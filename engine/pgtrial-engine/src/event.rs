@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use counts::{counts, failures, queries};
-use drive::ledger::tasks::{Task, Tasks};
+use drive::ledger::tasks::{PooledTasks, Task, Tasks};
 use drive::ledger::{ScriptAccount, Tally, Turn};
-use drive::plan::{ClosedPlan, Limit, Load, Plan, PoolPlan};
+use drive::plan::Plan;
 use drive::slices::Slice;
-use drive::{Abortion, Began, Cause, Observer, Outcome, RunError, Tick};
+use drive::{Abortion, Began, Cause, Observer, Outcome, PoolPlan, PooledPlan, RunError, Tick};
 use events::{Connected, DistributionRecord, Event, EventLine, Extent, Measurement, Warning};
 pub use events::{PROTOCOL, timestamp};
 use ground::clock::{Clock, Phase, seconds};
@@ -69,9 +69,9 @@ impl Events {
         out.name = "events".to_owned();
         let plan = hello.plan;
         let sections = Sections {
-            pace: plan.has_schedule(),
-            queries: matches!(plan.load, Load::Staged(_) | Load::Replayed(_)),
-            pools: plan.pools().is_some(),
+            pace: plan.mode_plan().has_schedule(),
+            queries: plan.mode_plan().counts_queries(),
+            pools: plan.load.of::<PooledPlan>().is_some(),
         };
         let hello = events::Hello {
             protocol: PROTOCOL,
@@ -196,8 +196,8 @@ fn done_event(
             cpu_per_transaction_us: cpu_per_transaction_us(outcome),
             warnings: warnings.to_vec(),
         },
-        tasks: outcome.tasks.as_ref().map(tasks_event),
-        replay: replay.map(|described| described.event(outcome.replay.as_ref())),
+        tasks: outcome.own.get().map(tasks_event),
+        replay: replay.map(|described| described.event(outcome.own.get())),
         machines: None,
     }
 }
@@ -233,7 +233,7 @@ impl Observer for Beside<'_, '_> {
     fn tick(&mut self, tick: &Tick) {
         self.observer.tick(tick);
         let Some(EventWriter { sections, .. }) = self.events.writer else { return };
-        let tasks = tick.tally.pooled.iter().flat_map(|pooled| &pooled.tasks);
+        let tasks = tick.tally.own.get::<PooledTasks>().into_iter().flat_map(|pooled| &pooled.tasks);
         tasks.filter(|task| task.failure.is_some()).for_each(|task| self.events.write(Event::Task(task_event(task))));
         let event = measurement(&tick.tally, tick.slice, sections).tick(tick.phase, tick.second, tick.seconds);
         self.events.write(Event::Tick(Box::new(event)));
@@ -261,28 +261,22 @@ impl Observer for Beside<'_, '_> {
 
 fn plan_event(hello: &RunDescription<'_>) -> events::PlanRecord {
     let plan = hello.plan;
-    let (transactions_per_client, transactions) = match &plan.load {
-        Load::Closed(ClosedPlan { limit: Limit::Time(_), .. }) => (None, None),
-        Load::Closed(ClosedPlan { limit: Limit::Transactions(each), .. }) => (Some(*each), None),
-        Load::Staged(staged) => (staged.events_each, staged.events),
-        Load::Pooled(pools, _) => (None, Some(pools.all_tasks())),
-        Load::Replayed(_) => (None, hello.replay.map(|replay| replay.plan.statements.0)),
-    };
+    let limits = plan.mode_plan().limits();
     let ClientShare { shard, whole, .. } = plan.part;
     let number = shard.index as u64 + 1;
     events::PlanRecord {
-        scripts: plan.workload.scripts().into_iter().map(|script| script.description).collect(),
+        scripts: plan.scripts().iter().map(|script| script.description.clone()).collect(),
         clients: plan.clients,
         jobs: plan.jobs,
-        query_mode: if plan.replay().is_some() { "recorded" } else { plan.mode.name() }.to_owned(),
+        query_mode: if hello.replay.is_some() { "recorded" } else { plan.mode.name() }.to_owned(),
         scale: hello.scale,
         warmup_s: plan.warmup.as_secs_f64(),
         duration_s: plan.duration().map(|duration| duration.as_secs_f64()),
-        transactions_per_client,
-        transactions,
+        transactions_per_client: limits.of_each_client,
+        transactions: limits.of_all_clients.or_else(|| Some(hello.replay?.plan.statements.0)),
         random_seed: hello.seed.to_string(),
         shard: shard.is_part().then_some(events::ShardRecord { number, of: shard.of as u64, clients: whole as u64 }),
-        pools: plan.pools().map(pools_event),
+        pools: plan.load.of::<PooledPlan>().map(|load| pools_event(&load.pools)),
         slices: plan.slices.map(|slices| events::SlicesRecord {
             length_s: seconds(slices.length),
             number: slices.index as u64 + 1,
@@ -340,7 +334,7 @@ fn measurement(tally: &Tally, slice: Option<Slice>, sections: Sections) -> Measu
         (measurement.service, measurement.lags) = (Some(pace.service), Some(pace.lags));
     }
     if sections.pools {
-        let pooled = tally.pooled.as_deref().cloned().unwrap_or_default();
+        let pooled = tally.own.get::<PooledTasks>().cloned().unwrap_or_default();
         (measurement.service, measurement.queue) = (Some(pooled.service), Some(pooled.queue));
         measurement.timeouts = Some(pooled.timeouts);
     }

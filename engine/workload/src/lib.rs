@@ -19,6 +19,7 @@ pub mod settings;
 pub mod statistics;
 
 pub use program::{
-    AbortReason, Action, ActionResult, CommandInfo, Executor, Executors, Fatal, Management, Program, ScriptInfo,
-    Workload,
+    AbortReason, Action, ActionResult, Actions, CommandInfo, Executor, Executors, Fatal, Management, Program,
+    RecordedRequest, ReplayActions, ScriptActions, ScriptInfo, ScriptStep, SessionStep, StagedActions, StagedRequest,
+    StartPipeline, Workload,
 };

@@ -1,5 +1,6 @@
 //! The contract between a workload and the event loop: a program per client, its actions, and the results of these.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use crate::queries::Queries;
@@ -16,7 +17,7 @@ use wire::{Answered, ResultSet, Rows};
 ///
 /// In a staged run (sysbench) a program connects by itself. The event loop then also asks for actions before the first
 /// transaction, up to an [`Action::End`], and again after [`Program::stop`].
-pub trait Program {
+pub trait Program<A: Actions = ScriptActions> {
     /// Starts a transaction: chooses a script with the thread's generator and returns its index.
     fn begin(&mut self, choose: &mut Random) -> usize;
 
@@ -31,7 +32,7 @@ pub trait Program {
     }
 
     /// Returns the next action. The event loop calls it when the previous action is complete.
-    fn next_action(&mut self) -> Action<'_>;
+    fn next_action(&mut self) -> Action<'_, A>;
 
     /// Stores the results of the last query, whose action had [`Rows::Kept`].
     fn store(&mut self, _results: &[ResultSet]) -> Result<(), AbortReason> {
@@ -43,8 +44,9 @@ pub trait Program {
     /// [`Action::End`].
     fn foresee(&mut self, _begins: bool) {}
 
-    /// Receives the result of the last action: of a [`Rows::Counted`] query and of [`Action::Recorded`] only a failure, of
-    /// [`Management::Connect`], [`Action::Prepare`], [`Action::PrepareAll`] and [`Rows::Handed`] queries every result.
+    /// Receives the result of the last action: of a [`Rows::Counted`] query and of a [`RecordedRequest`] only a failure, of
+    /// a new connection, [`StagedRequest::Prepare`], [`StagedRequest::PrepareAll`] and [`Rows::Handed`] queries every
+    /// result.
     fn complete(&mut self, _result: ActionResult<'_>) {}
 
     /// Ends the load: no further transaction follows.
@@ -64,47 +66,86 @@ pub enum ActionResult<'a> {
     Refused(&'a OpenError),
 }
 
+/// The actions that only the programs of some modes have: the event loop of another mode cannot be given them.
+pub trait Actions: Debug + 'static {
+    /// Asks the server for something, and waits for its reply.
+    type Request<'a>: Debug + Copy;
+    /// Does anything else.
+    type Step: Debug + Copy;
+}
+
 /// What a client does next. `command` is the index of the command in its script.
 #[derive(Debug)]
-pub enum Action<'a> {
+pub enum Action<'a, A: Actions = ScriptActions> {
     /// Send `statement` with the values of its parameters and wait for the reply; in a pipeline, do not wait.
     /// After the `last` query of a transaction no [`Action::End`] follows.
     Query { command: usize, statement: &'a Statement, values: &'a [Value], rows: Rows, last: bool },
-    /// Send the following queries without waiting. In prepared mode, prepare `statements` first.
-    StartPipeline { command: usize, statements: &'a [Statement] },
-    /// Send a Sync: the server's transaction ends here, and an error before it does not affect what follows.
-    SyncPipeline { command: usize },
-    /// Wait for the replies to all queries of the pipeline.
-    EndPipeline { command: usize },
-    /// Send `sql` in a Query message in any query mode; `rows` is `Counted` or `Handed`. With `Skipped` it does not count
-    /// as a query of the load, and the program receives its result.
-    Text { sql: &'a str, rows: Rows },
-    /// Wait until the recorded time of a connection or of a statement, which follows as the next action.
-    Schedule(Scheduled),
-    /// Send a statement as it was recorded; `rows` is `Counted` or `Hashed`. The event loop counts it as a transaction.
-    Recorded { recorded: Recorded<'a>, rows: Rows },
-    /// Parse and describe `statement` on the server without executing it.
-    Prepare { statement: &'a Statement },
-    /// Parse on the server, in one round trip, those of `statements` that this session has not prepared.
-    PrepareAll { statements: &'a [Statement] },
-    /// Do something with the connections, or with the client itself.
-    Manage(Management),
+    /// A request of programs of this mode only.
+    Request(A::Request<'a>),
+    /// A step of programs of this mode only.
+    Step(A::Step),
     /// Go on when the other clients of the thread have had their turn. A run that is over ends here, in the middle of a
     /// transaction that computes for long.
     Pause,
     /// Wait for a time.
     Sleep { command: usize, time: Duration },
-    /// A command of a script begins. Only scripts whose commands are announced say so.
-    Announce { command: usize },
-    /// A command without a request to the server has been executed. Only scripts whose commands are timed report it.
-    Local { command: usize },
     /// The transaction is complete.
     End,
     /// The client is aborted.
     Abort(AbortReason),
 }
 
-/// What a program of a staged run or of a replay does with its connections, which have numbers, and with itself.
+/// The actions of scripts (pgbench, order entry).
+#[derive(Debug)]
+pub enum ScriptActions {}
+
+impl Actions for ScriptActions {
+    type Request<'a> = StartPipeline<'a>;
+    type Step = ScriptStep;
+}
+
+/// Send the following queries without waiting. In prepared mode, prepare `statements` first.
+#[derive(Debug, Clone, Copy)]
+pub struct StartPipeline<'a> {
+    pub command: usize,
+    pub statements: &'a [Statement],
+}
+
+/// A step of a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScriptStep {
+    /// Send a Sync: the server's transaction ends here, and an error before it does not affect what follows.
+    SyncPipeline { command: usize },
+    /// Wait for the replies to all queries of the pipeline.
+    EndPipeline { command: usize },
+    /// A command of a script begins. Only scripts whose commands are announced say so.
+    Announce { command: usize },
+    /// A command without a request to the server has been executed. Only scripts whose commands are timed report it.
+    Local { command: usize },
+}
+
+/// The actions of sysbench's tests and Lua scripts.
+#[derive(Debug)]
+pub enum StagedActions {}
+
+impl Actions for StagedActions {
+    type Request<'a> = StagedRequest<'a>;
+    type Step = Management;
+}
+
+/// A request of a staged run.
+#[derive(Debug, Clone, Copy)]
+pub enum StagedRequest<'a> {
+    /// Send `sql` in a Query message in any query mode; `rows` is `Counted` or `Handed`. With `Skipped` it does not count
+    /// as a query of the load, and the program receives its result.
+    Text { sql: &'a str, rows: Rows },
+    /// Parse and describe `statement` on the server without executing it.
+    Prepare { statement: &'a Statement },
+    /// Parse on the server, in one round trip, those of `statements` that this session has not prepared.
+    PrepareAll { statements: &'a [Statement] },
+}
+
+/// What a program of a staged run does with its connections, which have numbers, and with itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Management {
     /// Open this connection and use it from now on. The previous connection stays open.
@@ -115,16 +156,45 @@ pub enum Management {
     Disconnect(usize),
     /// Add to the counts of statements, and to that of transactions, what the program has counted itself.
     Count { queries: Queries, events: u64 },
-    /// Take part in no further transaction; the one under way does not count. In a staged run actions up to the next
-    /// [`Action::End`] follow after the load.
+    /// Take part in no further transaction; the one under way does not count. Actions up to the next [`Action::End`]
+    /// follow after the load.
     Leave,
 }
 
-/// Carries out the actions of a program that is no client of a load, and waits for each. It keeps the program's connections,
+/// The actions of recorded sessions.
+#[derive(Debug)]
+pub enum ReplayActions {}
+
+impl Actions for ReplayActions {
+    type Request<'a> = RecordedRequest<'a>;
+    type Step = SessionStep;
+}
+
+/// Send a statement as it was recorded; `rows` is `Counted` or `Hashed`. The event loop counts it as a transaction.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordedRequest<'a> {
+    pub recorded: Recorded<'a>,
+    pub rows: Rows,
+}
+
+/// A step of a recorded session, which has one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionStep {
+    /// Wait until the recorded time of a connection or of a statement, which follows as the next action.
+    Schedule(Scheduled),
+    /// Open the connection.
+    Connect,
+    /// Close it.
+    Disconnect,
+    /// Take no further part in the load.
+    Leave,
+}
+
+/// Carries out the actions of a program of sysbench that is no client of a load, and waits for each. It keeps the program's connections,
 /// and counts nothing.
 pub trait Executor {
     /// Carries out actions up to the next [`Action::End`]. The error is why the program was aborted.
-    fn carry_out(&mut self, program: &mut dyn Program) -> Result<(), AbortReason>;
+    fn carry_out(&mut self, program: &mut dyn Program<StagedActions>) -> Result<(), AbortReason>;
 }
 
 /// Makes an executor for a further program.
@@ -180,12 +250,12 @@ impl Fatal {
 }
 
 /// The scripts of a run. Makes the program of each client.
-pub trait Workload: Send + Sync {
+pub trait Workload<A: Actions = ScriptActions>: Send + Sync {
     /// Descriptions of the scripts in the order of their indexes.
     fn scripts(&self) -> Vec<ScriptInfo>;
 
     /// The program of client `client`, which draws its values from `random`. One thread makes it and uses it.
-    fn client(&self, client: usize, random: Random) -> Box<dyn Program>;
+    fn client(&self, client: usize, random: Random) -> Box<dyn Program<A>>;
 }
 
 /// What a report prints of a script.

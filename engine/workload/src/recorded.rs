@@ -30,7 +30,7 @@ pub struct Expected {
 }
 
 /// A statement as its client sent it.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub enum Recorded<'a> {
     /// A text as a simple query.
     Query(&'a [u8]),

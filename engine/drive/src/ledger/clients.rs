@@ -1,5 +1,7 @@
 //! What each client of a staged run did, for sysbench's reports on how evenly the clients shared the work.
 
+use super::own::ModeCounts;
+
 /// One client's transactions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClientTotals {
@@ -45,11 +47,6 @@ impl PerClient {
         Self { first, totals: vec![ClientTotals::default(); count] }
     }
 
-    /// The same clients with empty totals.
-    pub fn emptied(&self) -> Self {
-        Self::new(self.first, self.totals.len())
-    }
-
     /// In the order of their numbers.
     pub fn totals(&self) -> &[ClientTotals] {
         &self.totals
@@ -62,15 +59,22 @@ impl PerClient {
             totals.add(latency_ns);
         }
     }
+}
 
-    /// Adds the totals of other clients to those of all clients, which begin with client 0.
-    pub fn merge(&mut self, other: &PerClient) {
-        debug_assert_eq!(self.first, 0);
-        let needed = other.first + other.totals.len();
-        self.totals.resize(self.totals.len().max(needed), ClientTotals::default());
-        for (mine, theirs) in self.totals[other.first..].iter_mut().zip(&other.totals) {
-            mine.merge(theirs);
+impl ModeCounts for PerClient {
+    /// The sum begins with client 0.
+    fn merge(&mut self, other: &PerClient) {
+        let clients = (self.first + self.totals.len()).max(other.first + other.totals.len());
+        let mine = std::mem::replace(self, Self::new(0, clients));
+        for part in [&mine, other] {
+            let own = self.totals[part.first..].iter_mut();
+            own.zip(&part.totals).for_each(|(own, part)| own.merge(part));
         }
+    }
+
+    /// The same clients with empty totals.
+    fn emptied(&self) -> Self {
+        Self::new(self.first, self.totals.len())
     }
 }
 

@@ -4,10 +4,13 @@
 mod clients;
 mod counts;
 pub mod log;
+mod own;
 pub mod replay;
 mod tally;
 pub mod tasks;
 
 pub use clients::{ClientTotals, PerClient};
 pub use counts::{Account, Counts, Failures, ScriptAccount};
+pub(crate) use own::Counting;
+pub use own::{ModeCounts, Own};
 pub use tally::{Pace, Queue, Tally, Turn};

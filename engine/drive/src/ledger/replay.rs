@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use super::counts::Failures;
+use super::own::ModeCounts;
 use ground::clock::Nanos;
 use ground::random::splitmix64_at;
 use latency::{Latencies, Moments};
@@ -181,9 +182,10 @@ impl ReplayTotals {
     pub fn other_rows(&self) -> u64 {
         self.accounts.iter().map(|account| account.other_rows).sum()
     }
+}
 
-    /// Adds another thread's.
-    pub(crate) fn merge(&mut self, other: &ReplayTotals) {
+impl ModeCounts for ReplayTotals {
+    fn merge(&mut self, other: &ReplayTotals) {
         self.sessions.merge(&other.sessions);
         self.transactions += other.transactions;
         add(&mut self.expected, &other.expected);

@@ -1,26 +1,22 @@
-//! What happened in a stretch of time: counts, latencies, and what only some modes count.
+//! What happened in a stretch of time: counts, latencies, and what only one mode counts.
 
 use ground::clock::{Nanos, seconds};
 use latency::Latencies;
 
-use super::clients::PerClient;
 use super::counts::Counts;
-use super::tasks::Pooled;
+use super::own::{ModeCounts, Own};
 
-/// What happened in one stretch of time.
+/// What happened in one stretch of time. `T` is what only the mode counts.
 #[derive(Debug, Clone, Default)]
-pub struct Tally {
+pub struct Tally<T = Own> {
     pub counts: Counts,
     /// Response time of committed transactions: from their scheduled start.
     pub latencies: Latencies,
     /// Only with a rate.
     pub pace: Option<Box<Pace>>,
-    /// Only with pools of connections.
-    pub pooled: Option<Box<Pooled>>,
-    /// Only in a staged run.
-    pub clients: PerClient,
     /// Only with slices.
     pub turn: Option<Turn>,
+    pub own: T,
 }
 
 /// How long clients took part. Times count from the start of the load.
@@ -65,17 +61,25 @@ pub struct Queue {
     pub busy: u64,
 }
 
-impl Tally {
+impl<T: ModeCounts> Tally<T> {
     /// An empty tally that counts the same.
     pub(crate) fn emptied(&self) -> Self {
         Self {
             pace: self.pace.as_ref().map(|_| Box::default()),
-            clients: self.clients.emptied(),
             turn: self.turn.map(|_| Turn::default()),
+            own: self.own.emptied(),
             ..Self::default()
         }
     }
 
+    /// As it is reported, whichever mode the load has.
+    pub(crate) fn reported(self) -> Tally {
+        let Self { counts, latencies, pace, turn, own } = self;
+        Tally { counts, latencies, pace, turn, own: Own::new(own) }
+    }
+}
+
+impl<T> Tally<T> {
     /// Counts one committed transaction.
     #[inline(always)]
     pub fn commit(&mut self, latency_ns: u64) {
@@ -83,7 +87,9 @@ impl Tally {
         self.counts.moments.add(latency_ns as i64 as f64 / 1000.0);
         self.latencies.record(latency_ns);
     }
+}
 
+impl Tally {
     /// With slices: how long one of so many clients took part on average, seconds.
     pub fn turn_s(&self, clients: usize) -> Option<f64> {
         self.turn.map(|turn| seconds(turn.client_ns) / clients as f64)
@@ -93,7 +99,6 @@ impl Tally {
     pub fn merge(&mut self, other: &Tally) {
         self.counts.merge(&other.counts);
         self.latencies.merge(&other.latencies);
-        self.clients.merge(&other.clients);
         if let Some(theirs) = &other.pace {
             let mine = self.pace.get_or_insert_default();
             mine.service.merge(&theirs.service);
@@ -108,9 +113,7 @@ impl Tally {
         if let Some(theirs) = &other.turn {
             self.turn.get_or_insert_default().merge(theirs);
         }
-        if let Some(theirs) = &other.pooled {
-            self.pooled.get_or_insert_default().merge(theirs);
-        }
+        self.own.merge(&other.own);
     }
 }
 
@@ -121,7 +124,7 @@ mod tests {
 
     #[test]
     fn merging_stretches_counts_everything_once() {
-        let (mut a, mut b, mut whole) = (Tally::default(), Tally::default(), Tally::default());
+        let (mut a, mut b, mut whole): (Tally, Tally, Tally) = Default::default();
         for latency in 1..=1000u64 {
             (if latency % 3 == 0 { &mut a } else { &mut b }).commit(latency * 7919);
             whole.commit(latency * 7919);

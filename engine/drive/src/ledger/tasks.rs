@@ -1,6 +1,7 @@
 //! Tasks of applications with pools of connections: what became of each, and of all together.
 
 use super::counts::Failures;
+use super::own::ModeCounts;
 use ground::clock::Nanos;
 use latency::{Latencies, Moments};
 
@@ -54,7 +55,7 @@ impl Task {
 
 /// What pools did in one stretch of time.
 #[derive(Debug, Clone, Default)]
-pub struct Pooled {
+pub struct PooledTasks {
     /// Of completed tasks, the time in the queue and the time with the connection.
     pub queue: Latencies,
     pub service: Latencies,
@@ -64,7 +65,7 @@ pub struct Pooled {
     pub tasks: Vec<Task>,
 }
 
-impl Pooled {
+impl PooledTasks {
     /// Adds a task.
     pub fn add(&mut self, task: Task) {
         if task.failure.is_none() {
@@ -75,13 +76,19 @@ impl Pooled {
         }
         self.tasks.push(task);
     }
+}
 
-    /// Adds another stretch.
-    pub fn merge(&mut self, other: &Pooled) {
+impl ModeCounts for PooledTasks {
+    fn merge(&mut self, other: &PooledTasks) {
         self.queue.merge(&other.queue);
         self.service.merge(&other.service);
         self.timeouts.merge(&other.timeouts);
         self.tasks.extend_from_slice(&other.tasks);
+    }
+
+    /// Tasks come in the order in which they ended.
+    fn complete(&mut self) {
+        self.tasks.sort_by_key(Task::ended);
     }
 }
 
@@ -124,7 +131,7 @@ impl Tasks {
     }
 
     /// Moves the tasks out of a stretch.
-    pub(crate) fn drain(&mut self, pooled: &mut Pooled) {
+    pub(crate) fn drain(&mut self, pooled: &mut PooledTasks) {
         pooled.tasks.drain(..).for_each(|task| self.add(&task));
     }
 
@@ -163,6 +170,20 @@ impl Tasks {
             classes[CLASSES.partition_point(|limit| limit < response)] += 1;
         }
         classes
+    }
+}
+
+impl ModeCounts for Tasks {
+    fn merge(&mut self, other: &Tasks) {
+        self.planned += other.planned;
+        self.responses.extend_from_slice(&other.responses);
+        self.response.merge(&other.response);
+        self.queue.merge(&other.queue);
+        self.service.merge(&other.service);
+        self.timeouts.merge(&other.timeouts);
+        for (kind, count) in &other.failures {
+            *self.failures.entry(kind.clone()).or_default() += count;
+        }
     }
 }
 

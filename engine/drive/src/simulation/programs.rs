@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::scenario::{Kind, Scenario};
+use super::scenario::Scenario;
 use super::truth::ClientTruth;
 use super::world::world;
 use ground::clock::Nanos;
@@ -13,7 +13,10 @@ use wire::statement::{Hole, QueryMode, Statement};
 use wire::value::Value;
 use wire::{ResultSet, Rows};
 use workload::recorded::{Expected, Recorded, Scheduled};
-use workload::{AbortReason, Action, ActionResult, CommandInfo, Management, Program, ScriptInfo, Workload};
+use workload::{
+    AbortReason, Action, ActionResult, CommandInfo, Management, Program, RecordedRequest, ReplayActions, ScriptActions,
+    ScriptInfo, ScriptStep, SessionStep, StagedActions, StagedRequest, StartPipeline, Workload,
+};
 
 /// A step of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,25 +54,12 @@ pub struct Workloads {
     mode: QueryMode,
     scripts: usize,
     is_timed: bool,
-    form: Form,
     statements: Arc<Vec<Vec<Statement>>>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Scripts,
-    Staged,
-    Replay,
 }
 
 impl Workloads {
     /// Those of `scenario`.
     pub fn of(scenario: &Scenario) -> Self {
-        let form = match scenario.kind {
-            Kind::Closed { .. } | Kind::Pooled { .. } => Form::Scripts,
-            Kind::Staged(_) => Form::Staged,
-            Kind::Replayed { .. } => Form::Replay,
-        };
         let statements = SCRIPTS.iter().enumerate().map(|(number, steps)| {
             let all = steps.iter().enumerate().map(|(index, step)| statement(number * 10 + index, *step));
             all.collect()
@@ -78,7 +68,6 @@ impl Workloads {
             mode: scenario.mode,
             scripts: if scenario.mode == QueryMode::Simple { scenario.scripts.min(2) } else { scenario.scripts },
             is_timed: scenario.options.timed_commands,
-            form,
             statements: Arc::new(statements.collect()),
         }
     }
@@ -97,8 +86,8 @@ fn statement(id: usize, step: Step) -> Statement {
     Statement::new(id, &format!("P{id}"), pieces, holes)
 }
 
-impl Workload for Workloads {
-    fn scripts(&self) -> Vec<ScriptInfo> {
+impl Workloads {
+    fn infos(&self) -> Vec<ScriptInfo> {
         let command =
             |step: &Step| CommandInfo { line: format!("{step:?}"), is_sql: !matches!(step, Step::Sleep | Step::Local) };
         let scripts = SCRIPTS.iter().take(self.scripts).map(|steps| ScriptInfo {
@@ -108,31 +97,50 @@ impl Workload for Workloads {
         });
         scripts.collect()
     }
+}
 
-    fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
+impl Workload<ScriptActions> for Workloads {
+    fn scripts(&self) -> Vec<ScriptInfo> {
+        self.infos()
+    }
+
+    fn client(&self, client: usize, random: Random) -> Box<dyn Program<ScriptActions>> {
         let place = world(|world| world.truth.place(client));
-        let statements = Arc::clone(&self.statements);
-        let (scripts, mode) = (self.scripts, self.mode);
-        match self.form {
-            Form::Scripts => {
-                let (steps, is_timed) = (SCRIPTS[0], self.is_timed);
-                let values = [Value::Int(0)];
-                Box::new(Script { place, statements, scripts, is_timed, steps, script: 0, at: 0, values, random })
-            }
-            Form::Staged => Box::new(Staged {
-                place,
-                statements,
-                random,
-                stage: StagedStage::Start,
-                at: 0,
-                is_connected: false,
-                was_refused: false,
-                has_tried: false,
-                rolls_back: false,
-                values: [Value::Int(0)],
-            }),
-            Form::Replay => Box::new(Replay { place, statements, mode, random, at: ReplayPlace::default() }),
-        }
+        let (statements, scripts) = (Arc::clone(&self.statements), self.scripts);
+        let (steps, is_timed, values) = (SCRIPTS[0], self.is_timed, [Value::Int(0)]);
+        Box::new(Script { place, statements, scripts, is_timed, steps, script: 0, at: 0, values, random })
+    }
+}
+
+impl Workload<StagedActions> for Workloads {
+    fn scripts(&self) -> Vec<ScriptInfo> {
+        self.infos()
+    }
+
+    fn client(&self, client: usize, random: Random) -> Box<dyn Program<StagedActions>> {
+        Box::new(Staged {
+            place: world(|world| world.truth.place(client)),
+            statements: Arc::clone(&self.statements),
+            random,
+            stage: StagedStage::Start,
+            at: 0,
+            is_connected: false,
+            was_refused: false,
+            has_tried: false,
+            rolls_back: false,
+            values: [Value::Int(0)],
+        })
+    }
+}
+
+impl Workload<ReplayActions> for Workloads {
+    fn scripts(&self) -> Vec<ScriptInfo> {
+        self.infos()
+    }
+
+    fn client(&self, client: usize, random: Random) -> Box<dyn Program<ReplayActions>> {
+        let (place, statements) = (world(|world| world.truth.place(client)), Arc::clone(&self.statements));
+        Box::new(Replay { place, statements, mode: self.mode, random, at: ReplayPlace::default() })
     }
 }
 
@@ -204,14 +212,14 @@ impl Program for Script {
         let command = self.at;
         self.at += 1;
         match step {
-            Step::Local if self.is_timed => Action::Local { command },
+            Step::Local if self.is_timed => Action::Step(ScriptStep::Local { command }),
             Step::Local => self.next_action(),
             Step::Sleep => Action::Sleep { command, time: Duration::from_micros(self.random.range(0, 3000) as u64) },
             Step::StartPipeline => {
-                Action::StartPipeline { command, statements: &self.statements[self.script][command + 1..] }
+                Action::Request(StartPipeline { command, statements: &self.statements[self.script][command + 1..] })
             }
-            Step::SyncPipeline => Action::SyncPipeline { command },
-            Step::EndPipeline => Action::EndPipeline { command },
+            Step::SyncPipeline => Action::Step(ScriptStep::SyncPipeline { command }),
+            Step::EndPipeline => Action::Step(ScriptStep::EndPipeline { command }),
             Step::Begin | Step::Select { .. } | Step::Update | Step::End => {
                 let last = self.at == self.steps.len();
                 truth(self.place, |client| client.is_last = last);
@@ -265,7 +273,7 @@ impl Staged {
     }
 }
 
-impl Program for Staged {
+impl Program<StagedActions> for Staged {
     fn begin(&mut self, _choose: &mut Random) -> usize {
         begin(self.place);
         self.stage = StagedStage::Load;
@@ -278,7 +286,7 @@ impl Program for Staged {
         self.at = 0;
     }
 
-    fn next_action(&mut self) -> Action<'_> {
+    fn next_action(&mut self) -> Action<'_, StagedActions> {
         match self.stage {
             StagedStage::Start if self.was_refused => {
                 return Action::Abort(AbortReason::Fatal(vec!["refused".to_owned()]));
@@ -286,10 +294,10 @@ impl Program for Staged {
             StagedStage::Start if self.has_tried => return Action::End,
             StagedStage::Start => {
                 self.has_tried = true;
-                return Action::Manage(Management::Connect(0));
+                return Action::Step(Management::Connect(0));
             }
             StagedStage::Stop if std::mem::take(&mut self.is_connected) => {
-                return Action::Manage(Management::Disconnect(0));
+                return Action::Step(Management::Disconnect(0));
             }
             StagedStage::Stop => return Action::End,
             StagedStage::Load => {}
@@ -302,24 +310,24 @@ impl Program for Staged {
             return Action::Sleep { command: 0, time: Duration::from_millis(20) };
         }
         if !self.is_connected {
-            return Action::Manage(Management::Connect(0));
+            return Action::Step(Management::Connect(0));
         }
         if std::mem::take(&mut self.rolls_back) {
-            return Action::Text { sql: "ROLLBACK", rows: Rows::Skipped };
+            return Action::Request(StagedRequest::Text { sql: "ROLLBACK", rows: Rows::Skipped });
         }
         let at = self.at;
         self.at += 1;
         self.values = [Value::Int(self.random.range(0, 1_000_000_000))];
         let (statement, values) = (&self.statements[1], &self.values);
         match at {
-            0 => Action::Text { sql: "BEGIN", rows: Rows::Skipped },
+            0 => Action::Request(StagedRequest::Text { sql: "BEGIN", rows: Rows::Skipped }),
             1 => Action::Query { command: 0, statement: &statement[1], values, rows: Rows::Handed, last: false },
             2 => Action::Query { command: 0, statement: &statement[3], values, rows: Rows::Counted, last: false },
             3 if self.random.unit() < 0.3 => {
                 truth(self.place, |client| client.is_last = true);
                 Action::Query { command: 0, statement: &statement[5], values: &[], rows: Rows::Counted, last: true }
             }
-            3 => Action::Text { sql: "END", rows: Rows::Skipped },
+            3 => Action::Request(StagedRequest::Text { sql: "END", rows: Rows::Skipped }),
             _ => {
                 truth(self.place, ClientTruth::commit);
                 Action::End
@@ -375,7 +383,7 @@ enum ReplayStep {
 const SESSIONS: usize = 3;
 const STATEMENTS: usize = 8;
 
-impl Program for Replay {
+impl Program<ReplayActions> for Replay {
     fn begin(&mut self, _choose: &mut Random) -> usize {
         0
     }
@@ -384,32 +392,32 @@ impl Program for Replay {
         self.at.is_stopped = true;
     }
 
-    fn next_action(&mut self) -> Action<'_> {
+    fn next_action(&mut self) -> Action<'_, ReplayActions> {
         let at = &mut self.at;
         let is_over = at.is_stopped || at.statement >= STATEMENTS;
         if is_over && std::mem::take(&mut at.is_connected) {
             (at.session, at.statement, at.step) = (at.session + 1, 0, ReplayStep::Wait);
-            return Action::Manage(Management::Disconnect(0));
+            return Action::Step(SessionStep::Disconnect);
         }
         if at.is_stopped || at.session >= SESSIONS {
-            return Action::Manage(Management::Leave);
+            return Action::Step(SessionStep::Leave);
         }
         match at.step {
             ReplayStep::Wait => {
                 at.time += self.random.range(0, 100_000) as u64;
                 at.step = ReplayStep::Connect;
-                Action::Schedule(Scheduled { at: at.time, statement: None })
+                Action::Step(SessionStep::Schedule(Scheduled { at: at.time, statement: None }))
             }
             ReplayStep::Connect => {
                 at.step = ReplayStep::Schedule;
-                Action::Manage(Management::Connect(0))
+                Action::Step(SessionStep::Connect)
             }
             ReplayStep::Schedule => {
                 at.time += self.random.range(0, 20_000) as u64;
                 at.step = ReplayStep::Send;
                 let ends_block = at.statement % 4 == 3;
                 let expected = Expected { rows: None, ends_block, ..Expected::default() };
-                Action::Schedule(Scheduled { at: at.time, statement: Some(expected) })
+                Action::Step(SessionStep::Schedule(Scheduled { at: at.time, statement: Some(expected) }))
             }
             ReplayStep::Send => {
                 let texts: [&[u8]; 4] = [b"BEGIN", b"SELECT 7", b"UPDATE 7", b"END"];
@@ -427,7 +435,7 @@ impl Program for Replay {
                     (_, QueryMode::Extended) => Recorded::Unnamed(texts[number]),
                     _ => Recorded::Query(texts[number]),
                 };
-                Action::Recorded { recorded, rows: Rows::Counted }
+                Action::Request(RecordedRequest { recorded, rows: Rows::Counted })
             }
         }
     }

@@ -5,11 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::programs::LONGEST_SLEEP;
 use super::scenario::{Kind, Scenario};
 use super::truth::{ClientTruth, Truth};
+use crate::arrivals::Throttle;
+use crate::closed::Limit;
 use crate::ledger::Tally;
+use crate::ledger::replay::ReplayTotals;
+use crate::ledger::tasks::PooledTasks;
 use crate::mode::Mode;
 use crate::outcome::{Abortion, Cause, Observer, Outcome, RunError, Tick};
-use crate::plan::{Limit, StagedPlan};
 use crate::shell::Shell;
+use crate::staged::StagedPlan;
 use crate::worker::Worker;
 use ground::clock::{Nanos, Phase, nanos};
 
@@ -43,7 +47,7 @@ pub struct Watch {
 impl Observer for Watch {
     fn tick(&mut self, tick: &Tick) {
         self.ticks.entry(tick.phase).or_default().merge(&tick.tally);
-        for task in tick.tally.pooled.iter().flat_map(|pooled| &pooled.tasks) {
+        for task in tick.tally.own.get::<PooledTasks>().into_iter().flat_map(|pooled| &pooled.tasks) {
             *self.tasks.entry((task.app, task.number)).or_default() += 1;
         }
     }
@@ -59,6 +63,11 @@ impl Observer for Watch {
 }
 
 impl<M: Mode<S>, S: Shell> Worker<'_, M, S> {
+    /// With a rate: scheduled starts that the clients got and did not give back.
+    pub fn taken(&self) -> u64 {
+        self.thread.throttle.as_ref().map_or(0, Throttle::taken)
+    }
+
     /// What a thread keeps is bounded by its clients.
     pub fn check(&self) {
         let clients = self.clients.len();
@@ -119,6 +128,7 @@ impl Judge<'_> {
                 self.judge_times(outcome);
                 self.judge_limits(outcome);
                 self.judge_rate(outcome);
+                self.judge_starts(outcome);
                 self.judge_slices();
                 self.judge_fairness(outcome);
             }
@@ -180,7 +190,7 @@ impl Judge<'_> {
         });
         let failed = sum(&|tally| tally.counts.failures.values().sum());
         let (given_up, open) = (truth.sum(|client| client.given_up), truth.sum(|client| u64::from(client.is_open)));
-        let refused = outcome.replay.as_ref().map_or(0, |replay| replay.sessions.refused);
+        let refused = outcome.own.get::<ReplayTotals>().map_or(0, |replay| replay.sessions.refused);
         let timeouts =
             sum(&|tally| tally.counts.failures.get(crate::ledger::tasks::POOL_TIMEOUT).copied().unwrap_or(0));
         let of_started = failed.saturating_sub(watch.unconnected + refused + timeouts);
@@ -307,6 +317,30 @@ impl Judge<'_> {
         });
     }
 
+    /// With slices a scheduled start that one client gives back is another one's: each is begun or skipped.
+    fn judge_starts(&mut self, outcome: &Outcome) {
+        let keeps_connections = match self.scenario.kind {
+            Kind::Closed { interval_ns: Some(_), reconnect, .. } => !reconnect,
+            Kind::Staged(StagedPlan { interval_ns: Some(_), events, events_each, .. }) => {
+                (events, events_each) == (None, None)
+            }
+            _ => false,
+        };
+        let (truth, faults) = (&self.engine.truth, &self.scenario.faults);
+        let is_whole = !self.engine.was_interrupted && outcome.aborted == 0 && outcome.ended_by_thread.is_none();
+        let breaks = [faults.refusal, faults.silence, faults.fracture, faults.stall].iter().any(|fault| *fault > 0.0);
+        if self.scenario.slices.is_none() || !keeps_connections || !is_whole || breaks {
+            return;
+        }
+        let skipped: u64 =
+            [&outcome.warmup, &outcome.measure, &outcome.drain].map(|tally| tally.counts.skipped).iter().sum();
+        let begun = truth.starts.len() as u64;
+        let taken = truth.taken;
+        self.promise(begun + skipped == taken, || {
+            format!("clients took {taken} scheduled starts, began {begun} transactions and skipped {skipped}")
+        });
+    }
+
     /// Whether nothing goes wrong in the scenario.
     fn is_quiet(&self) -> bool {
         let faults = &self.scenario.faults;
@@ -314,14 +348,13 @@ impl Judge<'_> {
         all.iter().all(|fault| *fault == 0.0) && faults.lateness <= MS
     }
 
-    /// With slices no transaction begins in those of others. A thread that is late for the start of the load begins its first
-    /// transactions all the same.
+    /// With slices no transaction begins in those of others.
     fn judge_slices(&mut self) {
         let Some(slices) = self.scenario.slices else { return };
         let truth = &self.engine.truth;
         let outside = truth.starts.iter().map(|at| at.saturating_sub(truth.start)).find(|at| {
             let slice = slices.slice(at / slices.round());
-            !(slice.begins..slice.ends + 5 * MS + self.scenario.faults.lateness).contains(at)
+            !(slice.begins..slice.ends + 5 * MS).contains(at)
         });
         self.promise(outside.is_none(), || {
             format!("a transaction began {outside:?} ns after the start, in another's slice")

@@ -5,10 +5,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::programs::Workloads;
-use crate::plan::{
-    Arrival, ClosedPlan, Limit, Load, Plan, PoolPlan, ReplayPace, ReplayPlan, ScriptOptions, StagedPlan,
-};
+use crate::arrivals::Arrival;
+use crate::closed::{ClosedPlan, Limit};
+use crate::plan::{Load, Plan, ScriptOptions};
+use crate::pool::PoolPlan;
+use crate::pooled::PooledPlan;
+use crate::replayed::{ReplayPace, ReplayPlan};
 use crate::slices::Slices;
+use crate::staged::StagedPlan;
 use ground::clock::Nanos;
 use ground::random::Random;
 use ground::shard::{ClientShare, Shard, TaskShare};
@@ -283,17 +287,23 @@ impl Scenario {
             _ => self.jobs.min(part.clients()),
         };
         let seeds = Seeds::derive(self.seed, &part, apps, jobs, None);
+        let workload = Arc::new(Workloads::of(self));
         let load = match &self.kind {
-            Kind::Closed { limit, interval_ns, reconnect, wait_for_server, thinks } => Load::Closed(ClosedPlan {
-                limit: *limit,
-                interval_ns: *interval_ns,
-                reconnect: *reconnect,
-                wait_for_server: *wait_for_server,
-                thinks: *thinks,
-                options: self.options.clone(),
-            }),
+            Kind::Closed { limit, interval_ns, reconnect, wait_for_server, thinks } => Load::new(
+                workload,
+                ClosedPlan {
+                    limit: *limit,
+                    alarm: self.alarm_at.map(|_| Arc::new(AtomicBool::new(false))),
+                    interval_ns: *interval_ns,
+                    reconnect: *reconnect,
+                    wait_for_server: *wait_for_server,
+                    thinks: *thinks,
+                    options: self.options.clone(),
+                },
+            ),
             Kind::Staged(staged) => {
-                Load::Staged(StagedPlan { events: staged.events.map(|events| part.transactions(events)), ..*staged })
+                let events = staged.events.map(|events| part.transactions(events));
+                Load::new(workload, StagedPlan { events, ..*staged })
             }
             Kind::Pooled { apps, tasks, arrival, size, timeout, lifetime } => {
                 let deal = TaskShare { shard, tasks: *tasks, size: *size };
@@ -306,21 +316,20 @@ impl Scenario {
                     lifetime: *lifetime,
                     deal,
                 };
-                Load::Pooled(pools, self.options.clone())
+                Load::new(workload, PooledPlan { pools, options: self.options.clone() })
             }
-            Kind::Replayed { pace, time } => {
-                Load::Replayed(ReplayPlan { pace: *pace, time: *time, accounts: Arc::from(["statement".to_owned()]) })
-            }
+            Kind::Replayed { pace, time } => Load::new(
+                workload,
+                ReplayPlan { pace: *pace, time: *time, accounts: Arc::from(["statement".to_owned()]) },
+            ),
         };
-        let workload = Arc::new(Workloads::of(self));
-        let mut plan = Plan::new(Some(target(self.connect_timeout)), workload, part, seeds, load);
+        let mut plan = Plan::new(Some(target(self.connect_timeout)), part, seeds, load);
         plan.jobs = jobs;
         plan.mode = self.mode;
         plan.describes = self.describes;
         plan.warmup = self.warmup;
         plan.slices = self.slices;
         plan.exit_on_abort = self.exit_on_abort;
-        plan.alarm = self.alarm_at.map(|_| Arc::new(AtomicBool::new(false)));
         plan
     }
 }

@@ -14,7 +14,7 @@ use mio::Token;
 
 use super::world::{Strand, world};
 use crate::host::Host;
-use crate::mode::Mode;
+use crate::mode::{ActionsOf, Mode};
 use crate::report::{PanicReporter, Report};
 use crate::schedule::Schedule;
 use crate::shell::Shell;
@@ -25,6 +25,7 @@ use wire::error::ConnectionError;
 use wire::network::{Network, SocketAddress, Transport};
 use wire::params::Params;
 use wire::{Backend, OpenError};
+use workload::Workload;
 
 /// A run that goes on longer, steps of threads, does not end.
 const MOST_STEPS: u64 = 3_000_000;
@@ -161,7 +162,7 @@ pub struct SimulatedHost<'run> {
     threads: RefCell<Vec<SimulatedThread<'run>>>,
     pub interrupt: AtomicBool,
     interrupt_at: Option<Nanos>,
-    alarm: Option<Arc<AtomicBool>>,
+    alarm: Option<&'run AtomicBool>,
     alarm_at: Option<Nanos>,
     steps: RefCell<u64>,
 }
@@ -180,9 +181,9 @@ fn next_moment(strand: &Strand) -> Nanos {
     strand.idle_until.unwrap_or(strand.now).max(strand.now)
 }
 
-impl SimulatedHost<'_> {
+impl<'run> SimulatedHost<'run> {
     /// A host without threads; an interrupt and an alarm come at these times.
-    pub fn new(interrupt_at: Option<Nanos>, alarm: Option<Arc<AtomicBool>>, alarm_at: Option<Nanos>) -> Self {
+    pub fn new(interrupt_at: Option<Nanos>, alarm: Option<&'run AtomicBool>, alarm_at: Option<Nanos>) -> Self {
         Self { interrupt_at, alarm, alarm_at, ..Self::default() }
     }
 
@@ -198,7 +199,7 @@ impl SimulatedHost<'_> {
         if self.interrupt_at.is_some_and(|at| at <= main) {
             self.interrupt.store(true, Ordering::Relaxed);
         }
-        if let Some(alarm) = self.alarm.as_ref().filter(|_| self.alarm_at.is_some_and(|at| at <= main)) {
+        if let Some(alarm) = self.alarm.filter(|_| self.alarm_at.is_some_and(|at| at <= main)) {
             alarm.store(true, Ordering::Relaxed);
         }
     }
@@ -252,18 +253,20 @@ impl<'run> Host<'run> for SimulatedHost<'run> {
     fn start<M: Mode<SimulatedShell> + 'run>(
         &self,
         thread: Thread<'run, M, SimulatedShell>,
+        workload: &'run dyn Workload<ActionsOf<M, SimulatedShell>>,
         share: Share,
         start: Receiver<Schedule>,
         panics: PanicReporter,
     ) -> io::Result<()> {
         let strand = thread.shell.strand();
         world(|world| world.truth.making = (strand, 0));
-        let mut worker = Some(Worker::new(thread, share));
+        let mut worker = Some(Worker::new(thread, workload, share));
         let mut panics = Some(panics);
         let go_on = move || {
             let has_ended = worker.as_mut().is_none_or(|worker| {
                 let has_ended = worker.run(&start);
                 worker.check();
+                world(|world| world.truth.taken += if has_ended { worker.taken() } else { 0 });
                 has_ended
             });
             if has_ended {

@@ -15,6 +15,8 @@ pub struct Truth {
     /// When the load was to start, and when its transactions did.
     pub start: Nanos,
     pub starts: Vec<Nanos>,
+    /// With a rate: scheduled starts that clients of threads that have ended got and did not give back.
+    pub taken: u64,
     /// What was seen that must not be.
     pub defects: Vec<String>,
 }

@@ -28,17 +28,17 @@ mod lines {
 #[cfg(test)]
 mod never_run {
     use ground::random::Random;
-    use workload::{Program, ScriptInfo, Workload};
+    use workload::{Actions, Program, ScriptInfo, Workload};
 
     /// A workload for plans of which only the numbers count.
     pub struct Nothing;
 
-    impl Workload for Nothing {
+    impl<A: Actions> Workload<A> for Nothing {
         fn scripts(&self) -> Vec<ScriptInfo> {
             Vec::new()
         }
 
-        fn client(&self, _client: usize, _random: Random) -> Box<dyn Program> {
+        fn client(&self, _client: usize, _random: Random) -> Box<dyn Program<A>> {
             unreachable!("the plan is not run")
         }
     }

@@ -1,6 +1,6 @@
 //! One client of a test of the machine: its work as a program.
 
-use crate::program::{AbortReason, Action, Fatal, Program};
+use crate::program::{AbortReason, Action, Fatal, Program, StagedActions};
 use ground::random::Random;
 
 /// What one thread does.
@@ -40,14 +40,14 @@ impl<W: Work> HostClient<W> {
     }
 }
 
-impl<W: Work> Program for HostClient<W> {
+impl<W: Work> Program<StagedActions> for HostClient<W> {
     fn begin(&mut self, _choose: &mut Random) -> usize {
         self.work.begin();
         self.stage = Stage::Event;
         0
     }
 
-    fn next_action(&mut self) -> Action<'_> {
+    fn next_action(&mut self) -> Action<'_, StagedActions> {
         match self.stage {
             Stage::Event if !self.work.go_on() => return Action::Pause,
             Stage::Event | Stage::Idle => {}

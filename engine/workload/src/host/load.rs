@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::client::{HostClient, Work};
-use crate::program::{CommandInfo, Fatal, Program, ScriptInfo, Workload};
+use crate::program::{CommandInfo, Fatal, Program, ScriptInfo, StagedActions, Workload};
 use crate::settings::Settings;
 use crate::statistics::Hooks;
 use ground::random::Random;
 
 /// The load of a test.
 pub struct MachineLoad {
-    pub workload: Arc<dyn Workload>,
+    pub workload: Arc<dyn Workload<StagedActions>>,
     pub hooks: Box<dyn Hooks>,
     /// The events of each thread, if they are limited.
     pub events_each: Option<u64>,
@@ -38,13 +38,13 @@ struct HostWorkload<W> {
     work: Box<MakeWork<W>>,
 }
 
-impl<W: Work> Workload for HostWorkload<W> {
+impl<W: Work> Workload<StagedActions> for HostWorkload<W> {
     fn scripts(&self) -> Vec<ScriptInfo> {
         let commands = vec![CommandInfo { line: self.name.to_owned(), is_sql: false }];
         vec![ScriptInfo { description: self.name.to_owned(), weight: 1, commands }]
     }
 
-    fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
+    fn client(&self, client: usize, random: Random) -> Box<dyn Program<StagedActions>> {
         Box::new(HostClient::new((self.work)(client, random)))
     }
 }

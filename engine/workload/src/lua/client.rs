@@ -16,7 +16,7 @@ use super::slate::set_number;
 use super::state::LuaState;
 use crate::lua::random;
 use crate::lua::random::Generator;
-use crate::program::{AbortReason, Action, ActionResult, Management, Program};
+use crate::program::{AbortReason, Action, ActionResult, Management, Program, StagedActions, StagedRequest};
 use ground::random::Random;
 use wire::error::ConnectionError;
 use wire::value::Value;
@@ -253,8 +253,8 @@ impl LuaClient {
     fn with_statement<'a>(
         &'a self,
         number: usize,
-        act: impl FnOnce(&'a [Value], &'a Prepared) -> Action<'a>,
-    ) -> Action<'a> {
+        act: impl FnOnce(&'a [Value], &'a Prepared) -> Action<'a, StagedActions>,
+    ) -> Action<'a, StagedActions> {
         self.statements.get(&number).map_or(Action::End, |prepared| act(&self.values, prepared))
     }
 
@@ -273,13 +273,13 @@ impl LuaClient {
     }
 }
 
-impl Program for LuaClient {
+impl Program<StagedActions> for LuaClient {
     fn begin(&mut self, _choose: &mut Random) -> usize {
         self.granted = (!std::mem::take(&mut self.has_begun)).then_some(true);
         0
     }
 
-    fn next_action(&mut self) -> Action<'_> {
+    fn next_action(&mut self) -> Action<'_, StagedActions> {
         loop {
             let request = match self.waiting.take() {
                 Some(request) => request,
@@ -288,7 +288,7 @@ impl Program for LuaClient {
                     if let Some(counted) = self.counters.take_back().or_else(|| self.shared.as_ref()?.uncounted.take())
                     {
                         self.waiting = Some(request);
-                        return Action::Manage(counted);
+                        return Action::Step(counted);
                     }
                     request
                 }
@@ -308,36 +308,41 @@ impl Program for LuaClient {
                 if self.current != Some(connection) {
                     self.current = Some(connection);
                     self.waiting = Some(request);
-                    return Action::Manage(Management::Use(connection));
+                    return Action::Step(Management::Use(connection));
                 }
             }
             match request {
                 CoroutineRequest::Nothing => {}
                 CoroutineRequest::Connect(number) => {
                     self.current = Some(number);
-                    return Action::Manage(Management::Connect(number));
+                    return Action::Step(Management::Connect(number));
                 }
                 CoroutineRequest::Reconnect(number) => {
                     self.waiting = Some(CoroutineRequest::Connect(number));
                     self.current = None;
                     self.counters.add(Counter::Reconnect);
-                    return Action::Manage(Management::Disconnect(number));
+                    return Action::Step(Management::Disconnect(number));
                 }
                 CoroutineRequest::Disconnect(number) => {
                     self.current = None;
                     self.state.fetched.borrow_mut().forget(number);
-                    return Action::Manage(Management::Disconnect(number));
+                    return Action::Step(Management::Disconnect(number));
                 }
-                CoroutineRequest::Query { .. } => return Action::Text { sql: &self.text, rows: Rows::Handed },
-                CoroutineRequest::Rollback { .. } => return Action::Text { sql: "ROLLBACK", rows: Rows::Skipped },
+                CoroutineRequest::Query { .. } => {
+                    return Action::Request(StagedRequest::Text { sql: &self.text, rows: Rows::Handed });
+                }
+                CoroutineRequest::Rollback { .. } => {
+                    return Action::Request(StagedRequest::Text { sql: "ROLLBACK", rows: Rows::Skipped });
+                }
                 CoroutineRequest::Prepare { statement, .. } | CoroutineRequest::Execute { statement, .. }
                     if !self.statements.contains_key(&statement) =>
                 {
                     self.answer = Answer::failed("26000", "there is no such statement");
                 }
                 CoroutineRequest::Prepare { statement, .. } => {
-                    return self
-                        .with_statement(statement, |_, Prepared { statement, .. }| Action::Prepare { statement });
+                    return self.with_statement(statement, |_, Prepared { statement, .. }| {
+                        Action::Request(StagedRequest::Prepare { statement })
+                    });
                 }
                 CoroutineRequest::Execute { statement, .. } => {
                     return self.with_statement(statement, |values, Prepared { statement, .. }| Action::Query {
@@ -364,7 +369,7 @@ impl Program for LuaClient {
                 }
                 CoroutineRequest::Left { is_complete: false } => {
                     self.is_stopped = true;
-                    return Action::Manage(Management::Leave);
+                    return Action::Step(Management::Leave);
                 }
                 CoroutineRequest::Sleep(time) => {
                     self.answer = Answer::Truth(true);

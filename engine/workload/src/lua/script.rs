@@ -15,7 +15,7 @@ use super::state::LuaState;
 use crate::lua::random;
 use crate::lua::random::Generator;
 use crate::lua::workload;
-use crate::program::{Executors, Fatal, Workload};
+use crate::program::{Executors, Fatal, StagedActions, Workload};
 use crate::sb_rand;
 use crate::sb_rand::Distributions;
 use crate::settings::{OptionSpec, OptionValue, Settings};
@@ -114,7 +114,7 @@ impl LuaScript {
     }
 
     /// The clients' programs: their events, or a command.
-    pub fn workload(&self, role: Role) -> Result<Arc<dyn Workload>, Fatal> {
+    pub fn workload(&self, role: Role) -> Result<Arc<dyn Workload<StagedActions>>, Fatal> {
         workload::new(&self.shared, role)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::client::{LuaClient, Role};
 use super::random::Generator;
 use super::shared::{SharedStates, broken};
-use crate::program::{AbortReason, Action, Fatal, Program, ScriptInfo, Workload};
+use crate::program::{AbortReason, Action, Fatal, Program, ScriptInfo, StagedActions, Workload};
 use crate::sb_rand::Distributions;
 use ground::random::Random;
 
@@ -16,18 +16,18 @@ struct LuaWorkload {
 }
 
 /// The workload of a script that has been configured.
-pub fn new(shared: &Arc<SharedStates>, role: Role) -> Result<Arc<dyn Workload>, Fatal> {
+pub fn new(shared: &Arc<SharedStates>, role: Role) -> Result<Arc<dyn Workload<StagedActions>>, Fatal> {
     let unknown = || Fatal::new("the script has not been configured");
     let distributions = shared.distributions.get().ok_or_else(unknown)?.clone();
     Ok(Arc::new(LuaWorkload { shared: shared.clone(), role, distributions }))
 }
 
-impl Workload for LuaWorkload {
+impl Workload<StagedActions> for LuaWorkload {
     fn scripts(&self) -> Vec<ScriptInfo> {
         vec![ScriptInfo { description: self.shared.name().to_owned(), weight: 1, commands: Vec::new() }]
     }
 
-    fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
+    fn client(&self, client: usize, random: Random) -> Box<dyn Program<StagedActions>> {
         let generator = Generator { random, distributions: self.distributions.clone() };
         match LuaClient::new(&self.shared, &self.role, client, generator) {
             Ok(client) => Box::new(client),
@@ -39,12 +39,12 @@ impl Workload for LuaWorkload {
 /// A client whose state could not be made.
 struct Stillborn(Fatal);
 
-impl Program for Stillborn {
+impl Program<StagedActions> for Stillborn {
     fn begin(&mut self, _choose: &mut Random) -> usize {
         0
     }
 
-    fn next_action(&mut self) -> Action<'_> {
+    fn next_action(&mut self) -> Action<'_, StagedActions> {
         Action::Abort(AbortReason::Fatal(self.0.lines.clone()))
     }
 }

@@ -5,7 +5,9 @@ use std::mem;
 
 use super::failure::{self, SqlError};
 use super::test::OltpTest;
-use crate::program::{AbortReason, Action, ActionResult, Management, Program, ScriptInfo, Workload};
+use crate::program::{
+    AbortReason, Action, ActionResult, Management, Program, ScriptInfo, StagedActions, StagedRequest, Workload,
+};
 use ground::random::Random;
 use wire::Rows;
 
@@ -17,12 +19,12 @@ pub struct BulkInsert {
     pub test: OltpTest,
 }
 
-impl Workload for BulkInsert {
+impl Workload<StagedActions> for BulkInsert {
     fn scripts(&self) -> Vec<ScriptInfo> {
         self.test.scripts()
     }
 
-    fn client(&self, client: usize, _random: Random) -> Box<dyn Program> {
+    fn client(&self, client: usize, _random: Random) -> Box<dyn Program<StagedActions>> {
         let sql = format!("INSERT INTO sbtest{} VALUES", client + 1);
         Box::new(BulkClient { test: self.test.name, prefix: sql.len(), sql, ..BulkClient::default() })
     }
@@ -86,7 +88,7 @@ impl BulkClient {
     }
 }
 
-impl Program for BulkClient {
+impl Program<StagedActions> for BulkClient {
     fn begin(&mut self, _choose: &mut Random) -> usize {
         self.last += 1;
         self.row.clear();
@@ -96,11 +98,11 @@ impl Program for BulkClient {
         0
     }
 
-    fn next_action(&mut self) -> Action<'_> {
+    fn next_action(&mut self) -> Action<'_, StagedActions> {
         match &mut self.stage {
-            Stage::Connect => return Action::Manage(Management::Connect(0)),
+            Stage::Connect => return Action::Step(Management::Connect(0)),
             Stage::Failed(lines) => return Action::Abort(AbortReason::Fatal(mem::take(lines))),
-            Stage::RollBack => return Action::Text { sql: "ROLLBACK", rows: Rows::Skipped },
+            Stage::RollBack => return Action::Request(StagedRequest::Text { sql: "ROLLBACK", rows: Rows::Skipped }),
             Stage::Row => self.stage = if self.add_row() { Stage::Idle } else { Stage::Send },
             // The server executed the statement, because nothing else was reported.
             Stage::Sent => {
@@ -116,7 +118,7 @@ impl Program for BulkClient {
             return Action::End;
         }
         self.stage = Stage::Sent;
-        Action::Text { sql: &self.sql, rows: Rows::Counted }
+        Action::Request(StagedRequest::Text { sql: &self.sql, rows: Rows::Counted })
     }
 
     fn complete(&mut self, result: ActionResult<'_>) {

@@ -6,19 +6,21 @@ use std::sync::Arc;
 use super::event::{OltpEvent, StatementDraw};
 use super::failure::{self, SqlError};
 use super::statements::StatementSlot;
-use crate::program::{AbortReason, Action, ActionResult, Management, Program, ScriptInfo, Workload};
+use crate::program::{
+    AbortReason, Action, ActionResult, Management, Program, ScriptInfo, StagedActions, StagedRequest, Workload,
+};
 use crate::sb_rand::{Distribution, fill_groups};
 use ground::random::Random;
 use wire::Rows;
 use wire::statement::QueryMode;
 use wire::value::Value;
 
-impl Workload for Arc<OltpEvent> {
+impl Workload<StagedActions> for Arc<OltpEvent> {
     fn scripts(&self) -> Vec<ScriptInfo> {
         self.test.scripts()
     }
 
-    fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
+    fn client(&self, client: usize, random: Random) -> Box<dyn Program<StagedActions>> {
         Box::new(OltpClient::new(Arc::clone(self), client, random))
     }
 }
@@ -71,7 +73,7 @@ impl OltpClient {
 
     /// The next query of an event, with new values.
     #[inline]
-    fn query(&mut self) -> Action<'_> {
+    fn query(&mut self) -> Action<'_, StagedActions> {
         let Some(part) = self.event.parts.get(self.part) else { return Action::End };
         let mut first = part.first;
         match part.draw {
@@ -101,11 +103,11 @@ impl OltpClient {
 
     /// Everything but the load.
     #[cold]
-    fn act(&mut self) -> Action<'_> {
+    fn act(&mut self) -> Action<'_, StagedActions> {
         match &mut self.stage {
-            Stage::Connect => Action::Manage(Management::Connect(0)),
-            Stage::Prepare => Action::PrepareAll { statements: &self.event.statements },
-            Stage::RollBack => Action::Text { sql: "ROLLBACK", rows: Rows::Skipped },
+            Stage::Connect => Action::Step(Management::Connect(0)),
+            Stage::Prepare => Action::Request(StagedRequest::PrepareAll { statements: &self.event.statements }),
+            Stage::RollBack => Action::Request(StagedRequest::Text { sql: "ROLLBACK", rows: Rows::Skipped }),
             Stage::Failed(lines) => Action::Abort(AbortReason::Fatal(mem::take(lines))),
             Stage::Ready | Stage::Load => Action::End,
         }
@@ -127,7 +129,7 @@ impl OltpClient {
     }
 }
 
-impl Program for OltpClient {
+impl Program<StagedActions> for OltpClient {
     #[inline]
     fn begin(&mut self, _choose: &mut Random) -> usize {
         self.start_event();
@@ -139,7 +141,7 @@ impl Program for OltpClient {
     }
 
     #[inline]
-    fn next_action(&mut self) -> Action<'_> {
+    fn next_action(&mut self) -> Action<'_, StagedActions> {
         if matches!(self.stage, Stage::Load) { self.query() } else { self.act() }
     }
 

@@ -13,7 +13,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::program::{Fatal, Workload};
+use super::program::{Fatal, StagedActions, Workload};
 use super::sb_rand::Distributions;
 use super::settings::{OptionSpec, Settings};
 pub use event::{C_LENGTH, PAD_LENGTH};
@@ -28,7 +28,7 @@ impl OltpTest {
     }
 
     /// What the clients of a run do, of which the engine has one part; the run's mode has to be [`OltpTest::mode`].
-    pub fn workload(&self, settings: &Settings, shard: Shard) -> Result<Arc<dyn Workload>, Fatal> {
+    pub fn workload(&self, settings: &Settings, shard: Shard) -> Result<Arc<dyn Workload<StagedActions>>, Fatal> {
         let distributions = Distributions::new(settings)?.of_shard(shard);
         if self.kind == TestKind::BulkInsert {
             return Ok(Arc::new(bulk::BulkInsert { test: *self }));

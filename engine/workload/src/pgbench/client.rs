@@ -6,7 +6,7 @@ use super::compiler::{Leg, Script};
 use super::scripts::Scripts;
 use super::steps::{Operation, ScriptState, StepResult, Store, VariableError};
 use super::symbols;
-use crate::program::{AbortReason, Action, Program, ScriptInfo, Workload};
+use crate::program::{AbortReason, Action, Program, ScriptInfo, ScriptStep, StartPipeline, Workload};
 use ground::random::Random;
 use thiserror::Error;
 use wire::ResultSet;
@@ -141,12 +141,14 @@ impl ScriptState {
             if scripts.announced {
                 self.is_announced = !self.is_announced;
                 if self.is_announced {
-                    return Action::Announce { command: step.command };
+                    return Action::Step(ScriptStep::Announce { command: step.command });
                 }
             }
             self.step += 1;
             match self.execute(&scripts.symbols, scripts.mode, step) {
-                Ok(StepResult::Done) if scripts.timed => return Action::Local { command: step.command },
+                Ok(StepResult::Done) if scripts.timed => {
+                    return Action::Step(ScriptStep::Local { command: step.command });
+                }
                 Ok(StepResult::Done) => {}
                 Ok(result) => {
                     if let Some(reason) = self.lack(scripts, script, step.command, &result) {
@@ -164,15 +166,16 @@ impl ScriptState {
 /// The action that a step's outcome asks for; `last` if no step follows.
 fn action<'a>(command: usize, result: StepResult, script: &'a Script, values: &'a [Value], last: bool) -> Action<'a> {
     match result {
-        StepResult::Done => Action::Local { command },
+        StepResult::Done => Action::Step(ScriptStep::Local { command }),
         StepResult::Query(statement, rows) => {
             Action::Query { command, statement: &script.statements[statement], values, rows, last }
         }
         StepResult::StartPipeline(statements) => {
-            Action::StartPipeline { command, statements: script.statements.get(statements).unwrap_or_default() }
+            let statements = script.statements.get(statements).unwrap_or_default();
+            Action::Request(StartPipeline { command, statements })
         }
-        StepResult::SyncPipeline => Action::SyncPipeline { command },
-        StepResult::EndPipeline => Action::EndPipeline { command },
+        StepResult::SyncPipeline => Action::Step(ScriptStep::SyncPipeline { command }),
+        StepResult::EndPipeline => Action::Step(ScriptStep::EndPipeline { command }),
         StepResult::Sleep(time) => Action::Sleep { command, time },
     }
 }

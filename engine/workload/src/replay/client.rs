@@ -5,25 +5,24 @@ use std::sync::Arc;
 
 use super::requests::SendKind;
 use super::source::Replay;
-use crate::program::{AbortReason, Action, ActionResult, Management, Program, ScriptInfo, Workload};
+use crate::program::{
+    AbortReason, Action, ActionResult, Program, RecordedRequest, ReplayActions, ScriptInfo, SessionStep, Workload,
+};
 use crate::recorded::{Recorded, Scheduled};
 use capture::format::{Error, SessionReader};
 use ground::random::Random;
 use wire::value::Value;
 
-/// The only connection.
-const CONNECTION: usize = 0;
-
 /// Larger buffers are freed after their statement, bytes.
 const KEPT: usize = 1024;
 
-impl Workload for Arc<Replay> {
+impl Workload<ReplayActions> for Arc<Replay> {
     /// A replay has one script.
     fn scripts(&self) -> Vec<ScriptInfo> {
         vec![ScriptInfo { description: self.description().to_owned(), weight: 1, commands: Vec::new() }]
     }
 
-    fn client(&self, _client: usize, _random: Random) -> Box<dyn Program> {
+    fn client(&self, _client: usize, _random: Random) -> Box<dyn Program<ReplayActions>> {
         Box::new(RecordedClient::new(Arc::clone(self)))
     }
 }
@@ -59,18 +58,18 @@ impl RecordedClient {
         Self { replay, stage: Stage::Free, text: Vec::new(), values: Vec::new() }
     }
 
-    fn begin_session(&mut self) -> Action<'_> {
+    fn begin_session(&mut self) -> Action<'_, ReplayActions> {
         match self.replay.take() {
             Ok(Some((at, reader))) => {
                 self.stage = Stage::Opening(reader);
-                Action::Schedule(Scheduled { at, statement: None })
+                Action::Step(SessionStep::Schedule(Scheduled { at, statement: None }))
             }
-            Ok(None) => Action::Manage(Management::Leave),
+            Ok(None) => Action::Step(SessionStep::Leave),
             Err(error) => abort(&error),
         }
     }
 
-    fn read(&mut self, mut reader: SessionReader) -> Action<'_> {
+    fn read(&mut self, mut reader: SessionReader) -> Action<'_, ReplayActions> {
         // While the client waits it keeps nothing of the statement before.
         self.values.clear();
         if self.text.capacity() > KEPT {
@@ -80,17 +79,17 @@ impl RecordedClient {
             Ok(true) => {}
             Ok(false) => {
                 self.stage = Stage::Free;
-                return Action::Manage(Management::Disconnect(CONNECTION));
+                return Action::Step(SessionStep::Disconnect);
             }
             Err(error) => return abort(&error),
         }
         let statement = reader.statement();
         let (at, expected) = (self.replay.since_begin(statement.start), self.replay.expected(&statement));
         self.stage = Stage::Sending(reader);
-        Action::Schedule(Scheduled { at, statement: Some(expected) })
+        Action::Step(SessionStep::Schedule(Scheduled { at, statement: Some(expected) }))
     }
 
-    fn send(&mut self, reader: SessionReader) -> Action<'_> {
+    fn send(&mut self, reader: SessionReader) -> Action<'_, ReplayActions> {
         let Self { replay, stage, text, values } = self;
         let request = replay.request(reader.statement().template);
         let parameters = reader.parameters();
@@ -115,29 +114,29 @@ impl RecordedClient {
             }
         };
         *stage = Stage::Reading(reader);
-        Action::Recorded { recorded, rows: replay.rows }
+        Action::Request(RecordedRequest { recorded, rows: replay.rows })
     }
 }
 
-impl Program for RecordedClient {
+impl Program<ReplayActions> for RecordedClient {
     fn begin(&mut self, _choose: &mut Random) -> usize {
         0
     }
 
-    fn next_action(&mut self) -> Action<'_> {
+    fn next_action(&mut self) -> Action<'_, ReplayActions> {
         match std::mem::replace(&mut self.stage, Stage::Free) {
             Stage::Free => self.begin_session(),
             Stage::Opening(reader) => {
                 self.stage = Stage::Reading(reader);
-                Action::Manage(Management::Connect(CONNECTION))
+                Action::Step(SessionStep::Connect)
             }
             Stage::Reading(reader) => self.read(reader),
             Stage::Sending(reader) => self.send(reader),
             Stage::Stopping => {
                 self.stage = Stage::Stopped;
-                Action::Manage(Management::Disconnect(CONNECTION))
+                Action::Step(SessionStep::Disconnect)
             }
-            Stage::Stopped => Action::Manage(Management::Leave),
+            Stage::Stopped => Action::Step(SessionStep::Leave),
         }
     }
 
@@ -154,6 +153,6 @@ impl Program for RecordedClient {
     }
 }
 
-fn abort<'a>(error: &Error) -> Action<'a> {
+fn abort<'a>(error: &Error) -> Action<'a, ReplayActions> {
     Action::Abort(AbortReason::Script { reason: error.to_string() })
 }

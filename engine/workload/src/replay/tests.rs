@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Choice, Replay};
-use crate::program::{Action, ActionResult, Management, Program, Workload};
+use crate::program::{Action, ActionResult, Program, RecordedRequest, ReplayActions, SessionStep, Workload};
 use crate::recorded::{Micros, Recorded, Scheduled, StatementFailure};
 use capture::format::{Origin, Parameterization, Protocol, RecordedStatement, TemplateShape, Writer};
 use ground::random::Random;
@@ -47,29 +47,31 @@ fn replay(sessions: &[(Micros, &[Line<'_>])], choice: Choice) -> Arc<Replay> {
 }
 
 /// What a client does, in words.
-fn step(client: &mut dyn Program) -> String {
+fn step(client: &mut dyn Program<ReplayActions>) -> String {
     match client.next_action() {
-        Action::Schedule(Scheduled { at, statement: None }) => format!("session at {at}"),
-        Action::Schedule(Scheduled { at, statement: Some(expected) }) => {
+        Action::Step(SessionStep::Schedule(Scheduled { at, statement: None })) => format!("session at {at}"),
+        Action::Step(SessionStep::Schedule(Scheduled { at, statement: Some(expected) })) => {
             let failure = if expected.is_failure("23505") { ", fails" } else { "" };
             let end = if expected.ends_block { ", ends a block" } else { "" };
             format!("statement of {} at {at}{failure}{end}", expected.account)
         }
-        Action::Recorded { recorded: Recorded::Query(text), .. } => String::from_utf8(text.to_vec()).unwrap(),
-        Action::Recorded { recorded: Recorded::Unnamed(text), .. } => {
+        Action::Request(RecordedRequest { recorded: Recorded::Query(text), .. }) => {
+            String::from_utf8(text.to_vec()).unwrap()
+        }
+        Action::Request(RecordedRequest { recorded: Recorded::Unnamed(text), .. }) => {
             format!("unnamed {}", String::from_utf8_lossy(text))
         }
-        Action::Recorded { recorded: Recorded::Values { statement, mode, values }, .. } => {
+        Action::Request(RecordedRequest { recorded: Recorded::Values { statement, mode, values }, .. }) => {
             format!("{} {:?} {values:?}", mode.name(), statement.text().unwrap())
         }
-        Action::Manage(Management::Connect(_)) => "connect".to_owned(),
-        Action::Manage(Management::Disconnect(_)) => "disconnect".to_owned(),
-        Action::Manage(Management::Leave) => "leave".to_owned(),
+        Action::Step(SessionStep::Connect) => "connect".to_owned(),
+        Action::Step(SessionStep::Disconnect) => "disconnect".to_owned(),
+        Action::Step(SessionStep::Leave) => "leave".to_owned(),
         other => format!("{other:?}"),
     }
 }
 
-fn steps(client: &mut dyn Program, count: usize) -> Vec<String> {
+fn steps(client: &mut dyn Program<ReplayActions>, count: usize) -> Vec<String> {
     (0..count).map(|_| step(client)).collect()
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::failure::Failure;
 use super::messages::USER;
 use super::pooling::PoolError;
-use drive::plan::PoolPlan;
+use drive::PoolPlan;
 use wire::params::Given;
 use wire::session::Session;
 use wire::target::Target;

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use super::pooling::PoolError;
 use super::sharing::SharingError;
 use super::values::ValueError;
+use drive::start_at::StartError;
 use ground::getopt::GetoptError;
 use ground::output::CouldNot;
 use tables::TablesError;
@@ -83,4 +84,4 @@ macro_rules! sentences {
     };
 }
 
-sentences!(CouldNot, TablesError, ValueError, SharingError, PoolError, String);
+sentences!(CouldNot, TablesError, ValueError, SharingError, PoolError, StartError, String);

@@ -9,8 +9,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use super::arguments::{LoadArguments, LoadSettings, LogArguments, OutputOptions, RunArguments};
 use super::failure::Failure;
 use super::sharing::{Length, WHOLE_SECONDS, check_enough, needs_seed};
-use drive::plan::{Limit, PoolPlan};
 use drive::slices::Slices;
+use drive::{Limit, PoolPlan};
 use ground::shard::{ClientShare, Shard};
 use wire::params::Given;
 

@@ -7,7 +7,8 @@ use super::failure::Failure;
 use super::messages::FrontEnd;
 use super::options::{LogOptions, RunOptions};
 use drive::ledger::log::LogPlan;
-use drive::plan::{ClosedPlan, Load, Plan, ScriptOptions};
+use drive::plan::{Load, Plan, ScriptOptions};
+use drive::{ClosedPlan, PooledPlan};
 use wire::target::Target;
 use wire::value::Value;
 use workload::Workload;
@@ -90,15 +91,19 @@ impl RunOptions {
             ..settings.script.clone()
         };
         let load = match share.pools {
-            Some(pools) => Load::Pooled(pools, script_options),
-            None => Load::Closed(ClosedPlan {
-                limit: self.load.limit,
-                interval_ns: settings.interval_ns,
-                reconnect: settings.reconnect,
-                wait_for_server: settings.wait_for_server,
-                thinks: settings.thinks,
-                options: script_options,
-            }),
+            Some(pools) => Load::new(workload, PooledPlan { pools, options: script_options }),
+            None => Load::new(
+                workload,
+                ClosedPlan {
+                    limit: self.load.limit,
+                    interval_ns: settings.interval_ns,
+                    alarm: None,
+                    reconnect: settings.reconnect,
+                    wait_for_server: settings.wait_for_server,
+                    thinks: settings.thinks,
+                    options: script_options,
+                },
+            ),
         };
         Plan {
             start: settings.start,
@@ -108,7 +113,7 @@ impl RunOptions {
             describes: !settings.no_describe,
             warmup: settings.warmup,
             exit_on_abort: settings.exit_on_abort,
-            ..Plan::new(Some(target), workload, share.part, seeds, load)
+            ..Plan::new(Some(target), share.part, seeds, load)
         }
     }
 

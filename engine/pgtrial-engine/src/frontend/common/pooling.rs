@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::sharing::{SharingError, check_enough};
 use super::values::ValueError;
-use drive::plan::{Arrival, PoolPlan};
+use drive::{Arrival, PoolPlan};
 use ground::options::Argument;
 use ground::shard::{Shard, TaskShare};
 use ground::words::plural;

@@ -320,7 +320,7 @@ mod tests {
     use super::*;
     use crate::event::Events;
     use crate::frontend::lines::parsed;
-    use drive::plan::Limit;
+    use drive::Limit;
 
     fn options(line: &str) -> OrderEntryCommand {
         parsed(line, parse).unwrap()

@@ -2,9 +2,9 @@
 
 use std::fmt::{Result, Write};
 
-use drive::Outcome;
 use drive::ledger::{Counts, ScriptAccount, Tally};
-use drive::plan::{ClosedPlan, Load, Plan};
+use drive::plan::Plan;
+use drive::{ClosedPlan, Outcome};
 use ground::words::plural;
 use latency::Latencies;
 use tables::order_entry::{Made, Space};
@@ -65,7 +65,7 @@ impl Results<'_> {
     }
 
     fn thinks(&self) -> bool {
-        matches!(&self.plan.load, Load::Closed(ClosedPlan { thinks: true, .. }))
+        self.plan.load.of().is_some_and(|closed: &ClosedPlan| closed.thinks)
     }
 
     /// A row for each kind, and one for all.
@@ -153,7 +153,8 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use drive::plan::{Limit, ScriptOptions};
+    use drive::Limit;
+    use drive::plan::{Load, ScriptOptions};
     use ground::shard::ClientShare;
     use wire::statement::QueryMode;
     use workload::order_entry::OrderEntry;
@@ -163,16 +164,17 @@ mod tests {
         let part = ClientShare::whole(8);
         let workload =
             OrderEntry::new(2, 8, TransactionMix::default(), TransactionStyle::Statements, (1, 1), QueryMode::Prepared);
-        let load = Load::Closed(ClosedPlan {
+        let load = ClosedPlan {
             limit: Limit::Time(Duration::from_secs(30)),
             interval_ns: None,
+            alarm: None,
             reconnect: false,
             wait_for_server: None,
             thinks,
             options: ScriptOptions::default(),
-        });
+        };
         let seeds = Seeds::derive(1, &part, 0, 1, None);
-        Plan { mode: QueryMode::Prepared, ..Plan::new(None, Arc::new(workload), part, seeds, load) }
+        Plan { mode: QueryMode::Prepared, ..Plan::new(None, part, seeds, Load::new(Arc::new(workload), load)) }
     }
 
     /// 99 new-orders and one that is rolled back, 90 payments, of which one failed.

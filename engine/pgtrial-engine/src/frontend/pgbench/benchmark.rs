@@ -13,8 +13,8 @@ use crate::event::{RunDescription, RunEvents};
 use crate::frontend::common::connection::{Purpose, check_limit, no_connection, session, target};
 use crate::frontend::common::failure::Failure;
 use crate::frontend::common::self_check;
-use drive::plan::{Limit, Plan};
-use drive::{Outcome, RunError};
+use drive::plan::Plan;
+use drive::{ClosedPlan, Limit, Outcome, RunError};
 use ground::clock::Clock;
 use ground::interrupt;
 use ground::output::{OutputFile, print_stdout};
@@ -74,8 +74,8 @@ pub fn run(mut benchmark: Benchmark) -> Result<u8, Failure> {
     drop(session);
 
     let mut progress = PgbenchObserver::new(&benchmark.run.output, &plan, clock, origin);
-    if plan.duration().is_some() && plan.slices.is_none() {
-        plan.alarm = Some(interrupt::catch_alarm()?);
+    if let (None, Some(ClosedPlan { limit: Limit::Time(_), alarm, .. })) = (plan.slices, plan.load.of_mut()) {
+        *alarm = Some(interrupt::catch_alarm()?);
     }
     let outcome = events.run(&plan, clock, &mut progress).map_err(describe_run_error)?;
     Ok(finish(&benchmark, &plan, &facts, &outcome, &mut events, histogram))
@@ -155,6 +155,7 @@ fn describe_run_error(error: RunError) -> Failure {
     match error {
         RunError::Connect { client, error } => no_connection(error.message, format_args!("client {client}")),
         RunError::Unready => Failure::error(error),
-        RunError::Start(message) | RunError::System(message) => Failure::error(message),
+        RunError::Start(error) => Failure::error(error),
+        RunError::System(message) => Failure::error(message),
     }
 }

@@ -1,6 +1,7 @@
 //! The file of `--histogram`: one line for each histogram of the measured part, `NAME BASE64`.
 
 use drive::ledger::Tally;
+use drive::ledger::tasks::PooledTasks;
 
 /// The lines.
 pub fn text(measured: &Tally) -> String {
@@ -8,7 +9,7 @@ pub fn text(measured: &Tally) -> String {
     if let Some(pace) = &measured.pace {
         text += &format!("service {}\nlag {}\n", pace.service.encode(), pace.lags.encode());
     }
-    if let Some(pooled) = &measured.pooled {
+    if let Some(pooled) = measured.own.get::<PooledTasks>() {
         text += &format!("service {}\nqueue {}\n", pooled.service.encode(), pooled.queue.encode());
     }
     text
@@ -17,7 +18,7 @@ pub fn text(measured: &Tally) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use drive::ledger::Pace;
+    use drive::ledger::{Own, Pace};
 
     #[test]
     fn each_histogram_has_a_line_with_its_name() {
@@ -28,7 +29,7 @@ mod tests {
         let names: Vec<_> =
             text(&measured).lines().filter_map(|line| line.split(' ').next().map(str::to_owned)).collect();
         assert_eq!(names, ["latency", "service", "lag"]);
-        measured = Tally { pooled: Some(Box::default()), ..Tally::default() };
+        measured = Tally { own: Own::new(PooledTasks::default()), ..Tally::default() };
         let text = text(&measured);
         assert!(text.lines().nth(2).is_some_and(|line| line.starts_with("queue ")), "{text}");
     }

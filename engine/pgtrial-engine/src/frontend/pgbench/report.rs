@@ -7,11 +7,11 @@ use std::fmt::{Result, Write};
 
 use super::server::Facts;
 use crate::frontend::common::arguments::OutputOptions;
-use drive::Outcome;
-use drive::ledger::tasks::Tasks;
+use drive::ledger::tasks::{PooledTasks, Tasks};
 use drive::ledger::{Account, Counts, Tally};
-use drive::plan::{ClosedPlan, Limit, Load, Plan, PoolPlan};
+use drive::plan::Plan;
 use drive::slices::Slices;
+use drive::{ClosedPlan, Outcome, PoolPlan, PooledPlan};
 use ground::clock::seconds;
 use ground::shard::ClientShare;
 use latency::{Latencies, Moments};
@@ -22,7 +22,7 @@ pub fn report(output: &OutputOptions, plan: &Plan, facts: &Facts, outcome: &Outc
     let mut total = outcome.measure.clone();
     total.merge(&outcome.drain);
     let mut report =
-        Report { out: String::new(), output, plan, facts, outcome, total, scripts: plan.workload.scripts() };
+        Report { out: String::new(), output, plan, facts, outcome, total, scripts: plan.scripts().to_vec() };
     // Writing to a string cannot fail.
     let _ = report.write();
     report.out
@@ -44,7 +44,7 @@ fn all(counts: &Counts) -> u64 {
     counts.transactions() + counts.skipped + counts.failed()
 }
 
-impl Report<'_> {
+impl<'a> Report<'a> {
     fn write(&mut self) -> Result {
         self.write_settings()?;
         if !self.plan.warmup.is_zero() {
@@ -62,7 +62,12 @@ impl Report<'_> {
         self.write_scripts()
     }
 
+    fn pools(&self) -> Option<&'a PoolPlan> {
+        self.plan.load.of::<PooledPlan>().map(|load| &load.pools)
+    }
+
     fn write_settings(&mut self) -> Result {
+        let pools = self.pools();
         let out = &mut self.out;
         let kind = if let [script] = self.scripts.as_slice() { &script.description } else { "multiple scripts" };
         writeln!(out, "transaction type: {kind}")?;
@@ -73,10 +78,10 @@ impl Report<'_> {
         writeln!(out, "query mode: {}", self.plan.mode.name())?;
         let ClientShare { shard, whole, .. } = self.plan.part;
         if shard.is_part() {
-            let what = if self.plan.pools().is_some() { "connections" } else { "clients" };
+            let what = if pools.is_some() { "connections" } else { "clients" };
             writeln!(out, "shard: {shard} of a run of {whole} {what}")?;
         }
-        match self.plan.pools() {
+        match pools {
             Some(pools) => writeln!(out, "number of applications: {}", pools.apps)?,
             None => writeln!(out, "number of clients: {}", self.plan.clients)?,
         }
@@ -89,20 +94,18 @@ impl Report<'_> {
             writeln!(out, "maximum number of tries: {tries}")?;
         }
         let committed = self.total.counts.transactions();
-        match &self.plan.load {
-            Load::Pooled(pools, _) => write_pools(out, pools, committed),
-            Load::Closed(ClosedPlan { limit: Limit::Transactions(each), .. }) => {
-                let wanted = each * self.plan.clients as u64;
-                writeln!(out, "number of transactions per client: {each}")?;
-                writeln!(out, "number of transactions actually processed: {committed}/{wanted}")
-            }
-            Load::Closed(_) | Load::Staged(_) | Load::Replayed(_) => {
-                if let Some(duration) = self.plan.duration() {
-                    writeln!(out, "duration: {} s", duration.as_secs())?;
-                }
-                writeln!(out, "number of transactions actually processed: {committed}")
-            }
+        if let Some(pools) = pools {
+            return write_pools(out, pools, committed);
         }
+        if let Some(each) = self.plan.mode_plan().limits().of_each_client {
+            let wanted = each * self.plan.clients as u64;
+            writeln!(out, "number of transactions per client: {each}")?;
+            return writeln!(out, "number of transactions actually processed: {committed}/{wanted}");
+        }
+        if let Some(duration) = self.plan.duration() {
+            writeln!(out, "duration: {} s", duration.as_secs())?;
+        }
+        writeln!(out, "number of transactions actually processed: {committed}")
     }
 
     /// The times that tasks spent waiting for the pool, and with their connections.
@@ -169,7 +172,7 @@ impl Report<'_> {
     fn write_latency(&mut self) -> Result {
         let throttled = self.plan.interval_ns().is_some();
         if throttled
-            || self.plan.pools().is_some()
+            || self.pools().is_some()
             || self.output.progress.is_some()
             || self.plan.options().latency_limit.is_some()
         {
@@ -184,7 +187,7 @@ impl Report<'_> {
         if throttled {
             write_average(&mut self.out, "rate limit schedule lag", &self.total.counts.lag)?;
         }
-        if let Some(tasks) = &self.outcome.tasks {
+        if let Some(tasks) = self.outcome.own.get() {
             self.write_waits(tasks)?;
         }
         if self.output.percentiles {
@@ -200,7 +203,7 @@ impl Report<'_> {
             write_percentiles(&mut self.out, "service time", &pace.service, "")?;
             write_percentiles(&mut self.out, "schedule lag", &pace.lags, "")?;
         }
-        if let Some(pooled) = &self.total.pooled {
+        if let Some(pooled) = self.total.own.get::<PooledTasks>() {
             write_percentiles(&mut self.out, "queue time", &pooled.queue, "")?;
             write_percentiles(&mut self.out, "service time", &pooled.service, "")?;
         }
@@ -210,10 +213,10 @@ impl Report<'_> {
     fn write_speed(&mut self) -> Result {
         let counts = &self.total.counts;
         let tps = counts.transactions() as f64 / self.seconds();
-        if self.plan.pools().is_some() {
+        if self.pools().is_some() {
             return writeln!(self.out, "tps = {tps:.6} (including connection times)");
         }
-        if self.plan.reconnect() {
+        if self.plan.load.of().is_some_and(|closed: &ClosedPlan| closed.reconnect) {
             let connected = (counts.transactions() + counts.failed()).max(1);
             let connect_ms = self.outcome.reconnect_s * 1000.0 / connected as f64;
             writeln!(self.out, "average connection time = {connect_ms:.3} ms")?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::options::ReplayOptions;
 use crate::event::{ReplayDescription, TemplateName};
-use drive::plan::ReplayPace;
+use drive::ReplayPace;
 use workload::replay::Replay;
 
 /// Texts of templates are cut to this length in events, and to the shorter one in messages, characters.

@@ -18,7 +18,7 @@ pub fn report(plan: &Plan, described: &ReplayDescription, outcome: &Outcome, lis
     let mut total = outcome.measure.clone();
     total.merge(&outcome.drain);
     let nothing = ReplayTotals::default();
-    let totals = outcome.replay.as_ref().unwrap_or(&nothing);
+    let totals = outcome.own.get().unwrap_or(&nothing);
     let mut report = Report { out: String::new(), plan, described, outcome, total, totals };
     // Writing to a string cannot fail.
     let _ = report.write(listed);
@@ -196,7 +196,9 @@ mod tests {
     use super::*;
     use crate::event::TemplateName;
     use crate::frontend::never_run::Nothing;
-    use drive::plan::{Load, ReplayPace, ReplayPlan};
+    use drive::ledger::Own;
+    use drive::plan::Load;
+    use drive::{ReplayPace, ReplayPlan};
     use ground::shard::ClientShare;
     use workload::seeds::Seeds;
 
@@ -213,8 +215,8 @@ mod tests {
     fn the_templates_that_took_the_most_time_come_first() {
         let part = ClientShare::whole(3);
         let pace = ReplayPace::Recorded { speed: 2.0 };
-        let load = Load::Replayed(ReplayPlan { pace, time: None, accounts: Arc::new([]) });
-        let plan = Plan::new(None, Arc::new(Nothing), part, Seeds::derive(0, &part, 0, 1, None), load);
+        let load = Load::new(Arc::new(Nothing), ReplayPlan { pace, time: None, accounts: Arc::new([]) });
+        let plan = Plan::new(None, part, Seeds::derive(0, &part, 0, 1, None), load);
         let template = |id, text: &str| TemplateName { id, text: text.to_owned() };
         let described = ReplayDescription {
             plan: events::ReplayPlanRecord {
@@ -240,7 +242,8 @@ mod tests {
             accounts: vec![account(5, 1000), slow, ReplayAccount::default(), account(1, 1)],
             ..ReplayTotals::default()
         };
-        let mut outcome = Outcome { elapsed_s: 4.0, replay: Some(totals), reconnect_s: 0.008, ..Outcome::default() };
+        let own = Own::new(totals);
+        let mut outcome = Outcome { elapsed_s: 4.0, own, reconnect_s: 0.008, ..Outcome::default() };
         outcome.measure.commit(3_000_000);
         let text = report(&plan, &described, &outcome, 2);
         let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();

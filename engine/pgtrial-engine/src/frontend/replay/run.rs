@@ -13,8 +13,8 @@ use crate::frontend::common::failure::Failure;
 use crate::frontend::common::messages::USER;
 use crate::frontend::common::options::reserve_files;
 use crate::frontend::common::self_check;
-use drive::plan::{Load, Plan, ReplayPlan};
-use drive::{Abortion, Began, Observer, Outcome};
+use drive::plan::{Load, Plan};
+use drive::{Abortion, Began, Observer, Outcome, ReplayPlan};
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
 use ground::output::print_stdout;
@@ -148,12 +148,12 @@ fn plan(options: &ReplayOptions, replay: &Arc<Replay>, target: Arc<Target>, clie
     let part = ClientShare::whole(clients);
     let jobs = options.jobs.min(clients);
     let seeds = Seeds::derive(options.seed(), &part, 0, jobs, None);
-    let load = Load::Replayed(ReplayPlan { pace: options.pace(), time: options.time, accounts: names(replay) });
+    let load = ReplayPlan { pace: options.pace(), time: options.time, accounts: names(replay) };
     Plan {
         start: options.start,
         jobs,
         exit_on_abort: true,
-        ..Plan::new(Some(target), Arc::new(Arc::clone(replay)), part, seeds, load)
+        ..Plan::new(Some(target), part, seeds, Load::new(Arc::new(Arc::clone(replay)), load))
     }
 }
 

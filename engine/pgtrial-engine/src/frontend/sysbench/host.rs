@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::log::SysbenchError;
 use super::plan;
-use drive::plan::{Load, Plan};
+use drive::StagedPlan;
+use drive::plan::Plan;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use workload::host;
 use workload::settings::Settings;
@@ -24,7 +25,7 @@ pub fn run(settings: &Settings, test: &host::MachineLoad) -> Result<Plan, Sysben
     let threads = part.clients();
     reserve_files(threads as u64);
     let mut plan = plan::load(settings, plan::staged(settings, part, threads, None, Arc::clone(&test.workload)))?;
-    if let Load::Staged(load) = &mut plan.load {
+    if let Some(load) = plan.load.of_mut::<StagedPlan>() {
         load.events = load.events.filter(|_| test.obeys_events);
         load.events_each = test.events_each;
     }
@@ -66,9 +67,9 @@ mod tests {
 
     #[test]
     fn tests_have_limits_of_their_own() {
-        let limits = |name: &str| match planned(name, &[("threads", 5), ("events", 9)]).unwrap().load {
-            Load::Staged(staged) => (staged.events, staged.events_each),
-            Load::Closed(_) | Load::Pooled(..) | Load::Replayed(_) => unreachable!("sysbench's loads are staged"),
+        let limits = |name: &str| {
+            let limits = planned(name, &[("threads", 5), ("events", 9)]).unwrap().mode_plan().limits();
+            (limits.of_all_clients, limits.of_each_client)
         };
         assert_eq!([limits("cpu"), limits("threads")], [(Some(9), None); 2]);
         assert_eq!(limits("mutex"), (Some(9), Some(1)));

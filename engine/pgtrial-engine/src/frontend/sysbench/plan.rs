@@ -10,18 +10,20 @@ use super::report::options::ReportOptions;
 use crate::frontend::common::messages::USER;
 use crate::frontend::common::sharing;
 use crate::frontend::common::sharing::{Length, SharingError, SliceArguments, WHOLE_SECONDS};
+use drive::StagedPlan;
 use drive::alone::{Alone, Server, Travel};
-use drive::plan::{Load, Plan, StagedPlan};
+use drive::plan::{Load, Plan};
 use drive::slices::Slices;
 use drive::start_at::StartAt;
 use ground::interrupt;
 use ground::shard::{ClientShare, Shard};
+use wire::OpenError;
 use wire::params::{Given, ParamsError, Password};
 use wire::statement::{QueryMode, ResultFormat};
 use wire::target::Target;
 use workload::seeds::Seeds;
 use workload::settings::Settings;
-use workload::{Executors, Workload};
+use workload::{Executors, StagedActions, Workload};
 
 /// As many clients have a thread each. The system shares the processors out by threads, and where these are scarce, few
 /// clients that share threads get less than those of sysbench, which has one for each.
@@ -78,6 +80,8 @@ pub fn load(settings: &Settings, command: Plan) -> Result<Plan, SysbenchError> {
     let start = settings.text("start_at").map(StartAt::read).transpose().map_err(SysbenchError::fatal)?;
     let slices = slices(settings, start.is_some(), seconds("warmup_time"), time)?;
     let total = (events > 0).then(|| command.part.transactions(events));
+    let warmup = seconds("warmup_time");
+    let mut plan = Plan { warmup, exit_on_abort: true, start, slices, is_command: false, ..command };
     let load = StagedPlan {
         events: total,
         events_each: None,
@@ -85,8 +89,10 @@ pub fn load(settings: &Settings, command: Plan) -> Result<Plan, SysbenchError> {
         interval_ns: (rate > 0.0).then(|| 1e9 / rate),
         longest_queue: (rate > 0.0).then_some(LONGEST_QUEUE),
     };
-    let (warmup, load) = (seconds("warmup_time"), Load::Staged(load));
-    Ok(Plan { warmup, exit_on_abort: true, start, slices, is_command: false, load, ..command })
+    if let Some(staged) = plan.load.of_mut() {
+        *staged = load;
+    }
+    Ok(plan)
 }
 
 /// The engine's slices; warm-up and measured part are whole rounds of them.
@@ -126,8 +132,9 @@ pub fn executors(settings: &Arc<Settings>) -> Executors {
     Box::new(move || {
         let found = Arc::clone(&settings);
         let server = move || {
-            let target = find(&found).map_err(|error| error.to_string())?;
-            let interrupt = interrupt::catch()?;
+            let unknown = |message| OpenError { message, sqlstate: "08001".to_owned() };
+            let target = find(&found).map_err(|error| unknown(error.to_string()))?;
+            let interrupt = interrupt::catch().map_err(|error| unknown(error.to_string()))?;
             target.obey(&interrupt);
             Ok(Server { target, interrupt })
         };
@@ -153,7 +160,7 @@ pub fn command(
     settings: &Settings,
     part: ClientShare,
     target: Arc<Target>,
-    workload: Arc<dyn Workload>,
+    workload: Arc<dyn Workload<StagedActions>>,
     mode: QueryMode,
 ) -> Plan {
     let clients = part.clients();
@@ -181,11 +188,11 @@ pub fn staged(
     part: ClientShare,
     jobs: usize,
     target: Option<Arc<Target>>,
-    workload: Arc<dyn Workload>,
+    workload: Arc<dyn Workload<StagedActions>>,
 ) -> Plan {
     let seeds = Seeds::derive(seed(settings), &part, 0, jobs, None);
-    let load = Load::Staged(StagedPlan::default());
-    Plan { jobs, is_command: true, ..Plan::new(target, workload, part, seeds, load) }
+    let load = Load::new(workload, StagedPlan::default());
+    Plan { jobs, is_command: true, ..Plan::new(target, part, seeds, load) }
 }
 
 fn count(settings: &Settings, name: &str) -> u64 {
@@ -231,10 +238,7 @@ mod tests {
     }
 
     fn staged_of(plan: &Plan) -> StagedPlan {
-        match plan.load {
-            Load::Staged(staged) => staged,
-            Load::Closed(_) | Load::Pooled(..) | Load::Replayed(_) => unreachable!("sysbench's loads are staged"),
-        }
+        *plan.load.of().unwrap()
     }
 
     #[test]

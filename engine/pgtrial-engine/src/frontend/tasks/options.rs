@@ -230,7 +230,7 @@ mod tests {
     use super::*;
     use crate::event::Events;
     use crate::frontend::lines::parsed;
-    use drive::plan::{Arrival, PoolPlan};
+    use drive::{Arrival, PoolPlan};
 
     fn command(line: &str) -> TasksCommand {
         parsed(line, parse).unwrap()

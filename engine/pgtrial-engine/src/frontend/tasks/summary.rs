@@ -3,7 +3,7 @@
 use std::fmt::{Result, Write};
 
 use drive::Outcome;
-use drive::ledger::tasks::Tasks;
+use drive::ledger::tasks::{PooledTasks, Tasks};
 use latency::{Latencies, Moments};
 
 /// The names of the classes of response times and what they mean.
@@ -13,7 +13,7 @@ const CLASSES: [&str; 4] =
 /// The whole summary; empty for a run without tasks.
 pub fn summary(outcome: &Outcome) -> String {
     let mut out = String::new();
-    if let Some(tasks) = &outcome.tasks {
+    if let Some(tasks) = outcome.own.get() {
         // Writing to a string cannot fail.
         let _ = write_all(&mut out, outcome, tasks);
     }
@@ -47,7 +47,7 @@ fn kinds(tasks: &Tasks) -> String {
 }
 
 fn write_times(out: &mut String, outcome: &Outcome, tasks: &Tasks) -> Result {
-    let pooled = outcome.measure.pooled.as_deref();
+    let pooled = outcome.measure.own.get::<PooledTasks>();
     let nothing = Latencies::default();
     let (queue, service) = pooled.map_or((&nothing, &nothing), |pooled| (&pooled.queue, &pooled.service));
     writeln!(out, "\n{:<18}{:>13}{:>13}{:>13}", "seconds", "response", "= queue", "+ service")?;
@@ -88,12 +88,13 @@ fn write_classes(out: &mut String, tasks: &Tasks) -> Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use drive::ledger::tasks::{POOL_TIMEOUT, Pooled, Task};
+    use drive::ledger::Own;
+    use drive::ledger::tasks::{POOL_TIMEOUT, Task};
 
     #[test]
     fn the_table_is_the_published_one() {
         let mut outcome = Outcome { elapsed_s: 12.5, ..Outcome::default() };
-        let (mut tasks, mut pooled) = (Tasks::new(5), Pooled::default());
+        let (mut tasks, mut pooled) = (Tasks::new(5), PooledTasks::default());
         for (waited, served, failure) in [
             (50_000_000, 50_000_000, None),
             (4_000_000_000, 2_000_000_000, None),
@@ -107,8 +108,8 @@ mod tests {
             }
             pooled.add(task);
         }
-        outcome.tasks = Some(tasks);
-        outcome.measure.pooled = Some(Box::new(pooled));
+        outcome.own = Own::new(tasks);
+        outcome.measure.own = Own::new(pooled);
         let text = summary(&outcome);
         let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         for line in [

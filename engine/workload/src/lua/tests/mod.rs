@@ -10,7 +10,9 @@ mod slate;
 use std::sync::Arc;
 
 use super::{Invocation, LuaScript, Role, ScriptOrigin, Voice};
-use crate::program::{AbortReason, Action, ActionResult, Executor, Executors, Fatal, Management, Program};
+use crate::program::{
+    AbortReason, Action, ActionResult, Executor, Executors, Fatal, Management, Program, StagedActions, StagedRequest,
+};
 use crate::queries::Queries;
 use crate::settings::{OptionValue, Settings};
 use ground::random::Random;
@@ -44,7 +46,7 @@ fn text(sql: &str) -> Seen {
 
 /// A script's client in the hands of a test.
 struct Hand {
-    program: Box<dyn Program>,
+    program: Box<dyn Program<StagedActions>>,
     /// The script's file lives as long.
     _directory: tempfile::TempDir,
 }
@@ -76,7 +78,7 @@ fn nobody() -> Executors {
     struct Nobody;
 
     impl Executor for Nobody {
-        fn carry_out(&mut self, program: &mut dyn Program) -> Result<(), AbortReason> {
+        fn carry_out(&mut self, program: &mut dyn Program<StagedActions>) -> Result<(), AbortReason> {
             match program.next_action() {
                 Action::End => Ok(()),
                 action => Err(AbortReason::Fatal(vec![format!("nobody carries out {action:?}")])),
@@ -118,14 +120,14 @@ impl Hand {
 
     fn next(&mut self) -> Seen {
         match self.program.next_action() {
-            Action::Manage(Management::Connect(number)) => Seen::Connect(number),
-            Action::Manage(Management::Use(number)) => Seen::Use(number),
-            Action::Manage(Management::Disconnect(number)) => Seen::Disconnect(number),
-            Action::Text { sql, .. } => Seen::Text(sql.to_owned()),
-            Action::Prepare { statement } => Seen::Prepare(statement.name().to_owned()),
+            Action::Step(Management::Connect(number)) => Seen::Connect(number),
+            Action::Step(Management::Use(number)) => Seen::Use(number),
+            Action::Step(Management::Disconnect(number)) => Seen::Disconnect(number),
+            Action::Request(StagedRequest::Text { sql, .. }) => Seen::Text(sql.to_owned()),
+            Action::Request(StagedRequest::Prepare { statement }) => Seen::Prepare(statement.name().to_owned()),
             Action::Query { statement, values, .. } => Seen::Query(statement.name().to_owned(), values.to_vec()),
-            Action::Manage(Management::Leave) => Seen::Leave,
-            Action::Manage(Management::Count { queries, events }) => Seen::Count(queries, events),
+            Action::Step(Management::Leave) => Seen::Leave,
+            Action::Step(Management::Count { queries, events }) => Seen::Count(queries, events),
             Action::Sleep { time, .. } => Seen::Sleep(time.as_micros()),
             Action::End => Seen::End,
             Action::Abort(AbortReason::Fatal(lines)) => Seen::Abort(lines),

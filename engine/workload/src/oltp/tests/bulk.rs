@@ -2,7 +2,7 @@
 
 use super::settings;
 use crate::oltp::find;
-use crate::program::{Action, ActionResult, Management, Program};
+use crate::program::{Action, ActionResult, Management, Program, StagedActions, StagedRequest};
 use ground::random::Random;
 use ground::shard::Shard;
 use wire::{Answered, Rows};
@@ -11,14 +11,14 @@ use wire::{Answered, Rows};
 fn bulk_rows(events: usize) -> (Vec<String>, usize) {
     let workload = find("bulk_insert").unwrap().workload(&settings(&[]), Shard::WHOLE).unwrap();
     let mut client = workload.client(2, Random::seeded(1));
-    assert!(matches!(client.next_action(), Action::Manage(Management::Connect(0))));
+    assert!(matches!(client.next_action(), Action::Step(Management::Connect(0))));
     client.complete(ActionResult::Done(&Answered::default()));
     assert!(matches!(client.next_action(), Action::End));
     let (mut sent, mut rows) = (Vec::new(), 0);
-    let mut drain = |client: &mut Box<dyn Program>| {
+    let mut drain = |client: &mut Box<dyn Program<StagedActions>>| {
         loop {
             match client.next_action() {
-                Action::Text { sql, rows: Rows::Counted } => {
+                Action::Request(StagedRequest::Text { sql, rows: Rows::Counted }) => {
                     rows += sql.matches('(').count();
                     sent.push(sql.to_owned());
                 }

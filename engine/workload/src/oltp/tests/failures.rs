@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{client, event, queries, text_of};
 use crate::oltp::client::OltpClient;
-use crate::program::{AbortReason, Action, ActionResult, Program};
+use crate::program::{AbortReason, Action, ActionResult, Program, StagedRequest};
 use ground::random::Random;
 use wire::error::{ConnectionError, ServerError};
 use wire::{Answered, Rows};
@@ -29,7 +29,10 @@ fn an_event_in_the_way_of_others_starts_again() {
             assert!(matches!(client.next_action(), Action::Query { .. }));
         }
         client.complete(ActionResult::Failed(&server_error(sqlstate, "in the way")));
-        assert!(matches!(client.next_action(), Action::Text { sql: "ROLLBACK", rows: Rows::Skipped }));
+        assert!(matches!(
+            client.next_action(),
+            Action::Request(StagedRequest::Text { sql: "ROLLBACK", rows: Rows::Skipped })
+        ));
         client.complete(ActionResult::Done(&Answered::default()));
         match client.next_action() {
             Action::Query { statement, .. } => assert_eq!(text_of(statement), "BEGIN"),
@@ -66,9 +69,11 @@ fn other_errors_end_the_client_with_sysbenchs_lines() {
 fn tables_that_are_not_there_are_told_of_before_the_load() {
     let event = event("oltp_point_select", &[]);
     let mut client = OltpClient::new(Arc::clone(&event), 0, Random::seeded(1));
-    assert!(matches!(client.next_action(), Action::Manage(_)));
+    assert!(matches!(client.next_action(), Action::Step(_)));
     client.complete(ActionResult::Done(&Answered::default()));
-    assert!(matches!(client.next_action(), Action::PrepareAll { statements } if statements.len() == 1));
+    assert!(
+        matches!(client.next_action(), Action::Request(StagedRequest::PrepareAll { statements }) if statements.len() == 1)
+    );
     let error = ServerError { severity: "ERROR".to_owned(), ..server_error("42P01", "no such relation") };
     client.complete(ActionResult::Failed(&error));
     assert_eq!(

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::client::OltpClient;
 use super::event::OltpEvent;
 use super::*;
-use crate::program::{Action, ActionResult, Management, Program};
+use crate::program::{Action, ActionResult, Management, Program, StagedRequest};
 use crate::settings::OptionValue;
 use ground::random::Random;
 use wire::statement::Statement;
@@ -42,7 +42,7 @@ fn client(event: &Arc<OltpEvent>, number: usize) -> OltpClient {
     let mut client = OltpClient::new(Arc::clone(event), number, Random::seeded(77));
     loop {
         match client.next_action() {
-            Action::Manage(Management::Connect(0)) | Action::PrepareAll { .. } => {}
+            Action::Step(Management::Connect(0)) | Action::Request(StagedRequest::PrepareAll { .. }) => {}
             Action::End => return client,
             other => panic!("{other:?}"),
         }

@@ -81,7 +81,7 @@ fn a_retry_draws_the_same_again_and_keeps_variables() {
 #[test]
 fn a_retry_starts_outside_of_pipelines() {
     let mut client = client("\\startpipeline\nSELECT 1;\n\\endpipeline\n", &environment(EXTENDED));
-    assert!(matches!(client.next_action(), Action::StartPipeline { .. }));
+    assert!(matches!(client.next_action(), Action::Request(_)));
     client.retry();
     assert_eq!(transcript(client.as_mut()), ["start 1", "> SELECT 1;", "end"]);
 }
@@ -93,7 +93,7 @@ fn a_pipeline_knows_its_statements_up_to_its_end() {
     assert_eq!(run(script, QueryMode::Prepared), expected);
     let mut client = client(script, &environment(QueryMode::Prepared));
     client.next_action();
-    let Action::StartPipeline { statements, .. } = client.next_action() else { panic!("no pipeline") };
+    let Action::Request(StartPipeline { statements, .. }) = client.next_action() else { panic!("no pipeline") };
     assert_eq!(statements.iter().map(|statement| statement.id).collect::<Vec<_>>(), [1, 2]);
 }
 

@@ -13,7 +13,7 @@ use super::expression::functions::Context;
 use super::expression::{Expression, Scalar, Syntax, parse as parse_expression};
 use super::symbols::Symbols;
 use super::*;
-use crate::program::{AbortReason, Action, Program, Workload};
+use crate::program::{AbortReason, Action, Program, ScriptStep, StartPipeline, Workload};
 use crate::seeds::Seeds;
 use ground::random::Random;
 use ground::shard::ClientShare;
@@ -61,25 +61,19 @@ fn transcript(program: &mut dyn Program) -> Vec<String> {
                 statement.write_text(values, &mut text);
                 lines.push(format!("> {}", String::from_utf8_lossy(&text)));
             }
-            Action::StartPipeline { statements, .. } => lines.push(format!("start {}", statements.len())),
-            Action::SyncPipeline { .. } => lines.push("sync".to_owned()),
-            Action::EndPipeline { .. } => lines.push("end".to_owned()),
+            Action::Request(StartPipeline { statements, .. }) => lines.push(format!("start {}", statements.len())),
+            Action::Step(ScriptStep::SyncPipeline { .. }) => lines.push("sync".to_owned()),
+            Action::Step(ScriptStep::EndPipeline { .. }) => lines.push("end".to_owned()),
             Action::Sleep { .. } => {}
-            Action::Announce { command } => lines.push(format!("announce {command}")),
-            Action::Local { command } => lines.push(format!("local {command}")),
+            Action::Step(ScriptStep::Announce { command }) => lines.push(format!("announce {command}")),
+            Action::Step(ScriptStep::Local { command }) => lines.push(format!("local {command}")),
             Action::End => return lines,
             Action::Abort(AbortReason::Command { command, word, reason, detail }) => {
                 lines.extend(detail.map(|detail| format!("error: {detail}")));
                 lines.push(format!("error: client 0 aborted in command {command} ({word}) of script 0; {reason}"));
                 return lines;
             }
-            action @ (Action::Text { .. }
-            | Action::Prepare { .. }
-            | Action::PrepareAll { .. }
-            | Action::Manage(_)
-            | Action::Schedule(_)
-            | Action::Recorded { .. }
-            | Action::Pause) => {
+            action @ Action::Pause => {
                 panic!("no script of pgbench asks for {action:?}")
             }
             Action::Abort(trouble) => {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::*;
 use drive::ledger::{Pace, ScriptAccount};
-use drive::plan::{ClosedPlan, Limit, Load, ScriptOptions};
+use drive::plan::{Load, ScriptOptions};
+use drive::{ClosedPlan, Limit};
 use ground::random::Random;
 use ground::shard::ClientShare;
 use wire::params;
@@ -31,6 +32,7 @@ fn closed() -> ClosedPlan {
     ClosedPlan {
         limit: Limit::Time(Duration::from_secs(4)),
         interval_ns: None,
+        alarm: None,
         reconnect: false,
         wait_for_server: None,
         thinks: false,
@@ -39,6 +41,10 @@ fn closed() -> ClosedPlan {
 }
 
 fn plan(scripts: &[(&str, u64)]) -> Plan {
+    plan_of(scripts, closed())
+}
+
+fn plan_of(scripts: &[(&str, u64)], closed: ClosedPlan) -> Plan {
     let given = Given { host: Some("/tmp".to_owned()), ..Given::default() };
     let target = Target::resolve(params::resolve(&given, &ProcessEnvironment).unwrap());
     let commands = vec![CommandInfo { line: "SELECT 1;".to_owned(), is_sql: true }];
@@ -54,7 +60,7 @@ fn plan(scripts: &[(&str, u64)]) -> Plan {
     let seeds = Seeds::derive(1, &part, 0, 1, None);
     Plan {
         mode: QueryMode::Prepared,
-        ..Plan::new(Some(Arc::new(target)), Arc::new(Scripts(scripts)), part, seeds, Load::Closed(closed()))
+        ..Plan::new(Some(Arc::new(target)), part, seeds, Load::new(Arc::new(Scripts(scripts)), closed))
     }
 }
 
@@ -125,7 +131,7 @@ fn every_option_has_its_lines_in_pgbenchs_order() {
         },
         ..closed()
     };
-    let plan = Plan { load: Load::Closed(closed), ..plan(&[("a.sql", 1), ("b.sql", 3)]) };
+    let plan = plan_of(&[("a.sql", 1), ("b.sql", 3)], closed);
     let text = report_of(&output, &plan, &outcome(2));
     let expected = "\
 number of transactions per client: 4
@@ -167,8 +173,7 @@ SQL script 2: b.sql
 fn other_failures_have_a_line_when_clients_go_on_after_them() {
     let output = output(true, false);
     let script_options = ScriptOptions { continue_on_error: true, ..closed().options };
-    let load = Load::Closed(ClosedPlan { options: script_options, ..closed() });
-    let plan = Plan { load, ..plan(&[("a.sql", 1)]) };
+    let plan = plan_of(&[("a.sql", 1)], ClosedPlan { options: script_options, ..closed() });
     let text = report_of(&output, &plan, &outcome(1));
     assert!(text.contains("deadlock failures: 1 (12.500%)\nnumber of other failures: 1 (12.500%)\n"), "{text}");
 }

@@ -173,7 +173,7 @@ pub const OPTIONS: &[SysbenchOption] = &[
     option(Own, "slice-seed", Text, None, "draw the order of each round of turns from this number, the same for all of them",
         |checks, option| check_text(checks, option, |text| sharing::slice_seed(text).map(drop))),
     option(Own, "start-at", Text, None, "begin the load at this time, Unix seconds with decimals or monotonic:SECONDS of this machine's clock, at most 60 s ahead; with '-' at the one that is read as a line from standard input when all threads are ready",
-        |checks, option| check_text(checks, option, |text| StartAt::read(text).map(drop))),
+        |checks, option| check_text(checks, option, |text| StartAt::read(text).map(drop).map_err(|error| error.to_string()))),
 ];
 
 /// The option of this name, in which dashes and underscores are the same.

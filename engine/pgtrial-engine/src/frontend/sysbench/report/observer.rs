@@ -15,7 +15,7 @@ use super::{histogram, texts};
 use crate::frontend::common::elapsed::Elapsed;
 use crate::frontend::sysbench::log::{Level, Log};
 use drive::ledger::Tally;
-use drive::plan::{Load, Plan, StagedPlan};
+use drive::plan::Plan;
 use drive::{Abortion, Began, Cause, Observer, Outcome, STUCK, Tick};
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
@@ -188,10 +188,8 @@ impl<'a, W: Write> RunObserver<'a, W> {
     /// Limits the time of a load that begins now.
     fn limit(&mut self) {
         let plan = self.run.plan;
-        if let (Some(grace), Load::Staged(StagedPlan { time: Some(time), .. }), None) =
-            (self.options.grace, &plan.load, &plan.slices)
-        {
-            let longest = plan.warmup + *time + Duration::from_secs(grace);
+        if let (Some(grace), Some(time), None) = (self.options.grace, plan.duration(), &plan.slices) {
+            let longest = plan.warmup + time + Duration::from_secs(grace);
             self.forced_end = ForcedEnd::start(longest, self.stop, &self.was_forced);
         }
     }

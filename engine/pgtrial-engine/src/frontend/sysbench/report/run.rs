@@ -12,7 +12,7 @@ use super::texts;
 use crate::event::{Events, RunDescription, RunEvents};
 use crate::frontend::common::self_check;
 use crate::frontend::sysbench::log::{Level, Log};
-use drive::plan::{Load, Plan};
+use drive::plan::Plan;
 use drive::{Outcome, RunError};
 use ground::interrupt;
 use ground::output::{CouldNot, print_stderr, print_stdout};
@@ -113,10 +113,10 @@ fn finish<W: Write>(
 /// Writes for each client why it has ended.
 pub fn log_limits<W: Write>(plan: &Plan, outcome: &Outcome, log: &mut Log<W>) {
     let done = outcome.measure.counts.transactions() + outcome.drain.counts.transactions();
-    let Load::Staged(staged) = &plan.load else { return };
-    let text = if staged.events.is_some_and(|total| done >= total) {
+    let limits = plan.mode_plan().limits();
+    let text = if limits.of_all_clients.is_some_and(|total| done >= total) {
         "Event limit exceeded, exiting..."
-    } else if staged.time.is_some_and(|time| outcome.elapsed_s >= time.as_secs_f64()) {
+    } else if plan.duration().is_some_and(|time| outcome.elapsed_s >= time.as_secs_f64()) {
         "Time limit exceeded, exiting..."
     } else {
         return;

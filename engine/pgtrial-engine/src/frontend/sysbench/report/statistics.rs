@@ -1,6 +1,6 @@
 //! sysbench's statistics from the counts of a run.
 
-use drive::ledger::{ClientTotals, Tally};
+use drive::ledger::{ClientTotals, PerClient, Tally};
 use latency::Latencies;
 use workload::statistics::Statistics;
 
@@ -31,10 +31,15 @@ pub fn percentile_ms(tally: &Tally, percentile: f64) -> f64 {
     if percentile > 0.0 { found(&tally.latencies).min(tally.counts.moments.max) / 1e3 } else { 0.0 }
 }
 
+/// What each client did, in the order of their numbers.
+pub fn of_clients(tally: &Tally) -> &[ClientTotals] {
+    tally.own.get().map_or(&[], PerClient::totals)
+}
+
 /// Mean and deviation (divisor n) of a value over `clients` clients: how evenly they share the work.
 pub fn spread(tally: &Tally, clients: usize, value: impl Fn(&ClientTotals) -> f64) -> (f64, f64) {
     let n = clients.max(1) as f64;
-    let values: Vec<_> = tally.clients.totals().iter().map(value).collect();
+    let values: Vec<_> = of_clients(tally).iter().map(value).collect();
     // The sum of an empty iterator is -0.
     let mean = values.iter().fold(0.0, |sum, value| sum + value) / n;
     // A client without totals has done nothing.

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::Write;
 
 use super::options::ReportOptions;
-use super::statistics::{percentile_ms, spread};
+use super::statistics::{of_clients, percentile_ms, spread};
 use crate::frontend::sysbench::log::{Level, Log};
 use drive::ledger::Tally;
 use ground::shard::ClientShare;
@@ -185,8 +185,9 @@ fn latency_lines(part: &ReportedPeriod<'_>, options: &ReportOptions) -> Vec<Stri
 
 fn client_lines(part: &ReportedPeriod<'_>) -> Vec<String> {
     let seconds = |ns: u64| ns as f64 / 1e9;
+    let of_clients = of_clients(part.tally);
     let lines = (0..part.clients).flat_map(|client| {
-        let totals = part.tally.clients.totals().get(client).copied().unwrap_or_default();
+        let totals = of_clients.get(client).copied().unwrap_or_default();
         let (number, busy) = (part.first_client + client, seconds(totals.busy_ns));
         [
             format!(

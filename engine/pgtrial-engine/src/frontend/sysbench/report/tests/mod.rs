@@ -5,7 +5,7 @@ mod watching;
 
 use super::options::ReportOptions;
 use crate::frontend::sysbench::log::Log;
-use drive::ledger::{PerClient, Tally};
+use drive::ledger::{Own, PerClient, Tally};
 use workload::queries::Queries;
 
 /// What is written to a log of this verbosity.
@@ -18,11 +18,12 @@ fn logged(verbosity: i64, act: impl FnOnce(&mut Log<Vec<u8>>)) -> String {
 
 /// Two clients: one with 3 transactions of 1, 2 and 3 ms, one with a transaction of 10 ms.
 fn tally() -> Tally {
-    let mut tally = Tally { clients: PerClient::new(0, 2), ..Tally::default() };
+    let (mut tally, mut clients) = (Tally::default(), PerClient::new(0, 2));
     for (client, ms) in [(0, 1), (0, 2), (0, 3), (1, 10)] {
         tally.commit(ms * 1_000_000);
-        tally.clients.add(client, ms * 1_000_000);
+        clients.add(client, ms * 1_000_000);
     }
+    tally.own = Own::new(clients);
     tally.counts.queries = Queries { reads: 12, writes: 4, others: 8, errors: 1, reconnects: 2 };
     tally
 }

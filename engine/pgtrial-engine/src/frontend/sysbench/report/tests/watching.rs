@@ -14,9 +14,9 @@ use super::{logged, tally, usual};
 use crate::frontend::never_run::Nothing;
 use crate::frontend::sysbench::log::Level;
 use drive::ledger::{Pace, Queue, Tally, Turn};
-use drive::plan::{Load, Plan, StagedPlan};
+use drive::plan::{Load, Plan};
 use drive::slices::Slices;
-use drive::{Abortion, Cause, Observer, Outcome, Tick};
+use drive::{Abortion, Cause, Observer, Outcome, StagedPlan, Tick};
 use ground::clock::{Clock, Phase, SECOND};
 use ground::shard::{ClientShare, Shard};
 use wire::params;
@@ -64,7 +64,7 @@ fn plan() -> Plan {
         mode: QueryMode::Prepared,
         warmup: Duration::from_secs(1),
         exit_on_abort: true,
-        ..Plan::new(Some(Arc::new(target)), Arc::new(Nothing), part, seeds, Load::Staged(staged))
+        ..Plan::new(Some(Arc::new(target)), part, seeds, Load::new(Arc::new(Nothing), staged))
     }
 }
 
@@ -319,7 +319,7 @@ fn clients_say_why_they_ended() {
         let outcome = Outcome { measure, elapsed_s, ..Outcome::default() };
         let staged = StagedPlan { events: total, time: Some(Duration::from_secs(2)), ..StagedPlan::default() };
         logged(4, |log| {
-            log_limits(&Plan { load: Load::Staged(staged), ..plan() }, &outcome, log);
+            log_limits(&Plan { load: Load::new(Arc::new(Nothing), staged), ..plan() }, &outcome, log);
             log.text(Level::Info, "Done.\n");
         })
     };

@@ -1,0 +1,43 @@
+//! What only the programs of scripts do: pipelines, and commands without the server.
+
+use crate::client::Awaited;
+use crate::mode::{Asked, ClientOf, Mode};
+use crate::plan::KnownPlan;
+use crate::shell::{Shell, TransportOf};
+use crate::thread::Thread;
+use ground::clock::Nanos;
+use wire::Connection;
+use wire::statement::QueryMode;
+use workload::{ScriptActions, ScriptStep, StartPipeline};
+
+impl<M: Mode<S, Plan: KnownPlan<Actions = ScriptActions>>, S: Shell> Thread<'_, M, S> {
+    /// In prepared mode, has the server prepare the statements of a pipeline before it begins.
+    pub fn prepare_pipeline(
+        &mut self,
+        connection: &mut Connection<TransportOf<S>>,
+        StartPipeline { command, statements }: StartPipeline<'_>,
+    ) -> Asked {
+        let statements = if self.plan.mode == QueryMode::Prepared { statements } else { &[] };
+        (Awaited::Prepared { command }, connection.prepare(statements))
+    }
+
+    /// Carries out a step of a script. Returns when the client goes on, if that is now.
+    pub fn step_script(&mut self, client: &mut ClientOf<M, S>, step: ScriptStep, now: Nanos) -> Option<Nanos> {
+        match step {
+            ScriptStep::SyncPipeline { command } => {
+                client.connection.as_mut().map(Connection::sync_pipeline);
+                Some(self.finish_command(client, command, now))
+            }
+            ScriptStep::EndPipeline { command } => {
+                let sent = client.connection.as_mut().map(Connection::end_pipeline);
+                self.note_receiving(client.number);
+                self.sent(client, Awaited::Statement { command, last: false }, sent)
+            }
+            ScriptStep::Announce { command } => {
+                self.note_command(client, command);
+                Some(now)
+            }
+            ScriptStep::Local { command } => Some(self.finish_command(client, command, now)),
+        }
+    }
+}
