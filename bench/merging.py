@@ -16,7 +16,7 @@ from pgtrial.loads.process import engine_path
 
 MACHINES = 100
 SECONDS = 600
-LONGEST_US = 3_600_000_000
+LONGEST_NS = 3_600_000_000_000
 # Transactions of a second and the spread of their latencies: some 300 to 3,000 different values in a histogram.
 LOADS = ((1_000, 0.3), (3_000, 0.5), (10_000, 0.7), (30_000, 0.9))
 SECONDS_OF_A_LOAD = 16
@@ -48,9 +48,9 @@ def _write(directory: Path) -> list[Path]:
 
 def _second(dice: random.Random, transactions: int, spread: float) -> dict[str, Any]:
     latencies = [1 + round(1000 * dice.lognormvariate(0, spread)) for _ in range(transactions)]
-    counted = HdrHistogram(1, LONGEST_US, 3)
+    counted = HdrHistogram(1, LONGEST_NS, 3)
     for latency in latencies:
-        counted.record_value(latency)
+        counted.record_value(latency * 1000)
     mean = sum(latencies) / transactions
     squares = sum(latency * latency for latency in latencies) / transactions
     figures = {"mean": mean, "stddev": (squares - mean**2) ** 0.5, "min": min(latencies), "max": max(latencies)}
@@ -68,7 +68,7 @@ def _second(dice: random.Random, transactions: int, spread: float) -> dict[str, 
 
 def _write_machine(path: Path, seconds: list[dict[str, Any]]) -> Path:
     plan = {"scripts": ["<builtin: select only>"], "clients": 64, "jobs": 2, "duration_s": float(SECONDS)}
-    hello = {"protocol": 1, "engine": "0.1.0", "frontend": "pgbench", "pid": 1, "started": "", "server_version": None}
+    hello = {"protocol": 2, "engine": "0.1.0", "frontend": "pgbench", "pid": 1, "started": "", "server_version": None}
     drain = {"duration_s": 0.0, "transactions": 0, "failures": {}}
     client = {"cpu_user_s": 1.0, "cpu_system_s": 1.0, "busiest_thread_share": 0.5, "warnings": []}
     transactions = sum(second["transactions"] for second in seconds)

@@ -38,7 +38,7 @@ def test_the_first_event_tells_the_plan(peers, loaded, tmp_path):
     line = "-n -S -c 3 -j 2 -T 1 --warmup 0.5 -M extended --random-seed=18446744073709551615"
     _, events = run_with_events(peers[1], loaded(18), tmp_path / "events", *line.split())
     hello = events[0]
-    assert (hello["protocol"], hello["frontend"]) == (1, "pgbench")
+    assert (hello["protocol"], hello["frontend"]) == (2, "pgbench")
     assert hello["plan"] == {
         "scripts": ["<builtin: select only>"],
         "clients": 3,

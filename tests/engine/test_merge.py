@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hdrh.histogram import HdrHistogram
 
 from pgtrial.conduct.outcome import Outcome
 from tests.conftest import require_engine
@@ -154,6 +155,28 @@ def test_a_file_that_was_cut_off_is_a_lost_machine(parts, tmp_path):
     assert (done.status, len(of_kind(events_of(done.stdout), "lost", machine="cut"))) == (2, 1)
 
 
+def test_events_of_version_1_are_merged_and_read():
+    paths = sorted((Path(__file__).parent / "events_version_1").iterdir())
+    done = merge(*paths)
+    assert (done.status, done.stderr) == (0, "")
+    events, parts = events_of(done.stdout), read(paths)
+    assert [part[0]["protocol"] for part in parts] == [1, 1]
+    assert events[0]["protocol"] == 2
+    measured = [done_of(part)["measure"] for part in parts]
+    of_before = HdrHistogram(1, 3_600_000_000, 3)
+    for part in measured:
+        of_before.decode_and_add(part["histogram"])
+    whole = done_of(events)["measure"]
+    assert whole["transactions"] == of_before.get_total_count() == sum(part["transactions"] for part in measured)
+    ticks = of_kind(events, "tick", phase="measure")
+    assert histogram([tick["histogram"] for tick in ticks]).get_total_count() == whole["transactions"]
+    for name, percent in (("p50", 50), ("p99", 99)):
+        assert whole["latency_us"][name] == pytest.approx(of_before.get_value_at_percentile(percent), rel=2e-3)
+    for part, figures in zip(parts, measured, strict=True):
+        lab = as_lab(part).measured
+        assert (lab.transactions, lab.latency_us.p50) == (figures["transactions"], figures["latency_us"]["p50"])
+
+
 def changed(path: Path, into: Path, old: str, new: str) -> Path:
     text = path.read_text()
     assert old in text
@@ -165,7 +188,7 @@ def changed(path: Path, into: Path, old: str, new: str) -> Path:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"protocol":1', '"protocol":2', "machine eve, line 1: speaks version 2 of the event protocol"),
+        ('"protocol":2', '"protocol":3', "machine eve, line 1: speaks version 3 of the event protocol"),
         ("select only", "tpcb-like", 'machine eve has no part of the run of machine ann: "scripts" is'),
         ('"duration_s":2.0', '"duration_s":3.0', '"duration_s" is 2.0 there and 3.0 on eve'),
         ('"random_seed":"7"', '"random_seed":"8"', '"random_seed" is "7" there and "8" on eve'),

@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 
 from pgtrial.model.latencies import Latencies
 
+LONGEST_NS = 3_600_000_000_000
+LONGEST_US = 3_600_000_000
+"""Of the histograms of version 1 of the events, which count microseconds."""
 VALUES = st.dictionaries(
-    st.one_of(st.integers(0, 5000), st.integers(0, 3_600_000_000)), st.integers(1, 1 << 30), max_size=30
+    st.one_of(st.integers(0, 5000), st.integers(0, LONGEST_US)), st.integers(1, 1 << 30), max_size=30
 )
+LONGEST = st.sampled_from([LONGEST_NS, LONGEST_US])
 PERCENT = st.floats(0, 100)
 
 
@@ -35,36 +39,57 @@ class Library(HdrHistogram):
         return Recorded(self)
 
 
-def of_library(counts: dict[int, int]) -> HdrHistogram:
-    histogram = Library(1, 3_600_000_000, 3)
+def of_library(counts: dict[int, int], longest: int = LONGEST_NS) -> HdrHistogram:
+    histogram = Library(1, longest, 3)
     for value, count in counts.items():
         histogram.record_value(value, count)
     return histogram
 
 
-@given(VALUES, PERCENT)
-def test_a_histogram_has_the_moments_and_percentiles_of_the_library(counts, percent):
-    theirs = of_library(counts)
+@given(VALUES, LONGEST, PERCENT)
+def test_a_histogram_has_the_moments_and_percentiles_of_the_library(counts, longest, percent):
+    theirs = of_library(counts, longest)
     ours = Latencies.read(theirs.encode().decode())
+    units_of_us = 1000 if longest == LONGEST_NS else 1
     assert ours.total == theirs.get_total_count()
-    assert ours.mean == pytest.approx(theirs.get_mean_value(), rel=1e-12)
-    assert ours.sd == pytest.approx(theirs.get_stddev(), rel=1e-9)
-    assert ours.least == theirs.get_min_value()
-    assert ours.greatest == theirs.get_max_value()
-    assert ours.percentile(percent) == theirs.get_value_at_percentile(percent)
+    assert ours.mean == pytest.approx(theirs.get_mean_value() / units_of_us, rel=1e-12)
+    assert ours.sd == pytest.approx(theirs.get_stddev() / units_of_us, rel=1e-9)
+    assert ours.least == theirs.get_min_value() / units_of_us
+    assert ours.greatest == theirs.get_max_value() / units_of_us
+    assert ours.percentile(percent) == theirs.get_value_at_percentile(percent) / units_of_us
     assert list(ours.steps()) == [
-        (item.value_iterated_to, item.total_count_to_this_value) for item in theirs.get_recorded_iterator()
+        (item.value_iterated_to / units_of_us, item.total_count_to_this_value)
+        for item in theirs.get_recorded_iterator()
     ]
 
 
-@given(VALUES, VALUES)
-def test_sums_are_exact_and_the_library_reads_what_is_written(first, second):
-    parts = [Latencies.read(of_library(counts).encode().decode()) for counts in (first, second)]
-    theirs = of_library(first)
-    theirs.add(of_library(second))
+@given(VALUES, VALUES, LONGEST)
+def test_sums_are_exact_and_the_library_reads_what_is_written(first, second, longest):
+    parts = [Latencies.read(of_library(counts, longest).encode().decode()) for counts in (first, second)]
+    theirs = of_library(first, longest)
+    theirs.add(of_library(second, longest))
     again = HdrHistogram.decode(Latencies.sum_of(parts).encode())
+    assert again.highest_trackable_value == longest
     assert again.get_total_count() == theirs.get_total_count()
     assert list(again.counts) == list(theirs.counts)
+
+
+def test_short_latencies_have_three_digits():
+    latencies = Latencies.read(of_library({25_317: 1, 1_001: 1}).encode().decode())
+    assert (latencies.least, latencies.percentile(50)) == (1.001, 1.001)
+    assert latencies.greatest == pytest.approx(25.317, rel=1e-3)
+
+
+@given(VALUES, VALUES, PERCENT)
+def test_histograms_in_microseconds_are_added_to_those_in_nanoseconds(of_before, counts, percent):
+    parts = [
+        Latencies.read(of_library(of_before, LONGEST_US).encode().decode()),
+        Latencies.read(of_library(counts).encode().decode()),
+    ]
+    whole, expected = Latencies.sum_of(parts), of_library({1000 * us: count for us, count in of_before.items()})
+    expected.add(of_library(counts))
+    assert whole.total == expected.get_total_count()
+    assert whole.percentile(percent) == pytest.approx(expected.get_value_at_percentile(percent) / 1000, rel=2e-3)
 
 
 def test_no_latencies_have_no_percentiles():

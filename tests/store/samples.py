@@ -36,7 +36,7 @@ def reading(cpu_per_s: float = 2000.0) -> CanaryReading:
 
 def encoded(*latencies: int) -> str:
     """Latencies, microseconds, as the engine writes them."""
-    histogram = HdrHistogram(1, 3_600_000_000, 3)
+    histogram = HdrHistogram(1, 3_600_000_000_000, 3)
     for latency in latencies:
-        histogram.record_value(latency)
+        histogram.record_value(1000 * latency)
     return histogram.encode().decode()

@@ -178,6 +178,21 @@ def test_a_damaged_timeline_and_histogram_are_named(study):
         study.latencies(trial)
 
 
+def test_histograms_of_before_the_engine_counted_nanoseconds_are_read(example):
+    study = example("app-tasks")
+    counted = 0
+    for trial in study.trials():
+        latencies = study.latencies(trial)
+        if latencies is None or trial.measured is None or trial.measured.latency_us is None:
+            continue
+        counted += 1
+        assert latencies.total == trial.measured.transactions
+        assert latencies.mean == pytest.approx(trial.measured.latency_us.mean, rel=1e-3)
+        assert latencies.percentile(50).is_integer()
+        assert latencies.greatest == pytest.approx(trial.measured.latency_us.max, rel=1e-3)
+    assert counted > 10
+
+
 def test_a_timeline_in_which_the_library_panics_is_named(study):
     path, trial = store(study, 0)
     whole = (path / "timeline.parquet").read_bytes()

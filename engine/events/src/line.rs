@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::done::Done;
 use crate::error::EventError;
 use crate::measured::TickRecord;
-use crate::start::{Connected, Hello, PROTOCOL, PhaseStart, to_map};
+use crate::start::{Connected, Hello, OLDEST_PROTOCOL, PROTOCOL, PhaseStart, to_map};
 use ground::clock::Phase;
 use ground::output::{CouldNot, OutputFile};
 
@@ -190,7 +190,7 @@ fn no_event(line: &[u8], error: &serde_json::Error) -> EventError {
 
 fn reject_other_protocol(version: Option<Value>) -> Result<(), EventError> {
     match version {
-        Some(version) if version == PROTOCOL => Ok(()),
+        Some(version) if (OLDEST_PROTOCOL..=PROTOCOL).any(|known| version == known) => Ok(()),
         version => Err(EventError::OtherProtocol { version: version.unwrap_or_default(), known: PROTOCOL }),
     }
 }
@@ -224,9 +224,9 @@ mod tests {
 
     #[test]
     fn another_version_has_a_message_of_its_own() {
-        let line = "{\"event\":\"hello\",\"protocol\":2,\"something\":\"else\"}";
+        let line = "{\"event\":\"hello\",\"protocol\":3,\"something\":\"else\"}";
         assert!(
-            rejected(line).starts_with("speaks version 2 of the event protocol and this program version 1; install")
+            rejected(line).starts_with("speaks version 3 of the event protocol and this program version 2; install")
         );
         assert!(rejected("{\"event\":\"hello\"}").starts_with("speaks version null"));
     }

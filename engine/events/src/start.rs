@@ -11,7 +11,10 @@ use crate::replay::ReplayPlanRecord;
 use ground::clock::Phase;
 
 /// Version of the protocol. A change that a reader could notice raises it.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
+
+/// The oldest version that is read. Histograms and percentiles of version 1 are in whole microseconds.
+pub(crate) const OLDEST_PROTOCOL: u32 = 1;
 
 /// The first event: the run that follows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

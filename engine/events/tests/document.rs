@@ -24,7 +24,7 @@ const POSITION: [&str; 4] = ["phase", "second", "seconds", "slice"];
 type Keys = BTreeMap<String, BTreeSet<String>>;
 
 const COUNT: Count = Count(1);
-const PERCENTILES: Percentiles = Percentiles { p50: 1, p90: 1, p95: 1, p99: 1, p999: 1 };
+const PERCENTILES: Percentiles = Percentiles { p50: 1.0, p90: 1.0, p95: 1.0, p99: 1.0, p999: 1.0 };
 const EXTENT: Extent = Extent { mean: 1.0, min: 1.0, max: 1.0 };
 
 fn latency(percentiles: Option<Percentiles>) -> Option<DistributionRecord> {

@@ -7,7 +7,7 @@ use base64_simd::STANDARD;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use libdeflater::Decompressor;
 
-use crate::latencies::{BUCKETS, DIGITS, LONGEST_US, Latencies};
+use crate::latencies::{BUCKETS, DIGITS, LONGEST_NS, Latencies, bucket, lowest};
 
 /// The largest number of latencies that is read. Sums of smaller numbers cannot overflow.
 pub const MOST: u64 = 1 << 44;
@@ -19,6 +19,9 @@ const INFLATED: [u8; 4] = 0x1c84_9313_u32.to_be_bytes();
 /// Bytes before the deflated part, and before the counts in it.
 const OUTER_HEADER: usize = 8;
 const HEADER: usize = 40;
+
+/// The longest latency of the histograms of version 1 of the events, whose unit is the microsecond.
+const LONGEST_US: u64 = LONGEST_NS / 1000;
 
 /// A count takes at most this many bytes.
 const LONGEST_COUNT: usize = 9;
@@ -61,13 +64,15 @@ impl Decoder {
         if magic != INFLATED {
             return Err("is no HdrHistogram in the V2 format");
         }
-        if layout != layout_fields() {
-            return Err("has not three digits from 1 us to 1 h");
-        }
+        let unit_ns = match layout {
+            _ if layout == layout_fields(LONGEST_NS) => 1,
+            _ if layout == layout_fields(LONGEST_US) => 1000,
+            _ => return Err("has not three digits from 1 us to 1 h"),
+        };
         if counts_length != (counts.len() as u32).to_be_bytes() {
             return Err(CUT_OFF);
         }
-        add_counts(counts, sum)
+        add_counts(counts, unit_ns, sum)
     }
 
     /// Inflates into `self.plain`, and returns the length.
@@ -85,18 +90,19 @@ impl Decoder {
 }
 
 /// The header's last fields: offset of the first bucket, digits, lowest and highest value, and a ratio that is not used.
-fn layout_fields() -> [u8; 32] {
+fn layout_fields(longest: u64) -> [u8; 32] {
     let mut layout = [0; 32];
     layout[4..8].copy_from_slice(&u32::from(DIGITS).to_be_bytes());
     layout[8..16].copy_from_slice(&1u64.to_be_bytes());
-    layout[16..24].copy_from_slice(&LONGEST_US.to_be_bytes());
+    layout[16..24].copy_from_slice(&longest.to_be_bytes());
     layout[24..].copy_from_slice(&1f64.to_be_bytes());
     layout
 }
 
-/// Adds the counts of buckets in their order: zigzag numbers, of which a negative one is a number of empty buckets.
-fn add_counts(mut encoded: &[u8], sum: &mut Latencies) -> Result<u64, &'static str> {
-    let (mut bucket, mut total) = (0, 0);
+/// Adds the counts of buckets in their order: zigzag numbers, of which a negative one is a number of empty buckets. The
+/// latencies of a bucket in another unit are added as its lowest.
+fn add_counts(mut encoded: &[u8], unit_ns: u64, sum: &mut Latencies) -> Result<u64, &'static str> {
+    let (mut place, mut total) = (0, 0);
     while !encoded.is_empty() {
         let number = next_number(&mut encoded)?;
         let half = number >> 1;
@@ -104,14 +110,15 @@ fn add_counts(mut encoded: &[u8], sum: &mut Latencies) -> Result<u64, &'static s
             return Err(TOO_MANY);
         }
         if number & 1 == 1 {
-            bucket += half as usize + 1;
+            place += half as usize + 1;
             continue;
         }
         if half > 0 {
-            sum.add_to_bucket(bucket, half).ok_or("goes beyond 1 h")?;
+            let known = if unit_ns == 1 || place >= BUCKETS { place } else { bucket(lowest(place) * unit_ns) };
+            sum.add_to_bucket(known, half).ok_or("goes beyond 1 h")?;
         }
         total += half;
-        bucket += 1;
+        place += 1;
     }
     if total > MOST { Err(TOO_MANY) } else { Ok(total) }
 }
@@ -136,7 +143,6 @@ fn next_number(encoded: &mut &[u8]) -> Result<u64, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::latencies::bucket;
     use hdrhistogram::Histogram;
     use hdrhistogram::serialization::{Deserializer, V2Serializer};
     use libdeflater::{CompressionLvl, Compressor};
@@ -185,7 +191,7 @@ mod tests {
     }
 
     fn buckets(latencies: &Latencies) -> Vec<(usize, u64)> {
-        latencies.buckets().map(|(us, count)| (bucket(us), count)).collect()
+        latencies.buckets().map(|(ns, count)| (bucket(ns), count)).collect()
     }
 
     /// Counts as engines write them, most of them small, and what no engine writes.
@@ -209,11 +215,27 @@ mod tests {
         let mut other = bytes.clone();
         other[12] ^= 0xff;
         assert_eq!(added(STANDARD.encode_to_string(&other).as_bytes()), Err("cannot be inflated"));
-        let mut coarse = Histogram::<u64>::new_with_bounds(1, LONGEST_US, 2).unwrap();
+        let mut coarse = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 2).unwrap();
         coarse.saturating_record(7);
         let mut bytes = Vec::new();
         V2DeflateSerializer::new().serialize(&coarse, &mut bytes).unwrap();
         assert_eq!(added(STANDARD.encode_to_string(&bytes).as_bytes()), Err("has not three digits from 1 us to 1 h"));
+    }
+
+    #[test]
+    fn a_histogram_in_microseconds_is_read_as_one_in_nanoseconds() {
+        let mut of_before = Histogram::<u64>::new_with_bounds(1, LONGEST_US, DIGITS).unwrap();
+        for us in [0, 1, 25, 2_047, 4_711, 3_599_000_000] {
+            of_before.record_n(us, 2).unwrap();
+        }
+        let mut sum = latencies(&[25_317]);
+        assert_eq!(Decoder::default().add(STANDARD.encode_to_string(deflate(&plain(&of_before))).as_bytes(), &mut sum), Ok(12));
+        let us: Vec<_> = sum.buckets().map(|(ns, count)| (ns as f64 / 1000.0, count)).collect();
+        let expected = [(0.0, 2), (1.0, 2), (25.0, 2), (25.317, 1), (2_047.0, 2), (4_711.0, 2), (3_599_000_000.0, 2)];
+        assert_eq!(us.len(), expected.len());
+        for ((us, count), (exact, expected)) in us.into_iter().zip(expected) {
+            assert!((us - exact).abs() <= exact / 1000.0 && count == expected, "{us} us {count} times");
+        }
     }
 
     #[test]
@@ -226,23 +248,23 @@ mod tests {
     fn counts_are_read_to_their_last_byte() {
         let mut sum = Latencies::default();
         // 3 empty buckets; 1; a count of two bytes; a number that goes on beyond the end
-        assert_eq!(add_counts(&[5, 2, 0x80, 0x02], &mut sum), Ok(129));
+        assert_eq!(add_counts(&[5, 2, 0x80, 0x02], 1, &mut sum), Ok(129));
         assert_eq!(buckets(&sum), [(3, 1), (4, 128)]);
-        assert_eq!(add_counts(&[2, 0x80], &mut sum), Err("is cut off"));
-        assert_eq!(add_counts(&[0xff; 9], &mut sum), Err(TOO_MANY));
-        assert_eq!(add_counts(&[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], &mut sum), Err(TOO_MANY));
-        assert_eq!(add_counts(&[0xff, 0xff, 0x03, 2], &mut sum), Err("goes beyond 1 h"));
+        assert_eq!(add_counts(&[2, 0x80], 1, &mut sum), Err("is cut off"));
+        assert_eq!(add_counts(&[0xff; 9], 1, &mut sum), Err(TOO_MANY));
+        assert_eq!(add_counts(&[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], 1, &mut sum), Err(TOO_MANY));
+        assert_eq!(add_counts(&[0xff, 0xff, 0x03, 2], 1, &mut sum), Err("goes beyond 1 h"));
     }
 
     #[test]
     fn the_last_bucket_is_the_end_however_many_there_are() {
         let mut sum = Latencies::default();
-        sum.record(u64::MAX - 1000);
+        sum.add_to_bucket(BUCKETS - 1, 1).unwrap();
         let mut encoded = plain(&sum.histogram())[HEADER..].to_vec();
         encoded.extend_from_slice(&[0; 16]);
-        assert_eq!((add_counts(&encoded, &mut sum), sum.total()), (Ok(1), 2));
+        assert_eq!((add_counts(&encoded, 1, &mut sum), sum.total()), (Ok(1), 2));
         encoded.extend_from_slice(&[2; 16]);
-        assert_eq!(add_counts(&encoded, &mut sum), Err("goes beyond 1 h"));
+        assert_eq!(add_counts(&encoded, 1, &mut sum), Err("goes beyond 1 h"));
         assert_eq!(buckets(&sum).last().map(|(bucket, _)| *bucket), Some(BUCKETS - 1));
     }
 
@@ -264,11 +286,11 @@ mod tests {
             before in counts(), encoded in counts(), cut in any::<prop::sample::Index>(),
         ) {
             let mut sum = Latencies::default();
-            if add_counts(&before, &mut sum).is_err() {
+            if add_counts(&before, 1, &mut sum).is_err() {
                 sum = Latencies::default();
             }
             let mut whole: std::collections::BTreeMap<_, _> = buckets(&sum).into_iter().collect();
-            let added = add_counts(&encoded, &mut sum);
+            let added = add_counts(&encoded, 1, &mut sum);
             let expected = library_counts(&encoded)
                 .filter(|all| all.iter().all(|(bucket, count)| *bucket < BUCKETS && *count <= MOST));
             match (added, expected) {
@@ -293,7 +315,7 @@ mod tests {
         #[test]
         fn parts_add_up_to_the_whole(
             parts in prop::collection::vec(
-                prop::collection::vec(prop_oneof![0..20_000_000u64, 0..2 * LONGEST_US * 1000], 0..60), 1..5,
+                prop::collection::vec(prop_oneof![0..20_000_000u64, 0..2 * LONGEST_NS], 0..60), 1..5,
             ),
         ) {
             let (mut decoder, mut sum) = (Decoder::default(), Latencies::default());

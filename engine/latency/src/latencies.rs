@@ -1,4 +1,5 @@
-//! A histogram of latencies: three significant digits from 1 us to 1 h, mergeable across threads, seconds and machines.
+//! A histogram of latencies: three significant digits from 1 us to 1 h, nanoseconds below that, mergeable across threads,
+//! seconds and machines.
 //!
 //! Recording is a shift and an increment in the bucket layout of HdrHistogram (<http://hdrhistogram.org>), whose library
 //! does the rest.
@@ -6,52 +7,50 @@
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Longer latencies are recorded as this one, microseconds.
-pub(crate) const LONGEST_US: u64 = 3_600_000_000;
+/// Longer latencies are recorded as this one, nanoseconds; those below the end of the last bucket (73 min) as they are.
+pub(crate) const LONGEST_NS: u64 = 3_600_000_000_000;
 pub(crate) const DIGITS: u8 = 3;
 
 /// Values below 2 to the power of this have a bucket each. From there each doubling has half as many buckets.
 const EXACT_BITS: u32 = 11;
 
-/// Latencies below this, nanoseconds, have a bucket for each microsecond.
-const EXACT_NS: u64 = 1000 * (1 << EXACT_BITS) - 500;
+/// The number of buckets: up to the end of the doubling that has the longest latency.
+pub(crate) const BUCKETS: usize = bucket(LONGEST_NS.next_power_of_two());
 
-/// The number of buckets.
-pub(crate) const BUCKETS: usize = bucket(LONGEST_US) + 1;
+/// Buckets are allocated by so many at a time, and only where there are latencies: these are close together.
+const PAGE: usize = 128;
 
-/// Buckets are allocated in multiples of this number: a second of short latencies needs few of them.
-const STEP: usize = 256;
+const _: () = assert!(BUCKETS.is_multiple_of(PAGE), "a page has latencies that are recorded as the longest one");
 
 /// Latencies of committed transactions.
 #[derive(Clone, Default)]
 pub struct Latencies {
-    /// As many buckets as the longest latency so far needs.
-    counts: Vec<u64>,
-    total: u64,
+    /// Up to the page of the longest latency so far; `None` for a page without latencies.
+    pages: Vec<Option<Box<[u64; PAGE]>>>,
 }
 
 /// The percentiles of every report, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
-    pub p50: u64,
-    pub p90: u64,
-    pub p95: u64,
-    pub p99: u64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p95: f64,
+    pub p99: f64,
     #[serde(rename = "p99.9")]
-    pub p999: u64,
+    pub p999: f64,
 }
 
 /// The buckets that are not empty, and their counts: some kilobytes.
 pub struct Packed(Vec<(usize, u64)>);
 
-/// The bucket of a latency in microseconds.
+/// The bucket of a latency in the histogram's unit.
 #[inline]
-pub(crate) const fn bucket(us: u64) -> usize {
-    let doublings = u64::BITS - EXACT_BITS - (us | ((1 << EXACT_BITS) - 1)).leading_zeros();
-    ((doublings as usize) << (EXACT_BITS - 1)) + (us >> doublings) as usize
+pub(crate) const fn bucket(value: u64) -> usize {
+    let doublings = u64::BITS - EXACT_BITS - (value | ((1 << EXACT_BITS) - 1)).leading_zeros();
+    ((doublings as usize) << (EXACT_BITS - 1)) + (value >> doublings) as usize
 }
 
-/// The lowest latency of a bucket, microseconds.
+/// The lowest latency of a bucket, in the histogram's unit.
 pub(crate) const fn lowest(bucket: usize) -> u64 {
     let half = 1 << (EXACT_BITS - 1);
     if bucket < 2 * half {
@@ -61,41 +60,42 @@ pub(crate) const fn lowest(bucket: usize) -> u64 {
     ((bucket - doublings * half) as u64) << doublings
 }
 
+fn microseconds(ns: u64) -> f64 {
+    ns as f64 / 1000.0
+}
+
 impl std::fmt::Debug for Latencies {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Latencies").field("total", &self.total).finish_non_exhaustive()
+        f.debug_struct("Latencies").field("total", &self.total()).finish_non_exhaustive()
     }
 }
 
 impl Latencies {
-    /// Counts one latency, given in nanoseconds, rounded to microseconds.
+    /// Counts one latency, given in nanoseconds.
     #[inline(always)]
     pub fn record(&mut self, latency_ns: u64) {
-        self.total += 1;
-        if latency_ns < EXACT_NS {
-            let us = (latency_ns as u32 + 500) / 1000;
-            if let Some(count) = self.counts.get_mut(us as usize) {
-                *count += 1;
-                return;
-            }
+        let bucket = bucket(latency_ns);
+        if let Some(Some(page)) = self.pages.get_mut(bucket / PAGE) {
+            page[bucket % PAGE] += 1;
+        } else {
+            self.record_rarely(latency_ns);
         }
-        self.record_inexactly(latency_ns);
     }
 
-    /// The same for latencies that share a bucket, and for buckets that are not allocated yet.
-    #[inline(never)]
-    fn record_inexactly(&mut self, latency_ns: u64) {
-        let us = latency_ns.saturating_add(500) / 1000;
-        let bucket = bucket(us.min(LONGEST_US));
-        if bucket >= self.counts.len() {
-            self.grow(bucket + 1);
-        }
-        self.counts[bucket] += 1;
-    }
-
+    /// The same for pages that are not allocated yet, and for latencies beyond the last bucket.
     #[cold]
-    fn grow(&mut self, buckets: usize) {
-        self.counts.resize(buckets.next_multiple_of(STEP), 0);
+    fn record_rarely(&mut self, latency_ns: u64) {
+        let bucket = Some(bucket(latency_ns)).filter(|bucket| *bucket < BUCKETS);
+        *self.count_mut(bucket.unwrap_or(const { self::bucket(LONGEST_NS) })) += 1;
+    }
+
+    /// The count of a bucket, whose page is allocated if need be.
+    fn count_mut(&mut self, bucket: usize) -> &mut u64 {
+        let page = bucket / PAGE;
+        if page >= self.pages.len() {
+            self.pages.resize(page + 1, None);
+        }
+        &mut self.pages[page].get_or_insert_with(|| Box::new([0; PAGE]))[bucket % PAGE]
     }
 
     /// Adds `count` latencies; `None` if there is no such bucket.
@@ -104,55 +104,64 @@ impl Latencies {
         if bucket >= BUCKETS {
             return None;
         }
-        if bucket >= self.counts.len() {
-            self.grow(bucket + 1);
-        }
-        self.counts[bucket] += count;
-        self.total += count;
+        *self.count_mut(bucket) += count;
         Some(())
     }
 
     /// Adds another histogram.
     pub fn merge(&mut self, other: &Latencies) {
-        if other.counts.len() > self.counts.len() {
-            self.grow(other.counts.len());
+        if other.pages.len() > self.pages.len() {
+            self.pages.resize(other.pages.len(), None);
         }
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine += theirs;
+        for (mine, theirs) in self.pages.iter_mut().zip(&other.pages) {
+            match (mine, theirs) {
+                (_, None) => {}
+                (Some(mine), Some(theirs)) => mine.iter_mut().zip(&theirs[..]).for_each(|(mine, theirs)| *mine += theirs),
+                (mine @ None, Some(_)) => mine.clone_from(theirs),
+            }
         }
-        self.total += other.total;
+    }
+
+    /// The same histogram as the library has it; `None` without latencies.
+    fn some_histogram(&self) -> Option<Histogram<u64>> {
+        self.buckets().next().map(|_| self.histogram())
     }
 
     /// The same histogram as the library has it.
     pub(crate) fn histogram(&self) -> Histogram<u64> {
-        let mut histogram = Histogram::new_with_bounds(1, LONGEST_US, DIGITS)
+        let mut histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
             .unwrap_or_else(|error| unreachable!("the bounds are valid: {error}"));
-        self.buckets().for_each(|(us, count)| histogram.saturating_record_n(us, count));
+        self.buckets().for_each(|(ns, count)| histogram.saturating_record_n(ns, count));
         histogram
     }
 
     /// The percentiles; `None` without latencies.
     pub fn percentiles(&self) -> Option<Percentiles> {
-        let histogram = (self.total > 0).then(|| self.histogram())?;
-        let at = |percentile| histogram.value_at_percentile(percentile);
+        let histogram = self.some_histogram()?;
+        let at = |percentile| microseconds(histogram.value_at_percentile(percentile));
         Some(Percentiles { p50: at(50.0), p90: at(90.0), p95: at(95.0), p99: at(99.0), p999: at(99.9) })
     }
 
     /// The latency in microseconds that `percentile` percent of all do not exceed; `None` without latencies.
-    pub fn percentile(&self, percentile: f64) -> Option<u64> {
-        (self.total > 0).then(|| self.histogram().value_at_percentile(percentile))
+    pub fn percentile(&self, percentile: f64) -> Option<f64> {
+        self.some_histogram().map(|histogram| microseconds(histogram.value_at_percentile(percentile)))
     }
 
-    /// The buckets that are not empty: lowest latency in microseconds, and count.
+    /// The buckets that are not empty: lowest latency in nanoseconds, and count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        counts.map(|(bucket, count)| (lowest(bucket), *count))
+        self.counts().map(|(bucket, count)| (lowest(bucket), count))
+    }
+
+    /// The buckets that are not empty, and their counts.
+    fn counts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let pages = self.pages.iter().enumerate().filter_map(|(number, page)| Some((number, page.as_deref()?)));
+        let counts = pages.flat_map(|(number, page)| (number * PAGE..).zip(page.iter().copied()));
+        counts.filter(|(_, count)| *count > 0)
     }
 
     /// Moves the counts into less memory, and leaves an empty histogram.
     pub fn pack(&mut self) -> Packed {
-        let Self { counts, .. } = std::mem::take(self);
-        Packed(counts.into_iter().enumerate().filter(|(_, count)| *count > 0).collect())
+        Packed(std::mem::take(self).counts().collect())
     }
 
     /// Adds packed counts.
@@ -162,9 +171,9 @@ impl Latencies {
         }
     }
 
-    #[cfg(test)]
-    pub(crate) fn total(&self) -> u64 {
-        self.total
+    /// The number of latencies.
+    pub fn total(&self) -> u64 {
+        self.counts().map(|(_, count)| count).sum()
     }
 }
 
@@ -175,9 +184,14 @@ mod tests {
 
     /// What the library records of latencies in nanoseconds.
     fn reference(latencies: impl IntoIterator<Item = u64>) -> Histogram<u64> {
-        let mut reference = Histogram::new_with_bounds(1, LONGEST_US, DIGITS).unwrap();
-        latencies.into_iter().for_each(|latency| reference.saturating_record((latency + 500) / 1000));
+        let mut reference = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).unwrap();
+        latencies.into_iter().for_each(|latency| reference.saturating_record(latency));
         reference
+    }
+
+    /// Latencies of any size up to the longest, short ones among them.
+    fn latency() -> impl Strategy<Value = u64> {
+        prop_oneof![0..LONGEST_NS, 0..1_000_000u64, 0..5000u64]
     }
 
     #[test]
@@ -186,23 +200,41 @@ mod tests {
         (1..=100_000u64).for_each(|us| latencies.record(us * 1000));
         let found = latencies.percentiles().unwrap();
         for (value, expected) in [(found.p50, 50_000.0), (found.p99, 99_000.0), (found.p999, 99_900.0)] {
-            assert!((value as f64 / expected - 1.0).abs() < 1e-3, "{value} for {expected}");
+            assert!((value / expected - 1.0).abs() < 1e-3, "{value} for {expected}");
         }
+    }
+
+    #[test]
+    fn short_latencies_have_three_digits_from_a_microsecond_on() {
+        for ns in [1, 7, 999, 1_001, 2_047, 2_503, 25_317, 999_999] {
+            let mut latencies = Latencies::default();
+            latencies.record(ns);
+            let (found, exact) = (latencies.percentile(50.0).unwrap() * 1000.0, ns as f64);
+            assert!((found - exact).abs() <= exact / 1000.0, "{found} for {exact} ns");
+        }
+    }
+
+    #[test]
+    fn memory_is_taken_where_there_are_latencies() {
+        let mut latencies = Latencies::default();
+        (0..1000).for_each(|number| latencies.record(25_000 + number));
+        latencies.record(1_000_000_000);
+        assert_eq!(latencies.pages.iter().flatten().count(), 2);
     }
 
     #[test]
     fn a_latency_beyond_the_range_counts_as_the_longest() {
         let mut latencies = Latencies::default();
-        latencies.record(u64::MAX - 1000);
-        assert_eq!(latencies.total, 1);
-        assert!(latencies.percentiles().unwrap().p50 >= LONGEST_US);
+        latencies.record(u64::MAX);
+        assert_eq!(latencies.total(), 1);
+        assert!(latencies.buckets().eq([(lowest(bucket(LONGEST_NS)), 1)]));
     }
 
     proptest! {
         /// The library's own recording is the reference.
         #[test]
         fn what_is_recorded_is_what_the_library_would_have_recorded(
-            latencies in prop::collection::vec(prop_oneof![0..LONGEST_US * 1000, 0..2 * EXACT_NS], 0..50),
+            latencies in prop::collection::vec(latency(), 0..50),
         ) {
             let mut ours = Latencies::default();
             latencies.iter().for_each(|latency| ours.record(*latency));
@@ -211,13 +243,13 @@ mod tests {
 
         #[test]
         fn percentiles_are_the_librarys(
-            latencies in prop::collection::vec(prop_oneof![0..LONGEST_US * 1000, 0..2 * EXACT_NS], 1..300),
+            latencies in prop::collection::vec(latency(), 1..300),
             percentile in prop_oneof![Just(0.0), Just(100.0), 0.0..101.0],
         ) {
             let mut ours = Latencies::default();
             latencies.iter().for_each(|latency| ours.record(*latency));
             let theirs = reference(latencies);
-            let at = |percentile| theirs.value_at_percentile(percentile);
+            let at = |percentile| microseconds(theirs.value_at_percentile(percentile));
             let all = Percentiles { p50: at(50.0), p90: at(90.0), p95: at(95.0), p99: at(99.0), p999: at(99.9) };
             prop_assert_eq!((ours.percentile(percentile), ours.percentiles()), (Some(at(percentile)), Some(all)));
         }

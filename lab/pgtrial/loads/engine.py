@@ -25,7 +25,7 @@ from pgtrial.model.errors import StoreError, StudyError, TrialError
 from pgtrial.model.records.where_it_ran import MachineShare
 from pgtrial.store.files import cannot_write
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of the event protocol that this lab reads."""
 
 Event = dict[str, Any]

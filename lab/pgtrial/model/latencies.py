@@ -17,22 +17,25 @@ import numpy.typing as npt
 _HALF_BITS = 10
 """Half a bucket has 2**10 ranges of one width, which gives three significant digits."""
 _HALF = 1 << _HALF_BITS
-_DIGITS, _LOWEST_US, _HIGHEST_US = 3, 1, 3_600_000_000
-_COUNTS = (_HIGHEST_US.bit_length() - _HALF_BITS + 1) * _HALF
-"""Ranges: two halves of the first bucket, and the upper half of each further one."""
+_DIGITS, _LOWEST, _HIGHEST_NS = 3, 1, 3_600_000_000_000
+_HIGHEST_US = 3_600_000_000
+"""The highest value of histograms of version 1 of the events: their values are microseconds."""
+_COUNTS = {highest: (highest.bit_length() - _HALF_BITS + 1) * _HALF for highest in (_HIGHEST_NS, _HIGHEST_US)}
+"""Ranges by the highest value: two halves of the first bucket, and the upper half of each further one."""
+_NS_OF_US = 1000
 
 _DEFLATED, _INFLATED = 0x1C849314, 0x1C849313
 _OUTER = struct.Struct(">II")
 """Kind, length of the deflated part."""
 _HEADER = struct.Struct(">IIIIQQd")
 """Kind, length of the counts, offset of their index, significant digits, lowest and highest value, factor of values."""
-_LONGEST = _HEADER.size + 9 * _COUNTS
+_LONGEST = _HEADER.size + 9 * max(_COUNTS.values())
 """Bytes of the longest histogram: no more is inflated."""
 _LAST_SHIFT = 56
 """The ninth byte of a number has eight bits of it, the others seven."""
 
 
-_INDEX = np.arange(_COUNTS)
+_INDEX = np.arange(max(_COUNTS.values()))
 _BUCKET = np.maximum((_INDEX >> _HALF_BITS) - 1, 0)
 _LOW = np.where(_INDEX < _HALF, _INDEX, (_INDEX & (_HALF - 1)) + _HALF) << _BUCKET
 _HIGH = _LOW + np.left_shift(1, _BUCKET) - 1
@@ -41,70 +44,93 @@ _MIDDLE = _LOW + ((_HIGH - _LOW + 1) >> 1)
 
 
 class Latencies:
-    """How often each latency occurred. Microseconds from 0 to an hour, with three significant digits."""
+    """How often each latency occurred: microseconds from 0 to an hour, with three significant digits.
 
-    def __init__(self, counts: npt.NDArray[np.int64]):
-        """`counts` are those of all ranges."""
+    The engine counts nanoseconds. Histograms of version 1 of its events count microseconds, and say whole ones.
+    """
+
+    def __init__(self, counts: npt.NDArray[np.int64], highest: int = _HIGHEST_NS):
+        """`counts` are those of all ranges of a histogram with this highest value."""
         self._ranges = np.flatnonzero(counts)
         self._counts = counts[self._ranges]
+        self._highest = highest
         self.total = int(self._counts.sum())
         """How many latencies there are."""
 
     @classmethod
     def read(cls, text: str) -> Latencies:
         """From the encoded form. Raises ValueError with a sentence."""
-        counts = np.zeros(_COUNTS, np.int64)
+        data, highest = _inflated(text)
+        counts = np.zeros(_COUNTS[highest], np.int64)
         index = 0
-        for number in _numbers(_inflated(text)):
+        for number in _numbers(data):
             if number < 0:  # so many counts are 0
                 index -= number
                 continue
-            if index >= _COUNTS:
+            if index >= len(counts):
                 raise ValueError("the histogram has latencies beyond an hour")
             counts[index] = number
             index += 1
-        return cls(counts)
+        return cls(counts, highest)
 
     @classmethod
     def sum_of(cls, parts: Iterable[Latencies]) -> Latencies:
-        """The latencies of all parts together."""
-        counts = np.zeros(_COUNTS, np.int64)
+        """The latencies of all parts together, in nanoseconds unless all of them are in microseconds."""
+        sums: dict[int, npt.NDArray[np.int64]] = {}
         for part in parts:
-            counts[part._ranges] += part._counts
-        return cls(counts)
+            if part._highest not in sums:
+                sums[part._highest] = np.zeros(_COUNTS[part._highest], np.int64)
+            sums[part._highest][part._ranges] += part._counts
+        if len(sums) == 1:
+            ((highest, counts),) = sums.items()
+            return cls(counts, highest)
+        whole = np.zeros(_COUNTS[_HIGHEST_NS], np.int64)
+        for highest, counts in sums.items():
+            known = np.flatnonzero(counts)
+            values = _LOW[known] * (1 if highest == _HIGHEST_NS else _NS_OF_US)
+            np.add.at(whole, np.searchsorted(_LOW, values, side="right") - 1, counts[known])
+        return cls(whole)
 
     @property
     def mean(self) -> float:
         """The middle of each range stands for its latencies; 0 of none."""
+        return self._us(self._mean)
+
+    @property
+    def _mean(self) -> float:
         return float(self._counts.astype(float) @ _MIDDLE[self._ranges]) / self.total if self.total else 0.0
 
     @property
     def sd(self) -> float:
         """Standard deviation of the latencies, by n; 0 of none."""
-        squares = float(self._counts.astype(float) @ np.square(_MIDDLE[self._ranges] - self.mean))
-        return math.sqrt(squares / self.total) if self.total else 0.0
+        squares = float(self._counts.astype(float) @ np.square(_MIDDLE[self._ranges] - self._mean))
+        return self._us(math.sqrt(squares / self.total)) if self.total else 0.0
 
     @property
-    def least(self) -> int:
+    def least(self) -> float:
         """The lowest value of the first range that has a latency; 0 of none."""
-        return int(_LOW[self._ranges[0]]) if self.total else 0
+        return self._us(int(_LOW[self._ranges[0]])) if self.total else 0.0
 
     @property
-    def greatest(self) -> int:
+    def greatest(self) -> float:
         """The highest value of the last range that has a latency; 0 of none."""
-        return int(_HIGH[self._ranges[-1]]) if self.total else 0
+        return self._us(int(_HIGH[self._ranges[-1]])) if self.total else 0.0
 
-    def percentile(self, percent: float) -> int:
+    def percentile(self, percent: float) -> float:
         """The latency that so many percent of all do not exceed: the highest value of its range; 0 of none."""
         if not self.total:
-            return 0
+            return 0.0
         rank = max(1, int(percent * self.total / 100 + 0.5))
         place = self._ranges[np.searchsorted(np.cumsum(self._counts), rank)]
-        return int(_HIGH[place] if percent else _LOW[place])
+        return self._us(int(_HIGH[place] if percent else _LOW[place]))
 
-    def steps(self) -> Iterator[tuple[int, int]]:
+    def steps(self) -> Iterator[tuple[float, int]]:
         """The highest value of each range that has latencies, and how many do not exceed it."""
-        return zip(_HIGH[self._ranges].tolist(), np.cumsum(self._counts).tolist(), strict=True)
+        highest = [self._us(value) for value in _HIGH[self._ranges].tolist()]
+        return zip(highest, np.cumsum(self._counts).tolist(), strict=True)
+
+    def _us(self, value: float) -> float:
+        return value / _NS_OF_US if self._highest == _HIGHEST_NS else float(value)
 
     def encode(self) -> str:
         """The encoded form."""
@@ -114,13 +140,13 @@ class Latencies:
                 _write(next_index - index, numbers)
             _write(count, numbers)
             next_index = index + 1
-        header = _HEADER.pack(_INFLATED, len(numbers), 0, _DIGITS, _LOWEST_US, _HIGHEST_US, 1.0)
+        header = _HEADER.pack(_INFLATED, len(numbers), 0, _DIGITS, _LOWEST, self._highest, 1.0)
         deflated = zlib.compress(header + numbers)
         return base64.b64encode(_OUTER.pack(_DEFLATED, len(deflated)) + deflated).decode()
 
 
-def _inflated(text: str) -> bytes:
-    """The numbers of an encoded histogram. Raises ValueError."""
+def _inflated(text: str) -> tuple[bytes, int]:
+    """The numbers of an encoded histogram, and its highest value. Raises ValueError."""
     try:
         packed = base64.b64decode(text, validate=True)
         kind, length = _OUTER.unpack_from(packed)
@@ -128,15 +154,16 @@ def _inflated(text: str) -> bytes:
         plain = inflater.decompress(packed[_OUTER.size :], _LONGEST)
         if not inflater.eof:
             raise ValueError("it is cut off, or longer than all ranges take")
-        inner_kind, inner_length, offset, *layout, _ = _HEADER.unpack_from(plain)
+        inner_kind, inner_length, offset, digits, lowest, highest, _ = _HEADER.unpack_from(plain)
     except (ValueError, struct.error, zlib.error) as error:
         raise ValueError(f"it is no histogram in HdrHistogram's V2 form ({error})") from None
-    if (kind, inner_kind) != (_DEFLATED, _INFLATED) or [offset, *layout] != [0, _DIGITS, _LOWEST_US, _HIGHEST_US]:
+    known = (kind, inner_kind) == (_DEFLATED, _INFLATED) and [offset, digits, lowest] == [0, _DIGITS, _LOWEST]
+    if not known or highest not in _COUNTS:
         raise ValueError("it is no histogram of three digits from 1 us to 1 h in HdrHistogram's V2 form")
     numbers = plain[_HEADER.size :]
     if length != len(packed) - _OUTER.size or inner_length != len(numbers):
         raise ValueError("the histogram is cut off")
-    return numbers
+    return numbers, highest
 
 
 def _numbers(data: bytes) -> Iterator[int]:

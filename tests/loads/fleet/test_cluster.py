@@ -123,7 +123,7 @@ def test_a_trial_is_the_sum_of_what_the_machines_did(nodes, said, tmp_path):
         assert trial.measured.failures == failures
         # that 80 transactions all succeed happens once in 50 million times
         assert failures["22012"] > 0
-        whole, parts = HdrHistogram(1, 3_600_000_000, 3), HdrHistogram(1, 3_600_000_000, 3)
+        whole, parts = HdrHistogram(1, 3_600_000_000_000, 3), HdrHistogram(1, 3_600_000_000_000, 3)
         whole.decode_and_add((study.trial_path(trial) / "latency.hdr").read_text().strip())
         for tick in ticks:
             if tick["histogram"]:

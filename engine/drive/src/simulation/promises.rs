@@ -180,7 +180,7 @@ impl Judge<'_> {
         let counted = sum(&|tally| tally.counts.transactions());
         let committed = truth.sum(|client| client.committed);
         self.promise(counted == committed, || format!("{counted} transactions were counted, {committed} committed"));
-        let recorded = sum(&|tally| tally.latencies.buckets().map(|(_, count)| count).sum());
+        let recorded = sum(&|tally| tally.latencies.total());
         self.promise(recorded == counted, || format!("{recorded} latencies of {counted} transactions"));
         let watched: u64 = watch.ticks.values().map(|tally| tally.counts.transactions()).sum();
         self.promise(watched == counted, || format!("{watched} transactions in the seconds, {counted} in the sum"));
@@ -240,7 +240,7 @@ impl Judge<'_> {
             };
             let moments = &tally.counts.moments;
             self.promise(tally.counts.lag.max <= moments.max + 1.0, || "a lag is longer than each response".to_owned());
-            let service: u64 = pace.service.buckets().map(|(_, count)| count).sum();
+            let service: u64 = pace.service.total();
             let is_detailed = matches!(self.scenario.kind, Kind::Closed { .. } | Kind::Staged(_));
             self.promise(service == moments.count || !is_detailed, || {
                 format!("{service} service times of {} transactions", moments.count)

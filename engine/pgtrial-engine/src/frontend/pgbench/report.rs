@@ -303,7 +303,7 @@ fn write_percentiles(out: &mut String, name: &str, latencies: &Latencies, rest: 
     let Some(found) = latencies.percentiles() else { return Ok(()) };
     let percentiles =
         [("p50", found.p50), ("p90", found.p90), ("p95", found.p95), ("p99", found.p99), ("p99.9", found.p999)];
-    let listed: Vec<_> = percentiles.iter().map(|(name, us)| format!("{name} = {:.3}", *us as f64 / 1000.0)).collect();
+    let listed: Vec<_> = percentiles.iter().map(|(name, us)| format!("{name} = {:.3}", us / 1000.0)).collect();
     writeln!(out, "{name} percentiles (ms): {}{rest}", listed.join(", "))
 }
 

@@ -146,7 +146,7 @@ impl Report<'_> {
                 sum / 1e6,
                 account.statements,
                 account.moments.mean() / 1000.0,
-                p95 as f64 / 1000.0,
+                p95 / 1000.0,
                 account.unexpected(),
                 account.rows,
             )?;
@@ -181,7 +181,7 @@ fn write_time(out: &mut String, what: &str, times: &Latencies, moments: Option<&
     }
     let at =
         [("p50", percentiles.p50), ("p95", percentiles.p95), ("p99", percentiles.p99), ("p99.9", percentiles.p999)];
-    let listed: Vec<_> = at.iter().map(|(name, us)| format!("{name} {:.3}", *us as f64 / 1000.0)).collect();
+    let listed: Vec<_> = at.iter().map(|(name, us)| format!("{name} {:.3}", us / 1000.0)).collect();
     write!(out, "{}", listed.join(", "))?;
     match moments {
         Some(moments) => writeln!(out, ", max {:.3}", moments.max / 1000.0),

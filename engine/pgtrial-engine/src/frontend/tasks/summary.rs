@@ -62,7 +62,7 @@ fn write_times(out: &mut String, outcome: &Outcome, tasks: &Tasks) -> Result {
     let histograms = [&outcome.measure.latencies, queue, service];
     let at = |percentile: f64| {
         // A bucket's end may lie above the longest of all.
-        let of = |histogram: &Latencies| histogram.percentile(percentile).unwrap_or_default() as f64;
+        let of = |histogram: &Latencies| histogram.percentile(percentile).unwrap_or_default();
         [0, 1, 2].map(|at| of(histograms[at]).min(moments[at].max))
     };
     let [_, queue, service] = at(50.0);

@@ -65,7 +65,7 @@ pub fn events(merger: &mut Merger) -> Vec<MergedEvent> {
 
 pub fn hello(plan: Value) -> Vec<u8> {
     let body = json!({
-        "protocol": 1, "engine": "0.1.0", "frontend": "pgbench", "pid": 1, "server_version": "18.6",
+        "protocol": 2, "engine": "0.1.0", "frontend": "pgbench", "pid": 1, "server_version": "18.6",
         "started": "2026-11-20T14:12:03.123456Z", "plan": plan,
     });
     line("hello", 0.1, body)

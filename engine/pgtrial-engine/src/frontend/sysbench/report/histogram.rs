@@ -14,12 +14,11 @@ const LAST_MS: f64 = 1e5;
 /// Stars of the longest bar.
 const WIDTH: usize = 40;
 
-/// One line for each bucket that is not empty, under a heading. Ours are finer, but for latencies below 50 us, where a
-/// microsecond is more than one of sysbench's buckets.
+/// One line for each bucket that is not empty, under a heading. Ours are finer.
 pub fn lines(latencies: &Latencies) -> String {
     let mut counts = BTreeMap::<usize, u64>::new();
-    for (us, count) in latencies.buckets() {
-        *counts.entry(bucket(us as f64 / 1e3)).or_default() += count;
+    for (ns, count) in latencies.buckets() {
+        *counts.entry(bucket(ns as f64 / 1e6)).or_default() += count;
     }
     let Some(most) = counts.values().max().copied() else { return String::new() };
     let mut lines = "       value  ------------- distribution ------------- count\n".to_owned();

@@ -27,7 +27,7 @@ pub fn statistics(tally: &Tally, percentile: f64, threads_running: usize, interv
 /// A percentile of the latency, milliseconds; 0 without latencies, or for the percentile 0. None is above the longest
 /// latency.
 pub fn percentile_ms(tally: &Tally, percentile: f64) -> f64 {
-    let found = |latencies: &Latencies| latencies.percentile(percentile).unwrap_or(0) as f64;
+    let found = |latencies: &Latencies| latencies.percentile(percentile).unwrap_or_default();
     if percentile > 0.0 { found(&tally.latencies).min(tally.counts.moments.max) / 1e3 } else { 0.0 }
 }
 
