@@ -8,6 +8,13 @@ pub const MIN_GAUSSIAN_PARAMETER: f64 = 2.0;
 pub const MIN_ZIPFIAN_PARAMETER: f64 = 1.001;
 pub const MAX_ZIPFIAN_PARAMETER: f64 = 1000.0;
 
+/// Draws 64 bits from the system's own generator.
+pub fn entropy() -> u64 {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).unwrap_or_else(|error| unreachable!("each system has a generator: {error}"));
+    u64::from_ne_bytes(bytes)
+}
+
 /// The state of a generator: sixteen bytes, never all zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Random {

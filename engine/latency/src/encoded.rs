@@ -229,7 +229,10 @@ mod tests {
             of_before.record_n(us, 2).unwrap();
         }
         let mut sum = latencies(&[25_317]);
-        assert_eq!(Decoder::default().add(STANDARD.encode_to_string(deflate(&plain(&of_before))).as_bytes(), &mut sum), Ok(12));
+        assert_eq!(
+            Decoder::default().add(STANDARD.encode_to_string(deflate(&plain(&of_before))).as_bytes(), &mut sum),
+            Ok(12)
+        );
         let us: Vec<_> = sum.buckets().map(|(ns, count)| (ns as f64 / 1000.0, count)).collect();
         let expected = [(0.0, 2), (1.0, 2), (25.0, 2), (25.317, 1), (2_047.0, 2), (4_711.0, 2), (3_599_000_000.0, 2)];
         assert_eq!(us.len(), expected.len());
@@ -253,7 +256,7 @@ mod tests {
         assert_eq!(add_counts(&[2, 0x80], 1, &mut sum), Err("is cut off"));
         assert_eq!(add_counts(&[0xff; 9], 1, &mut sum), Err(TOO_MANY));
         assert_eq!(add_counts(&[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], 1, &mut sum), Err(TOO_MANY));
-        assert_eq!(add_counts(&[0xff, 0xff, 0x03, 2], 1, &mut sum), Err("goes beyond 1 h"));
+        assert_eq!(add_counts(&[0xff, 0xff, 0x07, 2], 1, &mut sum), Err("goes beyond 1 h"));
     }
 
     #[test]
@@ -305,7 +308,7 @@ mod tests {
                 (Err(problem), Some(_)) => prop_assert_eq!(problem, TOO_MANY),
                 (Err(_), None) => {}
             }
-            let _ = add_counts(&encoded[..cut.index(encoded.len() + 1)], &mut Latencies::default());
+            let _ = add_counts(&encoded[..cut.index(encoded.len() + 1)], 1, &mut Latencies::default());
         }
     }
 

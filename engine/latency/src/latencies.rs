@@ -116,7 +116,9 @@ impl Latencies {
         for (mine, theirs) in self.pages.iter_mut().zip(&other.pages) {
             match (mine, theirs) {
                 (_, None) => {}
-                (Some(mine), Some(theirs)) => mine.iter_mut().zip(&theirs[..]).for_each(|(mine, theirs)| *mine += theirs),
+                (Some(mine), Some(theirs)) => {
+                    mine.iter_mut().zip(&theirs[..]).for_each(|(mine, theirs)| *mine += theirs);
+                }
                 (mine @ None, Some(_)) => mine.clone_from(theirs),
             }
         }

@@ -12,7 +12,7 @@ use crate::network::SocketAddress;
 use crate::params;
 use crate::params::{Address, Endpoint, Given, Params, ParamsError, Password, ProcessEnvironment, SslMode};
 use crate::tls::{self, TlsFailure};
-use ground::random::Random;
+use ground::random::{Random, entropy};
 
 /// Whoever uses the program: is told what servers and libpq say beside answers and errors, and asked for a password.
 #[derive(Debug, Clone, Copy)]
@@ -225,10 +225,4 @@ fn shuffle<T>(items: &mut [T], random: &mut Random) {
     for last in (1..items.len()).rev() {
         items.swap(last, random.range(0, last as i64) as usize);
     }
-}
-
-/// A seed from the system; the standard library seeds its hashers from it.
-fn entropy() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    std::collections::hash_map::RandomState::new().build_hasher().finish()
 }

@@ -5,6 +5,7 @@ use crate::frontend::common::failure::Failure;
 use crate::frontend::common::values::{named_mode, seed_of_time};
 use crate::frontend::pgbench::program::PGBENCH;
 use ground::c_numbers;
+use ground::random::entropy;
 use tables::{InitStep, PartitionMethod};
 use wire::statement::QueryMode;
 use workload::pgbench::is_variable_name;
@@ -51,11 +52,7 @@ pub fn definition(text: &str) -> Result<(String, String), Failure> {
 pub fn random_seed(text: &str) -> Result<Seed, Failure> {
     let (number, is_given) = match text {
         "time" => (seed_of_time(), false),
-        "rand" => {
-            use std::hash::{BuildHasher, Hasher};
-            // The standard library seeds its hashers from the system's entropy.
-            (std::collections::hash_map::RandomState::new().build_hasher().finish(), false)
-        }
+        "rand" => (entropy(), false),
         digits => {
             let number = c_numbers::unsigned(digits).ok_or_else(|| {
                 Failure::error(format!("unrecognized random seed option \"{digits}\""))
