@@ -18,7 +18,7 @@ const EXACT_BITS: u32 = 11;
 pub(crate) const BUCKETS: usize = bucket(LONGEST_NS.next_power_of_two());
 
 /// Buckets are allocated by so many at a time, and only where there are latencies: these are close together.
-const PAGE: usize = 128;
+const PAGE: usize = 32;
 
 const _: () = assert!(BUCKETS.is_multiple_of(PAGE), "a page has latencies that are recorded as the longest one");
 
@@ -221,7 +221,7 @@ mod tests {
         let mut latencies = Latencies::default();
         (0..1000).for_each(|number| latencies.record(25_000 + number));
         latencies.record(1_000_000_000);
-        assert_eq!(latencies.pages.iter().flatten().count(), 2);
+        assert_eq!(latencies.pages.iter().flatten().count(), 4);
     }
 
     #[test]
