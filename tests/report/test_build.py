@@ -317,6 +317,16 @@ def test_a_verdict_of_a_version_that_judged_blocks_is_read_and_follows_from_the_
     assert [each.partition(" ")[0] for each in differences(study)] == ["seed"]
 
 
+def test_sentences_of_this_version_are_compared_and_those_of_another_are_not(studies, tmp_path, monkeypatch):
+    study = StudyDirectory.open(shutil.copytree(studies("demo").path, tmp_path / "s"))
+    build_report(study)
+    stored = json.loads((study.path / "verdict.json").read_text())
+    (study.path / "verdict.json").write_text(json.dumps(stored | {"sentences": ["b is faster, take it"]}))
+    assert differences(study) == []
+    monkeypatch.setattr("pgtrial.report.build.__version__", stored["pgtrial"])
+    assert [found.partition(" ")[0] for found in differences(study)] == ["sentences.0"]
+
+
 def test_the_chart_of_canaries_names_the_widest_deviation(studies):
     (figure,) = draw("canary", read_data(studies("disturbed")))
     assert "8 canaries" in figure.alt

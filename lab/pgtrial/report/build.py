@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal
 
+from pgtrial import __version__
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.results import JUDGED_BLOCKS, StudyResult
 from pgtrial.report.data import StudyData, read_data, read_measured
@@ -59,7 +60,8 @@ def _writers(data: StudyData) -> dict[Form, Callable[[], str]]:
 def differences(study: StudyDirectory) -> list[str]:
     """Where verdict.json differs from the verdict that the trials give; empty: it follows. Raises StoreError.
 
-    Words, intervals and figures are compared. Sentences are not: each version of pgtrial words them in its own way.
+    Sentences are compared where this version made the study, for each version has its own; words of verdicts, intervals
+    and figures always.
     """
     path = study.path / "verdict.json"
     try:
@@ -73,7 +75,7 @@ def differences(study: StudyDirectory) -> list[str]:
         for key in (*JUDGED_BLOCKS, "notes"):
             stored.pop(key, None)
             computed.pop(key, None)
-    if isinstance(stored, dict):
+    if isinstance(stored, dict) and computed["pgtrial"] != __version__:
         stored, computed = (_without_sentences(result) for result in (stored, computed))
     return [
         f"{place} is {_short(one)} in verdict.json and {_short(other)} by the trials"
