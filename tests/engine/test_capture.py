@@ -293,11 +293,38 @@ def test_a_part_is_selected_by_database_and_time(logs: Logs, tmp_path: Path) -> 
     assert early.about["begin_us"] + early.about["span_us"] <= late.about["begin_us"] + 1_000_000
 
 
+@pytest.mark.server
+def test_a_part_is_selected_by_application(logs: Logs, tmp_path: Path) -> None:
+    log = logs.directory / "server.csv"
+    whole = captured(tmp_path / "whole", log)
+    names = {session.application for session in whole.sessions}
+    one, other = sorted(name for name in names if name and "pgbench" in name)[:2]
+    chosen = captured(tmp_path / "chosen", log, f"--application={one}", f"--application={other}")
+    assert {session.application for session in chosen.sessions} == {one, other}
+    rest = captured(tmp_path / "rest", log, f"--exclude-application={one}", f"--exclude-application={other}")
+    assert {session.application for session in rest.sessions} == names - {one, other}
+    assert chosen.about["statements"] + rest.about["statements"] == whole.about["statements"]
+    assert "statements of other applications" in refused("-o", tmp_path / "none", log, "--application=absent")
+
+
 def line(text: str, pid: int = 7, time: str = "08:00:00.000") -> str:
     return f"2026-11-23 {time} UTC [{pid}] {text}\n"
 
 
 QUERY = line("LOG:  statement: select 1")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--from=2026-11-24", "--database=shop"], "the logs end at 2026-11-23 08:00:00, before --from"),
+        (["--to=2026-11-23 08:00:00 UTC"], "the logs begin at 2026-11-23 08:00:00, not before --to"),
+    ],
+)
+def test_times_outside_of_the_logs_are_answered_with_the_logs_own(tmp_path: Path, options: list[str], sentence: str):
+    (tmp_path / "a.log").write_text(QUERY)
+    said = refused("-o", tmp_path / "none", tmp_path / "a.log", *options)
+    assert said == f"no statement of the logs is captured: {sentence}"
 
 
 def texts(capture: Capture) -> list[list[str]]:

@@ -47,6 +47,8 @@ pub enum CaptureError {
         "the logs are in another language than English (line {line} of \"{log}\"). Set lc_messages = 'C' on the server and log again"
     )]
     OtherLanguage { line: u64, log: String },
+    #[error("no statement of the logs is captured: {0}")]
+    Outside(String),
     #[error("no statement of the logs can be used; left out: {count} {why} (first in line {line} of \"{log}\")")]
     NothingUsable { count: u64, why: String, line: u64, log: String },
     #[error(

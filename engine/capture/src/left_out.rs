@@ -22,6 +22,7 @@ pub enum Reason {
     Damaged,
     UnknownDatabase,
     OtherDatabase,
+    OtherApplication,
     OtherTime,
     OtherCommand,
     ValuesUnknown,
@@ -66,6 +67,7 @@ impl Reason {
             Self::Plan => "plan",
             Self::UnknownDatabase => "unknown-database",
             Self::OtherDatabase => "other-database",
+            Self::OtherApplication => "other-application",
             Self::OtherTime => "other-time",
             Self::OtherCommand => "other-command",
             Self::ValuesUnknown => "values-unknown",
@@ -111,6 +113,9 @@ impl Reason {
                 "statements whose database is not in the log: log with %d, with log_connections, or without --database"
             }
             Self::OtherDatabase => "statements in other databases",
+            Self::OtherApplication => {
+                "statements of other applications, or of ones that are not in the log: log with %a or log_connections"
+            }
             Self::OtherTime => "statements before --from or after --to",
             Self::OtherCommand => {
                 "calls of other commands than SELECT, INSERT, UPDATE, DELETE and MERGE: which transactions were begun and ended \

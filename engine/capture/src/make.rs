@@ -101,6 +101,9 @@ fn read(order: &CaptureOrder, directory: &Path, progress: &mut dyn FnMut(ReadPro
         left_out,
     };
     if finished.writer.is_empty() {
+        if let Some(outside) = finished.outside {
+            return Err(CaptureError::Outside(outside));
+        }
         return Err(nothing(origin.left_out, is_foreign));
     }
     Ok(finished.writer.finish(origin)?)

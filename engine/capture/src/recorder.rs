@@ -13,12 +13,15 @@ use crate::message::{self, Names, Said};
 use crate::parameters;
 use crate::sql::literals::{Split, highest_parameter, without_comments};
 use crate::sql::tokens::{SqlToken, Tokens};
-use crate::time::{Micros, Timestamp};
+use crate::time::{Micros, Timestamp, clock};
 
 /// What of the logs is wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     pub database: Option<String>,
+    /// Names of applications: if there are any, these alone.
+    pub applications: Vec<String>,
+    pub excluded_applications: Vec<String>,
     /// From this moment on, and before that one.
     pub from: Option<GivenMoment>,
     pub to: Option<GivenMoment>,
@@ -51,13 +54,27 @@ impl GivenMoment {
 
 impl Selection {
     /// Why a statement is not wanted, if that is so.
-    fn excludes(&self, time: Timestamp, database: &str) -> Option<Reason> {
-        match &self.database {
-            Some(_) if database.is_empty() => Some(Reason::UnknownDatabase),
-            Some(wanted) if wanted != database => Some(Reason::OtherDatabase),
-            _ if self.has_time(time) => None,
-            _ => Some(Reason::OtherTime),
+    fn excludes(&self, time: Timestamp, database: &str, application: &str) -> Option<Reason> {
+        if !self.has_time(time) {
+            return Some(Reason::OtherTime);
         }
+        match &self.database {
+            Some(_) if database.is_empty() => return Some(Reason::UnknownDatabase),
+            Some(wanted) if wanted != database => return Some(Reason::OtherDatabase),
+            _ => (),
+        }
+        let is_in = |names: &[String]| names.iter().any(|name| name == application);
+        let is_wanted = self.applications.is_empty() || is_in(&self.applications);
+        (!is_wanted || is_in(&self.excluded_applications)).then_some(Reason::OtherApplication)
+    }
+
+    /// What a selection lacks that has no moment of the logs, as a sentence.
+    fn outside(&self, (first, last): (Timestamp, Timestamp)) -> Option<String> {
+        if self.from.is_some_and(|from| from.is_after(last)) {
+            return Some(format!("the logs end at {}, before --from", clock(last.wall)));
+        }
+        let is_early = self.to.is_some_and(|to| !to.is_after(first));
+        is_early.then(|| format!("the logs begin at {}, not before --to", clock(first.wall)))
     }
 
     fn has_time(&self, time: Timestamp) -> bool {
@@ -78,6 +95,8 @@ pub struct Recorder {
     split: Split,
     /// The time of the first record of all.
     first: Option<Micros>,
+    /// The times of the first and of the last record.
+    range: Option<(Timestamp, Timestamp)>,
     /// Errors of processes that may be parallel workers, whose leader repeats them, with their logs.
     repeated: Vec<(Record, String)>,
 }
@@ -135,6 +154,7 @@ impl Recorder {
             sessions: HashMap::new(),
             split: Split::default(),
             first: None,
+            range: None,
             repeated: Vec::new(),
         }
     }
@@ -145,7 +165,8 @@ impl Recorder {
         let mut processes: Vec<u32> = self.sessions.keys().copied().collect();
         processes.sort_unstable();
         processes.into_iter().try_for_each(|pid| self.end_session(pid, None))?;
-        Ok(Finished { writer: self.writer, left_out: self.left_out, server_version: self.server_version })
+        let outside = self.range.and_then(|range| self.selection.outside(range));
+        Ok(Finished { writer: self.writer, left_out: self.left_out, server_version: self.server_version, outside })
     }
 
     /// Counts something that is left out.
@@ -157,6 +178,7 @@ impl Recorder {
     /// Takes a record of the log `source`.
     pub fn take(&mut self, record: &Record, source: &str) -> Result<(), CaptureError> {
         self.first.get_or_insert(record.time.utc);
+        self.range.get_or_insert((record.time, record.time)).1 = record.time;
         if !self.repeated.is_empty() {
             self.take_unrepeated(record.time.utc, Some(record.pid))?;
         }
@@ -349,7 +371,7 @@ impl Recorder {
         open.is_left_out = sent.duration.is_none() && sent.failure.is_none();
         open.write_pending(&mut self.writer)?;
         let free = open.free;
-        if let Some(reason) = self.selection.excludes(record.time, &open.database) {
+        if let Some(reason) = self.selection.excludes(record.time, &open.database, &open.application) {
             return self.leave_out(reason, source, record.line);
         }
         if is_copy_with_client(sent.text) {
@@ -413,6 +435,8 @@ pub struct Finished {
     pub writer: Writer,
     pub left_out: LeftOuts,
     pub server_version: Option<String>,
+    /// Why no moment of the logs is in the selection, if that is so, as a sentence.
+    pub outside: Option<String>,
 }
 
 /// A statement as a record has it.

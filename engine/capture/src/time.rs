@@ -164,6 +164,11 @@ pub fn iso(utc: Micros) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// What a clock shows, as a user writes it: `2026-11-23 08:00:00`.
+pub fn clock(wall: Micros) -> String {
+    iso(wall).trim_end_matches('Z').replace('T', " ")
+}
+
 /// The current time.
 pub fn now() -> Micros {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as Micros

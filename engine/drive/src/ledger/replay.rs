@@ -14,7 +14,7 @@ use workload::recorded::{Expected, StatementFailure};
 const UNSTATED: &str = "unstated";
 
 /// SQLSTATE of a statement in a transaction that an error before it has ended.
-const IN_FAILED_TRANSACTION: &str = "25P02";
+pub const IN_FAILED_TRANSACTION: &str = "25P02";
 
 /// What became of a replay.
 #[derive(Debug, Clone, Default)]

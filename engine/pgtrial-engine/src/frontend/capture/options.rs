@@ -44,6 +44,16 @@ const OPTIONS: &[Row] = &[
         |options, value| set(&mut options.order.prefix, Prefix::parse(value.text).map_err(Failure::error))),
     Row::value("--database=NAME", (), "only sessions of this database",
         |options, value| set(&mut options.order.selection.database, Ok::<_, Failure>(value.text.to_owned()))),
+    Row::value("--application=NAME", (), "only statements of this application_name; repeatable",
+        |options, value| {
+            options.order.selection.applications.push(value.text.to_owned());
+            Ok(())
+        }),
+    Row::value("--exclude-application=NAME", (), "no statements of this application_name, such as pg_dump; repeatable",
+        |options, value| {
+            options.order.selection.excluded_applications.push(value.text.to_owned());
+            Ok(())
+        }),
     Row::value("--from=TIME", (), "only statements logged at this time or later, as the log's clock\nshows it: '2026-11-23 08:00:00'; with a zone, in that: '... UTC'",
         |options, value| set(&mut options.order.selection.from, moment(value))),
     Row::value("--to=TIME", (), "only statements logged before this time",

@@ -1,11 +1,12 @@
 //! The report at the end of a replay.
 
+use std::collections::BTreeSet;
 use std::fmt::{Result, Write};
 
 use super::description::shortened;
 use crate::event::ReplayDescription;
 use drive::Outcome;
-use drive::ledger::replay::{ReplayAccount, ReplayTotals, SessionCounts};
+use drive::ledger::replay::{IN_FAILED_TRANSACTION, ReplayAccount, ReplayTotals, SessionCounts};
 use drive::ledger::{Failures, Tally};
 use drive::plan::Plan;
 use latency::{Latencies, Moments};
@@ -41,12 +42,44 @@ struct Row<'a> {
     account: &'a ReplayAccount,
 }
 
+/// How often statements of a template failed with an SQLSTATE. The order is that of the table, from its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct StatementErrors {
+    new: u64,
+    following: u64,
+    gone: u64,
+    recorded: u64,
+}
+
+impl Row<'_> {
+    /// Its errors with SQLSTATE and statement, without those that follow from others.
+    fn errors(&self) -> Vec<(StatementErrors, String)> {
+        let ReplayAccount { expected, unexpected, missing, consequences, .. } = self.account;
+        let kinds: BTreeSet<&String> = [expected, unexpected, missing].into_iter().flat_map(Failures::keys).collect();
+        let count = |failures: &Failures, kind: &str| failures.get(kind).copied().unwrap_or_default();
+        kinds
+            .into_iter()
+            .filter(|kind| *kind != IN_FAILED_TRANSACTION)
+            .map(|kind| {
+                let errors = StatementErrors {
+                    new: count(unexpected, kind),
+                    following: count(consequences, kind),
+                    gone: count(missing, kind),
+                    recorded: count(expected, kind),
+                };
+                (errors, format!("{kind:<8}  {}", self.name))
+            })
+            .collect()
+    }
+}
+
 impl Report<'_> {
     fn write(&mut self, listed: usize) -> Result {
         self.write_settings()?;
         self.write_sessions()?;
         self.write_statements()?;
         self.write_times()?;
+        self.write_errors(listed)?;
         self.write_templates(listed)
     }
 
@@ -115,6 +148,27 @@ impl Report<'_> {
         if let Some(pace) = &total.pace {
             write_time(out, "  from sending", &pace.service, None)?;
             write_time(out, "  schedule lag", &pace.lags, Some(&total.counts.lag))?;
+        }
+        Ok(())
+    }
+
+    /// Errors by statement and SQLSTATE, new ones first. What follows from an error is counted with that one.
+    fn write_errors(&mut self, listed: usize) -> Result {
+        let mut errors: Vec<(StatementErrors, String)> = self.rows().iter().flat_map(Row::errors).collect();
+        errors.sort_by(|(one, _), (other, _)| other.cmp(one));
+        let all = errors.len();
+        errors.truncate(listed);
+        let out = &mut self.out;
+        if !errors.is_empty() {
+            writeln!(
+                out,
+                "\nerrors by statement ({} of {all}); \"following\": later statements of the transaction that only failed because of it (25P02)",
+                errors.len()
+            )?;
+            writeln!(out, "{:>9} {:>9} {:>9} {:>9} SQLSTATE  statement", "new", "following", "recorded", "gone")?;
+        }
+        for (StatementErrors { new, following, gone, recorded }, what) in errors {
+            writeln!(out, "{new:>9} {following:>9} {recorded:>9} {gone:>9} {what}")?;
         }
         Ok(())
     }
@@ -235,6 +289,9 @@ mod tests {
         };
         let mut slow = account(2, 5000);
         slow.unexpected.insert("42P01".to_owned(), 1);
+        slow.consequences.insert("42P01".to_owned(), 60);
+        slow.expected.insert("23505".to_owned(), 3);
+        slow.missing.insert("23505".to_owned(), 2);
         let totals = ReplayTotals {
             sessions: SessionCounts { begun: 4, finished: 3, refused: 1, left_open: 1, ..SessionCounts::default() },
             transactions: 6,
@@ -261,6 +318,9 @@ mod tests {
             "rows returned or changed: 16",
             "errors as recorded: 0",
             "errors that were not recorded: 1 (42P01: 1)",
+            "new following recorded gone SQLSTATE statement",
+            "1 60 0 0 42P01 7: update",
+            "0 0 3 2 23505 7: update",
             "templates by total time (2 of 3), times from sending to the answer:",
             "66.7% 0.010 2 5.000 5.003 1 4 7: update",
             "33.3% 0.005 5 1.000 1.000 0 10 4: select 1",
