@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 use rustls::pki_types::ServerName;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
+use thiserror::Error;
 use x509_parser::asn1_rs::Any;
 use x509_parser::prelude::{AlgorithmIdentifier, FromDer, GeneralName, X509Certificate, X509Version};
 use x509_parser::signature_algorithm::SignatureAlgorithm;
@@ -67,9 +68,7 @@ impl<'a> Certificate<'a> {
     /// The alternative names decide; the common name does if none of them is of the host's kind (DNS name or address). A
     /// name may start with `*.`, which stands for one label. Source: PostgreSQL 18 documentation, 32.19.1.
     ///
-    /// # Errors
-    /// libpq's sentence on the mismatch.
-    pub fn check_host(&self, host: &ServerName<'_>) -> Result<(), String> {
+    pub fn check_host(&self, host: &ServerName<'_>) -> Result<(), OtherHost> {
         let address = match host {
             ServerName::IpAddress(address) => Some(IpAddr::from(*address)),
             _ => None,
@@ -77,7 +76,7 @@ impl<'a> Certificate<'a> {
         let host = host.to_str();
         let mut shown = Vec::new();
         let mut use_common_name = true;
-        let extension = self.x509.subject_alternative_name().map_err(|_| mismatch(&[], &host))?;
+        let extension = self.x509.subject_alternative_name().map_err(|_| OtherHost::new(&[], &host))?;
         for name in extension.iter().flat_map(|extension| &extension.value.general_names) {
             match name {
                 GeneralName::DNSName(text) => {
@@ -107,7 +106,7 @@ impl<'a> Certificate<'a> {
             }
             shown.push(name.to_owned());
         }
-        Err(mismatch(&shown, &host))
+        Err(OtherHost::new(&shown, &host))
     }
 }
 
@@ -157,14 +156,24 @@ fn hash_name(algorithm: &AlgorithmIdentifier<'_>) -> String {
     }
 }
 
-fn mismatch(names: &[String], host: &str) -> String {
-    let others = match names.len() {
-        0 | 1 => String::new(),
-        2 => " (and 1 other name)".to_owned(),
-        count => format!(" (and {} other names)", count - 1),
-    };
-    let first = names.first().map_or("", String::as_str);
-    format!("server certificate for \"{first}\"{others} does not match host name \"{host}\"")
+/// A certificate that does not name the host, in libpq's words.
+#[derive(Debug, PartialEq, Eq, Error)]
+#[error("server certificate for \"{first}\"{others} does not match host name \"{host}\"")]
+pub struct OtherHost {
+    first: String,
+    others: String,
+    host: String,
+}
+
+impl OtherHost {
+    fn new(names: &[String], host: &str) -> Self {
+        let others = match names.len() {
+            0 | 1 => String::new(),
+            2 => " (and 1 other name)".to_owned(),
+            count => format!(" (and {} other names)", count - 1),
+        };
+        Self { first: names.first().cloned().unwrap_or_default(), others, host: host.to_owned() }
+    }
 }
 
 /// Whether a certificate's name is that of the host; `*.` stands for one label.
@@ -198,7 +207,7 @@ mod tests {
         params.self_signed(&key).unwrap().der().to_vec()
     }
 
-    fn checked(common_name: &str, names: &[&str], host: &str) -> Result<(), String> {
+    fn checked(common_name: &str, names: &[&str], host: &str) -> Result<(), OtherHost> {
         let der = named(common_name, names);
         Certificate::parse(&der).unwrap().check_host(&ServerName::try_from(host.to_owned()).unwrap())
     }
@@ -208,11 +217,11 @@ mod tests {
         assert_eq!(checked("cn.example", &["a.example", "B.example"], "b.EXAMPLE"), Ok(()));
         assert_eq!(checked("cn.example", &[], "cn.example"), Ok(()));
         assert_eq!(
-            checked("cn.example", &["a.example"], "cn.example").unwrap_err(),
+            checked("cn.example", &["a.example"], "cn.example").unwrap_err().to_string(),
             "server certificate for \"a.example\" does not match host name \"cn.example\""
         );
         assert_eq!(
-            checked("cn.example", &["a.example", "b.example", "::1"], "x").unwrap_err(),
+            checked("cn.example", &["a.example", "b.example", "::1"], "x").unwrap_err().to_string(),
             "server certificate for \"a.example\" (and 2 other names) does not match host name \"x\""
         );
     }

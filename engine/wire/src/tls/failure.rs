@@ -1,9 +1,10 @@
 //! Why a TLS session does not come about, and whether libpq would have had one.
 
-use std::fmt::{self, Display};
-use std::path::Path;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 
 use rustls::{AlertDescription, CertificateError};
+use thiserror::Error;
 
 /// What this program's TLS library can do, for whoever has to choose the server's settings.
 const ABILITIES: &str = "This program's TLS has versions 1.2 and 1.3, ECDHE with X25519, P-256 and P-384, AES-GCM and ChaCha20-Poly1305, and keys of RSA, P-256, P-384 and Ed25519.";
@@ -12,15 +13,27 @@ const ABILITIES: &str = "This program's TLS has versions 1.2 and 1.3, ECDHE with
 const WAYS_OUT: &str = "Allow these in the server's ssl_ciphers, ssl_ecdh_curve and certificate, or set sslmode=disable to run unencrypted on purpose.";
 
 /// Why a TLS session did not come about.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TlsFailure {
     /// libpq fails here, too. A session that may do without TLS goes on without it.
+    #[error("{0}")]
     AsLibpq(String),
     /// libpq may succeed here, so that the session must not go on without TLS.
+    #[error("{0}")]
     Unsupported(String),
 }
 
 impl TlsFailure {
+    /// An error that libpq has, too.
+    pub fn as_libpq(error: impl Display) -> Self {
+        Self::AsLibpq(error.to_string())
+    }
+
+    /// An error that libpq may not have.
+    pub fn unsupported(error: impl Display) -> Self {
+        Self::Unsupported(error.to_string())
+    }
+
     /// A handshake that failed with the server.
     pub fn of_handshake(error: &rustls::Error) -> Self {
         match error {
@@ -37,13 +50,6 @@ impl TlsFailure {
                 "SSL error: the server offers TLS, but none that this program supports ({error})\n\t{ABILITIES}\n\t{WAYS_OUT}"
             )),
         }
-    }
-}
-
-impl fmt::Display for TlsFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::AsLibpq(message) | Self::Unsupported(message)) = self;
-        f.write_str(message)
     }
 }
 
@@ -99,9 +105,19 @@ fn is_sent_to_libpq(alert: AlertDescription) -> bool {
     )
 }
 
-/// The error of a file with which something could not be done.
-pub fn unusable(action: &str, file: &Path, reason: impl Display) -> String {
-    format!("could not {action} \"{}\": {reason}", file.display())
+/// A file with which something could not be done, in libpq's words.
+#[derive(Debug, Error)]
+#[error("could not {action} \"{}\": {reason}", .file.display())]
+pub struct UnusableFile {
+    action: &'static str,
+    file: PathBuf,
+    reason: String,
+}
+
+impl UnusableFile {
+    pub fn new(action: &'static str, file: &Path, reason: impl Display) -> Self {
+        Self { action, file: file.to_owned(), reason: reason.to_string() }
+    }
 }
 
 #[cfg(test)]

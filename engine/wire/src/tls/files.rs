@@ -10,9 +10,10 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use rustls::sign::{CertifiedKey, SigningKey, SingleCertAndKey};
+use thiserror::Error;
 
 use super::certificate::Certificate;
-use super::failure::{TlsFailure, unusable};
+use super::failure::{TlsFailure, UnusableFile};
 use super::key;
 use crate::params::{CertMode, RootCert, SslMode, TlsParams};
 
@@ -37,9 +38,9 @@ pub struct Trust {
 pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Option<Trust>, TlsFailure> {
     let must_verify = tls.mode >= SslMode::VerifyCa;
     let (roots, own, file) = match &tls.root_cert {
-        Some(RootCert::System) => (system_roots().map_err(TlsFailure::AsLibpq)?, Vec::new(), None),
+        Some(RootCert::System) => (system_roots().map_err(TlsFailure::as_libpq)?, Vec::new(), None),
         Some(RootCert::File(file)) if file.exists() => {
-            let (roots, own) = roots_of_file(file).map_err(TlsFailure::AsLibpq)?;
+            let (roots, own) = roots_of_file(file).map_err(TlsFailure::as_libpq)?;
             (roots, own, Some(file))
         }
         Some(RootCert::File(file)) if must_verify => {
@@ -59,12 +60,13 @@ pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Opt
     };
     let mut crls = Vec::new();
     // libpq takes no notice of lists that it cannot read; here that is an error.
-    for file in revocation_files(tls).map_err(TlsFailure::Unsupported)? {
+    for file in revocation_files(tls).map_err(TlsFailure::unsupported)? {
         let lists: Vec<CertificateRevocationListDer<'static>> =
-            read_pem(REVOCATIONS, &file).map_err(TlsFailure::Unsupported)?;
+            read_pem(REVOCATIONS, &file).map_err(TlsFailure::unsupported)?;
         // Alone, so that the error names the file.
-        let unread =
-            |error| TlsFailure::Unsupported(unusable(REVOCATIONS, &file, format_args!("{error}; {LIST_HINT}")));
+        let unread = |error| {
+            TlsFailure::unsupported(UnusableFile::new(REVOCATIONS, &file, format_args!("{error}; {LIST_HINT}")))
+        };
         verifier(lists.clone()).map_err(unread)?;
         crls.extend(lists);
     }
@@ -76,41 +78,44 @@ pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Opt
     }
     let chains = verifier(crls.clone()).map_err(|error| {
         let file = file.map_or(Path::new(""), PathBuf::as_path);
-        TlsFailure::Unsupported(unusable(ROOTS, file, error))
+        TlsFailure::unsupported(UnusableFile::new(ROOTS, file, error))
     })?;
     Ok(Some(Trust { chains, own, lists: crls }))
 }
 
-fn system_roots() -> Result<RootCertStore, String> {
+/// The system has no certificate of an authority that can be used, in libpq's words.
+#[derive(Debug, Error)]
+#[error("could not load system root certificate paths: {}", .0.as_ref().map_or("no certificate found".to_owned(), ToString::to_string))]
+struct NoSystemRoots(#[source] Option<rustls_native_certs::Error>);
+
+fn system_roots() -> Result<RootCertStore, NoSystemRoots> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(found.certs);
     if added > 0 {
         return Ok(roots);
     }
-    let reason = found.errors.first().map(ToString::to_string);
-    let reason = reason.unwrap_or_else(|| "no certificate found".to_owned());
-    Err(format!("could not load system root certificate paths: {reason}"))
+    Err(NoSystemRoots(found.errors.into_iter().next()))
 }
 
 /// The certificates of a PEM file, at least one of them usable as an authority.
-fn roots_of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), String> {
+fn roots_of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), UnusableFile> {
     let own: Vec<CertificateDer<'static>> = read_pem(ROOTS, file)?;
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(own.iter().cloned());
     if added == 0 {
-        return Err(unusable(ROOTS, file, "no certificate or crl found"));
+        return Err(UnusableFile::new(ROOTS, file, "no certificate or crl found"));
     }
     Ok((roots, own))
 }
 
 /// The files with lists of revoked certificates; as with libpq, files that do not exist revoke nothing. `sslcrldir` may be several
 /// directories with `:` between them.
-fn revocation_files(tls: &TlsParams) -> Result<Vec<PathBuf>, String> {
+fn revocation_files(tls: &TlsParams) -> Result<Vec<PathBuf>, UnusableFile> {
     let mut files: Vec<PathBuf> = tls.crl.iter().filter(|file| file.exists()).cloned().collect();
     let directories = tls.crl_dir.iter().flat_map(std::env::split_paths).filter(|path| path.exists());
     for directory in directories {
-        let failed = |error: std::io::Error| unusable(REVOCATIONS, &directory, error);
+        let failed = |error: std::io::Error| UnusableFile::new(REVOCATIONS, &directory, error);
         for entry in std::fs::read_dir(&directory).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             files.extend(path.is_file().then_some(path));
@@ -134,17 +139,18 @@ pub fn load_client_cert(
         }
         Err(error) => {
             let reason = ground::output::plain_io_message(&error);
-            return Err(TlsFailure::AsLibpq(unusable("open certificate file", cert, reason)));
+            return Err(TlsFailure::as_libpq(UnusableFile::new("open certificate file", cert, reason)));
         }
     }
-    let chain: Vec<CertificateDer<'static>> = read_pem(CERTIFICATE, cert).map_err(TlsFailure::AsLibpq)?;
+    let chain: Vec<CertificateDer<'static>> = read_pem(CERTIFICATE, cert).map_err(TlsFailure::as_libpq)?;
     if chain.is_empty() {
-        return Err(TlsFailure::AsLibpq(unusable(CERTIFICATE, cert, "no start line")));
+        return Err(TlsFailure::as_libpq(UnusableFile::new(CERTIFICATE, cert, "no start line")));
     }
     let key_file = tls.key.as_deref().unwrap_or(cert);
     let key = key::read(key_file, tls.key_passphrase.as_ref(), provider)?;
     if !belong_together(&chain[0], key.as_ref()) {
-        return Err(TlsFailure::AsLibpq(unusable("load private key file", key_file, "key values mismatch")));
+        let mismatch = UnusableFile::new("load private key file", key_file, "key values mismatch");
+        return Err(TlsFailure::as_libpq(mismatch));
     }
     let certified = CertifiedKey::new(chain, key);
     Ok(Some(Arc::new(SingleCertAndKey::from(certified))))
@@ -163,7 +169,7 @@ const REVOCATIONS: &str = "read certificate revocation list";
 const CERTIFICATE: &str = "read certificate file";
 
 /// All objects of a type in a PEM file.
-fn read_pem<T: PemObject>(action: &str, file: &Path) -> Result<Vec<T>, String> {
+fn read_pem<T: PemObject>(action: &'static str, file: &Path) -> Result<Vec<T>, UnusableFile> {
     let objects = T::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    objects.map_err(|error| unusable(action, file, error))
+    objects.map_err(|error| UnusableFile::new(action, file, error))
 }

@@ -1,7 +1,7 @@
 //! The client's private key: in the clear or encrypted with a passphrase, in PKCS#8 or in OpenSSL's traditional PEM.
 
 use std::fmt::Display;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +15,9 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs1KeyDer, PrivateSec1KeyDer};
 use rustls::sign::SigningKey;
+use thiserror::Error;
 
-use super::failure::{TlsFailure, unusable};
+use super::failure::{TlsFailure, UnusableFile};
 use crate::params::Password;
 
 /// What OpenSSL says of a wrong passphrase.
@@ -28,9 +29,10 @@ pub fn read(
     passphrase: Option<&Password>,
     provider: &CryptoProvider,
 ) -> Result<Arc<dyn SigningKey>, TlsFailure> {
-    check_file(file).map_err(TlsFailure::AsLibpq)?;
-    let as_libpq = |reason: &dyn Display| TlsFailure::AsLibpq(unusable("load private key file", file, reason));
-    let unsupported = |reason: &dyn Display| TlsFailure::Unsupported(unusable("load private key file", file, reason));
+    check_file(file).map_err(TlsFailure::as_libpq)?;
+    let unusable = |reason: &dyn Display| UnusableFile::new("load private key file", file, reason);
+    let as_libpq = |reason: &dyn Display| TlsFailure::as_libpq(unusable(reason));
+    let unsupported = |reason: &dyn Display| TlsFailure::unsupported(unusable(reason));
     let content = std::fs::read(file).map_err(|error| as_libpq(&ground::output::plain_io_message(&error)))?;
     let key = match Encrypted::find(&content) {
         Some(encrypted) => {
@@ -55,21 +57,30 @@ pub fn read(
     provider.key_provider.load_private_key(key).map_err(|error| unsupported(&error))
 }
 
-fn check_file(file: &Path) -> Result<(), String> {
-    let path = ground::text::of_path(file);
-    let metadata = std::fs::metadata(file).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => format!("certificate present, but not private key file \"{path}\""),
-        _ => unusable("stat private key file", file, ground::output::plain_io_message(&error)),
-    })?;
-    if !metadata.is_file() {
-        return Err(format!("private key file \"{path}\" is not a regular file"));
+/// A file that libpq takes no private key from, in its words.
+#[derive(Debug, Error)]
+enum KeyFileError {
+    #[error("certificate present, but not private key file \"{file}\"")]
+    Absent { file: String, source: io::Error },
+    #[error("could not stat private key file \"{file}\": {}", ground::output::plain_io_message(source))]
+    Unreadable { file: String, source: io::Error },
+    #[error("private key file \"{0}\" is not a regular file")]
+    NoFile(String),
+    #[error(
+        "private key file \"{0}\" has group or world access; file must have permissions u=rw (0600) or less if owned by the current user, or permissions u=rw,g=r (0640) or less if owned by root"
+    )]
+    OpenToOthers(String),
+}
+
+fn check_file(path: &Path) -> Result<(), KeyFileError> {
+    let file = ground::text::of_path(path);
+    match std::fs::metadata(path) {
+        Err(source) if source.kind() == ErrorKind::NotFound => Err(KeyFileError::Absent { file, source }),
+        Err(source) => Err(KeyFileError::Unreadable { file, source }),
+        Ok(metadata) if !metadata.is_file() => Err(KeyFileError::NoFile(file)),
+        Ok(metadata) if open_to_others(&metadata) => Err(KeyFileError::OpenToOthers(file)),
+        Ok(_) => Ok(()),
     }
-    if open_to_others(&metadata) {
-        return Err(format!(
-            "private key file \"{path}\" has group or world access; file must have permissions u=rw (0600) or less if owned by the current user, or permissions u=rw,g=r (0640) or less if owned by root"
-        ));
-    }
-    Ok(())
 }
 
 /// A key that root owns may be readable to its group, as Debian's `ssl-cert` arranges it.

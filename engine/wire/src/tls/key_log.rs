@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::failure::{TlsFailure, unusable};
+use super::failure::{TlsFailure, UnusableFile};
 
 /// The file, opened to be appended to.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl KeyLog {
         let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(file);
         opened.map(|file| Arc::new(Self(file))).map_err(|error| {
             let reason = ground::output::plain_io_message(&error);
-            TlsFailure::Unsupported(unusable("open SSL key logging file", file, reason))
+            TlsFailure::unsupported(UnusableFile::new("open SSL key logging file", file, reason))
         })
     }
 }

@@ -111,7 +111,7 @@ impl ServerCertVerifier for Verifier {
             self.check_chain(trust, end_entity, intermediates, server_name, now)?;
         }
         if self.check_host {
-            parse(end_entity)?.check_host(server_name).map_err(Error::General)?;
+            parse(end_entity)?.check_host(server_name).map_err(|error| Error::General(error.to_string()))?;
         }
         Ok(ServerCertVerified::assertion())
     }
