@@ -114,6 +114,7 @@ impl DistributionRecord {
     pub fn new(moments: &Moments, percentiles: Option<Percentiles>) -> Option<Self> {
         let Moments { count, min, max, .. } = *moments;
         let (mean, stddev) = (moments.mean(), moments.stddev());
+        let percentiles = percentiles.map(|found| found.at_most(max));
         (count > 0).then_some(Self { mean, stddev, min, percentiles, max })
     }
 

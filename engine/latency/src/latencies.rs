@@ -40,6 +40,15 @@ pub struct Percentiles {
     pub p999: f64,
 }
 
+impl Percentiles {
+    /// None above the longest latency: they are upper ends of buckets, and it is known exactly.
+    pub fn at_most(self, max_us: f64) -> Self {
+        let [p50, p90, p95, p99, p999] =
+            [self.p50, self.p90, self.p95, self.p99, self.p999].map(|percentile| percentile.min(max_us));
+        Self { p50, p90, p95, p99, p999 }
+    }
+}
+
 /// The buckets that are not empty, and their counts: some kilobytes.
 pub struct Packed(Vec<(usize, u64)>);
 

@@ -119,6 +119,7 @@ fn write_row(out: &mut String, name: &str, counts: &Counts, latencies: &Latencie
     write!(out, "{name:<23}{count:>9} {share:>6.2}% ")?;
     match latencies.percentiles() {
         Some(found) => {
+            let found = found.at_most(counts.moments.max);
             let [p50, p90, p95, p99] = [found.p50, found.p90, found.p95, found.p99].map(|us| us / 1000.0);
             let (mean, max) = (counts.moments.mean() / 1000.0, counts.moments.max / 1000.0);
             write!(out, "{mean:>10.3}{p50:>10.3}{p90:>10.3}{p95:>10.3}{p99:>10.3}{max:>10.3}")?;

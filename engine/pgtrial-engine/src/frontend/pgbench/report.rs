@@ -197,15 +197,15 @@ impl<'a> Report<'a> {
     }
 
     fn write_percentiles(&mut self) -> Result {
-        let max = format!(", max = {:.3}", self.total.counts.moments.max / 1000.0);
-        write_percentiles(&mut self.out, "latency", &self.total.latencies, &max)?;
+        let max_us = self.total.counts.moments.max;
+        write_percentiles(&mut self.out, "latency", &self.total.latencies, Some(max_us))?;
         if let Some(pace) = &self.total.pace {
-            write_percentiles(&mut self.out, "service time", &pace.service, "")?;
-            write_percentiles(&mut self.out, "schedule lag", &pace.lags, "")?;
+            write_percentiles(&mut self.out, "service time", &pace.service, None)?;
+            write_percentiles(&mut self.out, "schedule lag", &pace.lags, None)?;
         }
         if let Some(pooled) = self.total.own.get::<PooledTasks>() {
-            write_percentiles(&mut self.out, "queue time", &pooled.queue, "")?;
-            write_percentiles(&mut self.out, "service time", &pooled.service, "")?;
+            write_percentiles(&mut self.out, "queue time", &pooled.queue, None)?;
+            write_percentiles(&mut self.out, "service time", &pooled.service, None)?;
         }
         Ok(())
     }
@@ -299,8 +299,10 @@ fn write_average(out: &mut String, name: &str, moments: &Moments) -> Result {
     writeln!(out, "{name}: avg {mean:.3} (max {max:.3}) ms")
 }
 
-fn write_percentiles(out: &mut String, name: &str, latencies: &Latencies, rest: &str) -> Result {
+fn write_percentiles(out: &mut String, name: &str, latencies: &Latencies, max_us: Option<f64>) -> Result {
     let Some(found) = latencies.percentiles() else { return Ok(()) };
+    let found = found.at_most(max_us.unwrap_or(f64::INFINITY));
+    let rest = max_us.map_or_else(String::new, |us| format!(", max = {:.3}", us / 1000.0));
     let percentiles =
         [("p50", found.p50), ("p90", found.p90), ("p95", found.p95), ("p99", found.p99), ("p99.9", found.p999)];
     let listed: Vec<_> = percentiles.iter().map(|(name, us)| format!("{name} = {:.3}", us / 1000.0)).collect();

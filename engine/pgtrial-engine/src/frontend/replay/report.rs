@@ -192,7 +192,8 @@ impl Report<'_> {
             "share", "total s", "statements", "mean ms", "p95 ms", "new errors", "rows"
         )?;
         for Row { name, account } in rows {
-            let (sum, p95) = (account.moments.sum, account.times.percentile(95.0).unwrap_or_default());
+            let (sum, p95) =
+                (account.moments.sum, account.times.percentile(95.0).unwrap_or_default().min(account.moments.max));
             writeln!(
                 out,
                 "{:>6.1}% {:>12.3} {:>12} {:>10.3} {:>10.3} {:>10} {:>12}  {name}",
@@ -229,6 +230,7 @@ fn kinds(failures: &Failures) -> String {
 
 fn write_time(out: &mut String, what: &str, times: &Latencies, moments: Option<&Moments>) -> Result {
     let Some(percentiles) = times.percentiles() else { return Ok(()) };
+    let percentiles = percentiles.at_most(moments.map_or(f64::INFINITY, |moments| moments.max));
     write!(out, "{what} in ms: ")?;
     if let Some(moments) = moments {
         write!(out, "average {:.3}, ", moments.mean() / 1000.0)?;
@@ -322,7 +324,7 @@ mod tests {
             "1 60 0 0 42P01 7: update",
             "0 0 3 2 23505 7: update",
             "templates by total time (2 of 3), times from sending to the answer:",
-            "66.7% 0.010 2 5.000 5.003 1 4 7: update",
+            "66.7% 0.010 2 5.000 5.000 1 4 7: update",
             "33.3% 0.005 5 1.000 1.000 0 10 4: select 1",
         ] {
             assert!(lines.iter().any(|found| found == line), "{line}\n{text}");

@@ -105,9 +105,9 @@ fn the_last_event_lists_each_machine() {
         done["machines"],
         json!([
             { "machine": "m0", "clients": 3, "transactions": 8, "tps": 2.0, "cpu_user_s": 1.0, "cpu_system_s": 0.5,
-              "busiest_thread_share": 0.1 * 3.0, "lag_p99_us": 1000.0, "began_at": 1_795_270_325.0, "status": 0 },
+              "busiest_thread_share": 0.1 * 3.0, "lag_p99_us": 1000.447, "began_at": 1_795_270_325.0, "status": 0 },
             { "machine": "m1", "clients": 1, "transactions": 4, "tps": 1.0, "cpu_user_s": 1.0, "cpu_system_s": 0.5,
-              "busiest_thread_share": 0.1, "lag_p99_us": 1000.0, "began_at": 1_795_270_324.0, "status": 0 },
+              "busiest_thread_share": 0.1, "lag_p99_us": 1000.447, "began_at": 1_795_270_324.0, "status": 0 },
         ])
     );
     assert_eq!((&done["measure"]["tps"], &done["measure"]["duration_s"]), (&json!(3.0), &json!(4.0)));
