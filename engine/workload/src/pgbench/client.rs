@@ -39,12 +39,8 @@ impl Program for ScriptClient {
         state.script = self.scripts.choose(choose);
         state.step = 0;
         state.in_pipeline = false;
-        for (slot, values) in &self.scripts.lists {
-            let index = state.random.range(0, values.len() as i64 - 1) as usize;
-            match &values[index] {
-                Value::Text(text) => state.values[*slot].set_text(text),
-                value => state.values[*slot] = value.clone(),
-            }
+        if !self.scripts.lists.is_empty() {
+            state.draw_from(&self.scripts.lists);
         }
         state.started = state.random.clone();
         state.script
@@ -120,6 +116,18 @@ impl ScriptState {
             }
         }
         self.random = random;
+    }
+
+    /// Gives each variable that has a list of values one of these. Few runs have lists: the others do without the code.
+    #[cold]
+    fn draw_from(&mut self, lists: &[(usize, Vec<Value>)]) {
+        for (slot, values) in lists {
+            let index = self.random.range(0, values.len() as i64 - 1) as usize;
+            match &values[index] {
+                Value::Text(text) => self.values[*slot].set_text(text),
+                value => self.values[*slot] = value.clone(),
+            }
+        }
     }
 
     /// Why a query is not sent: a variable of it has no value, and the run needs values.
