@@ -61,7 +61,7 @@ def test_the_profile_that_is_asked_for_is_taken_in_silence(said):
 )
 def test_a_profile_that_is_none_is_one_line_and_a_status(said, arguments, message):
     status, _, err = said(*arguments)
-    assert status == 1
+    assert status == 3
     assert err.startswith("pgtrial: error: ")
     assert err.count("\n") == 1
     assert message in err
@@ -71,7 +71,7 @@ def test_a_study_that_goes_on_has_its_profile_already(said, tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "study.toml").write_text("[arms.a]\n[arms.b]\n")
     status, _, err = said("run", "there", "--profile", "small")
-    assert status == 1
+    assert status == 3
     assert "has its seed, profile and place already" in err
 
 

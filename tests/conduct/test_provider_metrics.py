@@ -269,6 +269,6 @@ def test_the_command_imports_what_is_missing_and_writes_the_report(study, capsys
 def test_the_command_refuses_a_study_without_metrics(tmp_path, capsys):
     spec = build_study({"arms": {"a": {}, "b": {}}, "verdict": {"blocks": 1}}, "test")
     StudyDirectory.create(tmp_path / "study", spec, make_plan(spec, 1, "2026-11-20T14:00:00+00:00"))
-    with pytest.raises(SystemExit, match="1"):
+    with pytest.raises(SystemExit, match="3"):
         main(["metrics", str(tmp_path / "study")])
     assert "no arm of this study has metrics" in capsys.readouterr().err

@@ -78,7 +78,7 @@ def test_a_second_study_makes_nothing_and_both_are_listed(state, tmp_path, capsy
     second, said = _run(
         tmp_path / "second", server={"setup_sql": sql}, arms={"a": {}, "b": {"settings": {"jit": "off"}}}
     )
-    assert said == []
+    assert said == ["a: rehearsing the load", "b: rehearsing the load"]
     assert _kept(state)["scale 1"].fault is None
     third, said = _run(tmp_path / "third")
     assert said == []
@@ -153,11 +153,11 @@ def test_a_template_is_removed_by_its_name_unless_it_is_in_use(state, tmp_path, 
     _run(tmp_path / "1", once(measuring, remove))
     name = _kept(state)["scale 1"].name
     ((status, _, said),) = refused
-    assert status == 1
+    assert status == 3
     assert f"the template {name} is in use by a running pgtrial; try again when that has ended" in said
 
-    assert _command(capsys, "cleanup", "--template", "pg1")[0] == 1
-    assert _command(capsys, "cleanup", "--unused", "soon")[0] == 1
+    assert _command(capsys, "cleanup", "--template", "pg1")[0] == 3
+    assert _command(capsys, "cleanup", "--unused", "soon")[0] == 3
     assert _command(capsys, "cleanup", "--unused", "30d")[0] == 0
     status, printed, _ = _command(capsys, "cleanup", "--dry-run", "--template", name)
     assert f"{name}: template, scale 1, " in printed

@@ -94,7 +94,8 @@ def check_latencies(counted: Event, encoded: list[str]) -> None:
     values = values_at(own, percentiles.values())
     assert values_at(merged, percentiles.values()) == values
     for name, either in zip(percentiles, values, strict=True):
-        assert latency[name] in {value / 1000 for value in either}
+        # the longest latency is known exactly, and none lies above it
+        assert latency[name] in {min(value / 1000, latency["max"]) for value in either}
     assert mean_of(merged) / 1000 == pytest.approx(latency["mean"], rel=2e-3)
     assert merged.get_max_value() / 1000 == pytest.approx(latency["max"], rel=2e-3)
     assert latency["min"] <= latency["p50"] * 1.001

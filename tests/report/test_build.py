@@ -198,11 +198,11 @@ class TestCommands:
 
     @pytest.mark.parametrize(("name", "status"), [("demo", 0), ("grid", 1), ("withheld", 2), ("began", 2)])
     def test_verdict_ends_with_the_status_for_scripts(self, studies, capsys, name, status):
-        assert verdict_command(studies(name).path) == status
+        assert verdict_command([studies(name).path]) == status
         assert capsys.readouterr().out
 
     def test_verdict_as_json_is_the_verdict_file(self, studies, capsys):
-        verdict_command(studies("demo").path, json=True)
+        verdict_command([studies("demo").path], json=True)
         assert StudyResult.model_validate_json(capsys.readouterr().out) == read_data(studies("demo")).result
 
     def test_a_directory_that_is_no_study_is_refused(self, tmp_path):

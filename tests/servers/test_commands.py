@@ -78,7 +78,7 @@ def test_cleanup_says_what_it_would_do_and_does_it(fresh_state, monkeypatch, cap
     (abandoned / "changes").mkdir(parents=True)
     unknown = abandoned / "changes/000001.json"
     unknown.write_text("{}")
-    assert _run("cleanup") == 1
+    assert _run("cleanup") == 3
     assert f"{unknown} is no record of a change" in capsys.readouterr().out
     unknown.unlink()
     assert _run("cleanup") == 0

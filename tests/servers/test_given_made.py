@@ -196,7 +196,7 @@ class TestWhatIsGone:
 
     def test_a_server_that_is_gone_is_told_and_can_be_forgotten(self, given, state, capsys):
         given.stop()
-        assert cleanup_command() == 1
+        assert cleanup_command() == 3
         told = capsys.readouterr().out
         [record] = records(state)
         assert f"if that server is gone for good, run pgtrial cleanup --forget {record.path}." in told
