@@ -14,7 +14,7 @@ fuzz_target!(|input: (bool, &[u8])| {
     let (path, output) = (directory.path().join("log"), directory.path().join("capture"));
     fs::write(&path, log).expect("there is room for a log");
     let logs = vec![path.to_str().expect("the path is a text").to_owned()];
-    let Ok(about) = make(&CaptureOrder { logs, anonymize, ..Order::default() }, &output, &mut |_| {}) else { return };
+    let Ok(about) = make(&CaptureOrder { logs, anonymize, ..CaptureOrder::default() }, &output, &mut |_| {}) else { return };
     let capture = Capture::open(&output).expect("a capture can be opened");
     let mut statements = 0;
     for session in capture.sessions().expect("its index can be read") {
