@@ -9,6 +9,9 @@ use wire::order::Form;
 use wire::reply::{Exchange, Receiving};
 use wire::usual::UsualReplies;
 
+/// Rows up to this length are kept until they are complete, and judged (`wire::frame`).
+const KEPT: usize = 512;
+
 /// How many replies are complete in bytes that come in pieces of this size; `None` if they are no replies.
 fn replies(bytes: &[u8], size: usize) -> Option<usize> {
     let (mut reader, mut exchange, mut usual) = (Reader::default(), Exchange::default(), UsualReplies::default());
@@ -27,5 +30,9 @@ fn replies(bytes: &[u8], size: usize) -> Option<usize> {
 
 fuzz_target!(|input: (u8, &[u8])| {
     let (size, bytes) = input;
-    assert_eq!(replies(bytes, usize::from(size)), replies(bytes, bytes.len()));
+    let (cut, whole) = (replies(bytes, usize::from(size)), replies(bytes, bytes.len()));
+    // A row that is longer than what is kept and comes in pieces is left out unread, whatever is in it.
+    if whole.is_some() || bytes.len() <= KEPT {
+        assert_eq!(cut, whole);
+    }
 });
