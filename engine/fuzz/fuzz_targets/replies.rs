@@ -4,13 +4,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use wire::Rows;
-use wire::frame::{Flow, Reader};
+use wire::frame::{Flow, KEPT, Reader};
 use wire::order::Form;
 use wire::reply::{Exchange, Receiving};
 use wire::usual::UsualReplies;
-
-/// Rows up to this length are kept until they are complete, and judged (`wire::frame`).
-const KEPT: usize = 512;
 
 /// How many replies are complete in bytes that come in pieces of this size; `None` if they are no replies.
 fn replies(bytes: &[u8], size: usize) -> Option<usize> {

@@ -121,7 +121,7 @@ pub fn may_be_long(kind: u8) -> bool {
 }
 
 /// Unwanted messages up to this length are kept until they are complete, so that they can be judged.
-const KEPT: usize = 512;
+pub const KEPT: usize = 512;
 
 /// Whether to go on reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,8 +21,8 @@ def statements_of(study: StudyDirectory, due: PlannedTrial) -> Statements | None
         listed = by_text(_listed(scripts_of(point, study.script(point))))
         return Statements(listed, are_complete=0 < len(listed) <= MOST_STATEMENTS)
     stored = [trial for trial in study.trials() if trial.load_point == point]
-    seen = {key: statement.text for trial in stored for key, statement in trial.statements.items()}
-    return Statements(seen, are_complete=False)
+    texts = {key: statement.text for trial in stored for key, statement in trial.statements.items()}
+    return Statements(texts, are_complete=False)
 
 
 def _listed(options: list[str]) -> list[str]:

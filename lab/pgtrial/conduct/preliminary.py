@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pgtrial.conduct.course import Course
@@ -15,6 +15,7 @@ from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.run_trials import run_unstored
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.model.records.plan import Plan, PlannedTrial, PreliminaryBlock, WarmUpShape
+from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm
 from pgtrial.statistics.warming import rises_s
@@ -39,7 +40,21 @@ def find_lengths(
     """
     if study.plan.lengths is None or study.plan.lengths.preliminary is not None:
         return study.plan
-    block = _run(study, spec, arms, listener, maker=maker, engine_grace_s=engine_grace_s, values=values)
+
+    def run(group: Sequence[PlannedTrial], load: LoadSection, longest_s: float) -> list[Course]:
+        return run_unstored(
+            study,
+            group,
+            arms,
+            listener,
+            load,
+            longest_s=longest_s,
+            engine_grace_s=engine_grace_s,
+            maker=maker,
+            values=values,
+        )
+
+    block = _run(study, spec, run, listener)
     plan = study.plan
     lengths = measured_lengths(spec, plan, block, noise_for(spec, plan.interleaving, plan.duration_s))
     study.extend(plan := with_lengths(plan, spec, lengths))
@@ -48,16 +63,11 @@ def find_lengths(
     return plan
 
 
-def _run(
-    study: StudyDirectory,
-    spec: StudySpec,
-    arms: Mapping[str, Arm],
-    listener: Listener,
-    *,
-    maker: LoadMaker,
-    engine_grace_s: float,
-    values: Mapping[str, Path] | None = None,
-) -> PreliminaryBlock:
+_Run = Callable[[Sequence[PlannedTrial], LoadSection, float], list[Course]]
+"""Runs trials that belong together, with a load, and the longest measured part that may be chosen after them."""
+
+
+def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) -> PreliminaryBlock:
     due = [planned for planned in study.plan.wanted if planned.block == 0]
     listener(Preparing("a preliminary block, which does not count, finds the lengths of trials", stays=True))
     began = time.monotonic()
@@ -65,22 +75,11 @@ def _run(
     while due:
         group = study.together(due[0])
         load = spec.load.timed(*preliminary_lengths(spec, _slice_s(study.plan, group)))
-        longest_s = longest_duration(spec, study.plan)
         try:
-            courses += run_unstored(
-                study,
-                group,
-                arms,
-                listener,
-                load,
-                longest_s=longest_s,
-                engine_grace_s=engine_grace_s,
-                maker=maker,
-                values=values,
-            )
-        except SlicesTooShort as found:
-            listener(Preparing(str(found), stays=True))
-            study.extend(found.lengthened(study.plan))
+            courses += run(group, load, longest_duration(spec, study.plan))
+        except SlicesTooShort as too_short:
+            listener(Preparing(str(too_short), stays=True))
+            study.extend(too_short.lengthened(study.plan))
             continue
         due = due[len(group) :]
     wall_s = time.monotonic() - began

@@ -68,9 +68,7 @@ def run_trials(
     )
     trials = [trial.recorded() for trial in under_way]
     study.write_trials(trials)
-    for trial in under_way:
-        if trial.must_stop is not None:
-            raise trial.must_stop
+    _raise_what_stops(under_way)
     return trials
 
 
@@ -104,10 +102,15 @@ def run_unstored(
     )
     courses = [trial.course for trial in under_way]
     remove(course.directory for course in courses)
-    for trial in under_way:
+    _raise_what_stops(under_way)
+    return courses
+
+
+def _raise_what_stops(trials: Sequence[RunningTrial]) -> None:
+    """Raise what stops the study, if one of the trials that have ended found that."""
+    for trial in trials:
         if trial.must_stop is not None:
             raise trial.must_stop
-    return courses
 
 
 def _run(

@@ -15,6 +15,7 @@ from psycopg import sql
 
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.settle import run_setup_sql
+from pgtrial.evidence.observe.statements import explain
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.engine import Example, recorded_examples
 from pgtrial.loads.target import Session
@@ -78,21 +79,10 @@ def _of_arm(study: StudyDirectory, arm: Arm, examples: Mapping[int, Example]) ->
 
 
 def _plan(session: Session, arm: str, template: int, example: Example) -> StatementPlan:
+    """The plan with the recorded values."""
+    values = ["NULL" if value is None else sql.Literal(value).as_string(session) for value in example.values]
     try:
-        with session.transaction(force_rollback=True):
-            session.execute("SET TRANSACTION READ ONLY")
-            lines = [str(line) for (line,) in _explained(session, template, example)]
-        return StatementPlan(arm=arm, template=template, plan=lines)
+        return StatementPlan(arm=arm, template=template, plan=explain(session, example.text, values))
     except psycopg.Error as error:
         words = error.diag.message_primary or one_line(error)
         return StatementPlan(arm=arm, template=template, plan=[], refusal=f"EXPLAIN rejects it: {words}")
-
-
-def _explained(session: Session, template: int, example: Example) -> list[tuple[object, ...]]:
-    """The plan with the recorded values. `binary` has the protocol reject several statements in one text."""
-    if not example.values:
-        return session.execute(f"EXPLAIN {example.text}".encode(), binary=True).fetchall()
-    name = f"pgtrial_{template}"
-    session.execute(f"PREPARE {name} AS {example.text}".encode(), binary=True)
-    values = ", ".join("NULL" if value is None else sql.Literal(value).as_string(session) for value in example.values)
-    return session.execute(f"EXPLAIN EXECUTE {name}({values})".encode(), binary=True).fetchall()

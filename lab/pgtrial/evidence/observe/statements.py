@@ -6,7 +6,7 @@ EXPLAIN executes nothing. Each statement is explained in a transaction of its ow
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -43,7 +43,7 @@ _NAME = "pgtrial_explained"
 
 
 def without_values(text: str) -> str:
-    """A statement, or a line of a plan, with `?` for its numbers and quoted texts, on one line."""
+    """A statement with `?` for its numbers and quoted texts, on one line."""
     return _VALUES.sub("?", " ".join(text.split()))
 
 
@@ -92,11 +92,10 @@ class SeenStatements:
         except psycopg.Error:
             self._since = None
             return
-        for text, sessions in rows:
-            self.sessions += sessions
+        self.sessions += sum(sessions for _, sessions in rows)
+        for key, example in by_text(text for text, _ in rows).items():
             if len(self._statements.texts) < MOST_STATEMENTS:
-                for key, example in by_text([text]).items():
-                    self._statements.texts.setdefault(key, example)
+                self._statements.texts.setdefault(key, example)
 
     def plans(self, session: Session) -> dict[str, LoadStatement]:
         """The statements seen so far with their plans here, by their text without values. Raises OperationalError."""
@@ -112,22 +111,28 @@ def _plan(session: Session, text: str) -> list[str]:
     parameters = max((int(number) for number in _PARAMETER.findall(text)), default=0)
     if parameters and session.info.server_version < 120000:
         return []
-    try:
-        with suppress(psycopg.errors.Error), session.transaction(force_rollback=True):
-            session.execute("SET TRANSACTION READ ONLY")
-            return [_COSTS.sub("", str(line)) for (line,) in _explained(session, text, parameters)]
-    finally:
-        if parameters and not session.broken:
-            with suppress(psycopg.Error):
-                session.execute(f"DEALLOCATE {_NAME}")
+    with suppress(psycopg.Error):
+        return [_COSTS.sub("", line) for line in explain(session, text, ["NULL"] * parameters, generic=True)]
     return []
 
 
-def _explained(session: Session, text: str, parameters: int) -> list[tuple[object, ...]]:
-    """`binary` has the protocol reject several statements in one text."""
-    if not parameters:
-        return session.execute(f"EXPLAIN {text}".encode(), binary=True).fetchall()
-    session.execute("SET LOCAL plan_cache_mode = force_generic_plan")
-    session.execute(f"PREPARE {_NAME} AS {text}".encode(), binary=True)
-    nulls = ", ".join(["NULL"] * parameters)
-    return session.execute(f"EXPLAIN EXECUTE {_NAME}({nulls})".encode(), binary=True).fetchall()
+def explain(session: Session, text: str, arguments: Sequence[str], *, generic: bool = False) -> list[str]:
+    """The plan of a statement whose parameters have these literals; `generic`: the one for any values.
+
+    Nothing is executed: the transaction reads only, and is rolled back. Raises psycopg.Error.
+    """
+    try:
+        with session.transaction(force_rollback=True):
+            session.execute("SET TRANSACTION READ ONLY")
+            explained = text
+            if arguments:
+                if generic:
+                    session.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+                session.execute(f"PREPARE {_NAME} AS {text}".encode(), binary=True)
+                explained = f"EXECUTE {_NAME}({', '.join(arguments)})"
+            # `binary` has the protocol reject several statements in one text
+            return [str(line) for (line,) in session.execute(f"EXPLAIN {explained}".encode(), binary=True).fetchall()]
+    finally:
+        if arguments:
+            with suppress(psycopg.Error):
+                session.execute(f"DEALLOCATE {_NAME}")

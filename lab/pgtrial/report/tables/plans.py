@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from pgtrial.model.records.trial import LoadStatement
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, by_place, number
+from pgtrial.verdict.rules.use import common_plans, load_statements
 
 _INDENT = "\N{NO-BREAK SPACE}"
 
@@ -31,8 +31,8 @@ def load_plan_tables(data: StudyData) -> list[Table[Any]]:
     """Which statements have the same plan on both arms, then the plans that differ, side by side."""
     pairs = list(_pairs(data))
     caption = (
-        "Plans of the statements that the sessions of the load were seen to run in the first block, by EXPLAIN after "
-        "the load, on the server of each arm; of a statement with parameters the generic plan. Costs are not compared."
+        "Plans of the statements of the load, by EXPLAIN after the loads of the first block, on the server of each "
+        "arm; of a statement with parameters the generic plan. Costs are not compared."
     )
     overview = Table(
         caption,
@@ -46,34 +46,28 @@ def load_plan_tables(data: StudyData) -> list[Table[Any]]:
         ],
         lambda pair: not pair.is_same,
     )
-    return [overview, *(_side_by_side(data, pair) for pair in pairs if not pair.is_same)]
+    differing = [pair for pair in pairs if not pair.is_same]
+    return [
+        overview,
+        *(side_by_side(f"Plans of {pair.text}", (data.plan.baseline, pair.arm), pair.plans) for pair in differing),
+    ]
 
 
 def _pairs(data: StudyData) -> Iterator[_Pair]:
     """The statements that have a plan on both arms."""
-    base = _statements(data, data.plan.baseline)
+    of_arms = {arm: load_statements(trial for trial in data.trials if trial.arm == arm) for arm in data.plan.arms}
     for arm in data.plan.others:
-        for text, statement in _statements(data, arm).items():
-            if text in base and statement.plan and base[text].plan:
-                yield _Pair(arm, text, (base[text].plan, statement.plan))
+        for text, plans in common_plans(of_arms[data.plan.baseline], of_arms[arm]).items():
+            yield _Pair(arm, text, plans)
 
 
-def _statements(data: StudyData, arm: str) -> dict[str, LoadStatement]:
-    return {
-        text: statement for trial in data.trials if trial.arm == arm for text, statement in trial.statements.items()
-    }
+def side_by_side(caption: str, arms: Sequence[str], plans: Sequence[Sequence[str]]) -> Table[Sequence[str]]:
+    """The plans of a statement on two arms, line by line."""
+    lines = [[_indented(line) for line in plan] for plan in plans]
+    return Table(caption, list(zip_longest(*lines, fillvalue="")), by_place(*arms))
 
 
-def _side_by_side(data: StudyData, pair: _Pair) -> Table[Sequence[str]]:
-    lines = [[indented(line) for line in plan] for plan in pair.plans]
-    return Table(
-        f"Plans of {pair.text}",
-        list(zip_longest(*lines, fillvalue="")),
-        by_place(data.plan.baseline, pair.arm),
-    )
-
-
-def indented(line: str) -> str:
+def _indented(line: str) -> str:
     """A line whose leading spaces stay in a page."""
     bare = line.lstrip(" ")
     return _INDENT * (len(line) - len(bare)) + bare

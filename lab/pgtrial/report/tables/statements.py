@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import zip_longest
 from statistics import median
 from typing import Any
 
@@ -13,8 +12,8 @@ from pgtrial.model.records.results import Estimate, StatementClaim, StatementErr
 from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.model.units import as_written, percent
 from pgtrial.report.data import StudyData
-from pgtrial.report.table import NONE, Column, Table, by_place, number
-from pgtrial.report.tables.plans import indented
+from pgtrial.report.table import NONE, Column, Table, number
+from pgtrial.report.tables.plans import side_by_side
 from pgtrial.report.tables.results import verdict_text
 from pgtrial.report.words import signed, times_as_long
 from pgtrial.verdict.metrics.statements import FEWEST_STATEMENTS, LEAST_SHARE
@@ -111,13 +110,12 @@ def plan_tables(data: StudyData) -> list[Table[Sequence[str]]]:
         pair = [known[key] for key in keys if key in known]
         if not claim.is_slower or len(pair) < 2 or not any(statement.plan for statement in pair):
             continue
-        lines = [[indented(line) for line in statement.plan] or [statement.refusal or NONE] for statement in pair]
         tables.append(
-            Table(
+            side_by_side(
                 f"Plans of template {claim.template}: {claim.text}, for one recorded statement, by EXPLAIN on a fresh "
                 f"copy of the data after {data.statement_plans.blocks} blocks.",
-                list(zip_longest(*lines, fillvalue="")),
-                by_place(claim.baseline, claim.arm),
+                (claim.baseline, claim.arm),
+                [statement.plan or [statement.refusal or NONE] for statement in pair],
             )
         )
     return tables

@@ -6,7 +6,7 @@ What must show is in use.toml. A fact without an entry there, or whose evidence 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from pgtrial.model.records import Record
@@ -88,7 +88,8 @@ class Pair:
         self._counted = [(trial.server_deltas, trial.measured) for trial in trials] + [
             (trial.shared_deltas, trial.measured) for trial in case.completed() if trial.shared_deltas
         ]
-        self._statements = [_statements(of_arm) for of_arm in of_arms.values()]
+        self._by_arm = [load_statements(of_arm) for of_arm in of_arms.values()]
+        self._statements = [statement for of_arm in self._by_arm for statement in of_arm.values()]
         self._all_seen = self._are_all_seen(trials)
 
     def unused(self, key: str) -> list[str]:
@@ -129,22 +130,20 @@ class Pair:
 
     def _or_unknown(self, shows: bool, *, plans: bool) -> bool | None:
         """What some statements show stands; that none does is unknown where one was not seen, or its plan is not."""
-        statements = [statement for of_arm in self._statements for statement in of_arm.values()]
-        are_known = all(self._statements) and self._all_seen and (not plans or all(map(_is_explained, statements)))
+        are_known = all(self._by_arm) and self._all_seen and (not plans or all(map(_is_explained, self._statements)))
         return shows or (False if are_known else None)
 
     def _plans_match(self, pattern: re.Pattern[str]) -> bool | None:
-        statements = [statement for of_arm in self._statements for statement in of_arm.values()]
-        return self._or_unknown(any(pattern.search(line) for one in statements for line in one.plan), plans=True)
+        lines = (line for statement in self._statements for line in statement.plan)
+        return self._or_unknown(any(map(pattern.search, lines)), plans=True)
 
     def _plans_differ(self) -> bool | None:
-        base, other = self._statements
-        common = [(base[text].plan, other[text].plan) for text in base.keys() & other.keys()]
-        return self._or_unknown(any(first != second for first, second in common if first and second), plans=True)
+        pairs = common_plans(*self._by_arm).values()
+        return self._or_unknown(any(first != second for first, second in pairs), plans=True)
 
     def _statements_match(self, pattern: re.Pattern[str]) -> bool | None:
-        texts = [statement.text for of_arm in self._statements for statement in of_arm.values()]
-        return self._or_unknown(any(pattern.search(text) for text in texts), plans=False)
+        texts = (statement.text for statement in self._statements)
+        return self._or_unknown(any(map(pattern.search, texts)), plans=False)
 
     def _facts_differ(self, key: str) -> bool | None:
         group, _, name = key.partition(".")
@@ -152,8 +151,17 @@ class Pair:
         return None if first is None or second is None else bool(first != second)
 
 
-def _statements(trials: Sequence[Trial]) -> dict[str, LoadStatement]:
+def load_statements(trials: Iterable[Trial]) -> dict[str, LoadStatement]:
+    """The statements of an arm's load, by their text without values."""
     return {text: statement for trial in trials for text, statement in trial.statements.items()}
+
+
+def common_plans(
+    base: Mapping[str, LoadStatement], other: Mapping[str, LoadStatement]
+) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
+    """By text, the plans of the statements that have one on both arms."""
+    pairs = {text: (base[text].plan, statement.plan) for text, statement in other.items() if text in base}
+    return {text: pair for text, pair in pairs.items() if all(pair)}
 
 
 def _is_explained(statement: LoadStatement) -> bool:
