@@ -19,10 +19,32 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Whether a session is drawn, which depends on nothing but its number and the seed. One without statements never is.
+    /// The same choice with the least share, from its own on, that draws a session of these, if there is one with statements:
+    /// a tenth of six sessions is one, not none at every second seed.
+    pub fn of_at_least_one(
+        self,
+        sessions: impl Iterator<Item = Result<RecordedSession, Error>>,
+    ) -> Result<Self, Error> {
+        let mut least = f64::INFINITY;
+        for session in sessions {
+            least = least.min(self.draw(&session?));
+        }
+        let share = if least.is_finite() { self.share.max(least) } else { self.share };
+        Ok(Self { share, ..self })
+    }
+
+    /// Whether a session is drawn.
     fn has(&self, session: &RecordedSession) -> bool {
-        let drawn = (splitmix64_at(self.seed, session.number.into()) >> 11) as f64 / (1u64 << 53) as f64;
-        session.statements > 0 && drawn < self.share
+        self.draw(session) <= self.share
+    }
+
+    /// From which share on a session is drawn, which depends on nothing but its number and the seed. One without statements
+    /// never is.
+    fn draw(&self, session: &RecordedSession) -> f64 {
+        if session.statements == 0 {
+            return f64::INFINITY;
+        }
+        (splitmix64_at(self.seed, session.number.into()) >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
@@ -142,5 +164,21 @@ mod tests {
         assert!(quarter.iter().all(|number| drawn(0.5, 1).contains(number)));
         assert_eq!(drawn(1.0, 3).len(), 10_000);
         assert!(!Choice { share: 1.0, seed: 0, copies: 1 }.has(&RecordedSession::default()));
+    }
+
+    #[test]
+    fn the_least_share_draws_one_session() {
+        let sessions = || (0..6).map(|number| Ok(session(number, 0, 0)));
+        for seed in 0..100 {
+            let drawn = |share| {
+                let choice = Choice { share, seed, copies: 1 }.of_at_least_one(sessions()).unwrap();
+                sessions().filter(|session| choice.has(session.as_ref().unwrap())).count()
+            };
+            assert_eq!(drawn(1e-9), 1);
+            assert!((1..6).contains(&drawn(0.1)));
+            assert_eq!(drawn(1.0), 6);
+        }
+        let choice = Choice { share: 0.1, seed: 0, copies: 1 };
+        assert_eq!(choice.of_at_least_one(std::iter::once(Ok(RecordedSession::default()))).unwrap(), choice);
     }
 }

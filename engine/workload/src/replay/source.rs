@@ -27,6 +27,7 @@ impl Replay {
     /// Opens the capture in a directory, and looks at all sessions that are chosen. The error is a sentence.
     pub fn open(directory: &Path, choice: Choice) -> Result<Self, Error> {
         let capture = Capture::open(directory)?;
+        let choice = choice.of_at_least_one(capture.sessions()?)?;
         let survey = Survey::of(ChosenSessions::new(capture.sessions()?, choice))?;
         Ok(Self {
             description: format!("<replay: {}>", directory.display()),

@@ -128,7 +128,7 @@ const OPTIONS: &[Row] = &[
         |o, v| set(&mut o.max_connections, count_to(v, MOST_CONNECTIONS).map(|most| most as usize))),
     Row::value("--random-seed=NUM", SESSIONS, "seed of the draw of --sample, a whole number (default: 0)",
         |o, v| set(&mut o.seed, seed(v))),
-    Row::value("--sample=PERCENT", SESSIONS, "draw this share of the sessions, such as 25% (default: 100%)",
+    Row::value("--sample=PERCENT", SESSIONS, "draw this share of the sessions, such as 25%, at least one session (default: 100%)",
         |o, v| set(&mut o.sample, percent(v))),
     Row::value("--speed=NUM", SESSIONS, "divide the recorded times by NUM (default: 1)",
         |o, v| set(&mut o.speed, speed(v))),

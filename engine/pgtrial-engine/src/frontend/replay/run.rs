@@ -1,6 +1,7 @@
 //! The run: from the options to the exit status.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::description::{describe, names};
@@ -39,7 +40,7 @@ pub fn run(options: &ReplayOptions) -> Result<u8, Failure> {
     }
     let clock = Clock::start();
     let replay = Replay::open(&options.directory, options.choice()).map_err(Failure::error)?;
-    check_chosen(&replay, options)?;
+    check_statements(&replay, &options.directory)?;
     let replay = Arc::new(if options.hashes_results { replay.hashing_results() } else { replay });
     let given = Given { fallback_application_name: "pgtrial replay".to_owned(), ..options.server.clone() };
     let target = Target::of_encoding(&given, ENCODING, USER).map_err(Failure::error)?;
@@ -93,19 +94,13 @@ fn finish(
 }
 
 /// Rejects a replay of nothing.
-fn check_chosen(replay: &Replay, options: &ReplayOptions) -> Result<(), Failure> {
-    if replay.survey().sessions > 0 {
+fn check_statements(replay: &Replay, directory: &Path) -> Result<(), Failure> {
+    if replay.survey().statements > 0 {
         return Ok(());
     }
-    let (directory, about) = (options.directory.display(), replay.about());
-    if about.statements == 0 {
-        let message = format!("the capture in \"{directory}\" has no statements: make it from logs with statements");
-        return Err(Failure::error(message));
-    }
-    let (sample, sessions) = (options.sample, about.sessions);
-    Err(Failure::error(format!(
-        "--sample={sample}% draws none of the {sessions} sessions of the capture: choose a larger share"
-    )))
+    let directory = directory.display();
+    let message = format!("the capture in \"{directory}\" has no statements: make it from logs with statements");
+    Err(Failure::error(message))
 }
 
 /// How many connections the replay may have at the same time.
