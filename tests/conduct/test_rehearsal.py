@@ -221,3 +221,52 @@ def test_a_rehearsal_alone_runs_no_trial(study):
     made = study("SELECT count(*) FROM orders;\n")
     rehearse_alone(made.spec, made.plan, heard.append)
     assert [event.text for event in heard][-2:] == ["base: rehearsing the load", "no jit: rehearsing the load"]
+
+
+READS = """\\set id random(1, 50)
+SELECT count(*) FROM orders WHERE id < :id;
+UPDATE orders SET note = 'x' WHERE id = :id;
+"""
+COUNT, CHANGE = "SELECT count(*) FROM orders WHERE id < $1;", "UPDATE orders SET note = ? WHERE id = $1;"
+PLANNER = {
+    "base": {},
+    "no jit": {"settings": {"jit": "off"}},
+    "no scan": {"settings": {"enable_seqscan": "off"}},
+}
+
+
+@pytest.mark.parametrize("load", [SHARED, ALONE], ids=["sessions", "servers"])
+def test_a_rehearsal_alone_compares_the_plans_and_says_what_the_load_never_uses(study, load):
+    made = study(READS, load, arms=PLANNER)
+    plans = rehearse_alone(made.spec, made.plan, lambda event: None)
+    jit, scan = plans.compare(made.plan)
+    assert (jit.arm, jit.statements, jit.differing) == ("no jit", 2, {})
+    assert jit.unused is not None
+    assert jit.unused.everything
+    assert jit.unused.names == "jit (no plan of the statements that were seen has just-in-time compilation)"
+    assert (scan.arm, scan.statements, scan.unused) == ("no scan", 2, None)
+    base, other = scan.differing[CHANGE]
+    assert base == ["Update on orders", "  ->  Seq Scan on orders", "        Filter: (id = $1)"]
+    assert other[1:] == ["  ->  Index Scan using orders_pkey on orders", "        Index Cond: (id = $1)"]
+
+
+def test_a_rehearsal_alone_compares_the_plans_of_pgbenchs_own_scripts(study):
+    arms = {"base": {}, "cheap": {"settings": {"random_page_cost": "1.1", "work_mem": "64MB"}}}
+    made = study("", {"workload": ["select-only", "simple-update"], "scale": [1, 2], "interleave": "off"}, arms=arms)
+    (cheap,) = rehearse_alone(made.spec, made.plan, lambda event: None).compare(made.plan)
+    assert "select-only at scale 2: SELECT abalance FROM pgbench_accounts WHERE aid = $1;" in cheap.plans
+    assert (cheap.statements, cheap.differing) == (8, {})
+    assert cheap.unused is not None
+    assert not cheap.unused.everything  # whether a sort in work_mem spills shows in a trial alone
+    assert cheap.unused.names.startswith("random_page_cost (")
+
+
+def test_a_given_server_explains_in_a_rehearsal_what_is_there(bench, tmp_path):
+    dsn, session = bench
+    (tmp_path / "reads.sql").write_text(READS)
+    arms = {"a": {"dsn": dsn}, "b": {"dsn": dsn, "settings": {"enable_indexscan": "off"}}}
+    spec = build_study({"load": {"workload": "reads.sql"}, "arms": arms}, "test", tmp_path)
+    plan = plan_now(spec)
+    (b,) = rehearse_alone(spec, plan, lambda event: None).compare(plan)
+    assert CHANGE in b.differing
+    assert session.execute("SELECT count(*) FROM orders WHERE note = 'x'").fetchone() == (0,)

@@ -13,6 +13,7 @@ from rich.table import Column, Table
 from pgtrial.cli import study_options
 from pgtrial.cli.output import json_line, line, warn
 from pgtrial.cli.progress import shown
+from pgtrial.cli.rehearsed import show_plans
 from pgtrial.cli.study_options import Profile, Seed, read
 from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.interleaving import sessions_of, why_not
@@ -21,6 +22,7 @@ from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, length_in_on
 from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate, warnings
 from pgtrial.conduct.rehearsal import has_own
+from pgtrial.conduct.rehearsed_plans import has_listed
 from pgtrial.loads.data.data import needed_mb
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import Plan
@@ -48,7 +50,7 @@ def plan_command(
     pack: study_options.Pack = False,
     rehearse: Annotated[
         bool,
-        typer.Option("--rehearse", help="Load the data, run each script once on every arm, and say what fails."),
+        typer.Option("--rehearse", help="Load the data, run each script once on every arm, and compare their plans."),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
 ) -> int:
@@ -81,15 +83,17 @@ def plan_command(
 
 
 def _rehearse(spec: StudySpec, plan: Plan) -> None:
-    if not has_own(spec):
+    if not has_own(spec) and not has_listed(spec):
         line("rehearsal: nothing to rehearse, since no part of the load is your own")
         return
     # to import what runs studies takes time, and most plans are only shown
     from pgtrial.conduct.run_study import rehearse_alone  # noqa: PLC0415
 
     with shown(Terminal(), as_json=False) as listener:
-        rehearse_alone(spec, plan, listener)
-    line("rehearsal: the load runs once on every arm")
+        plans = rehearse_alone(spec, plan, listener)
+    if has_own(spec):
+        line("rehearsal: the load runs once on every arm")
+    show_plans(plan, plans)
 
 
 def _not_here(spec: StudySpec) -> Iterator[str]:

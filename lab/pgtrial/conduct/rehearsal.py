@@ -17,6 +17,7 @@ import psycopg
 
 from pgtrial.conduct.engine_options import pack_options
 from pgtrial.conduct.packs import check, held, measure
+from pgtrial.conduct.rehearsed_plans import RehearsedPlans
 from pgtrial.conduct.settle import run_setup_sql
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import data_of
@@ -25,7 +26,7 @@ from pgtrial.loads.parsed_statements import changes_data, first_refusal
 from pgtrial.loads.process import lua_environment
 from pgtrial.loads.sampled_values import sample_values
 from pgtrial.loads.script_commands import ScriptCommand, ScriptFailure, run_once, script_commands
-from pgtrial.loads.target import Target
+from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import StudyError, TrialError, one_line
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.own_data import QUERY
@@ -59,14 +60,22 @@ def check_scripts(spec: StudySpec) -> None:
 
 
 def rehearse(
-    spec: StudySpec, arms: Mapping[str, Arm], seed: int, values_folder: Path, say: Say, *, shared: bool
+    spec: StudySpec,
+    arms: Mapping[str, Arm],
+    seed: int,
+    values_folder: Path,
+    say: Say,
+    *,
+    shared: bool,
+    plans: RehearsedPlans | None = None,
 ) -> dict[str, Path]:
     """Rehearse the load on every arm; the files with values for variables, by variable. Raises StudyError and ArmError.
 
-    `shared`: the arms are sessions of one server. Values are sampled on the first arm.
+    `shared`: the arms are sessions of one server. Values are sampled on the first arm. `plans` takes the plans of the
+    statements, of pgbench's own scripts, too.
     """
     values: dict[str, Path] = {}
-    if not has_own(spec):
+    if not has_own(spec) and plans is None:
         return values
     failures = _Failures(list(arms))
     points = list({(point.workload, point.scale): point for point in load_points(spec)}.values())
@@ -81,6 +90,8 @@ def rehearse(
                         values = _sampled(spec, target, seed, values_folder)
                     stage = _Stage(spec, arm, target, data, folder, seed, values, say)
                     failures.add(arm.name, [failure for point in own_points for failure in stage.act(point)])
+                    if plans is not None:
+                        stage.explain(own_points, plans, several=len(points) > 1)
     failures.complain()
     return values
 
@@ -195,6 +206,26 @@ class _Stage:
             measure(files, self.target)
         return failures
 
+    def explain(self, points: Sequence[LoadPoint], plans: RehearsedPlans, *, several: bool) -> None:
+        """Take the plans of the statements. Raises psycopg.OperationalError."""
+        with self.target.connect() as session:
+            if isinstance(self.arm.setup, Given) and not self._has_all(session):
+                return
+            for point in points:
+                plans.take(self.arm.name, session, point, self._script(point), several=several)
+
+    def _has_all(self, session: Session) -> bool:
+        """Whether a given server has what trials will have there."""
+        return not self.arm.setup.setup_sql and self.data.find(session)
+
+    def _script(self, point: LoadPoint) -> Path | None:
+        """The file of a script of the user's own, or the folder of several."""
+        if point.mix:
+            return self.folder
+        if point.pack is not None:
+            return self.folder / point.pack.name
+        return self.folder / point.workload if point.workload in self.spec.scripts else None
+
     def _run(self, point: LoadPoint) -> Iterator[_Failure | None]:
         scripts = _scripts_at(self.spec, point)
         for script in scripts:
@@ -246,7 +277,7 @@ class _Stage:
         """Have a given server parse the scripts, where their tables are there."""
         failures = []
         with self.target.connect() as session:
-            if self.arm.setup.setup_sql or not self.data.find(session):
+            if not self._has_all(session):
                 return []
             for script in _scripts_at(self.spec, point):
                 commands = _commands(self.spec, self.folder, script)

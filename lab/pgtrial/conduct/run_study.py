@@ -20,6 +20,7 @@ from pgtrial.conduct.preliminary import find_lengths
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.readings import Readings
 from pgtrial.conduct.rehearsal import rehearse, sampled_again
+from pgtrial.conduct.rehearsed_plans import RehearsedPlans
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
 from pgtrial.conduct.scope import scope_of
 from pgtrial.conduct.selftest import take_certificate
@@ -133,11 +134,12 @@ def run_study(
         _end(study, stop, listener)
 
 
-def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> None:
-    """Do what a run does before its first trial, and no more. A given server is looked at, and gets no data.
+def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> RehearsedPlans:
+    """Do what a run does before its first trial, and no more; the plans of the load's statements.
 
-    Raises StudyError and ArmError.
+    A given server is looked at, and gets no data. Raises StudyError and ArmError.
     """
+    plans = RehearsedPlans()
     if is_to_be_dumped(spec):
         raise StudyError(
             "[load] data: a run dumps the database and then rehearses; to rehearse alone, name a dump of it (pg_dump)"
@@ -156,7 +158,8 @@ def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> None:
         made = {name: arm for name, arm in arms.items() if not isinstance(arm.setup, Given)}
         _load(needs, made, listener, set())
         values = workspace.directory("values")
-        rehearse(spec, arms, plan.seed, values, partial(_say, listener), shared=plan.shares_server)
+        rehearse(spec, arms, plan.seed, values, partial(_say, listener), shared=plan.shares_server, plans=plans)
+    return plans
 
 
 def _extended(study: StudyDirectory, more: More, *, ended: bool) -> Plan:

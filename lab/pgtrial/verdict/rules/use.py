@@ -1,16 +1,20 @@
-"""Whether the load used what the arms differ in: a rule on the counters of the trials and the plans of statements.
+"""Whether the load used what the arms differ in: by the counters of the trials and the plans of statements.
 
-What must show is in use.toml. A fact without an entry there, or whose evidence was not recorded, is no finding.
+What must show is in use.toml. A fact without an entry there, or whose evidence was not recorded, is no finding. Before
+the first trial there are plans alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
 
 from pgtrial.model.records import Record
-from pgtrial.model.records.trial import LoadStatement, Trial
+from pgtrial.model.records.trial import LoadStatement, Phase, Trial
 from pgtrial.model.resources import table
 from pgtrial.model.units import plural
 from pgtrial.verdict.rules.case import Case, Concern, listed, rule
@@ -51,22 +55,43 @@ def evidence_of(key: str) -> list[Evidence]:
 def unused_difference(case: Case) -> Iterator[Concern]:
     """One concern for each arm whose declared differences, all or some, show nowhere in its load or the baseline's."""
     for arm in case.others:
-        declared = case.plan.declared.get(arm, [])
-        pair = Pair(case, arm)
-        unused = {key: reasons for key in declared if (reasons := pair.unused(key))}
-        if not unused:
+        use = _in_trials(case, arm)
+        unused = unused_words(use, case.plan.declared.get(arm, [])) if use is not None else None
+        if use is None or unused is None:
             continue
-        names = listed(f"{key.partition('.')[2]} ({', '.join(reasons)})" for key, reasons in unused.items())
-        everything = len(unused) == len(declared)
-        what = "what differs" if everything else "a part of what differs"
         yield Concern(
             [case.baseline, arm],
-            f"In {plural(pair.number, 'trial')} the load never used {what} between {case.baseline} and {arm}: {names}.",
+            f"In {plural(use.trials, 'trial')} the load never used {unused.what} between {case.baseline} and {arm}: "
+            f"{unused.names}.",
             "Choose a load that uses it; a difference that is found all the same has another cause."
-            if everything
+            if unused.everything
             else "Nothing to do: a difference that is found has another cause than this.",
-            "warning" if everything else "info",
+            "warning" if unused.everything else "info",
         )
+
+
+@dataclass(frozen=True)
+class Unused:
+    """Declared differences that a load does not use, in words."""
+
+    names: str
+    """With the reasons."""
+    everything: bool
+    """Whether these are all that the arms differ in."""
+
+    @property
+    def what(self) -> str:
+        """`what differs`, or a part of it."""
+        return "what differs" if self.everything else "a part of what differs"
+
+
+def unused_words(use: LoadUse, declared: Sequence[str]) -> Unused | None:
+    """The declared differences that the load certainly does not use; None: it uses all, or that is unknown."""
+    unused = {key: reasons for key in declared if (reasons := use.unused(key))}
+    if not unused:
+        return None
+    names = listed(f"{key.partition('.')[2]} ({', '.join(reasons)})" for key, reasons in unused.items())
+    return Unused(names, everything=len(unused) == len(declared))
 
 
 _FEWEST_SESSIONS = 60
@@ -77,24 +102,45 @@ _OPAQUE = re.compile("Result|Function Scan|Call")
 """The first node of a plan that does not show what a function does."""
 
 
-class Pair:
-    """What the trials of an arm and of the baseline show."""
+def _in_trials(case: Case, arm: str) -> LoadUse | None:
+    """What the trials of the baseline and of an arm show; None where one of the two has not completed any."""
+    of_arms = [case.completed(name) for name in (case.baseline, arm)]
+    trials = [trial for of_arm in of_arms for trial in of_arm]
+    if not all(of_arms):
+        return None
+    counted = [(trial.server_deltas, trial.measured) for trial in trials] + [
+        (trial.shared_deltas, trial.measured) for trial in case.completed() if trial.shared_deltas
+    ]
+    base, other = map(load_statements, of_arms)
+    return LoadUse(
+        base, other, all_seen=_are_all_seen(trials), trials=len(trials), counted=counted, facts=partial(case.both, arm)
+    )
 
-    def __init__(self, case: Case, arm: str) -> None:
-        self._case, self._arm = case, arm
-        of_arms = {name: case.completed(name) for name in (case.baseline, arm)}
-        trials = [trial for of_arm in of_arms.values() for trial in of_arm]
-        self.number = len(trials) if all(of_arms.values()) else 0
-        self._counted = [(trial.server_deltas, trial.measured) for trial in trials] + [
-            (trial.shared_deltas, trial.measured) for trial in case.completed() if trial.shared_deltas
-        ]
-        self._by_arm = [load_statements(of_arm) for of_arm in of_arms.values()]
-        self._statements = [statement for of_arm in self._by_arm for statement in of_arm.values()]
-        self._all_seen = self._are_all_seen(trials)
+
+def _are_all_seen(trials: Sequence[Trial]) -> bool:
+    """Whether no statement of weight can be without a known plan."""
+    sampled = [trial.sessions_seen for trial in trials if trial.sessions_seen]
+    return not sampled or sum(sampled) >= _FEWEST_SESSIONS
+
+
+@dataclass(frozen=True)
+class LoadUse:
+    """What is known of a load on the baseline and on another arm."""
+
+    base: Mapping[str, LoadStatement]
+    """Its statements with their plans, by their text without values."""
+    other: Mapping[str, LoadStatement]
+    all_seen: bool
+    """Whether it has no other statements of weight."""
+    trials: int = 0
+    counted: Sequence[tuple[Mapping[str, Mapping[str, float]], Phase | None]] = ()
+    """What a server counted, by view and counter, and what was committed meanwhile."""
+    facts: Callable[[str, str], tuple[Any, Any]] | None = None
+    """A fact of the two arms, by group and name; None before facts are collected."""
 
     def unused(self, key: str) -> list[str]:
         """Why the load did not use a fact in which the arms differ; empty: it did, or that is unknown."""
-        evidences = evidence_of(key) if self.number else []
+        evidences = evidence_of(key)
         return [one.absent for one in evidences] if all(self._shows(one) is False for one in evidences) else []
 
     def _shows(self, evidence: Evidence) -> bool | None:
@@ -110,7 +156,7 @@ class Pair:
 
     def _counts(self, evidence: Evidence) -> bool | None:
         total, transactions, trials = 0.0, 0, 0
-        for deltas, measured in self._counted:
+        for deltas, measured in self.counted:
             amounts = [
                 deltas[view][counter]
                 for view, _, counter in (name.partition(".") for name in evidence.counters)
@@ -123,14 +169,14 @@ class Pair:
         least = max(evidence.per_transaction * transactions, evidence.per_trial * trials)
         return total > least if trials else None
 
-    def _are_all_seen(self, trials: Sequence[Trial]) -> bool:
-        """Whether no statement of weight can be without a known plan."""
-        sampled = [trial.sessions_seen for trial in trials if trial.sessions_seen]
-        return not sampled or sum(sampled) >= _FEWEST_SESSIONS
+    @property
+    def _statements(self) -> list[LoadStatement]:
+        return [*self.base.values(), *self.other.values()]
 
     def _or_unknown(self, shows: bool, *, plans: bool) -> bool | None:
         """What some statements show stands; that none does is unknown where one was not seen, or its plan is not."""
-        are_known = all(self._by_arm) and self._all_seen and (not plans or all(map(_is_explained, self._statements)))
+        explained = not plans or all(map(_is_explained, self._statements))
+        are_known = bool(self.base and self.other) and self.all_seen and explained
         return shows or (False if are_known else None)
 
     def _plans_match(self, pattern: re.Pattern[str]) -> bool | None:
@@ -138,7 +184,7 @@ class Pair:
         return self._or_unknown(any(map(pattern.search, lines)), plans=True)
 
     def _plans_differ(self) -> bool | None:
-        pairs = common_plans(*self._by_arm).values()
+        pairs = common_plans(self.base, self.other).values()
         return self._or_unknown(any(first != second for first, second in pairs), plans=True)
 
     def _statements_match(self, pattern: re.Pattern[str]) -> bool | None:
@@ -147,7 +193,7 @@ class Pair:
 
     def _facts_differ(self, key: str) -> bool | None:
         group, _, name = key.partition(".")
-        first, second = (self._case.value(arm, group, name) for arm in (self._case.baseline, self._arm))
+        first, second = self.facts(group, name) if self.facts is not None else (None, None)
         return None if first is None or second is None else bool(first != second)
 
 

@@ -1,0 +1,54 @@
+"""What a rehearsal has found of the plans of a load's statements, on the terminal."""
+
+from __future__ import annotations
+
+from pgtrial.cli.output import line, warn
+from pgtrial.cli.terminal import Terminal, for_terminal
+from pgtrial.conduct.rehearsed_plans import ComparedPlans, RehearsedPlans
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.units import plural
+from pgtrial.report.tables.plans import side_by_side
+from pgtrial.verdict.rules.case import listed
+
+
+def show_plans(plan: Plan, plans: RehearsedPlans) -> None:
+    """Print which plans differ between the arms, and warn of a load that does not use what differs."""
+    compared = plans.compare(plan)
+    known = [one for one in compared if one.plans]
+    alike = [one for one in known if not one.differing]
+    if known and len(alike) == len(compared):
+        line(f"plans: same plan on all arms, {_how_many(alike[0])}")
+    else:
+        for one in alike:
+            line(f"plans: same plan on {plan.baseline} and {one.arm}, {_how_many(one)}")
+    for one in known:
+        if one.differing:
+            _show_differing(plan.baseline, one)
+    for one in compared:
+        if not one.plans and not plans.unlisted:
+            line(f"plans: not known on {plan.baseline} and {one.arm} before the first block")
+    if plans.unlisted:
+        names = listed(sorted(plans.unlisted))
+        line(f"plans: the statements of {names} are known from the first block on; the report compares their plans")
+    for one in compared:
+        if one.unused is not None:
+            what = f"{one.unused.what} between {plan.baseline} and {one.arm}"
+            text = f"this load never uses {what}: {one.unused.names}"
+            if one.unused.everything:
+                warn(f"{text}; choose a load that uses it")
+            else:
+                line(text)
+
+
+def _how_many(one: ComparedPlans) -> str:
+    if len(one.plans) == one.statements:
+        return plural(one.statements, "statement")
+    return f"{len(one.plans)} of {plural(one.statements, 'statement')}; EXPLAIN shows none of the others"
+
+
+def _show_differing(baseline: str, one: ComparedPlans) -> None:
+    for text, plans in one.differing.items():
+        line(f"plans: {one.arm} has another plan than {baseline} for {text}")
+        Terminal().print(for_terminal(side_by_side("", (baseline, one.arm), plans)))
+    if same := len(one.plans) - len(one.differing):
+        line(f"plans: same plan on {baseline} and {one.arm} for {plural(same, 'other statement')}")
