@@ -1,0 +1,268 @@
+"""Where a curve turns: a broken line over the logarithm of a size, with no, one or two knots, and where one is a cliff.
+
+ln v = a + b x + c1 (x - x1)+ + c2 (x - x2)+ with x = ln size. The knots are found by least squares over a grid (Hudson
+1966, Fitting segmented curves whose join points have to be estimated), their number by the Bayesian information
+criterion over all values of all blocks (Schwarz 1978). A cliff is a knot behind which the curve falls by 20% or more
+within one doubling, both in itself and against the line before it, in a model whose criterion is lower by 10 or more
+than that of a straight line.
+
+The interval of a knot holds all places at which the sum of squares, least over everything else, is no more than
+1 + F / df times its minimum, with the 95% quantile of F(1, df). The sum is that of all blocks. Where the broken line
+misses the means by more than their noise, it is that of the means alone: the curve is then not quite a broken line, and
+blocks do not make its knots surer. Between two sizes a fall may begin anywhere, and the interval says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, pairwise
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import fdtrc, fdtri
+
+from pgtrial.statistics.p8 import Floats, Interval
+from pgtrial.statistics.paired_t import ALPHA
+
+FEWEST_SIZES = 6
+"""Sizes below which no knot is looked for."""
+
+_WORTH = 10.0
+"""By how much the criterion has to fall."""
+
+_STEEP = math.log1p(-0.2)
+"""Change of ln v over a doubling of the size that makes a knot a cliff."""
+
+_POSITIONS = 150
+"""About so many places of a knot are tried; between two sizes that are a doubling apart they are 3% apart."""
+
+_FINER = {1: (8, 800), 2: (2, 24)}
+"""By the number of knots: within so many steps of the grid about the best places, so many parts are tried."""
+
+_FLAT = 1e-9
+"""Sums of squares that differ by no more, relative to all there is to explain, are the same."""
+
+
+@dataclass(frozen=True)
+class Knot:
+    """A place at which the slope changes."""
+
+    size: Interval
+    before: float
+    """Slope of ln v over ln size."""
+    after: float
+
+    over_doubling: float
+    """Change of ln v from the knot to twice its size, along the line."""
+
+    @property
+    def is_cliff(self) -> bool:
+        """Whether the curve falls steeply behind it."""
+        return self.over_doubling <= _STEEP and self.over_doubling - self.before * math.log(2) <= _STEEP
+
+    @property
+    def change(self) -> float:
+        """Relative change of v while the size doubles behind it."""
+        return math.expm1(self.over_doubling)
+
+
+@dataclass(frozen=True)
+class BrokenLine:
+    """The line of least squares with the number of knots that the criterion prefers."""
+
+    knots: tuple[Knot, ...]
+    """Ascending."""
+    values: tuple[float, ...]
+    """ln v of the line at each size."""
+    gain: float
+    """By how much the criterion is lower than a straight line's."""
+
+    @property
+    def cliffs(self) -> list[Knot]:
+        """The cliffs, ascending; none where a straight line does nearly as well."""
+        return [knot for knot in self.knots if knot.is_cliff] if self.gain >= _WORTH else []
+
+    @property
+    def rises(self) -> list[Knot]:
+        """The knots at which the slope grows; none where a straight line does nearly as well."""
+        return [knot for knot in self.knots if knot.after > knot.before] if self.gain >= _WORTH else []
+
+
+def broken_line(sizes: Sequence[float], blocks: Floats, knots: int | None = None) -> BrokenLine | None:
+    """The line through values, a row a block and a column a size, ascending; with so many knots, or the best number.
+
+    None with fewer than two blocks or six sizes.
+    """
+    n, columns = blocks.shape
+    if n < 2 or columns < FEWEST_SIZES:
+        return None
+    means = blocks.mean(axis=0)
+    within = float(np.sum((blocks - means - blocks.mean(axis=1, keepdims=True) + means.mean()) ** 2))
+    places = tuple(math.log(size) for size in sizes)
+    models = [_Model.best(places, means, n, within, number) for number in range(3)]
+    chosen = models[knots] if knots is not None else min(models, key=lambda model: model.criterion)
+    return BrokenLine(
+        tuple(chosen.knot(place) for place in range(chosen.knots)),
+        tuple(float(value) for value in chosen.values),
+        models[0].criterion - chosen.criterion,
+    )
+
+
+def steepest(sizes: Sequence[float], values: Floats, knots: int) -> float | None:
+    """The size of the knot behind which the values of one block fall most, of so many knots; None without a knot."""
+    if not knots:
+        return None
+    model = _Model.best(tuple(math.log(size) for size in sizes), values, 1, 0.0, knots)
+    slopes = model.slopes
+    falls = [slopes[place + 1] - slopes[place] for place in range(knots)]
+    return math.exp(float(model.at[falls.index(min(falls))]))
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A broken line with a fixed number of knots, at its least squares."""
+
+    knots: int
+    means: Floats
+    n: int
+    """Blocks."""
+    within: float
+    """Sum of squares of all blocks about the means."""
+    candidates: Floats
+    """Places of the knots that were tried, a row a combination."""
+    squares: Floats
+    """Sum of squares of the means about the line, of each."""
+    step: float
+    """How far the places that were tried are apart at most."""
+    at: Floats
+    """Places of the knots."""
+    values: Floats
+    slopes: Floats
+
+    @classmethod
+    def best(cls, places: tuple[float, ...], means: Floats, n: int, within: float, knots: int) -> _Model:
+        """The line of least squares; where many are as good, in the middle of the places of theirs."""
+        x = np.asarray(places)
+        coarse, projectors, step = _candidates(places, knots)
+        slack = _FLAT * float(np.sum((means - means.mean()) ** 2))
+        candidates, squares = coarse, _squares(projectors, means)
+        if knots:
+            reach, parts = _FINER[knots]
+            around = _around(_best(coarse, squares, slack), reach * step, parts, x)
+            candidates = np.concatenate([coarse, around])
+            squares = np.concatenate([squares, _squares(_projectors(x, around), means)])
+        at = _best(candidates, squares, slack)
+        design = _design(x, at[None, :])[0]
+        found = np.linalg.lstsq(design, means, rcond=None)[0]
+        values, slopes = design @ found, np.cumsum(found[1:])
+        return cls(knots, means, n, within, candidates, squares, step, at, values, slopes)
+
+    @property
+    def parameters(self) -> int:
+        return 2 + 2 * self.knots
+
+    @property
+    def least(self) -> float:
+        """Least sum of squares of the means."""
+        return float(self.squares.min())
+
+    @property
+    def criterion(self) -> float:
+        """Schwarz's, up to a constant; the levels of the blocks are parameters of every model."""
+        number = self.n * len(self.means)
+        total = max(self.n * self.least + self.within, 1e-12 * number)
+        return number * math.log(total / number) + self.parameters * math.log(number)
+
+    def knot(self, place: int) -> Knot:
+        """The knot in this place, with the interval of its size."""
+        bound = self._bound()
+        inside = self.candidates[self.squares <= bound][:, place]
+        at = float(self.at[place])
+        low, high = (self._end(at, end) for end in (min(at, *inside), max(at, *inside)))
+        size = Interval(math.exp(low), math.exp(at), math.exp(high))
+        doubled = at + math.log(2) - self.at[place:]
+        over_doubling = float(self.slopes[place] * doubled[0] + np.diff(self.slopes)[place:] @ np.maximum(doubled, 0.0))
+        before, after = self.slopes[place : place + 2]
+        return Knot(size, float(before), float(after), over_doubling)
+
+    def _end(self, at: float, end: float) -> float:
+        """An end of an interval, moved by as much as the places that were tried there are apart."""
+        reach, parts = _FINER[self.knots]
+        step = self.step if abs(end - at) > (reach - 1) * self.step else 2 * reach * self.step / parts
+        return end + math.copysign(step, end - at)
+
+    def _bound(self) -> float:
+        """The largest sum of squares of the means at which a place belongs to the interval."""
+        columns = len(self.means)
+        free, pure = columns - self.parameters, (self.n - 1) * (columns - 1)
+        noise = self.within / pure
+        if free > 0 and self._misses(free, pure):
+            return self.least * (1 + float(fdtri(1, free, 1 - ALPHA)) / free)
+        total = (self.n * self.least + self.within) / (free + pure) if free > 0 else noise
+        return self.least + total * float(fdtri(1, max(free, 0) + pure, 1 - ALPHA)) / self.n
+
+    def _misses(self, free: int, pure: int) -> bool:
+        """Whether the line misses the means by more than their noise, at 5%."""
+        if not self.within:
+            return self.least > 0
+        return float(fdtrc(free, pure, (self.n * self.least / free) / (self.within / pure))) < ALPHA
+
+
+def _design(places: Floats, knots: Floats) -> Floats:
+    """A matrix for each row of knots: 1, x, and x beyond each knot."""
+    beyond = np.maximum(places[None, :, None] - knots[:, None, :], 0.0)
+    straight = np.broadcast_to(np.column_stack([np.ones_like(places), places]), (len(knots), len(places), 2))
+    made: Floats = np.concatenate([straight, beyond], axis=2)
+    return made
+
+
+def _projectors(places: Floats, knots: Floats) -> Floats:
+    """For each row of knots the projection of values at these places on what the line does not explain."""
+    basis, _ = np.linalg.qr(_design(places - places.mean(), knots - places.mean()))
+    made: Floats = np.eye(len(places)) - basis @ basis.transpose(0, 2, 1)
+    return made
+
+
+def _squares(projectors: Floats, values: Floats) -> Floats:
+    """The sum of squares of the values about the line, for each projection."""
+    made: Floats = np.maximum(np.einsum("i,gij,j->g", values, projectors, values), 0.0)
+    return made
+
+
+def _best(candidates: Floats, squares: Floats, slack: float) -> Floats:
+    """The knots with the least sum of squares; where many have it, the middle of their places."""
+    best: Floats = np.median(candidates[squares <= squares.min() + slack], axis=0)
+    return best
+
+
+def _around(knots: Floats, reach: float, parts: int, places: Floats) -> Floats:
+    """Rows of knots close to these."""
+    axes = [np.linspace(max(at - reach, places[1]), min(at + reach, places[-1] - reach / 4), parts + 1) for at in knots]
+    made: Floats = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+    return made[_is_tried(made, places)]
+
+
+def _is_tried(knots: Floats, places: Floats) -> npt.NDArray[np.bool_]:
+    """Of rows of knots, those that are in order, not the same, and at most one of them in the last gap."""
+    apart = np.all(np.diff(knots, axis=1) > 0, axis=1)
+    made: npt.NDArray[np.bool_] = np.logical_and(apart, np.sum(knots >= places[-2], axis=1) <= 1)
+    return made
+
+
+@lru_cache(maxsize=16)
+def _candidates(places: tuple[float, ...], knots: int) -> tuple[Floats, Floats, float]:
+    """The combinations of knots that are tried first, their projections, and the largest step between two places.
+
+    No knot lies before the second size. One may lie in the last gap: a fall that begins there is seen, though not where
+    in the gap. Two knots may lie in any other gap: there the values jump.
+    """
+    x = np.asarray(places)
+    steps = max(4, _POSITIONS // (len(x) - 1))
+    gaps = [np.linspace(low, high, steps, endpoint=False) for low, high in pairwise(x[1:])]
+    tried = list(combinations(np.concatenate(gaps), knots))
+    made = np.asarray(tried, dtype=np.float64).reshape(len(tried), knots)
+    made = made[_is_tried(made, x)]
+    return made, _projectors(x, made), float(np.diff(x).max()) / steps
