@@ -33,7 +33,7 @@ MEASURED_SHARE = 0.75
 """Of the wall time of a block, to be spent in measured parts where the budget holds that."""
 LEAST_BUDGET_S = 120.0
 """Below it no lengths are chosen."""
-_LEAST_WARMUP_S, _LEAST_DURATION_S = 1.0, 2.0
+_LEAST_WARMUP_S, _LEAST_DURATION_S = 0.5, 2.0
 _WARMUP_STEP_S = 0.5
 _LONGEST_LOAD_SHARE = 0.25
 """Of a trial's load that a warm-up may take where the budget does not hold the measured share."""
