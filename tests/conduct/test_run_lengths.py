@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+from contextlib import suppress
 from typing import Any
 
+import psutil
 import pytest
 
 from pgtrial.conduct.lengths import planned_lengths
@@ -12,10 +16,18 @@ from pgtrial.conduct.progress import Preparing, ProgressEvent, Second, TrialBegi
 from pgtrial.conduct.run_study import run_study
 from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
-from tests.conduct.small import each_once, once, small_study
+from pgtrial.store.interruptions import read_interruptions
+from tests.conduct.small import PGTRIAL, STUDY, each_once, once, small_study, start_lab, until
 from tests.conftest import require_engine
 
 pytestmark = pytest.mark.server
+
+KILLED_STUDY = (
+    STUDY.replace('warmup = "500ms"\n', "")
+    .replace('duration = "2s"', 'duration = "1s"')
+    .replace('interleave = "off"', 'interleave = "INTERLEAVE"')
+    .replace("canary = false", 'canary = false\nbudget = "2min"')
+)
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +86,7 @@ def test_after_a_crash_the_study_goes_on_with_the_lengths_that_were_found(tmp_pa
         run_study(study, in_preliminary)
     assert StudyDirectory.open(study.path).plan == study.plan
     assert study.plan.awaits_lengths
+    assert read_interruptions(study.path) == []
     with pytest.raises(KeyboardInterrupt):
         run_study(study, once(lambda event: isinstance(event, TrialBegins), interrupt))
     there = StudyDirectory.open(study.path)
@@ -84,6 +97,43 @@ def test_after_a_crash_the_study_goes_on_with_the_lengths_that_were_found(tmp_pa
     assert not [text for text in told(events) if "preliminary" in text]
     assert there.plan == StudyDirectory.open(study.path).plan
     assert each_once(there)
+
+
+@pytest.mark.parametrize("interleave", ["auto", "off"])
+def test_a_lab_that_is_killed_in_the_preliminary_block_goes_on_as_if_that_had_not_begun(
+    tmp_path, postmasters, interleave
+):
+    lab = start_lab(tmp_path, KILLED_STUDY.replace("INTERLEAVE", interleave))
+
+    def engines():
+        found = []
+        for note in tmp_path.glob("results/*/trials/.*/engine.pid"):
+            with suppress(FileNotFoundError, json.JSONDecodeError):  # it is just written, or removed
+                found.append(json.loads(note.read_text())["pid"])
+        return found
+
+    try:
+        until(lambda: bool(engines()) or lab.poll() is not None, "an engine of the preliminary block runs")
+    finally:
+        lab.kill()
+        _, err = lab.communicate()
+    orphans = engines()
+    assert orphans, err
+    (path,) = (tmp_path / "results").iterdir()
+    killed = StudyDirectory.open(path)
+    assert killed.plan.awaits_lengths
+    assert killed.unfinished() != []
+
+    done = subprocess.run([PGTRIAL, "run", path], check=False, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "a preliminary block, which does not count, finds the lengths of trials" in done.stdout
+    assert not any(map(psutil.pid_exists, orphans))
+    assert not postmasters()
+    study = StudyDirectory.open(path)
+    assert not study.plan.awaits_lengths
+    assert each_once(study)
+    assert read_interruptions(path) == []
+    assert "interruption" not in (path / "report.md").read_text()
 
 
 def test_one_after_the_other_and_with_long_transactions_the_slices_are_found_first(tmp_path):

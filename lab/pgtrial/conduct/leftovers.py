@@ -38,7 +38,8 @@ def forget(trial: Path) -> None:
 def discard_unfinished(study: StudyDirectory) -> int:
     """End the engines and remove the directories of trials that a killed lab left; returns how many. Raises StoreError.
 
-    They are recorded as interrupted. Trials that were complete but for their names are kept.
+    They are recorded as interrupted, but for those of a preliminary block, which count nowhere. Trials that were
+    complete but for their names are kept.
     """
     study.finish_trials()
     unfinished = study.unfinished()
@@ -51,7 +52,7 @@ def discard_unfinished(study: StudyDirectory) -> int:
         for trial in study.plan.trials
         if study.hidden_path(trial).name in names
     ]
-    if killed:
+    if killed and not study.plan.awaits_lengths:
         note_interruption(study.path, KILLED, killed)
     return len(unfinished)
 

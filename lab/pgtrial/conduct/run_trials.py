@@ -169,16 +169,18 @@ def _run(
             for trial in reversed(under_way):
                 trial.stop()
     except BaseException as error:
-        _end_unstored(study, under_way, error)
+        _end_unstored(study, under_way, error, counts=longest_s is None)
         raise
     return under_way
 
 
-def _end_unstored(study: StudyDirectory, under_way: Sequence[RunningTrial], error: BaseException) -> None:
-    """Remove what trials have written that are not to be stored; what a signal ended is recorded."""
+def _end_unstored(
+    study: StudyDirectory, under_way: Sequence[RunningTrial], error: BaseException, *, counts: bool
+) -> None:
+    """Remove what trials have written that are not to be stored, and record those that a signal ended if they count."""
     with suppress(StoreError):  # the next start removes them
         remove(trial.course.directory for trial in under_way)
-    if isinstance(error, KeyboardInterrupt):
+    if counts and isinstance(error, KeyboardInterrupt):
         note_interruption(study.path, str(error) or "SIGINT", [trial.course.interrupted() for trial in under_way])
 
 
