@@ -25,6 +25,7 @@ from pgtrial.model.records.plan import Interleaving
 from pgtrial.model.study.setup import SESSION_SETTINGS
 from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
+from pgtrial.report.series import measured_load
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from tests.conduct.small import STUDY, each_once, measuring, once, small_study, start_lab, windows
@@ -36,6 +37,22 @@ IN_TURNS = {"interleave": "auto", "share_server": False, "duration": "2s"}
 @pytest.fixture(autouse=True)
 def _engine():
     require_engine()
+
+
+@pytest.mark.server
+def test_sessions_are_sampled_in_the_own_slices_alone(tmp_path):
+    # in the slices of the others a server's sessions are idle: of 3 arms that is two thirds of the looks
+    (tmp_path / "sleep.sql").write_text("SELECT pg_sleep(0.01);\n")
+    load = {**IN_TURNS, "interleave": "500ms", "warmup": "1s", "duration": "4s", "workload": "sleep.sql"}
+    arms = {"base": {}, "no jit": {"settings": {"jit": "off"}}, "same": {}}
+    study = small_study(tmp_path / "s", blocks=1, load=load, arms=arms, folder=tmp_path)
+    run_study(study, lambda event: None)
+    data = read_data(study)
+    for trial in study.trials():
+        slept = measured_load(data, trial.load_point, trial.arm)["Timeout:PgSleep"]
+        assert slept > 1, "of 2 clients"
+        seconds = study.waits(trial)["second"]
+        assert -3 <= seconds.min() <= seconds.max() < 12, "warm-up and measured part of all arms"
 
 
 @pytest.mark.server

@@ -38,6 +38,15 @@ def test_the_arms_stand_side_by_side_on_one_scale(data):
     assert rows[0]["s"] == list(range(-2, 6))
 
 
+def test_arms_that_were_seen_at_different_seconds_stand_on_one_axis(data):
+    seen = {
+        trial.index: waits(trial.arm == "on", range(-2, 6) if trial.arm == "on" else range(3, 5))
+        for trial in data.trials
+    }
+    figures = draw("server", replace(data, waits=seen))
+    assert [figure.spec["layer"][0]["encoding"]["x"]["scale"]["domain"] for figure in figures] == [[-2, 5]] * 2
+
+
 def test_a_long_trial_is_drawn_in_few_bins(data):
     plan = data.plan.model_copy(update={"duration_s": 3600.0})
     first = data.trials[0]

@@ -13,7 +13,7 @@ import psycopg
 from pgtrial.conduct.engine_options import ALONE, Turn
 from pgtrial.conduct.outcome import Outcome
 from pgtrial.conduct.progress import Listener
-from pgtrial.evidence.observe.sampler import Observation, Sampler
+from pgtrial.evidence.observe.sampler import Observation, OwnTime, Sampler
 from pgtrial.evidence.observe.statements import SeenStatements
 from pgtrial.evidence.observe.views import Counters
 from pgtrial.loads.data.data import Data
@@ -55,6 +55,8 @@ class Course:
     """By variable the file of which each transaction draws a value."""
     statements: SeenStatements | None = None
     """Where the statements of the load are gathered; None: they are known already, or not asked for."""
+    loads_begin: float | None = None
+    """When all loads that alternate begin, by time.monotonic(); None: it runs by itself, or has not got there."""
     inbox: Inbox | None = None
     """Where the events of all loads that alternate arrive."""
     timings: dict[str, float] = field(default_factory=dict)
@@ -140,12 +142,24 @@ def observed(course: Course, arm: Arm, target: Target) -> Iterator[Watching]:
         with sampler:
             yield sampler
     finally:
-        observation = sampler.seen(_measured_s(course))
+        observation = sampler.seen(_measured_s(course), _own_time(course))
         course.observation = observation
         if observation.cost:
             course.deltas["sampler"] = observation.cost
         for note in observation.notes:
             course.note(note)
+
+
+def _own_time(course: Course) -> OwnTime | None:
+    """When the load was active, if it alternated with others."""
+    begin = course.loads_begin
+    if begin is None:
+        return None
+    slices = [tick["slice"] for tick in course.outcome.ticks]
+    return OwnTime(
+        begin + course.turn.wall_s(course.load.phases_s[0]),
+        [(begin + one["planned_begin_s"], begin + one["planned_end_s"]) for one in slices],
+    )
 
 
 def _measured_s(course: Course) -> float:

@@ -186,9 +186,10 @@ def _end_unstored(
 
 def _give_start(trials: Sequence[RunningTrial]) -> None:
     """Have all engines that wait for it begin at one instant."""
-    runs = [trial.run for trial in trials if trial.run is not None]
-    start_at = time.monotonic() + max((run.notice_s for run in runs), default=0.0)
-    for run in runs:
+    waiting = [(trial.course, trial.run) for trial in trials if trial.run is not None]
+    start_at = time.monotonic() + max((run.notice_s for _, run in waiting), default=0.0)
+    for course, run in waiting:
+        course.loads_begin = start_at
         run.begin_at(start_at)
 
 

@@ -10,7 +10,7 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +56,20 @@ class Observation:
     cost: dict[str, float]
 
 
+@dataclass(frozen=True)
+class OwnTime:
+    """When a load was active that alternates with others, by time.monotonic()."""
+
+    measured_since: float
+    """When the measured part of all loads begins."""
+    slices: Sequence[tuple[float, float]]
+    """Begin and end of each slice of its own."""
+
+    def holds(self, began: float, ended: float) -> bool:
+        """Whether all of a look lies in one of its slices."""
+        return any(first <= began and ended <= last for first, last in self.slices)
+
+
 class Sampler:
     """A context manager around the load; it connects before that, since connecting changes the environment a moment.
 
@@ -80,7 +94,8 @@ class Sampler:
         self._session: Session | None = None
         self._measured_since: float | None = None
         self._notes: list[str] = []
-        self._sessions: list[tuple[float, Doings]] = []
+        self._sessions: list[tuple[float, float, Doings]] = []
+        """When each look at the sessions began and ended, and what it found."""
         self._readings: list[Reading] = []
         self._statements: dict[str, float] = {}
         self._looks: list[tuple[float, dict[str, float]]] = []
@@ -117,12 +132,22 @@ class Sampler:
         """Tell it that the measured part begins now: second 0."""
         self._measured_since = time.monotonic()
 
-    def seen(self, duration_s: float) -> Observation:
-        """All that was seen up to the scheduled end of the measured part. A load that never got there: nothing."""
+    def seen(self, duration_s: float, own: OwnTime | None = None) -> Observation:
+        """All that was seen up to the scheduled end of the measured part. A load that never got there: nothing.
+
+        `own` is the time of a load that alternates with others: in their slices its sessions are not looked at.
+        """
         since = self._measured_since
         if since is None:
             return Observation(mean_waits([]), per_second([]), list(self._notes), {})
-        waits = mean_waits([(at - since, doings) for at, doings in self._sessions if at - since < duration_s])
+        since = own.measured_since if own is not None else since
+        waits = mean_waits(
+            [
+                (began - since, doings)
+                for began, ended, doings in self._sessions
+                if began - since < duration_s and (own is None or own.holds(began, ended))
+            ]
+        )
         rates = per_second(
             [Reading(r.moment - since, r.counters, r.gauges) for r in self._readings if r.moment - since < duration_s]
         )
@@ -160,7 +185,7 @@ class Sampler:
         for number in itertools.count():
             began = time.monotonic()
             doings, hidden = read_waits(session)
-            self._sessions.append((began, doings))
+            self._sessions.append((began, time.monotonic(), doings))
             if hidden:
                 self._note("not observed: sessions of others, which the role may not see (grant pg_read_all_stats)")
             counted = number % COUNTERS_EVERY == 0

@@ -99,17 +99,28 @@ _CPU = _Stack("CPU, ", "CPUs of the host by what they did", "CPUs at work", "CPU
 def _stacks(
     look: _Stack, point: LoadPoint, arms: Mapping[str, pl.DataFrame], colours: Mapping[str, str]
 ) -> list[Figure]:
-    """A chart for each arm that was observed, on one scale; of frames with the columns second, part and value.
+    """A chart for each arm that was observed, on the same axes; of frames with the columns second, part and value.
 
     The parts are stacked in the order of `colours`; others are not drawn.
     """
     known = {arm: frame for arm, frame in arms.items() if not frame.is_empty()}
     totals = [frame.group_by("second").agg(pl.col("value").sum())["value"].max() for frame in known.values()]
     most = max((float(str(total)) for total in totals), default=0.0)
-    return [_stack(look, f"{look.title}{arm}: {point.label}", known[arm], colours, most) for arm in known]
+    times = [second for frame in known.values() for second in frame["second"]]
+    axes = _Axes(min(times, default=0), max(times, default=0), most)
+    return [_stack(look, f"{look.title}{arm}: {point.label}", known[arm], colours, axes) for arm in known]
 
 
-def _stack(look: _Stack, title: str, frame: pl.DataFrame, colours: Mapping[str, str], most: float) -> Figure:
+@dataclass(frozen=True)
+class _Axes:
+    """What charts side by side have in common: the first and the last second, and the largest value."""
+
+    first: int
+    last: int
+    most: float
+
+
+def _stack(look: _Stack, title: str, frame: pl.DataFrame, colours: Mapping[str, str], axes: _Axes) -> Figure:
     wide = frame.pivot("part", index="second", values="value", aggregate_function="sum").fill_null(0.0).sort("second")
     seconds = wide["second"].to_list()
     parts = {part: [round(value, look.places) for value in wide[part]] for part in colours if part in wide.columns}
@@ -125,8 +136,8 @@ def _stack(look: _Stack, title: str, frame: pl.DataFrame, colours: Mapping[str, 
         .transform({"flatten": ["s", "n"]})
         .mark("area", opacity=0.85, line=False)
         .encode(
-            x=seconds_axis(seconds[0], seconds[-1]),
-            y=channel("n:Q", title=None, stack="zero", scale={"domain": [0, most]}),
+            x=seconds_axis(axes.first, axes.last),
+            y=channel("n:Q", title=None, stack="zero", scale={"domain": [0, axes.most]}),
             color=channel("part:N", title=None, sort=None, scale=scale, legend=look.legend),
             order=channel("place:Q"),
             tooltip=["part:N", "s:Q", channel("n:Q", format=".2f", title=look.of_part)],
@@ -136,7 +147,7 @@ def _stack(look: _Stack, title: str, frame: pl.DataFrame, colours: Mapping[str, 
     if look.told is not None:
         means = sorted(means, key=lambda mean: -mean[1])[: look.told]
     summary = ", ".join(f"{part} {mean:.{look.places - 1}f}" for part, mean in means)
-    layers = [area, *start_of_measuring(canvas, seconds[0], seconds[-1])]
+    layers = [area, *start_of_measuring(canvas, axes.first, axes.last)]
     text = f"{look.text}, {title}; on average {summary}."
     return canvas.figure(title, layers, look.height, text, look.unit)
 
