@@ -165,6 +165,28 @@ def test_200_studies_are_searched_at_once(browser, many):
         assert browser.execute_script(f"return {rows}") == found
 
 
+def test_the_list_draws_intervals_and_its_fields_stand_on_one_line(browser, many):
+    with watched(browser, many) as address:
+        browser.get(f"{address}?verdict=better")
+        bars = browser.execute_script(
+            "return [...document.querySelectorAll('.studies tbody tr')].map((row) => {"
+            "const [low, high, zero] = [...row.querySelectorAll('.interval, .zero')]"
+            ".sort((a, b) => b.classList.contains('interval') - a.classList.contains('interval'))"
+            ".flatMap((line) => line.classList.contains('zero') ? [line.x1] : [line.x1, line.x2])"
+            ".map((end) => end.baseVal.value);"
+            "return [low, high, zero, row.querySelector('.strip').getBoundingClientRect().width]})"
+        )
+        assert len(bars) == 20
+        assert all(0 < zero < low < high < 100 and width > 100 for low, high, zero, width in bars), "all are better"
+        places = "[...document.querySelectorAll('.search input, .search select, .search button')]"
+        boxes = browser.execute_script(f"return {places}.map((e) => e.getBoundingClientRect().toJSON())")
+        assert len(boxes) == 6
+        assert len({(box["top"], box["bottom"]) for box in boxes}) == 1
+        assert [box["left"] for box in boxes] == sorted(box["left"] for box in boxes)
+        browser.get(f"{address}?verdict=unfinished")
+        assert not browser.find_elements(By.CSS_SELECTOR, ".studies .strip")
+
+
 def test_two_studies_stand_side_by_side(browser, many):
     with watched(browser, many) as address:
         browser.get(f"{address}?verdict=better")

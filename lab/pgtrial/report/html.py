@@ -89,7 +89,6 @@ def card(data: StudyData, claim: Claim, sentence: str, headline: Headline) -> di
     """The values that the head of the page shows for one claim."""
     difference = claim.difference
     value = difference.value if difference else claim.running
-    bounded = difference is not None and difference.low is not None
     return {
         "claim": claim,
         "icon": _ICONS[claim.verdict],
@@ -102,7 +101,7 @@ def card(data: StudyData, claim: Claim, sentence: str, headline: Headline) -> di
         else "–",
         "interval": difference.text() if difference else "",
         "sentence": sentence,
-        "strip": _strip(claim, data.plan.margin) if bounded else None,
+        "strip": strip(claim, data.plan.margin),
     }
 
 
@@ -118,8 +117,13 @@ def _numbers(claim: Claim) -> list[float]:
     return [value for value in bounds if value is not None]
 
 
-def _strip(claim: Claim, margin: float) -> dict[str, float]:
-    """Positions, in percent of its width, of the strip that draws a claim's interval against zero and the margin."""
+def strip(claim: Claim, margin: float) -> dict[str, float] | None:
+    """Positions, in percent of its width, of the strip that draws a claim's interval against zero and the margin.
+
+    None where the interval has no bounds.
+    """
+    if claim.difference is None or claim.difference.low is None:
+        return None
     low, value, high = _numbers(claim)
     reach = max(abs(low), abs(high), 1.5 * margin)
     left, right = min(low, -0.25 * reach), max(high, 0.25 * reach)

@@ -10,7 +10,7 @@ import hashlib
 import stat
 import threading
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
@@ -18,10 +18,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pgtrial.model.errors import PgtrialError, StoreError
-from pgtrial.model.records.results import StudyResult
+from pgtrial.model.records.results import Claim, StudyResult
 from pgtrial.model.units import plural, slug
 from pgtrial.report.brief import brief
 from pgtrial.report.data import StudyData, read_data
+from pgtrial.report.html import strip
 from pgtrial.store.bundle import SUFFIX, is_bundle, open_study
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import check_listed, values_of
@@ -45,6 +46,15 @@ _KEPT = 6
 
 
 @dataclass(frozen=True)
+class Bar:
+    """An interval that is drawn."""
+
+    interval: str
+    places: dict[str, float]
+    """As `strip` has them."""
+
+
+@dataclass(frozen=True)
 class Glance:
     """A line of the list."""
 
@@ -58,6 +68,8 @@ class Glance:
     """One for each comparison, or one of RUNNING, UNFINISHED and UNREADABLE."""
     says: list[str]
     """The headline of each comparison, or one sentence on the state or the trouble."""
+    bars: list[Bar | None] = field(default_factory=list)
+    """The interval of each comparison; None where it has no bounds, or is withheld."""
 
     @property
     def is_bundle(self) -> bool:
@@ -133,7 +145,7 @@ class Catalogue:
         known = self._glanced(path, _stamp(path))
         # a lab comes and goes without any other trace
         if known.words != [UNREADABLE] and is_running(path):
-            return replace(known, words=[RUNNING], says=[" ".join(known.says)])
+            return replace(known, words=[RUNNING], says=[" ".join(known.says)], bars=[])
         return known
 
 
@@ -206,13 +218,20 @@ def _seen(path: Path, study: StudyDirectory) -> Glance:
     stored = _stored_trials(path) if path.is_dir() else None
     result = _stored_result(study)
     # the verdict of a bundle was checked against its trials when it was made
+    bars: list[Bar | None] = []
     if result is not None and stored in (None, result.trials_stored) and result.trials_planned == len(plan.wanted):
         words: list[str] = [claim.verdict for claim in result.primary]
         says = [headline.text for headline in brief(result, plan).headlines]
+        bars = [_bar(claim, plan.margin) for claim in result.primary]
     else:
         words = [UNFINISHED]
         says = [f"No verdict yet: {stored or 0} of {plural(len(plan.due), 'trial')} are stored."]
-    return Glance(_key(path), path, study.spec.study.question, plan.arms, plan.created, words, says)
+    return Glance(_key(path), path, study.spec.study.question, plan.arms, plan.created, words, says, bars)
+
+
+def _bar(claim: Claim, margin: float) -> Bar | None:
+    places = strip(claim, margin) if claim.verdict != "withheld" else None
+    return Bar(claim.difference.text(), places) if claim.difference is not None and places is not None else None
 
 
 def _stored_trials(path: Path) -> int:

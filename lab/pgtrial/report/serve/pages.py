@@ -18,7 +18,7 @@ from pgtrial.report.data import StudyData, seconds_of
 from pgtrial.report.html import cards, specs, templates
 from pgtrial.report.sections import Section, Topic
 from pgtrial.report.serve import drawing
-from pgtrial.report.serve.catalogue import UNREADABLE, WORDS, Glance, Query
+from pgtrial.report.serve.catalogue import UNREADABLE, WORDS, Bar, Glance, Query
 from pgtrial.report.serve.live import Look, SoFar
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.results import levels_beside
@@ -124,10 +124,11 @@ def _brief(study: Glance, data: StudyData) -> dict[str, Any]:
     return {"claims": cards(data, short), "brief": short.lines()}
 
 
-def _verdicts(study: Glance) -> list[tuple[str, str]]:
-    """Each word of a study with what is said to it, which may begin with that word."""
-    pairs = zip(study.words, study.says, strict=True)
-    return [(word, sentence.removeprefix(f"{word.capitalize()} ")) for word, sentence in pairs]
+def _verdicts(study: Glance) -> list[tuple[str, str, Bar | None]]:
+    """Each word of a study with what is said to it, which may begin with that word, and its interval."""
+    bars = study.bars or [None] * len(study.words)
+    said = zip(study.words, study.says, bars, strict=True)
+    return [(word, sentence.removeprefix(f"{word.capitalize()} "), bar) for word, sentence, bar in said]
 
 
 def _live_values(look: Look) -> dict[str, Any]:
