@@ -40,8 +40,16 @@ FOURTH = BlockEnds(
             BlockEnds(11, look=True, decided=False, running={"off": 0.03}, precision=FOURTH.precision),
             "off is 3.0% faster (a look, not yet decided)",
         ),
+        (
+            BlockEnds(6, look=False, decided=False, running={"off": -0.12}, metric="p99"),
+            "p99 of off is 12% lower (not yet decided)",
+        ),
+        (
+            BlockEnds(6, look=False, decided=False, running={"off": 0.03}, metric="response"),
+            "off is 3.0% faster (not yet decided)",
+        ),
     ],
-    ids=["known", "too early", "with its interval", "decided", "no look to come"],
+    ids=["known", "too early", "with its interval", "decided", "no look to come", "of a percentile", "of a speed"],
 )
 def test_from_the_fourth_block_on_the_progress_tells_what_the_study_can_find_while_nothing_is_decided(event, told):
     out = io.StringIO()

@@ -180,3 +180,21 @@ def test_with_a_rate_the_service_time_stands_beside_the_response_time():
     assert measured.service_us is not None
     assert measured.service_us.p999 == 4.0
     assert outcome(DONE).measured.service_us is None
+
+
+def test_percentiles_of_trials_with_failures_count_the_failed_ones_behind_the_others():
+    histogram = HdrHistogram(1, 3_600_000_000_000, 3)
+    histogram.record_value(1_000_000, 980)
+    histogram.record_value(5_000_000, 10)
+    measured = {**MEASURED, "transactions": 990, "histogram": histogram.encode().decode()}
+    failed = outcome({**DONE, "measure": {**measured, "failures": {"40001": 6, "57014": 4}}}).measured
+    assert failed is not None
+    assert failed.with_failures_us is not None
+    assert failed.with_failures_us.p50 == pytest.approx(1000, rel=1e-3)
+    assert failed.with_failures_us.p99 == pytest.approx(5000, rel=1e-3)
+    assert failed.with_failures_us.p999 is None
+    assert failed.latency_us == outcome({**DONE, "measure": measured}).measured.latency_us
+    none = outcome({**DONE, "measure": {**measured, "failures": {}}}).measured
+    assert none is not None
+    assert none.with_failures_us is None
+    assert "with_failures_us" not in none.model_dump()

@@ -127,3 +127,23 @@ def test_damage_is_found_or_harmless(tail, place, byte):
         except ValueError:
             continue
         assert Latencies.read(found.encode()).total == found.total
+
+
+@given(VALUES.filter(bool), st.integers(0, 1000), PERCENT)
+def test_transactions_that_never_ended_lie_behind_all_that_did(counts, lost, percent):
+    latencies = Latencies.read(of_library(counts).encode().decode())
+    total = latencies.total + lost
+    found = latencies.percentile_of(percent, total)
+    if max(1, int(percent * total / 100 + 0.5)) > latencies.total:
+        assert found is None
+    else:
+        never = of_library({**counts, LONGEST_NS: counts.get(LONGEST_NS, 0) + lost})
+        assert found == pytest.approx(Latencies.read(never.encode().decode()).percentile(percent))
+
+
+def test_without_lost_transactions_a_percentile_is_that_of_the_histogram():
+    latencies = Latencies.read(of_library({1_000_000: 98, 5_000_000: 2}).encode().decode())
+    assert latencies.percentile_of(99, 100) == latencies.percentile(99) == pytest.approx(5000, rel=1e-3)
+    assert latencies.percentile_of(99, 101) == pytest.approx(5000, rel=1e-3)
+    assert latencies.percentile_of(99, 102) is None
+    assert Latencies.sum_of([]).percentile_of(50, 3) is None

@@ -50,6 +50,23 @@ WRONG = {
     ),
     "part of a second": (ARMS + "[load]\nduration = '1500ms'\n", ["[load] duration", "whole number of seconds"]),
     "bad share": (ARMS + "[verdict]\nmargin = 'small'\n", ["[verdict] margin", "'small' is not a share"]),
+    "an unknown metric names the nearest": (
+        ARMS + "[verdict]\nmetrics = ['tps', 'p99,9']\n",
+        ["[verdict] metrics", "'p99,9' is no metric", "did you mean 'p99.9'?"],
+    ),
+    "a metric like none": (ARMS + "[verdict]\nmetrics = 'xyz'\n", ["'xyz'", "metrics are tps, response, p50"]),
+    "a metric twice": (
+        ARMS + "[verdict]\nmetrics = ['p99', 'p99']\n",
+        ["[verdict] metrics", "lists p99 more than once"],
+    ),
+    "tps at a rate": (
+        ARMS + "[load]\nrate = 100\n[verdict]\nmetrics = ['p99', 'tps']\n",
+        ["[verdict] metrics", '"tps" is the rate itself'],
+    ),
+    "metrics of tasks": (
+        ARMS + "[load]\nworkload = 'app-tasks'\n[verdict]\nmetrics = 'p99'\n",
+        ["[verdict] metrics", "has criteria of its own"],
+    ),
     "no clients": (ARMS + "[load]\nclients = [8, 0]\n", ["[load] clients, item 2", "greater than or equal to 1"]),
     "the same clients twice": (ARMS + "[load]\nclients = [8, 8]\n", ["[load] clients", "lists 8 more than once"]),
     "unknown protocol": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.verdict.metrics import FAMILIES
+from tests.verdict.declared import with_latency
 from tests.verdict.replays import Template, run_replays
 from tests.verdict.studies import decision_of, exchanged, make_plan, noisy, run, ways
 from tests.verdict.tasks import Tasks, run_tasks
@@ -24,9 +26,9 @@ Different = Callable[[StudyResult], int]
 """How many claims of a family say that alike arms differ."""
 
 
-def _costly() -> tuple[Plan, list[Trial]]:
+def _costly(plan: Plan | None = None) -> tuple[Plan, list[Trial]]:
     """Trials whose WAL has heavy tails and follows the order of the trials."""
-    plan = make_plan(("a", "b"), blocks=BLOCKS)
+    plan = plan or make_plan(("a", "b"), blocks=BLOCKS)
     rng = np.random.default_rng(8)
 
     def with_wal(trial: Trial) -> Trial:
@@ -35,6 +37,18 @@ def _costly() -> tuple[Plan, list[Trial]]:
         return trial.model_copy(update={"server_deltas": {"wal": {"wal_bytes": wal}}})
 
     return plan, [with_wal(trial) for trial in run(plan, noisy({}))]
+
+
+def _declared(*metrics: str) -> tuple[Plan, list[Trial]]:
+    """Trials whose percentiles have heavy tails and follow the order of the trials; in some transactions failed."""
+    plan = make_plan(("a", "b"), blocks=BLOCKS, duration_s=60.0).model_copy(update={"metrics": list(metrics)})
+    rng = np.random.default_rng(5)
+
+    def with_tail(trial: Trial) -> Trial:
+        factor = math.exp(0.05 * rng.standard_t(2) + 0.01 * trial.index)
+        return with_latency(trial, p50=900.0 * factor, p99=8000.0 * factor**2, failed=int(rng.poisson(400)))
+
+    return plan, [with_tail(trial) for trial in _costly(plan)[1]]
 
 
 def _tasks() -> tuple[Plan, list[Trial]]:
@@ -67,10 +81,17 @@ def _secondary(result: StudyResult) -> int:
     return sum(row.verdict in ("better", "worse") for row in result.criteria if not row.primary)
 
 
+def _other_metrics(result: StudyResult) -> int:
+    return sum(row.verdict in ("better", "worse") for row in result.metrics if not row.primary)
+
+
 EACH: dict[str, tuple[Study, Different]] = {
     "primary": (_costly, _called("primary")),
     "costs": (_costly, _differing_costs),
     "criteria": (_tasks, _secondary),
+    "metrics": (partial(_declared, "tps", "p50", "p99", "wal per transaction"), _other_metrics),
+    "a percentile first": (partial(_declared, "p99", "tps"), _called("primary")),
+    "a cost first": (partial(_declared, "wal per transaction", "p50"), _called("primary")),
     "statements": (_replays, _called("statements")),
 }
 

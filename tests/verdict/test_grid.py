@@ -20,7 +20,7 @@ def _said(grid):
         {block: [trial.index for trial in trials] for block, trials in grid.by_block.items()},
         [[trial.index for trial in grid.of(arm, point)] for arm in grid.plan.arms for point in (None, 0, 1)],
         [grid.ratios(arm, points) for arm in grid.plan.others for points in over],
-        [grid.gains(arm, points, grid.speed) for arm in grid.plan.others for points in over],
+        [grid.gains(arm, points, grid.primary) for arm in grid.plan.others for points in over],
     )
 
 

@@ -16,7 +16,7 @@ from pgtrial.store.comparison import comparison, parse_setup
 
 _OPTIONS = (
     "workload", "scale", "clients", "rate", "jobs", "protocol", "fillfactor", "warmup", "duration", "max_tries",
-    "latency_limit", "blocks", "budget", "margin",
+    "latency_limit", "blocks", "budget", "margin", "metrics",
 )  # fmt: skip
 _FLAGS = ("foreign_keys", "allow_busy_client")
 """Keys of [load] and [verdict] that are options of the command."""
@@ -79,6 +79,13 @@ def compare_command(
     latency_limit: Annotated[str | None, typer.Option(help="With --max-tries: no try after this, e.g. 1s.")] = None,
     blocks: Annotated[int | None, typer.Option(help="Blocks at most; default: what the budget holds.")] = None,
     budget: Annotated[str | None, typer.Option(help="Time for running the blocks, e.g. 30min.")] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            help="What is compared, the first decides: tps, response, p50 to p99.9, 'wal per transaction'; "
+            "e.g. p99,response."
+        ),
+    ] = None,
     margin: Annotated[str | None, typer.Option(help="Differences below it count as equivalent, e.g. 1%.")] = None,
     allow_busy_client: Annotated[
         bool, typer.Option("--allow-busy-client", help="Give a verdict although the client itself was a limit.")
@@ -119,7 +126,13 @@ def compare_command(
         "max_tries": max_tries,
         "latency_limit": latency_limit,
     }
-    verdict = {"blocks": blocks, "budget": budget, "margin": margin, "allow_busy_client": allow_busy_client or None}
+    verdict = {
+        "metrics": _words(metrics),
+        "blocks": blocks,
+        "budget": budget,
+        "margin": margin,
+        "allow_busy_client": allow_busy_client or None,
+    }
     sections = {"load": _given(load), "server": _merged(server or []), "verdict": _given(verdict)}
     try:
         spec = comparison(arms, "the command line", question, seed, sections)

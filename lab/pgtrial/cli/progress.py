@@ -31,8 +31,8 @@ from pgtrial.conduct.progress import (
 )
 from pgtrial.model.records.results import Estimate
 from pgtrial.model.records.trial import Trial
-from pgtrial.model.units import format_duration, percent, plural
-from pgtrial.report.words import bounds_text
+from pgtrial.model.units import format_duration, plural
+from pgtrial.report.words import bounds_text, change_text
 
 _BARS = "▁▂▃▄▅▆▇█"
 _SPARKS = 40
@@ -68,7 +68,7 @@ def describe(trial: Trial) -> str:
 def running_estimate(event: BlockEnds) -> str:
     """The estimates from all blocks so far: `off is 153% faster (+120 to +190%)`."""
     return ", ".join(
-        f"{arm} is {percent(abs(difference))} {'faster' if difference >= 0 else 'slower'}{_interval(event, arm)}"
+        f"{change_text(event.metric, arm, difference)}{_interval(event, arm)}"
         for arm, difference in event.running.items()
     )
 

@@ -12,13 +12,14 @@ from rich.text import Text
 
 from pgtrial.cli.terminal import VERDICT_STYLES, for_terminal
 from pgtrial.model.records.plan import measure_of
-from pgtrial.model.records.results import Claim, Criterion, StudyResult, Word
+from pgtrial.model.records.results import Claim, Criterion, MetricClaim, StudyResult, Word
 from pgtrial.model.records.where_it_ran import MachinePart, WhereItRan
 from pgtrial.report.brief import Brief, Line
 from pgtrial.report.table import Column, Table, number
+from pgtrial.report.tables.metrics import metric_value
 from pgtrial.report.tables.results import median_tps
 from pgtrial.report.tables.tasks import criterion_value
-from pgtrial.report.words import estimate_text
+from pgtrial.report.words import estimate_text, signed
 
 _MOST_MACHINES = 12
 _LABEL = 9
@@ -66,6 +67,8 @@ def in_full(result: StudyResult) -> RenderableType:
     parts += ["", for_terminal(_comparisons(result))]
     if result.criteria:
         parts += ["", for_terminal(_criteria(result))]
+    if any(not row.primary for row in result.metrics):
+        parts += ["", for_terminal(_metrics(result))]
     if result.where is not None and result.where.machines:
         parts += ["", for_terminal(_fleet(result.where))]
         if (more := len(result.where.machines) - _MOST_MACHINES) > 0:
@@ -100,6 +103,8 @@ class _Row:
 def _comparisons(result: StudyResult) -> Table[_Row]:
     """One line per load point and arm, so that any number of arms fits the width."""
     by_goodput = measure_of(result.load_points) == "goodput"
+    metric = next((row.metric for row in result.metrics if row.primary), None)
+    compared = f"{metric} / {result.baseline}" if metric is not None else f"/ {result.baseline}"
     return Table(
         "",
         list(_rows(result, by_goodput=by_goodput)),
@@ -107,7 +112,7 @@ def _comparisons(result: StudyResult) -> Table[_Row]:
             Column("load point", lambda row: row.place),
             Column("arm", lambda row: row.arm),
             number("tps" if by_goodput else "mean ms", lambda row: row.measured),
-            number(f"/ {result.baseline}", lambda row: row.difference, verdict=lambda row: row.verdict),
+            number(compared, lambda row: row.difference, verdict=lambda row: row.verdict),
             number("95% interval", lambda row: row.interval, verdict=lambda row: row.verdict),
             Column("verdict", lambda row: row.verdict or "", verdict=lambda row: row.verdict),
         ],
@@ -151,6 +156,26 @@ def _criteria(result: StudyResult) -> Table[Criterion]:
         ],
         lambda row: row.primary,
     )
+
+
+def _metrics(result: StudyResult) -> Table[MetricClaim]:
+    """The claims on declared metrics; the report has their intervals."""
+    return Table(
+        "",
+        result.metrics,
+        [
+            Column("metric", lambda row: row.metric + (" (primary)" if row.primary else "")),
+            number("baseline", lambda row: _with_name(row, row.baseline)),
+            number("arm", lambda row: _with_name(row, row.arm)),
+            number("difference", lambda row: row.difference and signed(row.difference.value)),
+            Column("verdict", lambda row: row.verdict, verdict=lambda row: row.verdict),
+        ],
+    )
+
+
+def _with_name(row: MetricClaim, arm: str) -> str:
+    value = metric_value(row, arm)
+    return f"{arm}: {value}" if value is not None else arm
 
 
 def _fleet(where: WhereItRan) -> Table[MachinePart]:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from pgtrial.conduct.declared import least_duration
 from pgtrial.conduct.deployments import are_units, deployments_of
 from pgtrial.conduct.interleaving import SLICE_S, interleaving_of, is_whole, sessions_of
 from pgtrial.conduct.stopping import OVERRUN
@@ -191,8 +192,10 @@ def fewest_for_a_verdict(spec: StudySpec) -> int:
 
 
 def claims_of(spec: StudySpec) -> int:
-    """How many claims the first look is to decide: the primary ones, and of a replay those on its statements."""
-    return max(len(spec.arms) - 1, MOST_STATEMENTS if spec.load.replays else 0)
+    """How many claims of a family the first look is to decide: primary ones, declared ones, those on statements."""
+    primary = len(spec.arms) - 1
+    secondary = (len(spec.verdict.metrics) - 1) * primary
+    return max(primary, secondary, MOST_STATEMENTS if spec.load.replays else 0)
 
 
 def overhead_estimate(spec: StudySpec) -> float:
@@ -239,8 +242,8 @@ def _choose(spec: StudySpec, known: _Known) -> TrialLengths | None:
 def _fitting(spec: StudySpec, known: _Known, blocks: int) -> TrialLengths | None:
     """The lengths with which the budget holds so many blocks; None: there are none.
 
-    The measured part takes its share of the time, or as much as the budget holds. It is longer than that where the
-    noise record says that a study then takes less time.
+    The measured part takes its share of the time, or as much as the budget holds. It is longer than that where declared
+    percentiles take more transactions, or the noise record says that a study then takes less time.
     """
     given_warmup, given_duration = spec.load.given_s
     trials, overhead_s, slices = known.trials, known.overhead_s, known.slices
@@ -252,7 +255,7 @@ def _fitting(spec: StudySpec, known: _Known, blocks: int) -> TrialLengths | None
     duration_s, from_noise = given_duration, False
     if duration_s is None:
         fair_s = MEASURED_SHARE / (1 - MEASURED_SHARE) * (overhead_s / trials + warmup_s)
-        duration_s = _whole_number(max(_LEAST_DURATION_S, fair_s), slices)
+        duration_s = _whole_number(max(_LEAST_DURATION_S, fair_s, least_duration(spec)), slices)
         if known.noise is not None and duration_s + warmup_s < most_load_s:
             possible = range(round(duration_s), math.floor(most_load_s - warmup_s) + 1)
             fitting = [length_s for length_s in possible if _is_whole_number(length_s, slices)]

@@ -74,4 +74,5 @@ def conditions_of(spec: StudySpec, interleaving: Interleaving | None, duration_s
         arms=len(spec.arms),
         duration_s=duration_s,
         slice_s=interleaving.slice_s if interleaving is not None else None,
+        metric=spec.verdict.metrics[0] if spec.verdict.metrics else None,
     )

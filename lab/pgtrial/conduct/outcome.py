@@ -12,12 +12,14 @@ import polars as pl
 from pgtrial.loads.engine import Event, own_s
 from pgtrial.model.errors import StudyError
 from pgtrial.model.latencies import Latencies
+from pgtrial.model.metrics import PERCENTILES
 from pgtrial.model.records import Record
 from pgtrial.model.records.replay import ReplaySummary, StatementTimes
 from pgtrial.model.records.trial import (
     ClientUse,
     FailureSpan,
     Latency,
+    Percentiles,
     Phase,
     ServiceTime,
     TaskSummary,
@@ -240,6 +242,7 @@ class Outcome:
             tps=summary["tps"] * summary["duration_s"] / seconds if seconds else 0.0,
             latency_us=_percentiles(Latency, summary.get("latency_us")),
             service_us=_percentiles(ServiceTime, summary.get("service_us")),
+            with_failures_us=_with_failures(summary) if name == "measure" else None,
         )
 
     def _summary(self, phase: str) -> Mapping[str, Any] | None:
@@ -270,6 +273,16 @@ def _percentiles(kind: type[_R], figures: Mapping[str, Any] | None) -> _R | None
     return kind.model_validate({**figures, "p999": figures.get("p99.9")}, extra="ignore")
 
 
+def _with_failures(summary: Mapping[str, Any]) -> Percentiles | None:
+    """Percentiles of all transactions of a summary; None without a failure, or without a histogram."""
+    failed, histogram = sum(summary.get("failures", {}).values()), summary.get("histogram")
+    if not failed or not histogram:
+        return None
+    latencies = Latencies.read(histogram)
+    at = {name: latencies.percentile_of(percent, latencies.total + failed) for name, percent in _POINTS.items()}
+    return Percentiles.model_validate({name.replace(".", ""): value for name, value in at.items()})
+
+
 def _times(extent: Mapping[str, Any] | None, percentiles: Mapping[str, Any] | None) -> TaskTimes | None:
     """Mean and extremes with the percentiles of the histogram, and the median where the extent has it exactly."""
     if extent is None:
@@ -285,7 +298,7 @@ def _nothing_done(tasks: TaskSummary | None) -> str:
     return f"not one of {tasks.planned:,} tasks was completed ({kinds or 'none ended'})"
 
 
-_POINTS = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
+_POINTS = {name: round(100 * share, 1) for name, share in PERCENTILES.items()}
 
 
 def _summary_of(ticks: Sequence[Event], clients: int) -> Event | None:

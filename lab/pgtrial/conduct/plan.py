@@ -19,6 +19,7 @@ from itertools import takewhile
 import numpy as np
 
 import pgtrial
+from pgtrial.conduct.declared import metric_warnings
 from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
 from pgtrial.conduct.interleaving import interleaving_of
 from pgtrial.conduct.lengths import (
@@ -68,7 +69,7 @@ def make_plan(spec: StudySpec, seed: int, created: str, lengths: TrialLengths | 
         load_points=points,
         max_blocks=max_blocks,
         looks=planned_looks(deployments, max_blocks) if are_units(spec) else p8.looks(max_blocks, claims_of(spec)),
-        **spec.verdict.model_dump(include={"margin", "stop_early", "drop_decided", "allow_busy_client"}),
+        **spec.verdict.model_dump(include={"metrics", "margin", "stop_early", "drop_decided", "allow_busy_client"}),
         warmup_s=lengths.warmup_s,
         duration_s=lengths.duration_s,
         trial_estimate_s=lengths.block_s / lengths.trials,
@@ -133,6 +134,7 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
         if are_units(spec):
             given, needed = f"{plan.deployments} deployments", f"{p8.fewest_blocks(len(plan.arms) - 1)} of each"
         sentences.append(f"with {given} no verdict is possible; {len(plan.arms)} arms take at least {needed}")
+    sentences += metric_warnings(spec, plan)
     time_s = plan.max_blocks * plan.block_estimate_s
     if time_s > spec.verdict.budget and not plan.extensions:
         sentences.append(
@@ -176,8 +178,8 @@ def _order(arms: list[str], points: int, blocks: int, seed: int) -> Iterator[Pla
 
 
 _OF_THE_STUDY = {
-    "baseline", "arms", "load_points", "margin", "stop_early", "drop_decided", "allow_busy_client", "warmup_s",
-    "duration_s", "declared", "scripts", "deployments",
+    "baseline", "arms", "load_points", "metrics", "margin", "stop_early", "drop_decided", "allow_busy_client",
+    "warmup_s", "duration_s", "declared", "scripts", "deployments",
 }  # fmt: skip
 """Fields of the plan that repeat the study."""
 

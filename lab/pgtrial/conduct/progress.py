@@ -76,6 +76,8 @@ class BlockEnds:
     running: dict[str, float]
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     precision: Precision | None = None
+    metric: str | None = None
+    """The declared metric of the primary claims; None: the measure of the load."""
 
 
 @dataclass(frozen=True)

@@ -384,6 +384,7 @@ def _block_ends(grid: Grid, regimes: Regimes, block: int) -> BlockEnds:
             if estimate.low is not None and estimate.high is not None
         },
         precision=precision_so_far(grid),
+        metric=grid.plan.primary_metric,
     )
 
 

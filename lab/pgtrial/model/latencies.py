@@ -118,9 +118,13 @@ class Latencies:
 
     def percentile(self, percent: float) -> float:
         """The latency that so many percent of all do not exceed: the highest value of its range; 0 of none."""
-        if not self.total:
-            return 0.0
-        rank = max(1, int(percent * self.total / 100 + 0.5))
+        return self.percentile_of(percent, self.total) or 0.0
+
+    def percentile_of(self, percent: float, total: int) -> float | None:
+        """The same of `total` transactions, of which all that have no latency here took longer; None: one of those."""
+        rank = max(1, int(percent * total / 100 + 0.5))
+        if rank > self.total:
+            return None
         place = self._ranges[np.searchsorted(np.cumsum(self._counts), rank)]
         return self._us(int(_HIGH[place] if percent else _LOW[place]))
 

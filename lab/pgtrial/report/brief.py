@@ -13,6 +13,7 @@ from pgtrial.model.records.plan import Plan, measure_of
 from pgtrial.model.records.results import Claim, StudyResult, Word
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural, shortened
 from pgtrial.report.statement_errors import errors_text
+from pgtrial.report.tables.metrics import metric_text, metric_value
 from pgtrial.report.tables.results import digits, median_tps, milliseconds
 from pgtrial.report.words import (
     bounds_text,
@@ -101,6 +102,8 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
     if len(plan.load_points) > 1:
         counts = Counter(claim.verdict for claim in result.claims(claim.arm))
         lines.append(Line("by load", ", ".join(f"{word} at {number}" for word, number in counts.most_common())))
+    secondary = [row for row in result.metrics if row.arm == claim.arm and not row.primary]
+    lines += [Line(row.metric, metric_text(row)) for row in secondary]
     lines += [Line("slower", slower)] if (slower := _statements(result, claim)) else []
     return Headline(claim.verdict, headline(claim, plan), lines)
 
@@ -109,6 +112,10 @@ def _levels(claim: Claim, result: StudyResult) -> str:
     """`1,234 tps against 386 tps`, or mean response times; empty with several load points, or where one is unknown."""
     if len(result.load_points) > 1:
         return ""
+    if result.metrics:
+        row = next(row for row in result.metrics if row.primary and row.arm == claim.arm)
+        pair = [metric_value(row, arm) for arm in (claim.arm, claim.baseline)]
+        return " against ".join(text for text in pair if text) if all(pair) else ""
     texts = _level_texts(result)
     pair = [texts.get(arm) for arm in (claim.arm, claim.baseline)]
     return " against ".join(text for text in pair if text) if all(pair) else ""

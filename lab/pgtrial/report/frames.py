@@ -23,6 +23,12 @@ CLAIMS: dict[str, pl.DataType] = {
     **dict.fromkeys(("difference", "low", "high"), pl.Float64()),
     "blocks": pl.Int64(),
 }
+METRICS: dict[str, pl.DataType] = {
+    **dict.fromkeys(("metric", "unit", "arm", "baseline", "verdict"), pl.String()),
+    "primary": pl.Boolean(),
+    **dict.fromkeys(("value", "baseline_value", "difference", "low", "high"), pl.Float64()),
+    "blocks": pl.Int64(),
+}
 _TIMES = ("mean_us", "p50_us", "p90_us", "p95_us", "p99_us", "p999_us", "max_us")
 TRIALS: dict[str, pl.DataType] = {
     **_PLACE,
@@ -72,6 +78,21 @@ def claim_frame(study: StudyDirectory) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=CLAIMS)
 
 
+def metric_frame(study: StudyDirectory) -> pl.DataFrame:
+    """A row for each claim on a declared metric. `difference`, `low` and `high` are shares."""
+    rows = [
+        {
+            **_fields(row),
+            **_fields(row.difference),
+            "difference": row.difference.value if row.difference else None,
+            "value": row.values.get(row.arm),
+            "baseline_value": row.values.get(row.baseline),
+        }
+        for row in read_measured(study).result.metrics
+    ]
+    return pl.DataFrame(rows, schema=METRICS)
+
+
 def trial_frame(study: StudyDirectory) -> pl.DataFrame:
     """A row for each stored trial: its measured part. Numbers of trials and blocks count from 1, as in reports."""
     return pl.DataFrame([_trial(trial) for trial in study.trials()], schema=TRIALS)
@@ -117,6 +138,7 @@ def second_frame(study: StudyDirectory) -> pl.DataFrame:
 FRAMES: dict[str, Callable[[StudyDirectory], pl.DataFrame]] = {
     "studies": study_frame,
     "claims": claim_frame,
+    "metrics": metric_frame,
     "trials": trial_frame,
     "seconds": second_frame,
 }

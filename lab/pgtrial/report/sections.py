@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pgtrial.model.metrics import METRICS
 from pgtrial.report.charts.canaries import canary_chart
 from pgtrial.report.charts.differences import block_charts, cost_charts, forest
 from pgtrial.report.charts.levels import latency_charts, size_charts, tps_charts
@@ -19,6 +20,7 @@ from pgtrial.report.data import StudyData
 from pgtrial.report.table import Table
 from pgtrial.report.tables import (
     certificate,
+    metrics,
     plans,
     published,
     results,
@@ -69,7 +71,7 @@ _TOPICS = (
         "Bars are 95% intervals, the shaded band is the margin within which arms count as equivalent. "
         "Right of zero the arm is faster than the baseline.",
         [forest],
-        [results.ratio_table],
+        [metrics.metric_tables, results.ratio_table],
         folded=False,
     ),
     Topic(
@@ -218,10 +220,18 @@ _SHORT = ("tps", "ratio", "criteria", "statements", "regimes", "published", "lat
 """The sections of a short report."""
 
 
+def _of_metric(topic: Topic, data: StudyData) -> Topic:
+    """The topic, whose leading words follow the direction in which the declared metric is better."""
+    metric = data.plan.primary_metric
+    if topic.key != "ratio" or metric is None or METRICS[metric].kind == "speed":
+        return topic
+    return replace(topic, lead=topic.lead.replace("the arm is faster", f"the arm has more of {metric}"))
+
+
 def sections(data: StudyData, *, short: bool = False) -> list[Section]:
     """All sections that have something to show; tables without rows are left out."""
     made = []
-    for topic in _TOPICS:
+    for topic in (_of_metric(topic, data) for topic in _TOPICS):
         if short and topic.key not in _SHORT:
             continue
         figures = draw(topic.key, data)

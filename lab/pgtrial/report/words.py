@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from pgtrial.model.metrics import METRICS
 from pgtrial.model.records.plan import LoadPoint, Plan
 from pgtrial.model.records.results import CellRegimes, Claim, Cost, Estimate, Failures, Steadiness, StudyResult
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
@@ -60,6 +61,21 @@ def estimate_text(claim: Claim, running: str) -> str | None:
     return f"{signed(claim.running)} {running}" if claim.running is not None else None
 
 
+def change_text(
+    metric: str | None, arm: str, difference: float, baseline: str = "", places: int | None = None, *, less: str = ""
+) -> str:
+    """`off is 41% faster than on`, of a percentile or cost `p99 of off is 12% lower than that of on`.
+
+    `metric`: that of the primary claims, None: speed; without `baseline` the end is left out. `less` stands before it.
+    """
+    size = percent(abs(difference), places)
+    if metric is None or METRICS[metric].kind == "speed":
+        than = f"{less} than {baseline}" if baseline else ""
+        return f"{arm} is {size} {'faster' if difference >= 0 else 'slower'}{than}"
+    than = f"{less} than that of {baseline}" if baseline else ""
+    return f"{metric} of {arm} is {size} {'higher' if difference >= 0 else 'lower'}{than}"
+
+
 def headline(claim: Claim, plan: Plan) -> str:
     """The verdict without its evidence: `off is 41% faster than on`."""
     arm, baseline, difference, margin = claim.arm, claim.baseline, claim.difference, as_written(plan.margin)
@@ -74,11 +90,10 @@ def headline(claim: Claim, plan: Plan) -> str:
         return f"Undecided after {plural(claim.blocks, claim.unit)}: {pair}"
     if claim.verdict == "equivalent":
         return f"No difference larger than {margin} between {arm} and {baseline}{twice}"
-    speed = "faster" if claim.verdict == "better" else "slower"
     if difference is None:
-        return f"{arm} is {speed} than {baseline}{twice}"
+        return f"{arm} is {'faster' if claim.verdict == 'better' else 'slower'} than {baseline}{twice}"
     less = f", by less than the margin of {margin}," if claim.within_margin else ""
-    return f"{arm} is {percent(abs(difference.value), decimals_for(difference.known))} {speed}{less} than {baseline}"
+    return change_text(plan.primary_metric, arm, difference.value, baseline, decimals_for(difference.known), less=less)
 
 
 def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[str]) -> str:

@@ -92,7 +92,7 @@ def cell_speeds(grid: Grid, slices: Slices) -> CellSpeeds:
     for block, point in product(grid.counted, grid.points):
         trials = [trial for arm in grid.plan.arms if (trial := grid.trial(block, point, arm)) is not None]
         rows = {trial.arm: slices.get(trial.index, ()) for trial in trials if grid.goodput(trial)}
-        slice_s, paced = grid.plan.interleaving.slice_at(point), grid.plan.measure != "goodput"
+        slice_s, paced = grid.plan.interleaving.slice_at(point), grid.plan.is_paced
         speeds |= {(block, point, arm): of_arm for arm, of_arm in speeds_of(rows, slice_s, paced=paced).items()}
     return speeds
 

@@ -15,7 +15,9 @@ from pgtrial.statistics.paired_t import ALPHA, t_interval
 from pgtrial.verdict.changes import WHEN, Changes, Regimes
 from pgtrial.verdict.family import Part, Subject, parts_of, subjects
 from pgtrial.verdict.grid import Grid
-from pgtrial.verdict.series import as_difference
+from pgtrial.verdict.metric import Scale
+from pgtrial.verdict.metrics.declared_claims import undecided_arms
+from pgtrial.verdict.series import as_difference, established_margin
 
 _ODD = 3.5
 """Modified z-score of an odd block (Iglewicz and Hoaglin 1993, How to detect and handle outliers)."""
@@ -25,17 +27,24 @@ def comparisons(grid: Grid, regimes: Regimes | None = None) -> list[Comparison]:
     """Whether the primary claims are decided, as in the study's result, without computing anything else of it."""
     changes = Changes(grid, regimes)
     return [
-        Comparison(part.about.arm, part.regime, part.series.decided, _so_far(part.ratios), part.series.difference)
+        Comparison(
+            part.about.arm,
+            part.regime,
+            part.series.decided,
+            _so_far(part.ratios, grid.primary.scale),
+            part.series.difference,
+        )
         for about in subjects(grid.plan)[0]
         for part in parts_of(grid, changes, about)
     ]
 
 
 def decided_arms(grid: Grid, regimes: Regimes | None = None) -> list[str]:
-    """The arms of which every claim is decided: the primary one, and those of all load points."""
+    """The arms of which every claim is decided: the primary one, those of all load points, and declared ones."""
     changes = Changes(grid, regimes)
     parts = [part for about in chain(*subjects(grid.plan)) for part in parts_of(grid, changes, about)]
     undecided = {part.about.arm for part in parts if not part.series.decided}
+    undecided |= undecided_arms(grid)
     return [arm for arm in grid.plan.others if arm not in undecided]
 
 
@@ -73,10 +82,11 @@ def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
     values = list(series.asked.values.values())
     used = {unit: series.asked.values[unit] for unit in series.used}
     shown = series.shown
-    so_far = _so_far(part.ratios)
+    scale = grid.primary.scale
+    so_far = _so_far(part.ratios, scale)
     mean = t_interval(list(used.values())) if used else None
     more = _more_blocks(values, family, grid) if not series.decided else None
-    established = shown.established_margin if shown else math.inf
+    established = established_margin(shown, scale) if shown else math.inf
     in_total = plan.measure == "goodput" and part.regime is None
     return Claim(
         arm=about.arm,
@@ -87,7 +97,7 @@ def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
         within_margin=series.within_margin,
         blocks=len(used),
         difference=series.difference,
-        mean=as_difference(mean) if mean else None,
+        mean=as_difference(mean, scale) if mean else None,
         totals=_totals(grid, about.arm, about.point, units.blocks(used)) if in_total else None,
         unstable=_unstable(shown, mean),
         odd_blocks=_odd_blocks(list(used.items())),
@@ -103,7 +113,7 @@ def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
                 blocks=reading.look.blocks,
                 alpha=reading.look.alpha,
                 claim_alpha=reading.level,
-                difference=as_difference(reading.interval),
+                difference=as_difference(reading.interval, scale),
                 verdict=reading.verdict,
             )
             for reading in series.decision.readings
@@ -139,10 +149,10 @@ def _totals(grid: Grid, arm: str, point: int | None, blocks: Collection[int]) ->
     return sums[arm] / theirs - 1 if theirs else None
 
 
-def _so_far(ratios: list[BlockRatio]) -> Estimate | None:
+def _so_far(ratios: list[BlockRatio], scale: Scale) -> Estimate | None:
     """Over all blocks so far, with the interval of a study that had planned to end here."""
     values = [ratio.log_ratio for ratio in ratios if ratio.log_ratio is not None]
-    return as_difference(p8.interval(values, ALPHA)) if values else None
+    return as_difference(p8.interval(values, ALPHA), scale) if values else None
 
 
 def _more_blocks(values: list[float], family: int, grid: Grid) -> int | None:

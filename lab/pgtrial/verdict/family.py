@@ -63,7 +63,7 @@ def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
         for regime, of_blocks in chosen.items():
             ratios[regime] = grid.units.pooled(of_blocks)
         return {
-            regime: Question(counting(ratios[regime]), len(chosen) * about.family, grid.plan.margin)
+            regime: Question(counting(ratios[regime]), len(chosen) * about.family, grid.plan.margin, grid.primary.scale)
             for regime in chosen
         }
 

@@ -12,8 +12,9 @@ from statistics import fmean
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import BlockRatio
 from pgtrial.model.records.trial import Trial
+from pgtrial.verdict.declared import primary_metric
 from pgtrial.verdict.metric import Metric
-from pgtrial.verdict.speed import goodput, speed_of
+from pgtrial.verdict.speed import goodput
 from pgtrial.verdict.units import Units
 
 
@@ -25,7 +26,7 @@ class Grid:
         self.units = Units(plan)
         self.points = range(len(plan.load_points))
         """The load points, by index."""
-        self.speed = speed_of(plan)
+        self.primary = primary_metric(plan)
         """What the primary claims compare."""
         self.trials: list[Trial] = []
         """In the order of execution."""
@@ -107,11 +108,12 @@ class Grid:
         return self._goodput[trial.index]
 
     def ratios(self, arm: str, points: Sequence[int], metric: Metric | None = None) -> list[BlockRatio]:
-        """Every stored block's gain of `arm` over the baseline, the mean over these load points; by speed unless said.
+        """Every stored block's gain of `arm` over the baseline, the mean over these load points.
 
-        A block of which the metric is not known has no log-ratio. A complete one is computed once for each metric.
+        By the metric of the primary claims unless another is given. A block of which it is not known has no log-ratio.
+        A complete one is computed once for each metric.
         """
-        key = arm, tuple(points), metric or self.speed
+        key = arm, tuple(points), metric or self.primary
         known, counted = self._ratios[key], set(self.counted)
         ratios = []
         for block in self.blocks:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
+from pgtrial.model.metrics import FEWEST_SLOWER, PERCENTILES
 from pgtrial.model.records.results import CellRegimes, FailedTrial, Failures, Level, Spread
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics.describe import median_interval, spread
@@ -13,11 +14,8 @@ from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.series import read
 from pgtrial.verdict.statement_errors import statement_errors
 
-_LATENCIES = {"mean": 0.0, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+_LATENCIES = {"mean": 0.0, **PERCENTILES}
 """Shown name, without its point the field of records.Latency -> the share of transactions that are faster."""
-
-_ENOUGH_SLOWER = 100
-"""A percentile is shown only if every trial has so many transactions beyond it. The mean needs none."""
 
 NOTABLE_SHARE = 0.001
 """Failed transactions beyond this share come before the verdict."""
@@ -33,7 +31,7 @@ def level(grid: Grid, regimes: CellRegimes) -> Level:
     latency: dict[str, Spread | None] = {}
     for name, faster in _LATENCIES.items():
         known = [t.measured for t in delivering if t.measured and t.measured.latency_us]
-        enough = not faster or all(phase.transactions * (1 - faster) >= _ENOUGH_SLOWER - 1e-6 for phase in known)
+        enough = not faster or all(phase.transactions * (1 - faster) >= FEWEST_SLOWER - 1e-6 for phase in known)
         values = [float(getattr(phase.latency_us, name.replace(".", ""))) for phase in known]
         latency[name] = spread(values) if enough else None
     return Level(

@@ -24,6 +24,8 @@ class Scale:
     """From a margin, between which a difference is equivalent."""
     shown: Callable[[float], float]
     """From what the rule reads to the relative or absolute difference that is shown."""
+    falls: bool = False
+    """Whether what is shown is smaller the better the arm is: then the bounds change places."""
 
 
 RATIO = Scale("ratio", p8.log_ratio, p8.WORST, p8.ratio_limits, math.expm1)
@@ -33,6 +35,24 @@ DIFFERENCE = Scale("difference", lambda first, second: first - second, 1.0, lamb
 """By the difference of shares, which may be zero."""
 
 
+def _reduction(first: float, second: float) -> float | None:
+    """The log-ratio of two values of which the smaller is better; an infinite one is of a failed trial."""
+    if math.isinf(first) and math.isinf(second):
+        return None
+    if math.isinf(first) or math.isinf(second):
+        return math.copysign(p8.WORST, first - second)
+    return p8.log_ratio(first, second)
+
+
+def _reduction_limits(margin: float) -> p8.Limits:
+    low, high = p8.ratio_limits(margin)
+    return -high, -low
+
+
+REDUCTION = Scale("ratio", _reduction, p8.WORST, _reduction_limits, lambda log: math.expm1(-log), falls=True)
+"""By the log-ratio of two values of which the smaller is better; shown as the change of the value: -12% is better."""
+
+
 @dataclass(frozen=True)
 class Metric:
     """A quantity of a trial, the unit in which it is shown, and how arms are compared by it."""
@@ -40,7 +60,7 @@ class Metric:
     name: str
     unit: str
     value: Callable[[Trial], float | None]
-    """What is compared; 0 for a failed trial, or None: not known."""
+    """What is compared; for a failed trial the worst (0, of a reduction infinite), or None: not known."""
     better: Literal["more", "less", "neither"] = "more"
     """Which of two values is better; with `neither` a positive difference means that the arm has more of it."""
     scale: Scale = RATIO

@@ -104,7 +104,7 @@ def reached(plan: Plan, trials: Sequence[Trial], claim: Claim) -> list[Reached]:
     looks = {look.blocks: look.difference for look in claim.looks}
     points = []
     for units in range(1, len(logs) + 1):
-        difference = as_difference(p8.interval(logs[:units], ALPHA / claim.family))
+        difference = as_difference(p8.interval(logs[:units], ALPHA / claim.family), grid.primary.scale)
         if difference.low is not None:
             last = max(grid.units.blocks(list(counted)[:units]))
             points.append(Reached(units, spent[last], difference, looks.get(units)))
@@ -149,5 +149,5 @@ def _change(grid: Grid, slices: Slices, trial: Trial | None) -> float | None:
     measured = sorted((row for row in rows if row.phase == "measure"), key=lambda row: row.planned_begin_s)
     middle = len(measured) // 2
     halves = measured[:middle], measured[len(measured) - middle :]
-    first, second = (log_speed(half, paced=grid.plan.measure != "goodput") for half in halves)
+    first, second = (log_speed(half, paced=grid.plan.is_paced) for half in halves)
     return second - first if first is not None and second is not None else None

@@ -141,10 +141,16 @@ def described(grid: Grid, logs: Mapping[int, float], family: int) -> tuple[int, 
     return look.blocks, as_difference(reading.interval)
 
 
+def established_margin(interval: p8.Interval, scale: Scale = RATIO) -> float:
+    """The smallest margin, a share, within which an interval would be equivalent; infinite if there is none."""
+    if scale.falls:
+        return p8.Interval(-interval.high, -interval.estimate, -interval.low).established_margin
+    return interval.established_margin
+
+
 def as_difference(interval: p8.Interval, scale: Scale = RATIO) -> Estimate:
     """An interval as differences; infinite bounds become None."""
+    low, high = (scale.shown(bound) if math.isfinite(bound) else None for bound in (interval.low, interval.high))
     return Estimate(
-        low=scale.shown(interval.low) if math.isfinite(interval.low) else None,
-        value=scale.shown(interval.estimate),
-        high=scale.shown(interval.high) if math.isfinite(interval.high) else None,
+        low=high if scale.falls else low, value=scale.shown(interval.estimate), high=low if scale.falls else high
     )

@@ -10,9 +10,17 @@ from pgtrial.verdict.metric import Metric
 
 
 def speed_of(plan: Plan) -> Metric:
-    """The metric of a study's primary claims."""
-    if plan.measure == "goodput":
-        return Metric("goodput", "1/s", partial(goodput, plan))
+    """The metric of the primary claims of a study that declares none."""
+    return response_of(plan) if plan.is_paced else goodput_of(plan)
+
+
+def goodput_of(plan: Plan) -> Metric:
+    """The goodput as a metric."""
+    return Metric("goodput", "1/s", partial(goodput, plan))
+
+
+def response_of(plan: Plan) -> Metric:
+    """The inverse of the mean response time as a metric."""
     return Metric("speed of a transaction", "1/s", partial(_speed, plan))
 
 

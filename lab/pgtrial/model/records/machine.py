@@ -112,6 +112,7 @@ class Conditions(Record):
         ge=0, allow_inf_nan=False, description="Measured part of a trial; 0: as long as the load point's tasks take."
     )
     slice_s: float | None = added(None, "Length of the slices in which trials alternate; None: each runs by itself.")
+    metric: str | None = added(None, "The declared metric of the primary claims; None: the measure of the load.")
 
 
 class Noise(Record):

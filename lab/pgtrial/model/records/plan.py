@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pgtrial.model.metrics import METRICS
 from pgtrial.model.records import FORMAT, Record, added
 from pgtrial.model.records.replay import ReplayLoad
 from pgtrial.model.records.where_it_ran import ServerHost
@@ -143,7 +144,7 @@ Measure = Literal["goodput", "mean response time", "mean response time of tasks"
 
 
 def measure_of(points: Sequence[LoadPoint]) -> Measure:
-    """What claims compare: how much is done, or where that is fixed, how soon."""
+    """What claims compare unless the study says otherwise: how much is done, or where that is fixed, how soon."""
     if any(point.tasks is not None for point in points):
         return "mean response time of tasks"
     if any(point.replay is not None and point.replay.speed is not None for point in points):
@@ -263,6 +264,7 @@ class Plan(Record):
     load_points: list[LoadPoint]
     max_blocks: int
     looks: list[int] = Field(description="Planned looks up to max_blocks, in blocks.")
+    metrics: list[str] = added([], "What claims compare, the first the primary ones; empty: the measure of the load.")
     margin: float
     stop_early: bool
     drop_decided: bool = added(False, "Whether an arm leaves at the look at which all its claims are decided.")
@@ -333,6 +335,16 @@ class Plan(Record):
         return self.lengths is not None and self.lengths.preliminary is None
 
     @property
-    def measure(self) -> Measure:
-        """What the study's claims compare."""
-        return measure_of(self.load_points)
+    def primary_metric(self) -> str | None:
+        """The declared metric of the primary claims; None: the measure of the load."""
+        return self.metrics[0] if self.metrics else None
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether the number of transactions is fixed, so that a faster server only answers sooner."""
+        return measure_of(self.load_points) != "goodput"
+
+    @property
+    def measure(self) -> str:
+        """What the study's primary claims compare: a Measure, or a declared metric."""
+        return METRICS[self.metrics[0]].noun if self.metrics else measure_of(self.load_points)

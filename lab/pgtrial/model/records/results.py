@@ -22,7 +22,8 @@ Word = Literal["better", "worse", "equivalent", "undecided", "withheld"]
 class Estimate(Record):
     """A relative difference with its interval: speed(arm) / speed(baseline) - 1. None: not bounded by the data.
 
-    The speed is the goodput, or at a given rate and of tasks the inverse of the mean response time.
+    The speed is the goodput, or at a given rate and of tasks the inverse of the mean response time. Of percentiles and
+    costs that a study declares it is the difference of the values.
     """
 
     low: float | None
@@ -52,8 +53,8 @@ class BlockRatio(Record):
 
     block: int
     log_ratio: float | None = Field(
-        description="ln(speed of the arm / speed of the baseline); None: void, both arms failed, or one of them has no "
-        "speed in this regime."
+        description="ln(speed of the arm / speed of the baseline), of a percentile or cost ln(baseline / arm); "
+        "None: void, both arms failed, or one of them has no speed in this regime."
     )
     counted: bool = Field(description="False: provisional, the block or one before it is not complete.")
     failed: list[str] = Field(description="Arms with a failed trial in it: they take the worst possible rank.")
@@ -311,6 +312,29 @@ class Criterion(Record):
         return words.get(self.verdict) or (self.arm if self.verdict == "better" else self.baseline)
 
 
+class MetricClaim(Record):
+    """A claim on a metric that the study declares."""
+
+    metric: str = Field(description="As the study names it: `p99`.")
+    unit: Literal["us", "bytes", "1/s", ""]
+    better: Literal["more", "less"]
+    arm: str
+    baseline: str
+    primary: bool = Field(description="Whether it is the primary claim; the others are secondary.")
+    values: dict[str, float | None] = Field(
+        description="By arm, of the median trial; empty with several load points. None: not known."
+    )
+    verdict: Word
+    within_margin: bool = Field(description="Whether the whole interval lies within the margin, whatever the verdict.")
+    difference: Estimate | None = Field(
+        description="Of tps and response the relative difference of speeds, of others that of the values; None before "
+        "the first look."
+    )
+    claims: int = Field(description="Number of claims that share the error of each look.")
+    blocks: int
+    withheld: str | None = added(None, "Why a secondary claim does not stand.")
+
+
 class StatementClaim(Record):
     """Statements of one template in a replay: what they take on both arms, and whether the arm is slower."""
 
@@ -413,6 +437,7 @@ class StudyResult(Record):
     carry_over_shifts: list[CarryOverShift] = added([], "Of an interleaved study: what that does to each comparison.")
 
     criteria: list[Criterion] = added([], "Of a study on tasks: the table of criteria.")
+    metrics: list[MetricClaim] = added([], "Of a study that declares metrics: the claims on them.")
     statements: list[StatementClaim] = added([], "Of a replay: the templates that take a share of the time.")
 
     where: WhereItRan | None = added(None, "Which machine did what; None: everything ran on the lab's machine.")

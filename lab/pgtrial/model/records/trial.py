@@ -43,6 +43,19 @@ class ServiceTime(Record):
     p999: float
 
 
+class Percentiles(Record):
+    """Percentiles of all transactions of one trial, the failed ones behind all that committed, microseconds.
+
+    None: it falls on a failed transaction.
+    """
+
+    p50: float | None
+    p90: float | None
+    p95: float | None
+    p99: float | None
+    p999: float | None
+
+
 class Phase(Record):
     """What the engine measured in one phase (warm-up or measured part)."""
 
@@ -57,6 +70,7 @@ class Phase(Record):
     service_us: ServiceTime | None = added(
         None, "With a rate, beside latency_us, which then is the response time; None for trials older than this."
     )
+    with_failures_us: Percentiles | None = added(None, "Of the measured part; None: nothing failed, or not known.")
 
 
 class TransactionKind(Record):

@@ -166,8 +166,7 @@ class LoadSection(Record):
     )
     rate: Annotated[list[Rate], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
         [],
-        description="Transactions per second of all clients together, at random moments; the verdict is about the "
-        "mean response time. Default: no limit; the verdict is about transactions per second.",
+        description="Transactions per second of all clients together, at random moments; default: no limit.",
     )
     sysbench: SysbenchSection = Field(SysbenchSection(), description="See `[load.sysbench]`.")
     tasks: TasksSection = Field(TasksSection(), description="See `[load.tasks]`.")

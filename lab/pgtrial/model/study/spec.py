@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, PrivateAttr
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from pgtrial.model.errors import StudyError
+from pgtrial.model.metrics import TPS, known_metrics
 from pgtrial.model.published import known_name, published_names
 from pgtrial.model.records import Record
 from pgtrial.model.records.plan import LoadPoint, TaskLoad
@@ -23,7 +24,7 @@ from pgtrial.model.study.servers import Given, Server, names_server, parts_of, s
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.study.tasks import APP_TASKS
-from pgtrial.model.units import Seconds, Share
+from pgtrial.model.units import Seconds, Share, as_list
 
 
 class StudySection(Record):
@@ -42,6 +43,11 @@ class StudySection(Record):
 class VerdictSection(Record):
     """The rule, fixed before the first trial."""
 
+    metrics: Annotated[list[str], BeforeValidator(as_list), AfterValidator(known_metrics)] = Field(
+        [],
+        description='What is [compared](method.md#metrics), `["p99", "wal per transaction"]`: the first decides. '
+        "Default: `tps`, at a rate `response`.",
+    )
     margin: Share = Field(0.01, gt=0, lt=1, description="Smaller differences are equivalent.")
     blocks: int | None = Field(None, ge=1, description="Most blocks; default: what the budget holds.")
     budget: Seconds = Field(
@@ -117,6 +123,21 @@ class StudySpec(Record):
     def resolved(self, arm: str) -> Server:
         """The server of one arm, with what all arms share filled in."""
         return server_of(self.server, self.arms[arm])
+
+
+def objection_to_metrics(spec: StudySpec) -> str | None:
+    """What speaks against the declared metrics, a sentence; None: nothing."""
+    load, names = spec.load, spec.verdict.metrics
+    if names and load.runs_tasks:
+        return f"metrics are not for the workload {APP_TASKS}, which has criteria of its own; remove it"
+    if TPS in names and is_paced(spec):
+        return f'metrics: at a rate "{TPS}" is the rate itself; leave it out, or leave out the rate'
+    return None
+
+
+def is_paced(spec: StudySpec) -> bool:
+    """Whether transactions start at given times, so that the server's speed does not change their number."""
+    return bool(spec.load.rate) or (spec.load.replays and spec.load.replay.factor is not None)
 
 
 def load_points(spec: StudySpec) -> list[LoadPoint]:

@@ -12,6 +12,7 @@ from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure, log_ticks, n
 from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
 from pgtrial.report.words import cost_text, in_regime, is_wide
+from pgtrial.verdict.declared import primary_metric
 from pgtrial.verdict.metrics.costs import clearly
 
 _ROW = 40
@@ -58,7 +59,7 @@ def _forest(data: StudyData, primary: Claim) -> Figure | None:
     low, high = min(-0.15 * reach, *bounds), max(0.15 * reach, *bounds)
     pad = 0.06 * (high - low)
     title = f"{primary.arm} against {primary.baseline}"
-    speed = "goodput" if data.plan.measure == "goodput" else "speed by mean response time"
+    speed = "speed by mean response time" if data.plan.measure.startswith("mean") else data.plan.measure
     x = partial(
         channel,
         title=f"{speed} of {title}",
@@ -159,12 +160,13 @@ def _blocks(data: StudyData, primary: Claim) -> Figure | None:
 
 
 def _ratios(data: StudyData, claim: Claim) -> list[dict[str, Any]]:
+    shown = primary_metric(data.plan).scale.shown
     return [
         {
             "claim": _name(data, claim),
             "block": ratio.block + 1,
-            "value": math.expm1(ratio.log_ratio),
-            "text": percent(math.expm1(ratio.log_ratio), sign=True),
+            "value": shown(ratio.log_ratio),
+            "text": percent(shown(ratio.log_ratio), sign=True),
             "order": _order(data, claim, ratio),
             "counted": "yes" if ratio.counted else "no",
             "fill": float(ratio.counted),

@@ -11,7 +11,7 @@ from jinja2 import Environment
 
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
-from pgtrial.model.units import percent, plural
+from pgtrial.model.units import plural
 from pgtrial.report.brief import brief
 from pgtrial.report.charts.trial import LATENCIES, trial_charts
 from pgtrial.report.data import StudyData, seconds_of
@@ -23,7 +23,7 @@ from pgtrial.report.serve.live import Look, SoFar
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.results import levels_beside
 from pgtrial.report.tables.where import facts_beside
-from pgtrial.report.words import bounds_text, headline, in_regime
+from pgtrial.report.words import bounds_text, change_text, headline, in_regime
 from pgtrial.store.tables import WAITS_SCHEMA
 from pgtrial.verdict.rules import title
 
@@ -155,8 +155,8 @@ def _estimate(comparison: SoFar, look: Look, plan: Plan) -> tuple[str, str]:
     value = difference.value if difference is not None else claim.running
     if value is None:
         return f"{claim.arm} against {claim.baseline}: nothing is known {blocks}.", ""
-    speed = "faster" if value >= 0 else "slower"
-    text = f"{claim.arm} is {percent(abs(value))} {speed} than {claim.baseline}{in_regime(claim)} so far"
+    change = change_text(plan.primary_metric, claim.arm, value, claim.baseline)
+    text = f"{change}{in_regime(claim)} so far"
     if difference is None or difference.low is None:
         return text, f"An interval needs more than {plural(look.blocks, 'block')}."
     upcoming = next((look_at for look_at in plan.looks if look_at > look.blocks), None)

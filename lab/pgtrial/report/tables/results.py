@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 
-from pgtrial.model.records.plan import Measure
+from pgtrial.model.metrics import METRICS
+from pgtrial.model.records.plan import Measure, Plan, measure_of
 from pgtrial.model.records.results import (
     BlockRatio,
     CellRegimes,
     Claim,
     Estimate,
     Level,
+    MetricClaim,
     PlannedLook,
     Spread,
     StatementClaim,
@@ -43,7 +45,7 @@ def ratio_table(data: StudyData) -> Table[Claim]:
         else f"the Hodges-Lehmann estimate over {unit}s with its sequential interval"
     )
     caption = (
-        f"{_COMPARED[data.plan.measure]} The difference is {estimate}. The intervals of one comparison's load points "
+        f"{_compared(data.plan)} The difference is {estimate}. The intervals of one comparison's load points "
         "hold together (the last column counts them), and so do those of the primary claims."
     )
 
@@ -68,7 +70,14 @@ def ratio_table(data: StudyData) -> Table[Claim]:
     )
 
 
-_COMPARED: dict[Measure, str] = {
+def _compared(plan: Plan) -> str:
+    metric = METRICS[plan.primary_metric] if plan.primary_metric is not None else None
+    if metric is not None and metric.kind != "speed":
+        return f"{metric.noun[:1].upper()}{metric.noun[1:]} of each arm against the baseline's (-20%: four fifths)."
+    return _COMPARED[plan.measure]
+
+
+_COMPARED: dict[str, str] = {
     "goodput": "Goodput of each arm against the baseline.",
     "mean response time": "Speed of each arm against the baseline at the given rate: the baseline's mean response time "
     "by the arm's (+25%: the arm takes four fifths of the time).",
@@ -78,7 +87,7 @@ _COMPARED: dict[Measure, str] = {
 }
 
 
-def verdict_text(claim: Claim | StatementClaim) -> str:
+def verdict_text(claim: Claim | StatementClaim | MetricClaim) -> str:
     """`better, within the margin`."""
     return claim.verdict + (", within the margin" if claim.within_margin and claim.verdict != "equivalent" else "")
 
@@ -143,7 +152,7 @@ def latency_table(data: StudyData) -> Table[Level]:
     """Latency of each arm at each load point."""
     caption = (
         "Latency of committed transactions in milliseconds: the median trial, in brackets the lowest and highest "
-        f"trial. A percentile stands only where every trial has 100 slower transactions. {_MEANING[data.plan.measure]}"
+        f"trial. A percentile stands only where every trial has 100 slower transactions. {_meaning(data.plan)}"
     )
     mixed = ", ".join(f"{cell.arm} at {data.labels[cell.load_point]}" for cell in data.result.regimes if cell.changes)
     if mixed:
@@ -158,6 +167,11 @@ def latency_table(data: StudyData) -> Table[Level]:
             *(number(name, _latency(name), _spread_ms) for name in names),
         ],
     )
+
+
+def _meaning(plan: Plan) -> str:
+    meaning = _MEANING[measure_of(plan.load_points)]
+    return meaning.replace("; the verdict is about its mean.", ".") if plan.metrics else meaning
 
 
 _MEANING: dict[Measure, str] = {
@@ -246,10 +260,9 @@ def regime_trial_table(data: StudyData) -> Table[tuple[CellRegimes, TrialRegime]
 def block_table(data: StudyData) -> Table[tuple[Claim, BlockRatio]]:
     """The unit of analysis: every block's log-ratios, with the order that the coin drew."""
     ratios = [(claim, ratio) for whole in data.result.by_load_point for claim in whole.read for ratio in claim.ratios]
+    measure = data.plan.measure.removesuffix(" of tasks")
     compared = (
-        "goodput / goodput of the baseline"
-        if data.plan.measure == "goodput"
-        else "mean response time of the baseline / mean response time"
+        f"{measure} / {measure} of the baseline" if measure == "goodput" else f"{measure} of the baseline / {measure}"
     )
     unit = data.result.primary[0].unit
     return Table(

@@ -9,6 +9,7 @@ from pgtrial.model.records.results import Claim
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics.costs import costs
 from pgtrial.verdict.metrics.criteria import criteria
+from pgtrial.verdict.metrics.declared_claims import metric_claims
 from pgtrial.verdict.metrics.statements import statement_claims
 
 Family = Callable[[Grid, Sequence[Claim]], Sequence[Record]]
@@ -17,6 +18,7 @@ Family = Callable[[Grid, Sequence[Claim]], Sequence[Record]]
 FAMILIES: Mapping[str, Family] = {
     "costs": costs,
     "criteria": criteria,
+    "metrics": metric_claims,
     "statements": statement_claims,
 }
 """By the key of the result."""

@@ -21,6 +21,7 @@ from pgtrial.verdict.rules import (
     hosts,
     hygiene,
     load,
+    metrics,
     network,
     quality,
     slices,
@@ -29,7 +30,22 @@ from pgtrial.verdict.rules import (
 )
 from pgtrial.verdict.rules.case import Case, Concern, Rule
 
-_TOPICS = (answers, clocks, differences, durability, fleet, hosts, hygiene, load, network, quality, slices, tables, use)
+_TOPICS = (
+    answers,
+    clocks,
+    differences,
+    durability,
+    fleet,
+    hosts,
+    hygiene,
+    load,
+    metrics,
+    network,
+    quality,
+    slices,
+    tables,
+    use,
+)
 
 RULES = [rule for topic in _TOPICS for rule in vars(topic).values() if isinstance(rule, Rule)]
 """Every rule of these files."""

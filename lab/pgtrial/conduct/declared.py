@@ -1,0 +1,52 @@
+"""What the declared metrics ask of a study before its first trial: a rate, long trials, servers of their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from pgtrial.model.metrics import METRICS, percentiles_of, transactions_for
+from pgtrial.model.records.plan import LoadPoint, Plan
+from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.units import format_duration
+
+_DEVIATIONS = 3
+"""A trial at a rate has a Poisson number of transactions: so many standard deviations are planned for."""
+
+
+def least_duration(spec: StudySpec) -> float:
+    """The measured part that the declared percentiles take at the rates of a study, seconds; 0: any will do."""
+    points, percentiles = load_points(spec), percentiles_of(spec.verdict.metrics)
+    return max((_duration_for(name, points) or 0.0 for name in percentiles), default=0.0)
+
+
+def metric_warnings(spec: StudySpec, plan: Plan) -> Iterator[str]:
+    """What the user should know of the declared metrics, a sentence each."""
+    repeated = [name for name in plan.metrics if METRICS[name].follows_throughput]
+    if repeated and not plan.is_paced:
+        yield (
+            f"a closed loop makes {' and '.join(repeated)} follow from the throughput; give the load a rate ([load] "
+            "rate) that all arms can serve"
+        )
+    for name in percentiles_of(plan.metrics):
+        needed_s = _duration_for(name, plan.load_points)
+        if needed_s is not None and not spec.load.has_own_end and needed_s > plan.duration_s:
+            slowest = min(point.rate for point in plan.load_points if point.rate is not None)
+            yield (
+                f"{name} takes {transactions_for(name):,} transactions in each trial, "
+                f"{format_duration(math.ceil(needed_s))} at {slowest:,.10g}/s, and trials have "
+                f"{format_duration(plan.duration_s)}: no claim on it will stand; raise [load] duration, or the rate"
+            )
+    costs = [name for name in plan.metrics if METRICS[name].kind == "cost"]
+    if costs and plan.shares_server:
+        yield (
+            f"{' and '.join(costs)} will not be known, for the arms are sessions of one server; write [load] "
+            "share_server = false"
+        )
+
+
+def _duration_for(percentile: str, points: Sequence[LoadPoint]) -> float | None:
+    """The measured part that a percentile takes at the lowest rate, seconds; None: there is no rate."""
+    rates = [point.rate for point in points if point.rate is not None]
+    needed = transactions_for(percentile)
+    return (needed + _DEVIATIONS * math.sqrt(needed)) / min(rates) if rates else None

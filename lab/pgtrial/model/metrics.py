@@ -1,0 +1,72 @@
+"""The metrics that a study can declare for its claims, by the names of `[verdict] metrics`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pgtrial.model.units import nearest
+
+FEWEST_SLOWER = 100
+"""A percentile stands only where every trial has so many transactions beyond it."""
+
+PERCENTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+"""By name the share of transactions that a percentile is not exceeded by."""
+
+Kind = Literal["speed", "percentile", "cost"]
+
+
+@dataclass(frozen=True)
+class MetricName:
+    """A metric that can be declared."""
+
+    name: str
+    noun: str
+    """For people: `p99 response time`."""
+    kind: Kind
+    better: Literal["more", "less"] = "less"
+    cost: str = ""
+    """Of a cost: its name among the costs of a transaction."""
+
+    @property
+    def follows_throughput(self) -> bool:
+        """Whether it repeats the throughput where the load is a closed loop (Little's law)."""
+        return self.kind == "percentile" or self.name == RESPONSE
+
+
+TPS, RESPONSE = "tps", "response"
+
+_ALL = (
+    MetricName(TPS, "goodput", "speed", "more"),
+    MetricName(RESPONSE, "mean response time", "speed"),
+    *(MetricName(name, f"{name} response time", "percentile") for name in PERCENTILES),
+    MetricName("cpu per transaction", "server CPU per transaction", "cost", cost="server CPU"),
+    MetricName("wal per transaction", "WAL per transaction", "cost", cost="WAL"),
+    MetricName("reads per transaction", "buffers read per transaction", "cost", cost="buffers read"),
+    MetricName("size per transaction", "growth of the database per transaction", "cost", cost="growth"),
+)
+
+METRICS: Mapping[str, MetricName] = {metric.name: metric for metric in _ALL}
+"""By name, in the order of the documentation."""
+
+
+def known_metrics(names: list[str]) -> list[str]:
+    """The names as they are. Raises ValueError for an unknown one, and for one that is repeated."""
+    for place, name in enumerate(names):
+        if name not in METRICS:
+            raise ValueError(f"{name!r} is no metric; {nearest(name, METRICS, 'metrics are')}")
+        if name in names[:place]:
+            raise ValueError(f"lists {name} more than once; name each metric once")
+    return names
+
+
+def transactions_for(percentile: str) -> int:
+    """Transactions of a trial that a percentile takes."""
+    return math.ceil(FEWEST_SLOWER / (1 - PERCENTILES[percentile]) - 1e-6)
+
+
+def percentiles_of(names: list[str]) -> list[str]:
+    """Those of these metrics that are percentiles."""
+    return [name for name in names if METRICS[name].kind == "percentile"]

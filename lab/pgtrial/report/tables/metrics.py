@@ -1,0 +1,74 @@
+"""The table of the metrics that a study declares, and a claim on one of them in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pgtrial.model.metrics import METRICS
+from pgtrial.model.records.results import MetricClaim
+from pgtrial.model.units import as_written, decimals_for
+from pgtrial.report.data import StudyData
+from pgtrial.report.table import Column, Table, number
+from pgtrial.report.tables.results import digits, milliseconds, verdict_text
+from pgtrial.report.words import bounds_text, signed
+from pgtrial.verdict.units import Units
+
+
+def metric_tables(data: StudyData) -> list[Table[MetricClaim]]:
+    """One table for each comparison; none where the study declares no metrics."""
+    arms = dict.fromkeys(row.arm for row in data.result.metrics)
+    return [_of_arm(data, [row for row in data.result.metrics if row.arm == arm]) for arm in arms]
+
+
+def _of_arm(data: StudyData, rows: list[MetricClaim]) -> Table[MetricClaim]:
+    arm, baseline, units = rows[0].arm, rows[0].baseline, Units(data.plan)
+    others = [row for row in rows if not row.primary]
+    shared = (
+        f" The others are secondary: {others[0].claims} claims share the error of each look evenly, so that they hold "
+        f"together, and are decided after {units.fewest(others[0].claims)} {units.unit}s at the earliest."
+        if others
+        else ""
+    )
+    return Table(
+        f"{arm} against {baseline} by the declared metrics, margin {as_written(data.plan.margin)}. The first is the "
+        f"primary claim.{shared} Values are of the median trial. A difference is one of values, of tps and response "
+        "one of speed. In a percentile a failed transaction counts as one that took the whole measured part.",
+        rows,
+        [
+            Column("metric", lambda row: METRICS[row.metric].noun + (" (primary)" if row.primary else "")),
+            *(number(name, _value_of(name)) for name in (baseline, arm)),
+            number("difference", lambda row: row.difference and signed(row.difference.value)),
+            number("95% interval", lambda row: row.difference and row.difference.text()),
+            Column("verdict", verdict_text, verdict=lambda row: row.verdict),
+            number(f"{units.unit}s", lambda row: row.blocks),
+            Column("remark", lambda row: row.withheld or ""),
+        ],
+        lambda row: row.primary,
+    )
+
+
+def _value_of(arm: str) -> Callable[[MetricClaim], str | None]:
+    return lambda row: metric_value(row, arm)
+
+
+def metric_value(row: MetricClaim, arm: str) -> str | None:
+    """`8.12 ms`, `1,234 bytes`; None where it is not known."""
+    value = row.values.get(arm)
+    if value is None:
+        return None
+    if row.unit == "us":
+        return f"{milliseconds(value)} ms"
+    unit = "tps" if row.unit == "1/s" else row.unit
+    return f"{digits(value)} {unit}".rstrip()
+
+
+def metric_text(row: MetricClaim) -> str:
+    """`9.1 ms against 8.1 ms, +12% (+8 to +17%), worse`."""
+    if row.withheld is not None:
+        return f"no verdict: {row.withheld}"
+    pair = [metric_value(row, name) for name in (row.arm, row.baseline)]
+    parts = [" against ".join(text for text in pair if text)] if all(pair) else []
+    if row.difference is not None:
+        value = signed(row.difference.value, decimals_for(row.difference.known))
+        parts.append(f"{value} ({bounds_text(row.difference)})")
+    return ", ".join([*parts, verdict_text(row)])

@@ -1,0 +1,64 @@
+"""The metrics that a study declares for its claims, as they are measured, and where a claim on one of them stands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+from pgtrial.model.metrics import METRICS, TPS, transactions_for
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.trial import Trial
+from pgtrial.verdict.metric import REDUCTION, Metric
+from pgtrial.verdict.percentiles import percentile_of, slower, stands
+from pgtrial.verdict.speed import goodput, goodput_of, response_of, speed_of
+from pgtrial.verdict.transaction_costs import COSTS, Kind
+
+
+def primary_metric(plan: Plan) -> Metric:
+    """What the primary claims of a study compare."""
+    return declared_metric(plan, plan.metrics[0]) if plan.metrics else speed_of(plan)
+
+
+def declared_metric(plan: Plan, name: str) -> Metric:
+    """A metric by its name in the study."""
+    match METRICS[name].kind:
+        case "percentile":
+            return percentile_of(plan, name)
+        case "cost":
+            kind = COSTS[METRICS[name].cost]
+            return Metric(name, kind.unit, partial(_cost, plan, kind), "less", REDUCTION)
+        case "speed":
+            return goodput_of(plan) if name == TPS else response_of(plan)
+
+
+def _cost(plan: Plan, kind: Kind, trial: Trial) -> float | None:
+    """A cost of a transaction; infinite if the trial failed, None where it is not known."""
+    return kind.of(trial) if goodput(plan, trial) else math.inf
+
+
+def objection(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
+    """Why a claim on a metric does not stand on these trials, which served something; None: it stands."""
+    metric = METRICS[name]
+    if metric.kind == "percentile":
+        measured = [(trial, trial.measured) for trial in trials if trial.measured is not None]
+        few = [(slower(name, phase), trial) for trial, phase in measured if not stands(name, phase)]
+        if few:
+            least, trial = min(few, key=lambda pair: (pair[0], pair[1].index))
+            return (
+                f"{name} takes 100 slower transactions in every trial, {transactions_for(name):,} in all, and trial "
+                f"{trial.index + 1} of {trial.arm} has {math.floor(least + 1e-6)}"
+            )
+    if metric.kind == "speed":
+        return None
+    values = [declared_metric(plan, name).value(trial) for trial in trials]
+    unknown = [trial for trial, value in zip(trials, values, strict=True) if value is None]
+    if unknown:
+        return f"{metric.noun} is not known of {len(unknown)} of {len(trials)} trials, such as one of {unknown[0].arm}"
+    if metric.kind == "cost" and trials and _negligible(name, values):
+        return f"{metric.noun} is next to none on both arms"
+    return None
+
+
+def _negligible(name: str, values: Sequence[float | None]) -> bool:
+    return all(value is not None and value <= COSTS[METRICS[name].cost].negligible for value in values)

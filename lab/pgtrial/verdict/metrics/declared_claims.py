@@ -1,0 +1,92 @@
+"""The claims on the metrics that a study declares: the first is the primary claim, the others share an error.
+
+The others are one family over all arms: at each look they share its error evenly (Bonferroni), so that their intervals
+hold together. With several load points each is about the mean over them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pgtrial.model.metrics import METRICS, RESPONSE
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.results import Claim, MetricClaim
+from pgtrial.verdict.declared import declared_metric, objection
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.metric import Metric
+from pgtrial.verdict.series import Series, read
+
+
+def secondary(plan: Plan) -> int:
+    """Claims on declared metrics that are not primary; they share the error of each look."""
+    return max(0, len(plan.metrics) - 1) * len(plan.others)
+
+
+def metric_claims(grid: Grid, primary: Sequence[Claim]) -> list[MetricClaim]:
+    """The claims of each comparison, in the order of the study; none where it declares no metrics."""
+    return [
+        _primary(grid, claim) if name == grid.plan.metrics[0] else _secondary(grid, name, claim)
+        for claim in primary
+        for name in grid.plan.metrics
+    ]
+
+
+def undecided_arms(grid: Grid) -> set[str]:
+    """Arms with a claim on a declared metric that is not primary, and that no look has decided."""
+    plan = grid.plan
+    return {arm for arm in plan.others for name in plan.metrics[1:] if not _series(grid, name, arm)[1].decided}
+
+
+def _series(grid: Grid, name: str, arm: str) -> tuple[Metric, Series]:
+    metric = declared_metric(grid.plan, name)
+    gains = grid.gains(arm, grid.points, metric)
+    return metric, read(grid, gains, secondary(grid.plan), scale=metric.scale)
+
+
+def _primary(grid: Grid, claim: Claim) -> MetricClaim:
+    same = {
+        name: getattr(claim, name) for name in ("arm", "baseline", "verdict", "within_margin", "difference", "blocks")
+    }
+    shown = _shown(grid, grid.plan.metrics[0], grid.primary, claim)
+    return MetricClaim(**same, **shown, primary=True, claims=claim.family)
+
+
+def _secondary(grid: Grid, name: str, claim: Claim) -> MetricClaim:
+    metric, series = _series(grid, name, claim.arm)
+    pair = (claim.arm, claim.baseline)
+    why = objection(grid.plan, name, [trial for trial in grid.trials if trial.arm in pair and grid.goodput(trial)])
+    return MetricClaim(
+        arm=claim.arm,
+        baseline=claim.baseline,
+        verdict=series.verdict(withheld=why is not None or claim.verdict == "withheld"),
+        within_margin=series.within_margin,
+        difference=series.difference,
+        blocks=len(series.used),
+        **_shown(grid, name, metric, claim),
+        primary=False,
+        claims=secondary(grid.plan),
+        withheld=why,
+    )
+
+
+def _shown(grid: Grid, name: str, metric: Metric, claim: Claim) -> dict[str, object]:
+    several = len(grid.plan.load_points) > 1
+    values = {} if several else {arm: _median(grid, metric, arm) for arm in (claim.arm, claim.baseline)}
+    if name == RESPONSE:
+        values = {arm: 1e6 / speed if speed else None for arm, speed in values.items()}
+    return {
+        "metric": name,
+        "unit": "us" if name == RESPONSE else metric.unit,
+        "better": METRICS[name].better,
+        "values": values,
+    }
+
+
+def _median(grid: Grid, metric: Metric, arm: str) -> float | None:
+    """Of the trials that served something."""
+    values = [metric.value(trial) for trial in grid.of(arm) if grid.goodput(trial)]
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return float(np.median(known)) if known else None

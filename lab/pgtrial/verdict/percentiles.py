@@ -1,0 +1,44 @@
+"""Percentiles of a trial's response times, in which a failed transaction counts as one that never came."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from pgtrial.model.metrics import FEWEST_SLOWER, PERCENTILES
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.trial import Phase, Trial
+from pgtrial.verdict.metric import REDUCTION, Metric
+from pgtrial.verdict.speed import goodput
+
+
+def percentile_of(plan: Plan, name: str) -> Metric:
+    """The metric of a percentile, by its name."""
+    return Metric(name, "us", partial(percentile, plan, name), "less", REDUCTION)
+
+
+def percentile(plan: Plan, name: str, trial: Trial) -> float | None:
+    """A trial's percentile, microseconds: infinite if the trial failed, None where it is not known.
+
+    A failed transaction counts at the time-out, the length of the measured part: the client was not served within it.
+    """
+    measured = trial.measured
+    if measured is None or not goodput(plan, trial):
+        return math.inf
+    field = name.replace(".", "")
+    if not any(measured.failures.values()):
+        return getattr(measured.latency_us, field) if measured.latency_us is not None else None
+    if measured.with_failures_us is None:
+        return None
+    value: float | None = getattr(measured.with_failures_us, field)
+    return 1e6 * max(plan.duration_s, measured.duration_s) if value is None else value
+
+
+def slower(name: str, measured: Phase) -> float:
+    """How many transactions of a trial lie beyond a percentile."""
+    return (1 - PERCENTILES[name]) * (measured.transactions + sum(measured.failures.values()))
+
+
+def stands(name: str, measured: Phase) -> bool:
+    """Whether so many transactions of a trial lie beyond a percentile that it says something."""
+    return slower(name, measured) >= FEWEST_SLOWER - 1e-6

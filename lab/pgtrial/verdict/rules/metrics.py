@@ -1,0 +1,46 @@
+"""Rules on declared metrics: whether the primary claims stand, and what a closed loop makes of percentiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from pgtrial.model.metrics import METRICS
+from pgtrial.verdict.declared import objection
+from pgtrial.verdict.rules.case import Case, Concern, rule
+
+
+@rule("metric_does_not_stand", "the primary metric does not stand", over_trials=True)
+def metric_does_not_stand(case: Case) -> Iterator[Concern]:
+    """A percentile without enough slower transactions, or a cost that is not known."""
+    plan, grid = case.plan, case.grid
+    if not plan.metrics:
+        return
+    name = plan.metrics[0]
+    for arm, point in product(plan.others, grid.points):
+        served = [trial for of in (arm, plan.baseline) for trial in grid.of(of, point) if grid.goodput(trial)]
+        reason = objection(plan, name, served)
+        if reason is not None:
+            percentile = METRICS[name].kind == "percentile"
+            yield Concern(
+                [arm],
+                f"The claim on {name} does not stand: {reason}.",
+                "Make the trials longer ([load] duration), raise [load] rate, or declare a lower percentile."
+                if percentile
+                else "Declare another metric first ([verdict] metrics).",
+                "withhold",
+                cells=[(arm, point)],
+            )
+
+
+@rule("closed_loop", "metrics that follow from the throughput", over_trials=True)
+def closed_loop(case: Case) -> Iterator[Concern]:
+    """Where a client starts a transaction when the last one has ended, its time is the throughput once more."""
+    names = [name for name in case.plan.metrics if METRICS[name].follows_throughput]
+    if names and not case.plan.is_paced and case.trials:
+        yield Concern(
+            case.others,
+            f"The load is a closed loop: {' and '.join(names)} follow from the throughput, and a stall delays few "
+            "transactions.",
+            "Give the study a rate ([load] rate) that all arms can serve.",
+        )

@@ -1,0 +1,100 @@
+"""What a committed transaction cost in a trial: CPU, WAL, pages, flushes, switches, bytes; each a ratio within it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pgtrial.model.records.trial import Trial
+
+_ONE_EACH = frozenset({"tpcb-like", "simple-update", "select-only"})
+"""Workloads of which one transaction is exactly one of the server's."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A cost: its name, its unit, and its value in a trial (None: not known)."""
+
+    name: str
+    unit: str
+    of: Callable[[Trial], float | None]
+    negligible: float
+    """Per transaction: a load point at which no arm's median trial has more is left out."""
+
+
+def _by_engine(trial: Trial) -> float:
+    """Committed transactions of the measured part as the engine counted them."""
+    return float(trial.measured.transactions) if trial.measured else 0.0
+
+
+def _by_server(trial: Trial) -> float:
+    """Committed transactions of the same span as the server's counters, which may start up to a second early.
+
+    Only of a workload of which one transaction is one of the server's; else the engine's count. Those of the sampler
+    are taken off.
+    """
+    committed = trial.server_deltas.get("database", {}).get("xact_commit")
+    if committed is None or trial.load_point.workload not in _ONE_EACH:
+        return _by_engine(trial)
+    return committed - trial.server_deltas.get("sampler", {}).get("transactions", 0.0)
+
+
+def _counted(view: str, name: str, factor: float = 1.0) -> Callable[[Trial], float | None]:
+    per = _by_engine if view == "host" else _by_server
+
+    def of(trial: Trial) -> float | None:
+        value, transactions = trial.server_deltas.get(view, {}).get(name), per(trial)
+        return factor * value / transactions if value is not None and transactions > 0 else None
+
+    return of
+
+
+def _client_cpu(trial: Trial) -> float | None:
+    use, transactions = trial.client, _by_engine(trial)
+    return 1e6 * (use.cpu_user_s + use.cpu_system_s) / transactions if use and transactions else None
+
+
+def _growth(trial: Trial) -> float | None:
+    """Bytes by which tables and indexes grew, warm-up included; 0 where they did not."""
+    phases = [phase for phase in (trial.warmup, trial.measured) if phase is not None]
+    transactions = sum(phase.transactions for phase in phases)
+    if not trial.relations or not trial.relations_before or not transactions:
+        return None
+    before, after = (_bytes(relations) for relations in (trial.relations_before, trial.relations))
+    return max(0.0, after - before) / transactions
+
+
+def _bytes(relations: Mapping[str, Mapping[str, float]]) -> float:
+    return math.fsum(
+        size for of_table in relations.values() for name, size in of_table.items() if name.startswith("bytes_")
+    )
+
+
+_TINY_COUNT = 0.01
+_TINY_BUFFERS = 0.05
+_TINY_BYTES = 10.0
+_TINY_US = 0.1
+
+KINDS = (
+    Kind("server CPU", "us", _counted("host", "server_cpu_s", 1e6), _TINY_US),
+    Kind("client CPU", "us", _client_cpu, _TINY_US),
+    Kind("CPU of the machine", "us", _counted("host", "cpu_busy_s", 1e6), _TINY_US),
+    Kind("WAL", "bytes", _counted("wal", "wal_bytes"), _TINY_BYTES),
+    Kind("full-page images", "", _counted("wal", "wal_fpi"), _TINY_COUNT),
+    Kind("WAL flushes", "", _counted("wal", "wal_sync"), _TINY_COUNT),
+    Kind("buffers hit", "", _counted("database", "blks_hit"), _TINY_BUFFERS),
+    Kind("buffers read", "", _counted("database", "blks_read"), _TINY_BUFFERS),
+    Kind("buffers written", "", _counted("io", "buffers_written"), _TINY_BUFFERS),
+    Kind("device reads", "bytes", _counted("host", "device_read_bytes"), _TINY_BYTES),
+    Kind("device writes", "bytes", _counted("host", "device_written_bytes"), _TINY_BYTES),
+    Kind("context switches", "", _counted("host", "context_switches"), _TINY_COUNT),
+    Kind("network", "bytes", _counted("host", "network_bytes"), _TINY_BYTES),
+)
+"""The costs of the report, in its order. Those of the machine (CPU, switches, device, network) are of all that ran."""
+
+GROWTH = Kind("growth", "bytes", _growth, 1.0)
+"""Of tables and indexes. It is compared only where a study declares it."""
+
+COSTS: Mapping[str, Kind] = {kind.name: kind for kind in (*KINDS, GROWTH)}
+"""All costs by name."""

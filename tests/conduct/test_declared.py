@@ -1,0 +1,93 @@
+"""What declared metrics ask of a study: `plan` says it before the first trial."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pgtrial.conduct.lengths import claims_of, expected_lengths
+from pgtrial.conduct.noise import conditions_of
+from pgtrial.conduct.plan import make_plan, warnings
+from pgtrial.model.study.frozen import freeze, thaw
+from pgtrial.store.study_file import build_study
+
+NOW = "2026-11-26T09:00:00+00:00"
+SERVERS = {"a": {}, "b": {"settings": {"shared_buffers": "64MB"}}}
+SESSIONS = {"a": {}, "b": {"settings": {"jit": "off"}}}
+
+
+def study(*metrics, arms=SERVERS, load=None, **verdict):
+    given = {"workload": "select-only", "warmup": "1s", "duration": "30s", **(load or {})}
+    return build_study({"arms": arms, "load": given, "verdict": {"metrics": list(metrics), **verdict}}, "test")
+
+
+def said(spec):
+    return " ".join(warnings(spec, make_plan(spec, 7, NOW)))
+
+
+def test_a_plan_has_the_metrics_of_its_study_and_a_study_without_has_none():
+    plan = make_plan(study("p99", "tps"), 7, NOW)
+    assert (plan.metrics, plan.measure, plan.is_paced) == (["p99", "tps"], "p99 response time", False)
+    default = make_plan(study(), 7, NOW)
+    assert default.measure == "goodput"
+    assert "metrics" not in default.model_dump()
+    assert type(plan).model_validate_json(plan.model_dump_json()) == plan
+
+
+def test_a_single_metric_may_stand_for_a_list_and_is_kept_in_the_frozen_study():
+    spec = build_study({"arms": SERVERS, "verdict": {"metrics": "wal per transaction"}}, "test")
+    assert spec.verdict.metrics == ["wal per transaction"]
+    assert thaw(freeze(spec)).verdict.metrics == spec.verdict.metrics
+
+
+def test_the_plan_says_how_long_trials_have_to_be_for_a_percentile():
+    spec = study("response", "p99", "p99.9", load={"rate": 500})
+    needed_s = math.ceil((100_000 + 3 * math.sqrt(100_000)) / 500)
+    assert f"p99.9 takes 100,000 transactions in each trial, {needed_s // 60}min {needed_s % 60}s at 500/s" in said(
+        spec
+    )
+    assert "p99 takes" not in said(study("p99", load={"rate": 500}))
+    assert "21s at 500/s, and trials have 20s" in said(study("p99", load={"rate": 500, "duration": "20s"}))
+
+
+def test_of_several_rates_the_lowest_says_how_long():
+    assert "at 100/s" in said(study("p99", load={"rate": [1000, 100]}))
+
+
+def test_at_a_closed_loop_percentiles_are_said_to_repeat_the_throughput():
+    assert "a closed loop makes p99 follow from the throughput" in said(study("tps", "p99"))
+    assert "closed loop" not in said(study("tps", "wal per transaction"))
+    assert "closed loop" not in said(study("p50", load={"rate": 500}))
+
+
+def test_costs_of_arms_that_share_a_server_are_said_to_be_unknown():
+    assert "share_server = false" in said(study("tps", "wal per transaction", arms=SESSIONS))
+    assert "share_server" not in said(study("tps", "wal per transaction", arms=SERVERS))
+    assert "share_server" not in said(study("response", "p99", arms=SESSIONS, load={"rate": 100}))
+
+
+@pytest.mark.parametrize("percentile", ["p50", "p99"])
+def test_chosen_lengths_hold_the_transactions_that_a_percentile_takes(percentile):
+    load = {"workload": "select-only", "rate": 400}
+    spec = build_study(
+        {"arms": SERVERS, "load": load, "verdict": {"budget": "3h", "metrics": ["response", percentile]}}, "test"
+    )
+    default = build_study({"arms": SERVERS, "load": load, "verdict": {"budget": "3h"}}, "test")
+    shortest, chosen = expected_lengths(default).duration_s, expected_lengths(spec).duration_s
+    assert chosen == (shortest if percentile == "p50" else pytest.approx(26))
+    assert percentile not in said(spec)
+
+
+def test_the_first_look_can_decide_the_claims_that_share_an_error():
+    assert [claims_of(study(*names)) for names in ([], ["tps"], ["tps", "p99"], ["tps", "p50", "p99", "p90"])] == [
+        1, 1, 1, 3,
+    ]  # fmt: skip
+    assert make_plan(study("tps", "p50", "p99", "p90"), 7, NOW).looks[0] == 10
+
+
+def test_noise_of_one_metric_says_nothing_of_another():
+    known = [conditions_of(study(*names), None, 30.0) for names in ([], ["p99"], ["p99", "p50"], ["p50"])]
+    assert known[1] == known[2]
+    assert len({str(each) for each in known}) == 3
+    assert "metric" not in known[0].model_dump()

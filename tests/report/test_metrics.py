@@ -1,0 +1,103 @@
+"""Declared metrics in the report: a table for each comparison, lines of the short result, and charts of values."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from pgtrial.cli.verdict import in_full
+from pgtrial.model.records.trial import Trial
+from pgtrial.report.brief import brief
+from pgtrial.report.charts.differences import block_charts, forest
+from pgtrial.report.data import StudyData
+from pgtrial.report.markdown import render
+from pgtrial.report.sections import sections
+from pgtrial.report.tables.metrics import metric_tables
+from pgtrial.store.study_file import build_study
+from tests.verdict.declared import at_the_rate, declaring, with_latency, with_wal
+from tests.verdict.studies import verdict_of
+
+
+def data_of(*metrics: str, p99: float = 1.25, duration_s: float = 60.0) -> StudyData:
+    plan = declaring(*metrics, duration_s=duration_s)
+
+    def changed(trial: Trial) -> Trial:
+        times = (p99 if trial.arm == "off" else 1.0) * (1 + 0.001 * (trial.index % 5))
+        return with_wal(with_latency(trial, p99=8000 * times), 700.0 if trial.arm == "off" else 1000.0)
+
+    trials = at_the_rate(plan, lambda planned, trial: changed(trial))
+    load = {"workload": "tpcb-like", "rate": 500}
+    spec = build_study({"load": load, "arms": {arm: {} for arm in plan.arms}}, "test")
+    return StudyData(spec, plan, trials, {}, verdict_of(plan, trials))
+
+
+METRICS = ("p99", "p50", "wal per transaction")
+
+
+def test_the_table_has_the_values_of_both_arms_and_the_difference_of_values():
+    table = metric_tables(data_of(*METRICS))[0]
+    assert table.heads[:5] == ["metric", "on", "off", "difference", "95% interval"]
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert rows["p99 response time (primary)"][:3] == ["8.02 ms", "10.0 ms", "+25%"]
+    assert rows["p99 response time (primary)"][4] == "worse"
+    assert rows["WAL per transaction"][:3] == ["1,000 bytes", "700 bytes", "-30%"]
+    assert rows["WAL per transaction"][4] == "better"
+    assert rows["p50 response time"][4].startswith("equivalent")
+    assert "2 claims share the error of each look" in table.caption
+
+
+def test_a_study_without_metrics_has_no_table():
+    assert metric_tables(data_of()) == []
+
+
+def test_the_short_result_has_a_line_for_each_other_metric():
+    data = data_of(*METRICS)
+    headline = brief(data.result, data.plan).headlines[0]
+    assert headline.text.startswith("p99 of off is 2")
+    lines = {line.label: line.text for line in headline.lines}
+    assert lines["medians"] == "10.0 ms against 8.02 ms"
+    assert lines["wal per transaction"] == "700 bytes against 1,000 bytes, -30% (-30 to -30%), better"
+    assert lines["p50"].startswith("1.00 ms against 1.00 ms")
+
+
+def test_a_metric_that_does_not_stand_says_why():
+    data = data_of("response", "p99.9")
+    lines = {line.label: line.text for line in brief(data.result, data.plan).headlines[0].lines}
+    assert lines["p99.9"].startswith("no verdict: p99.9 takes 100 slower transactions in every trial, 100,000 in all")
+
+
+@pytest.mark.parametrize("metric", ["p99", "wal per transaction"])
+def test_charts_show_differences_of_values(metric):
+    data = data_of(metric)
+    value = {"p99": 0.25, "wal per transaction": -0.3}[metric]
+    figure = forest(data)[0]
+    assert f"{'p99 response time' if metric == 'p99' else 'WAL per transaction'} of off against on" in str(figure.spec)
+    shown = [row["value"] for rows in figure.spec["datasets"].values() for row in rows if "verdict" in row]
+    assert {round(each, 2) for each in shown} == {value}
+    blocks = [
+        row["value"] for rows in block_charts(data)[0].spec["datasets"].values() for row in rows if "order" in row
+    ]
+    assert blocks == [pytest.approx(value, abs=0.01)] * 12
+
+
+def test_leading_words_name_what_lies_right_of_zero():
+    leads = {section.topic.key: section.topic.lead for section in sections(data_of("p99"), short=True)}
+    assert leads["ratio"].endswith("Right of zero the arm has more of p99 than the baseline.")
+    leads = {section.topic.key: section.topic.lead for section in sections(data_of("response"), short=True)}
+    assert leads["ratio"].endswith("Right of zero the arm is faster than the baseline.")
+
+
+def test_markdown_and_terminal_have_the_metrics():
+    data = data_of(*METRICS)
+    text = render(data, sections(data, short=True))
+    assert "| WAL per transaction | 1,000 bytes | 700 bytes | -30% |" in text
+    assert "P99 response time of each arm against the baseline's" in text
+    assert "the verdict is about its mean" not in text
+    out = io.StringIO()
+    console = Console(file=out, width=200)
+    console.print(in_full(data.result))
+    assert "p99 / on" in out.getvalue()
+    assert re.search(r"wal per transaction +on: 1,000 bytes +off: 700 bytes +-30% +better", out.getvalue())
