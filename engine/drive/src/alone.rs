@@ -137,7 +137,7 @@ impl<F: Fn() -> Result<Server, OpenError>> Executor for Alone<F> {
         loop {
             match program.next_action() {
                 Action::End => return Ok(()),
-                Action::Abort(reason) => return Err(reason),
+                Action::Abort(reason) => return Err(reason.clone()),
                 Action::Query { statement, values, rows, .. } => {
                     let mode = self.mode;
                     let asked = self.ask(|connection, scratch| connection.send(statement, mode, values, rows, scratch));

@@ -1,7 +1,5 @@
 //! A client's way through a transaction: the program says what is next, the request goes out, the answer comes in.
 
-use std::mem::ManuallyDrop;
-
 use mio::Token;
 
 use crate::client::{Awaited, ClientState};
@@ -56,10 +54,9 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
             if options.timed_commands {
                 client.transaction.command_began = self.time(now);
             }
-            // No action but `Abort` has anything to drop.
-            let action = ManuallyDrop::new(client.program.next_action());
+            let action = client.program.next_action();
             // Compared before the others, the most frequent action needs no table of jumps.
-            if let Action::Query { command, statement, values, rows, last } = *action {
+            if let Action::Query { command, statement, values, rows, last } = action {
                 let Some(connection) = &mut client.connection else {
                     return self.query_without_connection(client);
                 };
@@ -79,7 +76,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
                 continue;
             }
             let began = self.time(now);
-            let goes_on = match *action {
+            let goes_on = match action {
                 // Carried out above.
                 Action::Query { .. } => None,
                 Action::End => self.end(client, began),
@@ -106,9 +103,9 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
                     }
                 }
                 Action::Step(step) => M::step(self, client, step, began),
-                Action::Abort(_) => {
-                    let Action::Abort(reason) = ManuallyDrop::into_inner(action) else { return };
-                    return M::stuck(self, client, None, Cause::Program(reason));
+                Action::Abort(reason) => {
+                    let cause = Cause::Program(reason.clone());
+                    return M::stuck(self, client, None, cause);
                 }
             };
             let Some(next) = goes_on else { return };

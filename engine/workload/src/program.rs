@@ -67,7 +67,7 @@ pub enum ActionResult<'a> {
 }
 
 /// The actions that only the programs of some modes have: the event loop of another mode cannot be given them.
-pub trait Actions: Debug + 'static {
+pub trait Actions: Debug + Copy + 'static {
     /// Asks the server for something, and waits for its reply.
     type Request<'a>: Debug + Copy;
     /// Does anything else.
@@ -75,7 +75,7 @@ pub trait Actions: Debug + 'static {
 }
 
 /// What a client does next. `command` is the index of the command in its script.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub enum Action<'a, A: Actions = ScriptActions> {
     /// Send `statement` with the values of its parameters and wait for the reply; in a pipeline, do not wait.
     /// After the `last` query of a transaction no [`Action::End`] follows.
@@ -92,11 +92,11 @@ pub enum Action<'a, A: Actions = ScriptActions> {
     /// The transaction is complete.
     End,
     /// The client is aborted.
-    Abort(AbortReason),
+    Abort(&'a AbortReason),
 }
 
 /// The actions of scripts (pgbench, order entry).
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub enum ScriptActions {}
 
 impl Actions for ScriptActions {
@@ -125,7 +125,7 @@ pub enum ScriptStep {
 }
 
 /// The actions of sysbench's tests and Lua scripts.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub enum StagedActions {}
 
 impl Actions for StagedActions {
@@ -162,7 +162,7 @@ pub enum Management {
 }
 
 /// The actions of recorded sessions.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub enum ReplayActions {}
 
 impl Actions for ReplayActions {

@@ -250,6 +250,9 @@ enum StagedStage {
     Stop,
 }
 
+/// Why a client gives up.
+static NO_CONNECTION: AbortReason = AbortReason::Script { reason: String::new() };
+
 /// A client of sysbench's kind.
 struct Staged {
     place: (usize, usize),
@@ -289,7 +292,7 @@ impl Program<StagedActions> for Staged {
     fn next_action(&mut self) -> Action<'_, StagedActions> {
         match self.stage {
             StagedStage::Start if self.was_refused => {
-                return Action::Abort(AbortReason::Fatal(vec!["refused".to_owned()]));
+                return Action::Abort(&NO_CONNECTION);
             }
             StagedStage::Start if self.has_tried => return Action::End,
             StagedStage::Start => {
@@ -305,7 +308,7 @@ impl Program<StagedActions> for Staged {
         start(self.place);
         if std::mem::take(&mut self.was_refused) {
             if self.random.unit() < 0.2 {
-                return Action::Abort(AbortReason::Script { reason: "refused".to_owned() });
+                return Action::Abort(&NO_CONNECTION);
             }
             return Action::Sleep { command: 0, time: Duration::from_millis(20) };
         }

@@ -21,6 +21,8 @@ pub trait Work: 'static {
 pub struct HostClient<W> {
     work: W,
     stage: Stage,
+    /// Why the client is aborted.
+    aborted: Option<AbortReason>,
 }
 
 /// How far a client has come.
@@ -36,7 +38,7 @@ enum Stage {
 impl<W: Work> HostClient<W> {
     /// A client that is not ready yet.
     pub fn new(work: W) -> Self {
-        Self { work, stage: Stage::Start }
+        Self { work, stage: Stage::Start, aborted: None }
     }
 }
 
@@ -53,7 +55,7 @@ impl<W: Work> Program<StagedActions> for HostClient<W> {
             Stage::Event | Stage::Idle => {}
             Stage::Start => {
                 if let Err(fatal) = self.work.prepare() {
-                    return Action::Abort(AbortReason::Fatal(fatal.lines));
+                    return Action::Abort(self.aborted.insert(AbortReason::Fatal(fatal.lines)));
                 }
             }
         }

@@ -65,7 +65,8 @@ pub struct LuaClient {
     values: Vec<Value>,
     /// Bytes on their way from Lua.
     bytes: Vec<u8>,
-    fatal: Vec<String>,
+    /// Why the client is aborted, once it is.
+    aborted: AbortReason,
     /// What the life has returned: why it failed.
     failure: Option<String>,
 }
@@ -105,7 +106,7 @@ impl LuaClient {
             text: String::new(),
             values: Vec::new(),
             bytes: Vec::new(),
-            fatal: Vec::new(),
+            aborted: AbortReason::Fatal(Vec::new()),
             failure: None,
         })
     }
@@ -161,7 +162,7 @@ impl LuaClient {
     }
 
     fn fail(&mut self, reason: String) -> CoroutineRequest {
-        self.fatal = vec![reason];
+        self.aborted = AbortReason::Fatal(vec![reason]);
         CoroutineRequest::Fatal
     }
 
@@ -212,8 +213,8 @@ impl LuaClient {
             RequestKind::Ready => CoroutineRequest::Ready,
             RequestKind::Left => CoroutineRequest::Left { is_complete: self.argument()? },
             RequestKind::Fatal => {
-                self.fatal =
-                    self.argument::<Option<LuaString>>()?.map(|line| line.to_string_lossy()).into_iter().collect();
+                let line = self.argument::<Option<LuaString>>()?.map(|line| line.to_string_lossy());
+                self.aborted = AbortReason::Fatal(line.into_iter().collect());
                 CoroutineRequest::Fatal
             }
             RequestKind::Sleep => {
@@ -375,7 +376,7 @@ impl Program<StagedActions> for LuaClient {
                     self.answer = Answer::Truth(true);
                     return Action::Sleep { command: 0, time };
                 }
-                CoroutineRequest::Fatal => return Action::Abort(AbortReason::Fatal(std::mem::take(&mut self.fatal))),
+                CoroutineRequest::Fatal => return Action::Abort(&self.aborted),
                 CoroutineRequest::Finished => {
                     self.waiting = Some(CoroutineRequest::Finished);
                     return Action::End;

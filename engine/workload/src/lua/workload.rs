@@ -31,20 +31,20 @@ impl Workload<StagedActions> for LuaWorkload {
         let generator = Generator { random, distributions: self.distributions.clone() };
         match LuaClient::new(&self.shared, &self.role, client, generator) {
             Ok(client) => Box::new(client),
-            Err(error) => Box::new(Stillborn(broken(error))),
+            Err(error) => Box::new(FailedClient(AbortReason::Fatal(broken(error).lines))),
         }
     }
 }
 
 /// A client whose state could not be made.
-struct Stillborn(Fatal);
+struct FailedClient(AbortReason);
 
-impl Program<StagedActions> for Stillborn {
+impl Program<StagedActions> for FailedClient {
     fn begin(&mut self, _choose: &mut Random) -> usize {
         0
     }
 
     fn next_action(&mut self) -> Action<'_, StagedActions> {
-        Action::Abort(AbortReason::Fatal(self.0.lines.clone()))
+        Action::Abort(&self.0)
     }
 }

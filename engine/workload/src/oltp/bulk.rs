@@ -1,7 +1,6 @@
 //! `bulk_insert`: each event adds a row to a statement, which is sent when it is long enough.
 
 use std::fmt::Write;
-use std::mem;
 
 use super::failure::{self, SqlError};
 use super::test::OltpTest;
@@ -58,8 +57,7 @@ enum Stage {
     Send,
     Sent,
     RollBack,
-    /// With the lines that say why.
-    Failed(Vec<String>),
+    Failed(AbortReason),
 }
 
 impl BulkClient {
@@ -79,7 +77,7 @@ impl BulkClient {
     }
 
     fn fail(&mut self, lines: Vec<String>) {
-        self.stage = Stage::Failed(lines);
+        self.stage = Stage::Failed(AbortReason::Fatal(lines));
     }
 
     fn fail_query(&mut self, error: &SqlError) {
@@ -99,9 +97,9 @@ impl Program<StagedActions> for BulkClient {
     }
 
     fn next_action(&mut self) -> Action<'_, StagedActions> {
-        match &mut self.stage {
+        match self.stage {
             Stage::Connect => return Action::Step(Management::Connect(0)),
-            Stage::Failed(lines) => return Action::Abort(AbortReason::Fatal(mem::take(lines))),
+            Stage::Failed(ref reason) => return Action::Abort(reason),
             Stage::RollBack => return Action::Request(StagedRequest::Text { sql: "ROLLBACK", rows: Rows::Skipped }),
             Stage::Row => self.stage = if self.add_row() { Stage::Idle } else { Stage::Send },
             // The server executed the statement, because nothing else was reported.

@@ -1,6 +1,5 @@
 //! One client of a test.
 
-use std::mem;
 use std::sync::Arc;
 
 use super::event::{OltpEvent, StatementDraw};
@@ -52,8 +51,7 @@ enum Stage {
     Load,
     /// An event conflicts with others; it is rolled back and starts again.
     RollBack,
-    /// With the lines that say why.
-    Failed(Vec<String>),
+    Failed(AbortReason),
 }
 
 impl OltpClient {
@@ -104,17 +102,17 @@ impl OltpClient {
     /// Everything but the load.
     #[cold]
     fn act(&mut self) -> Action<'_, StagedActions> {
-        match &mut self.stage {
+        match &self.stage {
             Stage::Connect => Action::Step(Management::Connect(0)),
             Stage::Prepare => Action::Request(StagedRequest::PrepareAll { statements: &self.event.statements }),
             Stage::RollBack => Action::Request(StagedRequest::Text { sql: "ROLLBACK", rows: Rows::Skipped }),
-            Stage::Failed(lines) => Action::Abort(AbortReason::Fatal(mem::take(lines))),
+            Stage::Failed(reason) => Action::Abort(reason),
             Stage::Ready | Stage::Load => Action::End,
         }
     }
 
     fn fail(&mut self, lines: Vec<String>) {
-        self.stage = Stage::Failed(lines);
+        self.stage = Stage::Failed(AbortReason::Fatal(lines));
     }
 
     /// The lines about the statement that was sent last.

@@ -26,8 +26,16 @@ impl Workload for Arc<Scripts> {
 
     fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
         let (values, started) = (self.initial_values(client), random.clone());
-        let state =
-            ScriptState { values, random, started, script: 0, step: 0, in_pipeline: false, is_announced: false };
+        let state = ScriptState {
+            values,
+            random,
+            started,
+            script: 0,
+            step: 0,
+            in_pipeline: false,
+            is_announced: false,
+            aborted: None,
+        };
         Box::new(ScriptClient { scripts: Arc::clone(self), state })
     }
 }
@@ -145,7 +153,7 @@ impl ScriptState {
     #[inline(never)]
     fn proceed<'a>(&'a mut self, scripts: &'a Scripts, script: &'a Script) -> Action<'a> {
         loop {
-            let Some(step) = script.steps.get(self.step) else { return end(self.in_pipeline) };
+            let Some(step) = script.steps.get(self.step) else { return self.end() };
             if scripts.announced {
                 self.is_announced = !self.is_announced;
                 if self.is_announced {
@@ -160,14 +168,26 @@ impl ScriptState {
                 Ok(StepResult::Done) => {}
                 Ok(result) => {
                     if let Some(reason) = self.lack(scripts, script, step.command, &result) {
-                        return Action::Abort(reason);
+                        return self.abort(reason);
                     }
                     let last = self.step == script.steps.len() && !self.in_pipeline;
                     return action(step.command, result, script, &self.values, last);
                 }
-                Err(trouble) => return Action::Abort(*trouble),
+                Err(trouble) => return self.abort(*trouble),
             }
         }
+    }
+
+    /// The end of a script, where no pipeline may be open.
+    fn end(&mut self) -> Action<'_> {
+        if self.in_pipeline {
+            return self.abort(AbortReason::Script { reason: "end of script reached with pipeline open".to_owned() });
+        }
+        Action::End
+    }
+
+    fn abort(&mut self, reason: AbortReason) -> Action<'_> {
+        Action::Abort(self.aborted.insert(Box::new(reason)))
     }
 }
 
@@ -186,14 +206,6 @@ fn action<'a>(command: usize, result: StepResult, script: &'a Script, values: &'
         StepResult::EndPipeline => Action::Step(ScriptStep::EndPipeline { command }),
         StepResult::Sleep(time) => Action::Sleep { command, time },
     }
-}
-
-/// The end of a script, where no pipeline may be open.
-fn end<'a>(in_pipeline: bool) -> Action<'a> {
-    if in_pipeline {
-        return Action::Abort(AbortReason::Script { reason: "end of script reached with pipeline open".to_owned() });
-    }
-    Action::End
 }
 
 /// Why a row cannot be stored.

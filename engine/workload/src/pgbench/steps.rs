@@ -124,6 +124,8 @@ pub struct ScriptState {
     pub in_pipeline: bool,
     /// Whether the next step has been announced.
     pub is_announced: bool,
+    /// Why the client is aborted.
+    pub aborted: Option<Box<AbortReason>>,
 }
 
 /// What the client does after a step.

@@ -34,6 +34,8 @@ pub struct RecordedClient {
     /// Text and values of the statement that is being sent.
     text: Vec<u8>,
     values: Vec<Value>,
+    /// Why the client is aborted.
+    aborted: Option<Box<AbortReason>>,
 }
 
 /// What a client does next.
@@ -55,7 +57,7 @@ enum Stage {
 impl RecordedClient {
     /// A client without a session.
     fn new(replay: Arc<Replay>) -> Self {
-        Self { replay, stage: Stage::Free, text: Vec::new(), values: Vec::new() }
+        Self { replay, stage: Stage::Free, text: Vec::new(), values: Vec::new(), aborted: None }
     }
 
     fn begin_session(&mut self) -> Action<'_, ReplayActions> {
@@ -65,7 +67,7 @@ impl RecordedClient {
                 Action::Step(SessionStep::Schedule(Scheduled { at, statement: None }))
             }
             Ok(None) => Action::Step(SessionStep::Leave),
-            Err(error) => abort(&error),
+            Err(error) => self.abort(&error),
         }
     }
 
@@ -81,7 +83,7 @@ impl RecordedClient {
                 self.stage = Stage::Free;
                 return Action::Step(SessionStep::Disconnect);
             }
-            Err(error) => return abort(&error),
+            Err(error) => return self.abort(&error),
         }
         let statement = reader.statement();
         let (at, expected) = (self.replay.since_begin(statement.start), self.replay.expected(&statement));
@@ -90,13 +92,13 @@ impl RecordedClient {
     }
 
     fn send(&mut self, reader: SessionReader) -> Action<'_, ReplayActions> {
-        let Self { replay, stage, text, values } = self;
+        let Self { replay, stage, text, values, aborted } = self;
         let request = replay.request(reader.statement().template);
         let parameters = reader.parameters();
         if parameters.len() != request.parameters {
             let reason =
                 "a statement has more or fewer parameters than its template: the capture is damaged".to_owned();
-            return Action::Abort(AbortReason::Script { reason });
+            return Action::Abort(aborted.insert(Box::new(AbortReason::Script { reason })));
         }
         text.clear();
         let recorded = match &request.kind {
@@ -115,6 +117,10 @@ impl RecordedClient {
         };
         *stage = Stage::Reading(reader);
         Action::Request(RecordedRequest { recorded, rows: replay.rows })
+    }
+
+    fn abort(&mut self, error: &Error) -> Action<'_, ReplayActions> {
+        Action::Abort(self.aborted.insert(Box::new(AbortReason::Script { reason: error.to_string() })))
     }
 }
 
@@ -151,8 +157,4 @@ impl Program<ReplayActions> for RecordedClient {
     fn stop(&mut self) {
         self.stage = Stage::Stopping;
     }
-}
-
-fn abort<'a>(error: &Error) -> Action<'a, ReplayActions> {
-    Action::Abort(AbortReason::Script { reason: error.to_string() })
 }

@@ -130,7 +130,7 @@ impl Hand {
             Action::Step(Management::Count { queries, events }) => Seen::Count(queries, events),
             Action::Sleep { time, .. } => Seen::Sleep(time.as_micros()),
             Action::End => Seen::End,
-            Action::Abort(AbortReason::Fatal(lines)) => Seen::Abort(lines),
+            Action::Abort(AbortReason::Fatal(lines)) => Seen::Abort(lines.clone()),
             other => panic!("no script asks for {other:?}"),
         }
     }

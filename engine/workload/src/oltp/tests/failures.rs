@@ -15,7 +15,7 @@ fn server_error(sqlstate: &str, message: &str) -> ServerError {
 
 fn aborted(client: &mut OltpClient) -> Vec<String> {
     match client.next_action() {
-        Action::Abort(AbortReason::Fatal(lines)) => lines,
+        Action::Abort(AbortReason::Fatal(lines)) => lines.clone(),
         other => panic!("{other:?}"),
     }
 }

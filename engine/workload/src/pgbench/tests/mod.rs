@@ -69,7 +69,7 @@ fn transcript(program: &mut dyn Program) -> Vec<String> {
             Action::Step(ScriptStep::Local { command }) => lines.push(format!("local {command}")),
             Action::End => return lines,
             Action::Abort(AbortReason::Command { command, word, reason, detail }) => {
-                lines.extend(detail.map(|detail| format!("error: {detail}")));
+                lines.extend(detail.as_ref().map(|detail| format!("error: {detail}")));
                 lines.push(format!("error: client 0 aborted in command {command} ({word}) of script 0; {reason}"));
                 return lines;
             }
