@@ -10,6 +10,7 @@ from pgtrial.conduct.lengths import claims_of, expected_lengths
 from pgtrial.conduct.noise import conditions_of
 from pgtrial.conduct.plan import make_plan, warnings
 from pgtrial.model.study.frozen import freeze, thaw
+from pgtrial.store.comparison import parse_setup
 from pgtrial.store.study_file import build_study
 
 NOW = "2026-11-26T09:00:00+00:00"
@@ -91,3 +92,36 @@ def test_noise_of_one_metric_says_nothing_of_another():
     assert known[1] == known[2]
     assert len({str(each) for each in known}) == 3
     assert "metric" not in known[0].model_dump()
+
+
+PRICED = {"a": {"price": "0.42 USD/h"}, "b": {"price": "613.2 USD/month", "settings": {"shared_buffers": "64MB"}}}
+
+
+def test_prices_declare_transactions_per_cent_behind_what_decides():
+    plan = make_plan(study(arms=PRICED), 7, NOW)
+    assert plan.metrics == ["tps", "transactions per cent"]
+    assert plan.prices == pytest.approx({"a": 42.0, "b": 84.0})
+    assert (
+        make_plan(study("transactions per cent", "tps", arms=PRICED), 7, NOW).primary_metric == "transactions per cent"
+    )
+    assert make_plan(study("wal per transaction", arms=PRICED), 7, NOW).metrics[1:] == ["transactions per cent"]
+    assert conditions_of(study(arms=PRICED), None, 30.0) == conditions_of(study(), None, 30.0)
+
+
+def test_a_price_is_shared_by_the_arms_and_is_no_difference_of_servers():
+    shared = build_study({"server": {"price": "1 EUR/d"}, "arms": SERVERS}, "test")
+    plan = make_plan(shared, 7, NOW)
+    assert plan.prices == pytest.approx({"a": 100 / 24, "b": 100 / 24})
+    assert plan.declared["b"] == ["settings.shared_buffers"]
+    assert thaw(freeze(shared)).server.price == "1 EUR/d"
+
+
+def test_at_a_rate_prices_are_said_to_be_unused():
+    spec = study(arms=PRICED, load={"rate": 100})
+    assert make_plan(spec, 7, NOW).metrics == []
+    assert "prices are not used" in said(spec)
+    assert "prices" not in said(study(arms=PRICED))
+
+
+def test_a_price_stands_in_a_set_up_of_the_command_line():
+    assert parse_setup("postgres=18,price=0.42 USD/h") == {"postgres": "18", "price": "0.42 USD/h"}

@@ -67,6 +67,17 @@ WRONG = {
         ARMS + "[load]\nworkload = 'app-tasks'\n[verdict]\nmetrics = 'p99'\n",
         ["[verdict] metrics", "has criteria of its own"],
     ),
+    "no price": ("[arms.a]\nprice = '1 USD/h'\n[arms.b]\nprice = 'cheap'\n", ["[arms.b] price", "'cheap' is no price"]),
+    "a price of nothing": ("[arms.a]\nprice = '0 USD/h'\n[arms.b]\n", ["[arms.a] price", "is no price"]),
+    "a price of one arm alone": ("[arms.a]\nprice = '1 USD/h'\n[arms.b]\n", ["[arms.b] has no price", "or none"]),
+    "prices in two currencies": (
+        "[arms.a]\nprice = '1 USD/h'\n[arms.b]\nprice = '1 EUR/h'\n",
+        ["EUR and USD cannot be compared"],
+    ),
+    "transactions per cent without prices": (
+        ARMS + "[verdict]\nmetrics = 'transactions per cent'\n",
+        ["[verdict] metrics", 'price = "0.42 USD/h"'],
+    ),
     "no clients": (ARMS + "[load]\nclients = [8, 0]\n", ["[load] clients, item 2", "greater than or equal to 1"]),
     "the same clients twice": (ARMS + "[load]\nclients = [8, 8]\n", ["[load] clients", "lists 8 more than once"]),
     "unknown protocol": (

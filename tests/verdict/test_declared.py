@@ -273,6 +273,32 @@ def test_of_several_load_points_a_claim_is_on_the_mean_over_them():
     assert row.difference.value == pytest.approx(0.1)
 
 
+def test_transactions_per_cent_are_compared_by_the_prices():
+    """Half as fast at a third of the price: 1.5 times as many transactions for the money."""
+    plan = declaring("tps", "transactions per cent", rate=None).model_copy(update={"prices": {"on": 90.0, "off": 30.0}})
+    result = verdict_of(plan, run(plan, noisy({"off": 0.5}, sd=0.005)))
+    assert result.primary[0].verdict == "worse"
+    row = claim_on(result, "transactions per cent")
+    assert row.verdict == "better"
+    assert row.difference is not None
+    assert row.difference.low is not None
+    assert row.difference.high is not None
+    assert row.difference.low < row.difference.value < row.difference.high
+    assert row.difference.value == pytest.approx(0.5, abs=0.01)
+    assert row.values["on"] == pytest.approx(3600 * 2000 / 90, rel=0.02)
+    first = plan.model_copy(update={"metrics": ["transactions per cent"]})
+    sentence = verdict_of(first, run(first, noisy({"off": 0.5}, sd=0.0001))).sentences[0]
+    assert sentence.startswith("transactions per cent of off is 50")
+    assert "% higher than that of on" in sentence
+
+
+def test_a_failed_trial_gives_no_transaction_for_the_money():
+    plan = declaring("transactions per cent", rate=None).model_copy(update={"prices": {"on": 90.0, "off": 1.0}})
+    tps = {"on": 500.0, "off": None}
+    claim = verdict_of(plan, run(plan, lambda planned: tps[planned.arm])).primary[0]
+    assert [ratio.log_ratio for ratio in claim.ratios] == [-p8.WORST] * 12
+
+
 def test_every_metric_has_a_noun_and_a_direction():
-    assert {name for name, metric in METRICS.items() if metric.better == "more"} == {"tps"}
+    assert {name for name, metric in METRICS.items() if metric.better == "more"} == {"tps", "transactions per cent"}
     assert all(metric.noun for metric in METRICS.values())

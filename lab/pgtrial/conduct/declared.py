@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from pgtrial.model.metrics import METRICS, percentiles_of, transactions_for
+from pgtrial.model.metrics import METRICS, PER_CENT, percentiles_of, transactions_for
 from pgtrial.model.records.plan import LoadPoint, Plan
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import format_duration
@@ -28,6 +28,8 @@ def metric_warnings(spec: StudySpec, plan: Plan) -> Iterator[str]:
             f"a closed loop makes {' and '.join(repeated)} follow from the throughput; give the load a rate ([load] "
             "rate) that all arms can serve"
         )
+    if plan.prices and PER_CENT not in plan.metrics:
+        yield f"prices are not used: {PER_CENT} follow from the prices alone where the load is given"
     for name in percentiles_of(plan.metrics):
         needed_s = _duration_for(name, plan.load_points)
         if needed_s is not None and not spec.load.has_own_end and needed_s > plan.duration_s:

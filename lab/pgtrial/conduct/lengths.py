@@ -24,7 +24,7 @@ from pgtrial.model.records.plan import Interleaving, Lengths, LoadPoint, Plan, P
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.model.study.servers import Server
-from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.study.spec import StudySpec, load_points, metrics_of
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import format_duration, percent, plural
 from pgtrial.statistics import p8
@@ -194,7 +194,7 @@ def fewest_for_a_verdict(spec: StudySpec) -> int:
 def claims_of(spec: StudySpec) -> int:
     """How many claims of a family the first look is to decide: primary ones, declared ones, those on statements."""
     primary = len(spec.arms) - 1
-    secondary = (len(spec.verdict.metrics) - 1) * primary
+    secondary = (len(metrics_of(spec)) - 1) * primary
     return max(primary, secondary, MOST_STATEMENTS if spec.load.replays else 0)
 
 

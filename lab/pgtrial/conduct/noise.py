@@ -9,7 +9,7 @@ from pgtrial.conduct.scope import hosts_of
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.machine import Conditions, Noise
 from pgtrial.model.records.plan import Interleaving
-from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.study.spec import StudySpec, load_points, primary_metric_of
 from pgtrial.servers.workspace import shared_state
 from pgtrial.store.state import NOISE, keep_noise, noise_under, overhead_under, read_noise, state_root
 from pgtrial.verdict.carry_over import Slices
@@ -74,5 +74,5 @@ def conditions_of(spec: StudySpec, interleaving: Interleaving | None, duration_s
         arms=len(spec.arms),
         duration_s=duration_s,
         slice_s=interleaving.slice_s if interleaving is not None else None,
-        metric=spec.verdict.metrics[0] if spec.verdict.metrics else None,
+        metric=primary_metric_of(spec),
     )

@@ -36,7 +36,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import Extension, Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.places import draw_places
-from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.study.spec import StudySpec, load_points, metrics_of, prices_of
 from pgtrial.model.units import format_duration, plural
 from pgtrial.servers.configured_values import equal_arms
 from pgtrial.statistics import p8
@@ -69,7 +69,9 @@ def make_plan(spec: StudySpec, seed: int, created: str, lengths: TrialLengths | 
         load_points=points,
         max_blocks=max_blocks,
         looks=planned_looks(deployments, max_blocks) if are_units(spec) else p8.looks(max_blocks, claims_of(spec)),
-        **spec.verdict.model_dump(include={"metrics", "margin", "stop_early", "drop_decided", "allow_busy_client"}),
+        **spec.verdict.model_dump(include={"margin", "stop_early", "drop_decided", "allow_busy_client"}),
+        metrics=metrics_of(spec),
+        prices={arm: price.cents_an_hour for arm, price in prices_of(spec).items()},
         warmup_s=lengths.warmup_s,
         duration_s=lengths.duration_s,
         trial_estimate_s=lengths.block_s / lengths.trials,
@@ -178,7 +180,7 @@ def _order(arms: list[str], points: int, blocks: int, seed: int) -> Iterator[Pla
 
 
 _OF_THE_STUDY = {
-    "baseline", "arms", "load_points", "metrics", "margin", "stop_early", "drop_decided", "allow_busy_client",
+    "baseline", "arms", "load_points", "metrics", "prices", "margin", "stop_early", "drop_decided", "allow_busy_client",
     "warmup_s", "duration_s", "declared", "scripts", "deployments",
 }  # fmt: skip
 """Fields of the plan that repeat the study."""

@@ -15,7 +15,7 @@ FEWEST_SLOWER = 100
 PERCENTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 """By name the share of transactions that a percentile is not exceeded by."""
 
-Kind = Literal["speed", "percentile", "cost"]
+Kind = Literal["speed", "percentile", "cost", "price"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class MetricName:
         return self.kind == "percentile" or self.name == RESPONSE
 
 
-TPS, RESPONSE = "tps", "response"
+TPS, RESPONSE, PER_CENT = "tps", "response", "transactions per cent"
 
 _ALL = (
     MetricName(TPS, "goodput", "speed", "more"),
@@ -46,6 +46,7 @@ _ALL = (
     MetricName("wal per transaction", "WAL per transaction", "cost", cost="WAL"),
     MetricName("reads per transaction", "buffers read per transaction", "cost", cost="buffers read"),
     MetricName("size per transaction", "growth of the database per transaction", "cost", cost="growth"),
+    MetricName(PER_CENT, PER_CENT, "price", "more"),
 )
 
 METRICS: Mapping[str, MetricName] = {metric.name: metric for metric in _ALL}

@@ -103,7 +103,7 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
         counts = Counter(claim.verdict for claim in result.claims(claim.arm))
         lines.append(Line("by load", ", ".join(f"{word} at {number}" for word, number in counts.most_common())))
     secondary = [row for row in result.metrics if row.arm == claim.arm and not row.primary]
-    lines += [Line(row.metric, metric_text(row)) for row in secondary]
+    lines += [Line("metric", f"{row.metric} {metric_text(row)}") for row in secondary]
     lines += [Line("slower", slower)] if (slower := _statements(result, claim)) else []
     return Headline(claim.verdict, headline(claim, plan), lines)
 

@@ -87,7 +87,7 @@ def parse_setup(text: str) -> dict[str, Any]:
                 f"write NAME=VALUE, postgres=VERSION, a connection string, or {_DEFAULT!r}"
             )
         match key:
-            case "postgres" | "reset":
+            case "postgres" | "reset" | "price":
                 setup[key] = value
             case "initdb":
                 setup[key] = value.split()

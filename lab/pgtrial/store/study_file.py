@@ -19,7 +19,7 @@ from pgtrial.model.study.packs import PackSection
 from pgtrial.model.study.replay import ReplaySection
 from pgtrial.model.study.servers import objection_to_arm, objection_to_table
 from pgtrial.model.study.setup import ProviderMetrics, SetUp
-from pgtrial.model.study.spec import StudySection, StudySpec, VerdictSection, objection_to_metrics
+from pgtrial.model.study.spec import StudySection, StudySpec, VerdictSection, objection_to_metrics, objection_to_prices
 from pgtrial.model.study.storage import Storage, Volume
 from pgtrial.model.study.sysbench import SysbenchSection
 from pgtrial.model.study.tasks import TasksSection
@@ -159,6 +159,8 @@ def _text(path: Path) -> str:
 def _check_arms(spec: StudySpec, source: str) -> None:
     if (objection := objection_to_metrics(spec)) is not None:
         raise StudyError(f"{source}: [verdict] {objection}")
+    if (objection := objection_to_prices(spec)) is not None:
+        raise StudyError(f"{source}: {objection}")
     for name, table in [("server", spec.server), *((f"arms.{arm}", table) for arm, table in spec.arms.items())]:
         if (objection := objection_to_table(table)) is not None:
             raise StudyError(f"{source}: [{name}] {objection}")

@@ -28,8 +28,15 @@ def declared_metric(plan: Plan, name: str) -> Metric:
         case "cost":
             kind = COSTS[METRICS[name].cost]
             return Metric(name, kind.unit, partial(_cost, plan, kind), "less", REDUCTION)
+        case "price":
+            return Metric(name, "", partial(_per_cent, plan))
         case "speed":
             return goodput_of(plan) if name == TPS else response_of(plan)
+
+
+def _per_cent(plan: Plan, trial: Trial) -> float:
+    """Committed transactions for a hundredth of the currency; 0 for a failed trial."""
+    return 3600 * goodput(plan, trial) / plan.prices[trial.arm]
 
 
 def _cost(plan: Plan, kind: Kind, trial: Trial) -> float | None:
@@ -49,7 +56,7 @@ def objection(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
                 f"{name} takes 100 slower transactions in every trial, {transactions_for(name):,} in all, and trial "
                 f"{trial.index + 1} of {trial.arm} has {math.floor(least + 1e-6)}"
             )
-    if metric.kind == "speed":
+    if metric.kind in ("speed", "price"):
         return None
     values = [declared_metric(plan, name).value(trial) for trial in trials]
     unknown = [trial for trial, value in zip(trials, values, strict=True) if value is None]

@@ -265,6 +265,7 @@ class Plan(Record):
     max_blocks: int
     looks: list[int] = Field(description="Planned looks up to max_blocks, in blocks.")
     metrics: list[str] = added([], "What claims compare, the first the primary ones; empty: the measure of the load.")
+    prices: dict[str, float] = added({}, "Per arm the price of an hour, in hundredths of its currency.")
     margin: float
     stop_early: bool
     drop_decided: bool = added(False, "Whether an arm leaves at the look at which all its claims are decided.")

@@ -26,6 +26,7 @@ class Server(Record):
     settings: dict[str, str]
     setup_sql: list[str]
     reset: Literal["copy", "vacuum", "none"]
+    price: str | None = None
 
 
 class Given(Server):

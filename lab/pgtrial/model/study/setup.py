@@ -11,6 +11,7 @@ from pgtrial.model.records import Record
 from pgtrial.model.resources import table
 from pgtrial.model.study.keys import Facts, Key, keys_of
 from pgtrial.model.study.machine_keys import MachineKeys, differing
+from pgtrial.model.study.price import known_price
 from pgtrial.model.study.storage import Storage, facts_of_storage
 from pgtrial.model.units import Bytes, Setting, as_list
 
@@ -150,6 +151,10 @@ class ServerKeys(Record):
     reset: Annotated[Literal["copy", "vacuum", "none"] | None, Key(shows=("server.reset",))] = Field(
         None,
         description="Before each trial: a fresh copy (default), VACUUM (default of given servers), or nothing.",
+    )
+    price: Annotated[Annotated[str, AfterValidator(known_price)] | None, Key()] = Field(
+        None,
+        description="What its server costs, `0.42 USD/h`: gives [transactions per cent](method.md#metrics).",
     )
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.metrics import TPS, known_metrics
+from pgtrial.model.metrics import PER_CENT, RESPONSE, TPS, known_metrics
 from pgtrial.model.published import known_name, published_names
 from pgtrial.model.records import Record
 from pgtrial.model.records.plan import LoadPoint, TaskLoad
@@ -19,6 +19,7 @@ from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.own_data import weight_of
 from pgtrial.model.study.packs import pack_load
+from pgtrial.model.study.price import Price, price_of
 from pgtrial.model.study.replay import REPLAY
 from pgtrial.model.study.servers import Given, Server, names_server, parts_of, server_of
 from pgtrial.model.study.setup import SetUp
@@ -130,9 +131,44 @@ def objection_to_metrics(spec: StudySpec) -> str | None:
     load, names = spec.load, spec.verdict.metrics
     if names and load.runs_tasks:
         return f"metrics are not for the workload {APP_TASKS}, which has criteria of its own; remove it"
-    if TPS in names and is_paced(spec):
-        return f'metrics: at a rate "{TPS}" is the rate itself; leave it out, or leave out the rate'
+    for name in (TPS, PER_CENT):
+        if name in names and is_paced(spec):
+            return f'metrics: at a rate "{name}" is the rate itself; leave it out, or leave out the rate'
+    if PER_CENT in names and not prices_of(spec):
+        return f'metrics: "{PER_CENT}" takes the price of every arm; write price = "0.42 USD/h" in each'
     return None
+
+
+def objection_to_prices(spec: StudySpec) -> str | None:
+    """What speaks against the prices of the arms, a sentence; None: nothing."""
+    prices = prices_of(spec)
+    free = [arm for arm in spec.arms if arm not in prices]
+    if prices and free:
+        return f"[arms.{free[0]}] has no price; give every arm one, or none"
+    currencies = sorted({price.currency for price in prices.values()})
+    if len(currencies) > 1:
+        return f"[arms] price: {' and '.join(currencies)} cannot be compared; write all prices in one currency"
+    return None
+
+
+def prices_of(spec: StudySpec) -> dict[str, Price]:
+    """The prices of the arms that have one."""
+    texts = {arm: spec.resolved(arm).price for arm in spec.arms}
+    return {arm: price_of(text) for arm, text in texts.items() if text is not None}
+
+
+def metrics_of(spec: StudySpec) -> list[str]:
+    """The metrics that a study declares; prices declare transactions per cent."""
+    names = spec.verdict.metrics
+    if not prices_of(spec) or PER_CENT in names or is_paced(spec) or spec.load.runs_tasks:
+        return list(names)
+    return [*(names or [TPS]), PER_CENT]
+
+
+def primary_metric_of(spec: StudySpec) -> str | None:
+    """The declared metric of the primary claims; None: it is the measure of the load."""
+    names = metrics_of(spec)
+    return names[0] if names and names[0] != (RESPONSE if is_paced(spec) else TPS) else None
 
 
 def is_paced(spec: StudySpec) -> bool:
