@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 import pytest
 
 from pgtrial.model.records.plan import Plan, PlannedTrial
-from pgtrial.model.records.results import StudyResult
+from pgtrial.model.records.results import Claim, Criterion, MetricClaim, Scaling, SizeCurve, StatementClaim
 from pgtrial.model.records.trial import Trial
+from pgtrial.statistics.scalability import Curve
+from pgtrial.verdict.changes import Changes
+from pgtrial.verdict.family import Subject, parts_of
+from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics import FAMILIES
+from pgtrial.verdict.metrics.cliffs import cliffs
+from pgtrial.verdict.metrics.scaling import scaling
 from tests.verdict.declared import with_latency
 from tests.verdict.replays import Template, run_replays
 from tests.verdict.studies import decision_of, exchanged, make_plan, noisy, run, ways
+from tests.verdict.sweeps import misses, points, sweep
 from tests.verdict.tasks import Tasks, run_tasks
 
 BLOCKS = 11
 """At the second look, of 11 blocks, one of nine claims can be decided: 2 / 2^11 is below 0.0085 / 8."""
 
+UNDECIDED = Claim(
+    arm="b",
+    baseline="a",
+    load_point=None,
+    family=1,
+    verdict="undecided",
+    within_margin=False,
+    blocks=0,
+    fewest_blocks=8,
+)
+"""What the families of sweeps take from the study's primary claim."""
+
 Study = Callable[[], tuple[Plan, list[Trial]]]
-Different = Callable[[StudyResult], int]
+Different = Callable[[Plan, list[Trial]], int]
 """How many claims of a family say that alike arms differ."""
 
 
@@ -67,22 +86,55 @@ def _replays() -> tuple[Plan, list[Trial]]:
     return run_replays(BLOCKS, templates)
 
 
-def _differing_costs(result: StudyResult) -> int:
-    found = [cost.difference for cost in result.costs if cost.what == "WAL" and cost.difference is not None]
+def _over_clients() -> tuple[Plan, list[Trial]]:
+    law = Curve(1000.0, 0.05, 0.001)
+    return sweep(points((1, 3, 9, 27, 60, 99)), lambda _, point: law.speed(point.clients), blocks=BLOCKS)
+
+
+def _over_sizes() -> tuple[Plan, list[Trial]]:
+    return sweep(
+        points(scales=(10, 20, 40, 80, 160, 320)),
+        lambda _, point: 2000.0 / (1 + 6 * misses(60, point.scale)),
+        blocks=BLOCKS,
+    )
+
+
+def _peaks(plan: Plan, trials: list[Trial]) -> int:
+    return _differing(scaling(Grid(plan, trials), [UNDECIDED]))
+
+
+def _sizes(plan: Plan, trials: list[Trial]) -> int:
+    return _differing(cliffs(Grid(plan, trials), [UNDECIDED]))
+
+
+def _parts(plan: Plan, trials: list[Trial]) -> int:
+    grid = Grid(plan, trials)
+    parts = parts_of(grid, Changes(grid, None), Subject("b", None, 1))
+    assert [part.regime for part in parts] == ["below", "above"]
+    return sum(part.series.verdict(withheld=False) in ("better", "worse") for part in parts)
+
+
+def _differing_costs(plan: Plan, trials: list[Trial]) -> int:
+    costs = decision_of(plan, trials).costs
+    found = [cost.difference for cost in costs if cost.what == "WAL" and cost.difference is not None]
     return sum(each.low is not None and each.high is not None and not each.low <= 0 <= each.high for each in found)
 
 
+def _differing(rows: Sequence[Claim | Criterion | MetricClaim | StatementClaim | Scaling | SizeCurve]) -> int:
+    return sum(row.verdict in ("better", "worse") for row in rows)
+
+
 def _called(rows: str) -> Different:
-    return lambda result: sum(row.verdict in ("better", "worse") for row in getattr(result, rows))
+    return lambda plan, trials: _differing(getattr(decision_of(plan, trials), rows))
 
 
-def _secondary(result: StudyResult) -> int:
+def _secondary(plan: Plan, trials: list[Trial]) -> int:
     """The mean is the study's primary claim, which has an error of its own."""
-    return sum(row.verdict in ("better", "worse") for row in result.criteria if not row.primary)
+    return _differing([row for row in decision_of(plan, trials).criteria if not row.primary])
 
 
-def _other_metrics(result: StudyResult) -> int:
-    return sum(row.verdict in ("better", "worse") for row in result.metrics if not row.primary)
+def _other_metrics(plan: Plan, trials: list[Trial]) -> int:
+    return _differing([row for row in decision_of(plan, trials).metrics if not row.primary])
 
 
 EACH: dict[str, tuple[Study, Different]] = {
@@ -93,6 +145,9 @@ EACH: dict[str, tuple[Study, Different]] = {
     "a percentile first": (partial(_declared, "p99", "tps"), _called("primary")),
     "a cost first": (partial(_declared, "wal per transaction", "p50"), _called("primary")),
     "statements": (_replays, _called("statements")),
+    "scaling": (_over_clients, _peaks),
+    "cliffs": (_over_sizes, _sizes),
+    "sides of a cliff": (_over_sizes, _parts),
 }
 
 
@@ -105,5 +160,5 @@ def test_of_all_ways_in_which_the_coin_can_fall_no_more_than_the_looks_allow_giv
     study, different = EACH[family]
     plan, trials = study()
     assert plan.looks == [8, BLOCKS]
-    false = [different(decision_of(plan, exchanged(trials, blocks))) > 0 for blocks in ways(BLOCKS)]
+    false = [different(plan, exchanged(trials, blocks)) > 0 for blocks in ways(BLOCKS)]
     assert 0 < sum(false) / len(false) <= 0.00782 + 0.0085

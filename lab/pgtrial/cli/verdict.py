@@ -19,7 +19,7 @@ from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.metrics import metric_value
 from pgtrial.report.tables.results import median_tps
 from pgtrial.report.tables.tasks import criterion_value
-from pgtrial.report.words import estimate_text, signed
+from pgtrial.report.words import estimate_text, in_regime, signed
 
 _MOST_MACHINES = 12
 _LABEL = 9
@@ -137,10 +137,10 @@ def _rows(result: StudyResult, *, by_goodput: bool) -> Iterator[_Row]:
 
 
 def _with_parts(row: _Row) -> Iterator[_Row]:
-    """A row, and one for each regime where it changes."""
+    """A row, and one for each part of its claim."""
     yield row
     for part in row.claim.parts if row.claim else ():
-        yield _Row("", f"- {part.regime} the change", claim=part)
+        yield _Row("", f"-{in_regime(part).removeprefix(',')}", claim=part)
 
 
 def _criteria(result: StudyResult) -> Table[Criterion]:

@@ -215,7 +215,7 @@ def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[
             yield from (finding.cure for finding in _withholding(result, claim))
     open_claims = [part for claim in result.primary for part in claim.read if part.verdict == "undecided"]
     if not open_claims:
-        if any(claim.verdict == "undecided" for claim in result.primary):
+        if any(claim.verdict == "undecided" and len(claim.parts) == 1 for claim in result.primary):
             yield "longer trials, which measure the level after the change too"
         return
     study = shlex.quote(str(directory)) if directory is not None else "DIRECTORY"

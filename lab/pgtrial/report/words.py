@@ -6,7 +6,7 @@ from functools import partial
 
 from pgtrial.model.metrics import METRICS
 from pgtrial.model.records.plan import LoadPoint, Plan
-from pgtrial.model.records.results import CellRegimes, Claim, Cost, Estimate, Failures, Steadiness, StudyResult
+from pgtrial.model.records.results import PARTS, CellRegimes, Claim, Cost, Estimate, Failures, Steadiness, StudyResult
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
 from pgtrial.verdict.units import is_fixed
 
@@ -50,8 +50,8 @@ def where(claim: Claim, plan: Plan) -> str:
 
 
 def in_regime(claim: Claim) -> str:
-    """`, before the change` for a claim on one regime, nothing for one on whole trials."""
-    return f", {claim.regime} the change" if claim.regime else ""
+    """`, before the change` for a claim on one regime or side of a cliff, nothing for one on whole trials."""
+    return f", {PARTS[claim.regime]}" if claim.regime else ""
 
 
 def estimate_text(claim: Claim, running: str) -> str | None:
@@ -80,12 +80,15 @@ def headline(claim: Claim, plan: Plan) -> str:
     """The verdict without its evidence: `off is 41% faster than on`."""
     arm, baseline, difference, margin = claim.arm, claim.baseline, claim.difference, as_written(plan.margin)
     pair = f"{arm} against {baseline}"
-    twice = " before and after a change of regime" if claim.parts else ""
+    sides = any(part.regime == "below" for part in claim.parts)
+    both = " below and above a cliff" if sides else " before and after a change of regime"
+    twice = both if claim.parts else ""
     if claim.verdict == "withheld" or len(claim.parts) == 1:
         beyond = "" if claim.verdict == "withheld" else " beyond a change of regime"
         return f"No verdict{beyond} on {pair}"
     if claim.verdict == "undecided" and claim.parts:
-        return f"Two verdicts, for the regime changes: {pair}"
+        why = "throughput falls off a cliff" if sides else "the regime changes"
+        return f"Two verdicts, for {why}: {pair}"
     if claim.verdict == "undecided":
         return f"Undecided after {plural(claim.blocks, claim.unit)}: {pair}"
     if claim.verdict == "equivalent":
@@ -129,14 +132,14 @@ def _figures(difference: Estimate, claim: Claim, plan: Plan) -> str:
 
 
 def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
-    """The claims by regime: `before the change off is 12% faster than on (...); after it ...`."""
+    """The claims by part: `before the change off is 12% faster than on (...); after it ...`."""
     pair = [cell for cell in regimes if cell.changes and cell.arm in (claim.arm, claim.baseline)]
     falls = any("collapse" in cell.shapes or "slow-down" in cell.shapes for cell in pair)
     burst, sustained = (" (burst)", " (sustained)") if falls else ("", "")
-    before, after = f"before the change{burst}", f"after it{sustained}"
+    places = {**PARTS, "before": f"{PARTS['before']}{burst}", "after": f"after it{sustained}"}
     parts = []
     for part in claim.parts:
-        place = before if part.regime == "before" else after
+        place = places[part.regime or "before"]
         if part.difference is None:
             parts.append(f"{place} undecided; {outlook(part, plan)}")
             continue
@@ -146,7 +149,7 @@ def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
         more = f"; {outlook(part, plan)}" if part.verdict == "undecided" else ""
         parts.append(f"{place} {words} ({_figures(part.difference, part, plan)}{more})")
     if len(claim.parts) == 1:
-        parts.append(f"{after} nothing is known, for {_unsettled(claim, plan, regimes)}")
+        parts.append(f"{places['after']} nothing is known, for {_unsettled(claim, plan, regimes)}")
     return "; ".join(parts)
 
 

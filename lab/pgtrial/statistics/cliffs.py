@@ -7,9 +7,10 @@ within one doubling, both in itself and against the line before it, in a model w
 than that of a straight line.
 
 The interval of a knot holds all places at which the sum of squares, least over everything else, is no more than
-1 + F / df times its minimum, with the 95% quantile of F(1, df). The sum is that of all blocks. Where the broken line
-misses the means by more than their noise, it is that of the means alone: the curve is then not quite a broken line, and
-blocks do not make its knots surer. Between two sizes a fall may begin anywhere, and the interval says so.
+1 + F / df times its minimum, with the 95% quantile of F(1, df). Between two sizes a fall may begin anywhere, and the
+interval says so. Behind a cache throughput falls along a curve. Where the line misses the means by more than their
+noise, the misses are the noise, and the interval goes on to the next size on either side. So it does where there are
+too few sizes for a miss to be seen.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -41,6 +42,12 @@ _POSITIONS = 150
 
 _FINER = {1: (8, 800), 2: (2, 24)}
 """By the number of knots: within so many steps of the grid about the best places, so many parts are tried."""
+
+_FEWEST_FREE = 2
+"""Sizes beyond the parameters of a line below which it fits whatever the curve is."""
+
+_ROUNDING = 1e-9
+"""Logarithms of sizes that are no further apart are the same."""
 
 _FLAT = 1e-9
 """Sums of squares that differ by no more, relative to all there is to explain, are the same."""
@@ -99,10 +106,17 @@ def broken_line(sizes: Sequence[float], blocks: Floats, knots: int | None = None
     n, columns = blocks.shape
     if n < 2 or columns < FEWEST_SIZES:
         return None
+    return _broken_line(tuple(map(float, sizes)), tuple(map(tuple, blocks.tolist())), knots)
+
+
+@lru_cache(maxsize=64)
+def _broken_line(sizes: tuple[float, ...], rows: tuple[tuple[float, ...], ...], knots: int | None) -> BrokenLine:
+    """A study asks for the same line several times: for its claims, for each arm, and after each trial."""
+    blocks = np.asarray(rows)
     means = blocks.mean(axis=0)
     within = float(np.sum((blocks - means - blocks.mean(axis=1, keepdims=True) + means.mean()) ** 2))
     places = tuple(math.log(size) for size in sizes)
-    models = [_Model.best(places, means, n, within, number) for number in range(3)]
+    models = [_Model.best(places, means, len(rows), within, number) for number in range(3)]
     chosen = models[knots] if knots is not None else min(models, key=lambda model: model.criterion)
     return BrokenLine(
         tuple(chosen.knot(place) for place in range(chosen.knots)),
@@ -111,20 +125,20 @@ def broken_line(sizes: Sequence[float], blocks: Floats, knots: int | None = None
     )
 
 
-def steepest(sizes: Sequence[float], values: Floats, knots: int) -> float | None:
-    """The size of the knot behind which the values of one block fall most, of so many knots; None without a knot."""
-    if not knots:
-        return None
-    model = _Model.best(tuple(math.log(size) for size in sizes), values, 1, 0.0, knots)
-    slopes = model.slopes
-    falls = [slopes[place + 1] - slopes[place] for place in range(knots)]
-    return math.exp(float(model.at[falls.index(min(falls))]))
+@lru_cache(maxsize=4096)
+def steepest(sizes: tuple[float, ...], values: tuple[float, ...], knots: int) -> float:
+    """The size of the knot, of so many, at which the line through the values of one block turns down most."""
+    model = _Model.best(tuple(math.log(size) for size in sizes), np.asarray(values), 1, 0.0, knots)
+    turns = np.diff(model.slopes)
+    return math.exp(float(model.at[int(np.argmin(turns))]))
 
 
 @dataclass(frozen=True)
 class _Model:
     """A broken line with a fixed number of knots, at its least squares."""
 
+    places: Floats
+    """ln size of each mean."""
     knots: int
     means: Floats
     n: int
@@ -158,7 +172,7 @@ class _Model:
         design = _design(x, at[None, :])[0]
         found = np.linalg.lstsq(design, means, rcond=None)[0]
         values, slopes = design @ found, np.cumsum(found[1:])
-        return cls(knots, means, n, within, candidates, squares, step, at, values, slopes)
+        return cls(x, knots, means, n, within, candidates, squares, step, at, values, slopes)
 
     @property
     def parameters(self) -> int:
@@ -176,12 +190,26 @@ class _Model:
         total = max(self.n * self.least + self.within, 1e-12 * number)
         return number * math.log(total / number) + self.parameters * math.log(number)
 
+    @cached_property
+    def misses(self) -> bool:
+        """Whether the line misses the means by more than their noise, at 5%."""
+        columns = len(self.means)
+        free, pure = columns - self.parameters, (self.n - 1) * (columns - 1)
+        if free <= 0 or not self.within:
+            return free > 0 and self.least > 0
+        return float(fdtrc(free, pure, (self.n * self.least / free) / (self.within / pure))) < ALPHA
+
     def knot(self, place: int) -> Knot:
         """The knot in this place, with the interval of its size."""
         bound = self._bound()
         inside = self.candidates[self.squares <= bound][:, place]
         at = float(self.at[place])
-        low, high = (self._end(at, end) for end in (min(at, *inside), max(at, *inside)))
+        low, high = min(at, *inside), max(at, *inside)
+        if self.misses or len(self.means) - self.parameters < _FEWEST_FREE:
+            low = max(self.places[self.places <= low + _ROUNDING])
+            high = min(self.places[self.places >= high - _ROUNDING])
+        else:
+            low, high = self._end(at, low), self._end(at, high)
         size = Interval(math.exp(low), math.exp(at), math.exp(high))
         doubled = at + math.log(2) - self.at[place:]
         over_doubling = float(self.slopes[place] * doubled[0] + np.diff(self.slopes)[place:] @ np.maximum(doubled, 0.0))
@@ -198,17 +226,11 @@ class _Model:
         """The largest sum of squares of the means at which a place belongs to the interval."""
         columns = len(self.means)
         free, pure = columns - self.parameters, (self.n - 1) * (columns - 1)
-        noise = self.within / pure
-        if free > 0 and self._misses(free, pure):
-            return self.least * (1 + float(fdtri(1, free, 1 - ALPHA)) / free)
-        total = (self.n * self.least + self.within) / (free + pure) if free > 0 else noise
-        return self.least + total * float(fdtri(1, max(free, 0) + pure, 1 - ALPHA)) / self.n
-
-    def _misses(self, free: int, pure: int) -> bool:
-        """Whether the line misses the means by more than their noise, at 5%."""
-        if not self.within:
-            return self.least > 0
-        return float(fdtrc(free, pure, (self.n * self.least / free) / (self.within / pure))) < ALPHA
+        variance = self.within / pure
+        if free > 0:
+            variance = (self.n * self.least + self.within) / (free + pure)
+            variance = self.n * self.least / free if self.misses else variance
+        return self.least + variance * float(fdtri(1, max(free, 0) + pure, 1 - ALPHA)) / self.n
 
 
 def _design(places: Floats, knots: Floats) -> Floats:
@@ -228,7 +250,7 @@ def _projectors(places: Floats, knots: Floats) -> Floats:
 
 def _squares(projectors: Floats, values: Floats) -> Floats:
     """The sum of squares of the values about the line, for each projection."""
-    made: Floats = np.maximum(np.einsum("i,gij,j->g", values, projectors, values), 0.0)
+    made: Floats = np.maximum((projectors @ values) @ values, 0.0)
     return made
 
 

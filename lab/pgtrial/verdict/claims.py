@@ -12,7 +12,7 @@ from pgtrial.model.records.results import BlockRatio, Claim, Comparison, Estimat
 from pgtrial.statistics import p8
 from pgtrial.statistics.describe import robust_sd
 from pgtrial.statistics.paired_t import ALPHA, t_interval
-from pgtrial.verdict.changes import WHEN, Changes, Regimes
+from pgtrial.verdict.changes import Changes, Regimes
 from pgtrial.verdict.family import Part, Subject, parts_of, subjects
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metric import Scale
@@ -49,18 +49,18 @@ def decided_arms(grid: Grid, regimes: Regimes | None = None) -> list[str]:
 
 
 def make_claim(grid: Grid, changes: Changes, about: Subject, block_s: float, *, withheld: bool) -> Claim:
-    """The claim on a subject: on whole trials or, if the regime changes within them, on each regime."""
+    """The claim on a subject, in parts if the regime changes within trials or sizes lie on both sides of a cliff."""
     claims = [_claim(grid, part, block_s, withheld=withheld) for part in parts_of(grid, changes, about)]
     return claims[0] if claims[0].regime is None else _whole(about, claims)
 
 
 def _whole(about: Subject, parts: list[Claim]) -> Claim:
-    """The claims before and (if levels are known there) after a change as one claim.
+    """The claims before and (if levels are known there) after a change, or on both sides of a cliff, as one claim.
 
     It has no figure of its own: that would be an average across the change.
     """
     verdicts = {part.verdict for part in parts}
-    both = len(parts) == len(WHEN)
+    both = len(parts) == 2
     agreed = len(verdicts) == 1 and (both or "withheld" in verdicts)
     return Claim(
         arm=about.arm,

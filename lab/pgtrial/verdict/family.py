@@ -1,15 +1,18 @@
-"""Which claims a study makes about its arms, and which of them share an error; a regime is an attribute of a claim."""
+"""Which claims a study makes about its arms, and which of them share an error; a regime, or a side of a cliff, is an
+attribute of a claim."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
+from typing import get_args
 
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.results import BlockRatio, When
+from pgtrial.model.records.results import BlockRatio, Side, When
 from pgtrial.verdict.changes import Changes
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.series import Question, Series, follow
+from pgtrial.verdict.sweeps import sides
 
 
 @dataclass(frozen=True)
@@ -34,31 +37,36 @@ def sharing(plan: Plan) -> int:
     return len(plan.load_points) if len(plan.load_points) > 1 else len(plan.others)
 
 
+Key = When | Side | None
+"""Which claim of a subject: on a regime, on a side of a cliff, or (None) on whole trials of all sizes."""
+
+
 @dataclass(frozen=True)
 class Part:
-    """One claim of a subject: on whole trials, or on one regime."""
+    """One claim of a subject."""
 
     about: Subject
-    regime: When | None
+    regime: Key
     ratios: list[BlockRatio]
     """By unit."""
     series: Series
 
 
 def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
-    """The claims about a subject after the looks so far: one on whole trials, or one for each regime with known units.
+    """The claims about a subject after the looks so far: one, or one for each regime or side of a cliff.
 
     Each look chooses which of them it reads from its own blocks alone, by a rule in which both arms are alike. The
-    first look that decides one of them also settles whether the subject has one claim or one for each regime: later
-    looks that choose otherwise say nothing. So no look spends its error twice, and what is decided stays.
+    first look that decides one of them also settles of which kind they are: later looks that choose otherwise say
+    nothing. So no look spends its error twice, and what is decided stays.
     """
-    ratios: dict[When | None, list[BlockRatio]] = {}
+    ratios: dict[Key, list[BlockRatio]] = {}
 
-    def choice(blocks: Set[int], decided: Set[When | None]) -> Mapping[When | None, Question] | None:
-        by_regime = changes.ratios(about.arm, about.point, blocks)
-        chosen: Mapping[When | None, list[BlockRatio]] = dict(by_regime.items())
+    def choice(blocks: Set[int], decided: Set[Key]) -> Mapping[Key, Question] | None:
+        chosen: dict[Key, list[BlockRatio]] = dict(changes.ratios(about.arm, about.point, blocks).items())
+        if not chosen and about.point is None:
+            chosen.update((side, grid.ratios(about.arm, of)) for side, of in sides(grid, about.arm, blocks).items())
         chosen = chosen or {None: grid.ratios(about.arm, grid.over(about.point))}
-        if decided and (None in decided) != (None in chosen):
+        if decided and _kinds(decided) != _kinds(chosen):
             return None
         for regime, of_blocks in chosen.items():
             ratios[regime] = grid.units.pooled(of_blocks)
@@ -68,6 +76,11 @@ def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
         }
 
     return [Part(about, regime, ratios[regime], series) for regime, series in follow(grid, choice).items()]
+
+
+def _kinds(keys: Iterable[Key]) -> set[str]:
+    """Of which kind claims are: on whole trials of all sizes, on regimes, or on sides of a cliff."""
+    return {"whole" if key is None else "side" if key in get_args(Side) else "regime" for key in keys}
 
 
 def counting(ratios: list[BlockRatio]) -> dict[int, float]:

@@ -98,3 +98,6 @@ GROWTH = Kind("growth", "bytes", _growth, 1.0)
 
 COSTS: Mapping[str, Kind] = {kind.name: kind for kind in (*KINDS, GROWTH)}
 """All costs by name."""
+
+READS = (COSTS["buffers read"], COSTS["device reads"])
+"""What a transaction reads, of which more begins where data outgrow a cache."""

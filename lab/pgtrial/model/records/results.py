@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -74,6 +75,17 @@ class LookReading(Record):
 When = Literal["before", "after"]
 """Before a trial's first change of regime (the burst), or on the level that it kept after the last (the sustained)."""
 
+Side = Literal["below", "above"]
+"""Of a cliff over the size of the data: the sizes up to it, with load points that have none, or those beyond."""
+
+PARTS: Mapping[When | Side, str] = {
+    "before": "before the change",
+    "after": "after the change",
+    "below": "below the cliff",
+    "above": "above the cliff",
+}
+"""What the part of a claim speaks of, in words."""
+
 
 Unit = Literal["block", "deployment"]
 """What a claim counts: blocks, or pairs of deployments with all their blocks."""
@@ -82,8 +94,9 @@ Unit = Literal["block", "deployment"]
 class Claim(Record):
     """One comparison of an arm with the baseline, and what the rule says about it.
 
-    Where regimes change, `parts` holds the claims before and (if known) after the change, and the claim itself has no
-    estimate, for that would be an average across the change; its verdict is the parts' if they agree, else undecided.
+    Where regimes change, `parts` holds the claims before and (if known) after the change; where throughput falls off a
+    cliff over the sizes, those below and above it. The claim itself then has no estimate, for that would be an average
+    across the change; its verdict is the parts' if they agree, else undecided.
     """
 
     arm: str
@@ -128,12 +141,14 @@ class Claim(Record):
     looks: list[LookReading] = Field([])
     ratios: list[BlockRatio] = Field([])
     unit: Unit = added("block", "What the numbers of blocks in this claim, its looks and ratios count.")
-    regime: When | None = added(None, "Of which regime a part speaks; None: whole trials.")
-    parts: list[Claim] = added([], "The claims by regime, if it changes.")
+    regime: When | Side | None = added(
+        None, "Of which regime, or of which side of a cliff, a part speaks; None: whole trials."
+    )
+    parts: list[Claim] = added([], "The claims by regime if it changes, or by side of a cliff.")
 
     @property
     def read(self) -> list[Claim]:
-        """The claims to be read: those by regime where it changes, else this one."""
+        """The claims to be read: the parts where there are some, else this one."""
         return self.parts or [self]
 
 
@@ -357,12 +372,88 @@ class StatementClaim(Record):
         return self.verdict == "worse" and not self.within_margin
 
 
+class Bounds(Record):
+    """A quantity with its 95% interval. None: without limit on that side."""
+
+    low: float | None
+    value: float | None
+    high: float | None
+
+
+class Law(Record):
+    """The universal scalability law of an arm: throughput over clients as g n / (1 + a (n - 1) + b n (n - 1))."""
+
+    single: Bounds = Field(description="g: tps of one client.")
+    serial: Bounds = Field(description="a: the part that is done one after the other, a share.")
+    mutual: Bounds = Field(description="b: what clients cost each other; 0: the throughput falls nowhere.")
+    peak_clients: Bounds = Field(description="Clients with the largest throughput; None: it falls nowhere.")
+    highest: Bounds = Field(description="The largest tps within the tested numbers of clients.")
+    tps: list[Bounds] = Field(description="The curve at each tested number of clients.")
+    misfit: float = Field(description="Root of the mean square distance of the means from the curve, in ln tps.")
+    noise: float = Field(description="Standard deviation of a block's ln tps about the means.")
+    fits: bool = Field(
+        description="Whether the misfit is at most twice the noise; else the curve is not to be believed."
+    )
+
+
+class Scaling(Record):
+    """An arm over six or more numbers of clients."""
+
+    arm: str
+    load_points: list[int] = Field(description="Indexes into load_points, by number of clients.")
+    clients: list[int]
+    blocks: int = Field(description="Blocks, or deployments, without a failed trial of the arm at these load points.")
+    left_out: int = Field(description="Complete ones with a failed trial: the curve is drawn without them.")
+    tps: list[float] = Field(description="Geometric mean at each number of clients; empty without blocks.")
+    law: Law | None = Field(description="None: too few blocks, the regime changes, or no law comes near.")
+    verdict: Word | None = Field(None, description="Of the peak against the baseline's; None: the arm is the baseline.")
+    difference: Estimate | None = Field(
+        None,
+        description="Relative difference of the largest tps within the tested numbers, by the rule P8 over blocks.",
+    )
+    claims: int = Field(description="Number of peaks that share the error of each look.")
+
+
+class Cliff(Record):
+    """A size behind which the throughput of an arm falls by 20% or more while the size doubles."""
+
+    scale: Bounds
+    change: float = Field(description="Relative change of tps from there to twice the size.")
+    reads: list[str] | None = Field(
+        description="Which reads per transaction begin to rise there, `buffers read` or `device reads`; empty: none, "
+        "so the cause is another; None: reads are not known."
+    )
+
+
+class SizeCurve(Record):
+    """An arm over six or more sizes of its data."""
+
+    arm: str
+    load_points: list[int] = Field(description="Indexes into load_points, by scale.")
+    scales: list[int]
+    blocks: int = Field(description="Blocks, or deployments, without a failed trial of the arm at these load points.")
+    left_out: int = Field(description="Complete ones with a failed trial: the line is drawn without them.")
+    line: list[tuple[float, float]] = Field(
+        description="Scale and tps of the broken line at its ends, knots and sizes; empty: too few blocks, or the "
+        "regime changes."
+    )
+    cliffs: list[Cliff]
+    between: list[int] = Field(description="Scales that would narrow the first cliff, by bisection; empty: none.")
+    verdict: Word | None = Field(
+        None, description="Of the cliff's size against the baseline's: better is larger. None: not both have one."
+    )
+    difference: Estimate | None = Field(
+        None, description="Relative difference of the size of the steepest fall, by the rule P8 over blocks."
+    )
+    claims: int = Field(description="Number of cliffs that share the error of each look.")
+
+
 @dataclass(frozen=True)
 class Comparison:
     """What one series of blocks says so far of an arm against the baseline: all that the loop of a study asks."""
 
     arm: str
-    regime: When | None
+    regime: When | Side | None
     decided: bool
     """Whether the rule has decided it at some look."""
     so_far: Estimate | None
@@ -372,8 +463,8 @@ class Comparison:
 
     @property
     def name(self) -> str:
-        """`off`, or where the regime changes `off, before the change`."""
-        return f"{self.arm}, {self.regime} the change" if self.regime else self.arm
+        """`off`, or of a part `off, before the change`."""
+        return f"{self.arm}, {PARTS[self.regime]}" if self.regime else self.arm
 
 
 class PlannedLook(Record):
@@ -439,6 +530,9 @@ class StudyResult(Record):
     criteria: list[Criterion] = added([], "Of a study on tasks: the table of criteria.")
     metrics: list[MetricClaim] = added([], "Of a study that declares metrics: the claims on them.")
     statements: list[StatementClaim] = added([], "Of a replay: the templates that take a share of the time.")
+
+    scaling: list[Scaling] = added([], "Of six or more numbers of clients: the scalability law of each arm.")
+    cliffs: list[SizeCurve] = added([], "Of six or more scales: where the throughput of each arm falls.")
 
     where: WhereItRan | None = added(None, "Which machine did what; None: everything ran on the lab's machine.")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pgtrial.model.records.results import Estimate
 from pgtrial.report.serve.live import SHOWN_S, SoFar
+from pgtrial.report.words import in_regime
 
 WIDTH, HEIGHT = 720, 240
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 10, 28
@@ -75,9 +76,11 @@ def narrowing(comparisons: Sequence[SoFar], arms: Sequence[str], margin: float, 
         uppers = [(x(step.units), y(_high(step.difference))) for step in drawn.steps]
         lowers = [(x(step.units), y(_low(step.difference))) for step in drawn.steps]
         values = [(x(step.units), y(step.difference.value)) for step in drawn.steps]
-        when = f", {drawn.claim.regime} the change" if drawn.claim.regime else ""
         return Band(
-            drawn.claim.arm + when, arms.index(drawn.claim.arm) % 6 + 1, _points(uppers + lowers[::-1]), _points(values)
+            drawn.claim.arm + in_regime(drawn.claim),
+            arms.index(drawn.claim.arm) % 6 + 1,
+            _points(uppers + lowers[::-1]),
+            _points(values),
         )
 
     every = max(1, math.ceil(last / 12))

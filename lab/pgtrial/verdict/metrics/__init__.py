@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pgtrial.model.records import Record
 from pgtrial.model.records.results import Claim
 from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.metrics.cliffs import cliffs
 from pgtrial.verdict.metrics.costs import costs
 from pgtrial.verdict.metrics.criteria import criteria
 from pgtrial.verdict.metrics.declared_claims import metric_claims
+from pgtrial.verdict.metrics.scaling import scaling
 from pgtrial.verdict.metrics.statements import statement_claims
 
 Family = Callable[[Grid, Sequence[Claim]], Sequence[Record]]
@@ -20,5 +22,7 @@ FAMILIES: Mapping[str, Family] = {
     "criteria": criteria,
     "metrics": metric_claims,
     "statements": statement_claims,
+    "scaling": scaling,
+    "cliffs": cliffs,
 }
 """By the key of the result."""

@@ -1,0 +1,126 @@
+"""Cliffs over the size of the data: where the throughput of each arm falls, whether reads begin there, and whose is
+later.
+
+At each size arms are compared by the claims of the load points. The sizes of their cliffs are a family of their own:
+the steepest fall of each block's curve, with as many knots as the curve of both arms together has at that look, so that
+the rule P8 reads the log-ratios of sizes. There is no verdict where not both arms have a cliff.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence, Set
+from itertools import pairwise
+
+import numpy as np
+
+from pgtrial.model.records.results import Claim, Cliff, SizeCurve
+from pgtrial.statistics.cliffs import BrokenLine, Knot, broken_line, steepest
+from pgtrial.statistics.p8 import Floats
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.metrics.scaling import bounds, changing_arms
+from pgtrial.verdict.series import Question, Series, follow
+from pgtrial.verdict.sweeps import Sweep, curves, of_units, pooled_line, readings, sweeps
+from pgtrial.verdict.transaction_costs import READS
+
+_NARROW = 1.1
+"""Two sizes that are no further apart, as a ratio, are not divided."""
+
+
+def cliffs(grid: Grid, primary: Sequence[Claim]) -> list[SizeCurve]:
+    """Each arm over each sweep of sizes; none of a study without one."""
+    found = sweeps(grid.plan, "scale")
+    family = len(found) * len(grid.plan.others)
+    return [of_arm for sweep in found for of_arm in _arms(grid, sweep, primary, family)]
+
+
+def _arms(grid: Grid, sweep: Sweep, primary: Sequence[Claim], family: int) -> list[SizeCurve]:
+    plan, changing = grid.plan, changing_arms(grid, primary)
+    rows = {arm: of_units(grid, sweep, curves(grid, sweep, arm)) for arm in plan.arms}
+    lines = {arm: broken_line(sweep.numbers, of_arm) if arm not in changing else None for arm, of_arm in rows.items()}
+    with_cliff = {arm for arm, line in lines.items() if line is not None and line.cliffs}
+    made = []
+    for arm in plan.arms:
+        line = lines[arm]
+        claim = next((claim for claim in primary if claim.arm == arm), None)
+        compares = claim is not None and {arm, plan.baseline} <= with_cliff
+        series = _compared(grid, sweep, arm, family) if compares else None
+        withheld = claim is not None and claim.verdict == "withheld"
+        made.append(
+            SizeCurve(
+                arm=arm,
+                load_points=list(sweep.points),
+                scales=list(sweep.numbers),
+                blocks=len(rows[arm]),
+                left_out=len(grid.units.complete(grid.counted)) - len(rows[arm]),
+                line=_line(sweep, line) if line is not None else [],
+                cliffs=[_cliff(grid, sweep, arm, knot) for knot in line.cliffs] if line is not None else [],
+                between=_between(sweep, rows[arm], line.cliffs[0]) if line is not None and line.cliffs else [],
+                verdict=series.verdict(withheld=withheld) if series is not None else None,
+                difference=series.difference if series is not None else None,
+                claims=family,
+            )
+        )
+    return made
+
+
+def _line(sweep: Sweep, line: BrokenLine) -> list[tuple[float, float]]:
+    """Scale and throughput at the sizes and at the knots between them."""
+    known = dict(zip((math.log(scale) for scale in sweep.numbers), line.values, strict=True))
+    first = sweep.numbers[0]
+
+    def value(place: float) -> float:
+        base, slope = line.values[0], line.knots[0].before
+        bends = sum((knot.after - knot.before) * max(0.0, place - math.log(knot.size.estimate)) for knot in line.knots)
+        return base + slope * (place - math.log(first)) + bends
+
+    known |= {place: value(place) for knot in line.knots if (place := math.log(knot.size.estimate)) not in known}
+    return [(math.exp(place), math.exp(known[place])) for place in sorted(known)]
+
+
+def _cliff(grid: Grid, sweep: Sweep, arm: str, knot: Knot) -> Cliff:
+    step = max(later / earlier for earlier, later in pairwise(sweep.numbers))
+    turning: list[str] = []
+    known = False
+    for kind in READS:
+        reads = of_units(grid, sweep, readings(grid, sweep, arm, kind.of))
+        line = broken_line(sweep.numbers, reads)
+        if line is None:
+            continue
+        known = True
+        rising = reads.mean(axis=0).max() - reads.mean(axis=0).min() > kind.negligible
+        near = any(
+            rise.size.low <= step * knot.size.high and knot.size.low <= step * rise.size.high for rise in line.rises
+        )
+        turning += [kind.name] if rising and near else []
+    return Cliff(scale=bounds(knot.size), change=knot.change, reads=turning if known else None)
+
+
+def _between(sweep: Sweep, rows: Floats, cliff: Knot) -> list[int]:
+    """Two scales by bisection: the middle of the gap with the largest fall per log step, then of the cliff's half."""
+    places = np.log(sweep.numbers)
+    gap = int(np.argmin(np.diff(rows.mean(axis=0)) / np.diff(places)))
+    low, high = places[gap], places[gap + 1]
+    middle = (low + high) / 2
+    half = (low + middle) / 2 if math.log(cliff.size.estimate) <= middle else (middle + high) / 2
+    if high - low < 2 * math.log(_NARROW):
+        return []
+    return sorted({round(math.exp(place)) for place in (middle, half)} - set(sweep.numbers))
+
+
+def _compared(grid: Grid, sweep: Sweep, arm: str, family: int) -> Series | None:
+    """How much larger the size of the arm's steepest fall is than the baseline's, after the looks so far."""
+    ours, theirs = curves(grid, sweep, arm), curves(grid, sweep, grid.plan.baseline)
+
+    def choice(blocks: Set[int], _: Set[None]) -> dict[None, Question] | None:
+        line = pooled_line(grid, sweep, arm, blocks)
+        if line is None or not line.cliffs:
+            return None
+        sizes = [
+            {block: math.log(steepest(sweep.numbers, curve, len(line.knots))) for block, curve in of_arm.items()}
+            for of_arm in (ours, theirs)
+        ]
+        gains = {block: size - sizes[1][block] for block, size in sizes[0].items() if block in sizes[1]}
+        return {None: Question(grid.units.means(gains, grid.counted), family, grid.plan.margin)}
+
+    return follow(grid, choice).get(None)

@@ -1,0 +1,106 @@
+"""Scaling over clients: the universal scalability law of each arm, and whether the arms' peaks differ.
+
+Arms are compared at each number of clients by the claims of the load points. Their peaks, the largest throughput of the
+law within the tested numbers, are a family of their own: fitted block by block, so that the rule P8 reads their
+log-ratios. There is no verdict on a peak where the law does not fit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pgtrial.model.records.results import Bounds, Claim, Law, Scaling
+from pgtrial.statistics.p8 import Interval
+from pgtrial.statistics.scalability import Scalability, fit, scalability
+from pgtrial.verdict.changes import WHEN
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.series import read
+from pgtrial.verdict.sweeps import Curves, Sweep, curves, of_units, sweeps
+
+
+def scaling(grid: Grid, primary: Sequence[Claim]) -> list[Scaling]:
+    """Each arm over each sweep of clients; none of a study without one."""
+    found = sweeps(grid.plan, "clients")
+    family = len(found) * len(grid.plan.others)
+    return [of_arm for sweep in found for of_arm in _arms(grid, sweep, primary, family)]
+
+
+def changing_arms(grid: Grid, primary: Sequence[Claim]) -> set[str]:
+    """The arms compared by regime: their average throughput is a level of nothing."""
+    changing = {claim.arm for claim in primary if any(part.regime in WHEN for part in claim.parts)}
+    return changing | ({grid.plan.baseline} if changing else set())
+
+
+def bounds(interval: Interval) -> Bounds:
+    """An interval as it is stored: without infinite numbers."""
+    low, value, high = (end if math.isfinite(end) else None for end in (interval.low, interval.estimate, interval.high))
+    return Bounds(low=low, value=value, high=high)
+
+
+def _arms(grid: Grid, sweep: Sweep, primary: Sequence[Claim], family: int) -> list[Scaling]:
+    changing = changing_arms(grid, primary)
+    by_arm = {arm: curves(grid, sweep, arm) for arm in grid.plan.arms}
+    rows = {arm: of_units(grid, sweep, of_blocks) for arm, of_blocks in by_arm.items()}
+    laws = {arm: scalability(sweep.numbers, rows[arm]) if arm not in changing else None for arm in rows}
+    believed = {arm for arm, law in laws.items() if law is not None and law.fits}
+    claims = {claim.arm: claim for claim in primary}
+
+    def compared(arm: str) -> dict[str, Any]:
+        if arm not in claims:
+            return {}
+        known = {arm, grid.plan.baseline} <= believed
+        series = read(grid, _gains(sweep, by_arm[arm], by_arm[grid.plan.baseline]), family)
+        return {
+            "verdict": series.verdict(withheld=not known or claims[arm].verdict == "withheld"),
+            "difference": series.difference if known else None,
+        }
+
+    return [
+        Scaling(
+            arm=arm,
+            load_points=list(sweep.points),
+            clients=list(sweep.numbers),
+            blocks=len(rows[arm]),
+            left_out=len(grid.units.complete(grid.counted)) - len(rows[arm]),
+            tps=[float(value) for value in np.exp(rows[arm].mean(axis=0))] if len(rows[arm]) else [],
+            law=_law(law) if law is not None else None,
+            claims=family,
+            **compared(arm),
+        )
+        for arm, law in laws.items()
+    ]
+
+
+def _law(law: Scalability) -> Law:
+    intervals = {
+        "single": law.single,
+        "serial": law.serial,
+        "mutual": law.mutual,
+        "peak_clients": law.peak,
+        "highest": law.highest,
+    }
+    return Law(
+        **{name: bounds(interval) for name, interval in intervals.items()},
+        tps=[bounds(band) for band in law.bands],
+        misfit=law.misfit,
+        noise=law.noise,
+        fits=law.fits,
+    )
+
+
+def _gains(sweep: Sweep, ours: Curves, theirs: Curves) -> dict[int, float]:
+    """By block the log-ratio of the two peaks."""
+    known = {block: (_peak(sweep, ours[block]), _peak(sweep, theirs[block])) for block in ours if block in theirs}
+    return {block: arm - base for block, (arm, base) in known.items() if arm is not None and base is not None}
+
+
+@lru_cache(maxsize=4096)
+def _peak(sweep: Sweep, curve: tuple[float, ...]) -> float | None:
+    """ln of the largest throughput of a block's law within the tested numbers."""
+    law = fit(sweep.numbers, np.asarray(curve))
+    return math.log(law.highest(sweep.numbers[0], sweep.numbers[-1])) if law is not None else None

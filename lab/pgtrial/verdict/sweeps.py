@@ -1,0 +1,110 @@
+"""Load points that differ in the number of clients alone, or in the size of the data alone, as curves of each block.
+
+A curve has an arm's ln throughput at each of them. A block counts where none of the arm's trials failed at these load
+points: a law or a line through the others says nothing about failures, which the claims rank.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pgtrial.model.records.plan import LoadPoint, Plan
+from pgtrial.model.records.results import Side
+from pgtrial.model.records.trial import Trial
+from pgtrial.statistics.cliffs import FEWEST_SIZES, BrokenLine, broken_line
+from pgtrial.statistics.p8 import Floats
+from pgtrial.statistics.scalability import FEWEST_NUMBERS
+from pgtrial.verdict.grid import Grid
+
+Dimension = Literal["clients", "scale"]
+
+_FEWEST: Mapping[Dimension, int] = {"clients": FEWEST_NUMBERS, "scale": FEWEST_SIZES}
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Six or more load points that differ in one number alone."""
+
+    points: tuple[int, ...]
+    """Indexes of load points, by the number."""
+    numbers: tuple[int, ...]
+    """Ascending."""
+
+
+def sweeps(plan: Plan, over: Dimension) -> list[Sweep]:
+    """The sweeps of a study in which the throughput is free: without a rate."""
+    if plan.is_paced:
+        return []
+    alike: dict[LoadPoint, dict[int, int]] = {}
+    for place, point in enumerate(plan.load_points):
+        alike.setdefault(point.model_copy(update={over: 0}), {})[getattr(point, over)] = place
+    return [
+        Sweep(tuple(place for _, place in sorted(places.items())), tuple(sorted(places)))
+        for places in alike.values()
+        if len(places) >= _FEWEST[over]
+    ]
+
+
+Curves = dict[int, tuple[float, ...]]
+"""By block, a value at each load point of a sweep."""
+
+
+def curves(grid: Grid, sweep: Sweep, arm: str) -> Curves:
+    """ln throughput of an arm, by complete block in which none of its trials failed."""
+    return readings(grid, sweep, arm, lambda trial: math.log(speed) if (speed := grid.goodput(trial)) else None)
+
+
+def readings(grid: Grid, sweep: Sweep, arm: str, value: Callable[[Trial], float | None]) -> Curves:
+    """A value of an arm's trials, by complete block in which all are known."""
+    known = {}
+    for block in grid.counted:
+        trials = [grid.trial(block, point, arm) for point in sweep.points]
+        values = [value(trial) for trial in trials if trial is not None]
+        if len(values) == len(trials) and None not in values:
+            known[block] = tuple(of_trial for of_trial in values if of_trial is not None)
+    return known
+
+
+def of_units(grid: Grid, sweep: Sweep, of_blocks: Curves, blocks: Collection[int] | None = None) -> Floats:
+    """A row a unit of analysis: the means over the blocks of each complete one, of all or of these blocks."""
+    counted = grid.counted if blocks is None else sorted(set(blocks) & set(grid.counted))
+    by_point = [
+        grid.units.means({block: curve[place] for block, curve in of_blocks.items()}, counted)
+        for place in range(len(sweep.points))
+    ]
+    rows = [list(of_point.values()) for of_point in by_point]
+    return np.asarray(rows, dtype=np.float64).reshape(len(sweep.points), -1).T
+
+
+def pooled_line(grid: Grid, sweep: Sweep, arm: str, blocks: Collection[int]) -> BrokenLine | None:
+    """The broken line over sizes through the mean of an arm's and the baseline's curves in these blocks.
+
+    What is chosen by it stays the same whichever of the two trials is the arm's: then the coin stays fair.
+    """
+    ours, theirs = curves(grid, sweep, arm), curves(grid, sweep, grid.plan.baseline)
+    both = {
+        block: tuple((one + other) / 2 for one, other in zip(ours[block], theirs[block], strict=True))
+        for block in ours.keys() & theirs.keys()
+    }
+    return broken_line(sweep.numbers, of_units(grid, sweep, dict(sorted(both.items())), blocks))
+
+
+def sides(grid: Grid, arm: str, blocks: Collection[int]) -> dict[Side, Sequence[int]]:
+    """The load points below and above the first cliff of an arm and the baseline taken together; empty without one.
+
+    Load points of sweeps without a cliff, and those of no sweep, are below.
+    """
+    above: list[int] = []
+    for sweep in sweeps(grid.plan, "scale"):
+        line = pooled_line(grid, sweep, arm, blocks)
+        if line is not None and line.cliffs:
+            edge = line.cliffs[0].size.estimate
+            above += [place for place, scale in zip(sweep.points, sweep.numbers, strict=True) if scale > edge]
+    if not above:
+        return {}
+    return {"below": [place for place in grid.points if place not in above], "above": sorted(above)}
