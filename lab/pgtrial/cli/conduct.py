@@ -19,11 +19,11 @@ from pgtrial.conduct.plan import More, warnings
 from pgtrial.conduct.provider_metrics import import_metrics
 from pgtrial.conduct.run_study import run_study
 from pgtrial.machines.interrupt import Interrupted, interruptible
-from pgtrial.model.errors import ArmError, PgtrialError, StudyError
+from pgtrial.model.errors import ArmError, PgtrialError, StoreError, StudyError
 from pgtrial.model.study.frozen import has_secrets
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.brief import brief
-from pgtrial.report.build import build_report
+from pgtrial.report.build import ReportNotWrittenError, build_report
 from pgtrial.servers.configured_values import check_configured
 from pgtrial.store.directory import StudyDirectory
 
@@ -95,7 +95,11 @@ def conduct(
             return stopped(interrupted)
         stored, planned = len(study.trials()), len(study.plan.due)
         return stopped(interrupted, f": {stored} of {planned} trials are stored; go on with: {again}")
-    except (ArmError, StudyError) as error:
+    except ReportNotWrittenError as lost:
+        if not as_json:
+            console.print(in_short(brief(lost.result, study.plan, study.path)))
+        raise
+    except (ArmError, StudyError, StoreError) as error:
         if study.plan is not ended and (stored := len(study.trials())):
             words = str(error).removesuffix(".")
             error.args = (

@@ -19,7 +19,7 @@ from pgtrial.evidence.observe.statements import explain
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.engine import Example, recorded_examples
 from pgtrial.loads.target import Session
-from pgtrial.model.errors import ArmError, StudyError, TrialError, one_line
+from pgtrial.model.errors import ArmError, StoreError, StudyError, TrialError, one_line
 from pgtrial.model.records.replay import StatementPlan, StatementPlans
 from pgtrial.servers.arm import Arm
 from pgtrial.store.directory import StudyDirectory, committed_seconds
@@ -62,7 +62,7 @@ def take_plans(study: StudyDirectory, blocks: int, arms: Mapping[str, Arm], list
                 study, arms[arm], {template: examples[template] for template in templates if template in examples}
             )
         study.write_statement_plans(StatementPlans(blocks=blocks, plans=plans))
-    except (ArmError, StudyError, TrialError, psycopg.Error) as error:
+    except (ArmError, StoreError, StudyError, TrialError, psycopg.Error) as error:
         listener(Preparing(f"no plans of the statements that got slower: {one_line(error)}", stays=True))
 
 

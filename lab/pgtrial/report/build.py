@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from pgtrial.model.records.results import JUDGED_BLOCKS, StudyResult
 from pgtrial.report.data import StudyData, read_data, read_measured
 from pgtrial.report.published import beside
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.verdict.rules.case import listed
 
 Form = Literal["md", "html"]
 
@@ -33,18 +35,37 @@ def short_report(directory: StudyDirectory) -> str:
     return markdown.render(data, sections(data, short=True), remarks=False)
 
 
+class ReportNotWrittenError(StoreError):
+    """A report could not be written, for example since the disk is full."""
+
+    def __init__(self, result: StudyResult, names: Sequence[str], directory: StudyDirectory, error: StoreError) -> None:
+        what = str(error).partition("; ")[0]
+        again = f"pgtrial report {shlex.quote(str(directory.path))}"
+        super().__init__(
+            f"{what}; {listed(names)} {'are' if len(names) > 1 else 'is'} not written, and nothing measured is lost: "
+            f"free some space, then `{again}` writes the report"
+        )
+        self.result = result
+        """What the report would have said."""
+
+
 def build_report(directory: StudyDirectory) -> StudyResult:
     """Computes the result from the stored trials, writes the report into the study directory, and returns the result.
 
-    The same files give the same report. Raises StoreError.
+    The same files give the same report. Raises StoreError, and ReportNotWrittenError once the result is computed.
     """
     data = read_data(directory)
     writers = _writers(data)
-    directory.write_file("verdict.json", data.result.model_dump_json(indent=1) + "\n")
-    if (published := beside(data)) is not None:
-        directory.write_file("published.json", published.model_dump_json(indent=1) + "\n")
-    directory.write_file("report.md", writers["md"]())
-    directory.write_file("report.html", writers["html"]())
+    published = beside(data)
+    files: dict[str, Callable[[], str]] = {"verdict.json": lambda: data.result.model_dump_json(indent=1) + "\n"}
+    if published is not None:
+        files["published.json"] = lambda: published.model_dump_json(indent=1) + "\n"
+    files |= {"report.md": writers["md"], "report.html": writers["html"]}
+    for place, (name, text) in enumerate(files.items()):
+        try:
+            directory.write_file(name, text())
+        except StoreError as error:
+            raise ReportNotWrittenError(data.result, list(files)[place:], directory, error) from error
     return data.result
 
 
