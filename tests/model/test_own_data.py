@@ -78,7 +78,7 @@ def test_a_query_is_a_script(shop, query):
         ({"data": "schema.sql", "scale": 5}, "scale is not for data of your own: it is the size of tables"),
         ({"data": "schema.sql", "fillfactor": 90}, "fillfactor is not for data of your own"),
         ({"data": "schema.sql", "workload": "order-entry"}, "order-entry has tables of its own; leave data out"),
-        ({"data": "schema.sql", "workload": "pack:queue"}, "the pack queue makes its own tables; leave data out"),
+        ({"data": "schema.sql", "workload": "pack:queue"}, "the pack queue makes tables of its own; leave"),
         ({"query": "select 1", "workload": "a.sql"}, "query stands in place of workload"),
         ({"workload": ["pack:queue", "b.sql=3"]}, "pack:queue cannot be mixed"),
         ({"workload": ["tpcb-like", "b.sql=3"]}, "tpcb-like cannot be mixed with scripts that have weights"),
@@ -111,7 +111,7 @@ def test_an_empty_file_is_no_data(shop):
 
 
 def test_a_given_server_has_its_data(shop):
-    with pytest.raises(StudyError, match=r"\[arms.db1\] data is loaded into servers that pgtrial makes"):
+    with pytest.raises(StudyError, match=r"\[arms.db1\] data is loaded only into servers that pgtrial makes"):
         study(("host=db1", "host=db2"), data="schema.sql", workload="a.sql")
 
 

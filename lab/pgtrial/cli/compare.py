@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,16 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from pgtrial.cli import study_options
+from pgtrial.cli.by_options import by_options
 from pgtrial.cli.conduct import start
-from pgtrial.model.errors import StudyError
+from pgtrial.model.errors import PgtrialError, StudyError
 from pgtrial.store.comparison import comparison, parse_setup
 
-_OPTIONS = (
-    "workload", "scale", "clients", "rate", "jobs", "protocol", "fillfactor", "warmup", "duration", "max_tries",
-    "latency_limit", "blocks", "budget", "margin", "metrics",
+_by_options = by_options(
+    ("workload", "query", "values", "data", "scale", "clients", "rate", "jobs", "protocol", "fillfactor", "warmup",
+     "duration", "max_tries", "latency_limit", "blocks", "budget", "margin", "metrics"),
+    flags=("foreign_keys", "allow_busy_client"),
 )  # fmt: skip
-_FLAGS = ("foreign_keys", "allow_busy_client")
-"""Keys of [load] and [verdict] that are options of the command."""
 
 
 def compare_command(
@@ -138,20 +137,9 @@ def compare_command(
         spec = comparison(arms, "the command line", question, seed, sections)
         spec = study_options.by_fleet(spec, fleet, machines, pack=pack)
         return start(spec, results, anew=new, as_json=json, reword=_by_options)
-    except StudyError as error:
+    except PgtrialError as error:
         error.args = (_by_options(str(error)),)
         raise
-
-
-def _by_options(message: str) -> str:
-    """The message with options in place of the keys of a study file that they stand for."""
-    keys = r"\[(?:load|verdict)\] (" + "|".join((*_OPTIONS, *_FLAGS)) + r")\b"
-    with_values = re.sub(rf'{keys} = "?([^"\s;,]+)"?', lambda key: f"{_option(key[1])} {key[2]}", message)
-    return re.sub(keys, lambda key: _option(key[1]), with_values)
-
-
-def _option(key: str) -> str:
-    return f"--{key.replace('_', '-')}"
 
 
 def _merged(texts: Sequence[str]) -> dict[str, Any]:

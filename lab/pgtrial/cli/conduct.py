@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import RenderableType
 
+from pgtrial.cli.by_options import Reword, reworded
 from pgtrial.cli.output import print_notes, say, warn
 from pgtrial.cli.progress import shown
 from pgtrial.cli.terminal import Terminal
@@ -34,9 +35,9 @@ def start(
     *,
     anew: bool = False,
     as_json: bool = False,
-    reword: Callable[[str], str] = str,
+    reword: Reword = str,
 ) -> int:
-    """Begin the study, or go on with the same one. Warnings are printed as `reword` returns them."""
+    """Begin the study, or go on with the same one. What is printed is as `reword` returns it."""
     check_configured(spec)
     study, there = find_or_create(spec, results, anew=anew)
     if there:
@@ -55,9 +56,9 @@ def start(
         raise
 
 
-def report(study: StudyDirectory) -> RenderableType:
+def _report(study: StudyDirectory, reword: Reword) -> RenderableType:
     """Write the report of a study; returns what the terminal shows of it."""
-    return in_short(brief(build_report(study), study.plan, study.path))
+    return in_short(brief(build_report(study), study.plan, study.path), reword)
 
 
 def conduct(
@@ -68,8 +69,8 @@ def conduct(
     as_json: bool = False,
     quiet: bool = False,
     command: str = "run",
-    conclude: Callable[[StudyDirectory], RenderableType] = report,
-    reword: Callable[[str], str] = str,
+    conclude: Callable[[StudyDirectory], RenderableType] | None = None,
+    reword: Reword = str,
 ) -> int:
     """Run what is missing of a study, or `more`, and conclude: by default, report.
 
@@ -86,10 +87,10 @@ def conduct(
     try:
         with interruptible():
             with shown(console, as_json=as_json) as listener:
-                run_study(study, listener, spec=spec, more=more)
+                run_study(study, reworded(listener, reword), spec=spec, more=more)
             for sentence in import_metrics(study, say):
                 warn(f"{sentence}; pgtrial metrics {shlex.quote(str(study.path))} imports them later")
-            conclusion = conclude(study)
+            conclusion = _report(study, reword) if conclude is None else conclude(study)
     except Interrupted as interrupted:
         if study.plan is ended:
             return stopped(interrupted)
@@ -97,7 +98,7 @@ def conduct(
         return stopped(interrupted, f": {stored} of {planned} trials are stored; go on with: {again}")
     except ReportNotWrittenError as lost:
         if not as_json:
-            console.print(in_short(brief(lost.result, study.plan, study.path)))
+            console.print(in_short(brief(lost.result, study.plan, study.path), reword))
         raise
     except (ArmError, StudyError, StoreError) as error:
         if study.plan is not ended and (stored := len(study.trials())):

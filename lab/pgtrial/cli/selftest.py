@@ -11,6 +11,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from pgtrial.cli.by_options import by_options
 from pgtrial.cli.conduct import conduct
 from pgtrial.cli.output import json_text, say, warn
 from pgtrial.cli.progress import shown
@@ -31,7 +32,7 @@ from pgtrial.conduct.selftest import (
     study_of,
 )
 from pgtrial.machines.interrupt import interruptible
-from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.errors import PgtrialError, StoreError, StudyError
 from pgtrial.model.records.machine import Selftest
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, parse_duration, parse_share, percent
@@ -41,6 +42,7 @@ from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.state import selftest_in, study_certificate, write_certificate, write_selftest
 
 _DEFAULT = Wanted()
+_by_options = by_options(("workload", "scale", "clients", "interleave", "budget"))
 _LEAST, _MOST = 0.005, 0.5
 """Shares that can be planted."""
 
@@ -97,7 +99,11 @@ def selftest_command(
         budget_s=parsed("--budget", parse_duration, budget),
         seed=seed,
     )
-    return run(wanted, results, as_json=json)
+    try:
+        return run(wanted, results, as_json=json)
+    except PgtrialError as error:
+        error.args = (_by_options(str(error)),)
+        raise
 
 
 def run(wanted: Wanted, results: Path | None, *, as_json: bool) -> int:
@@ -136,7 +142,9 @@ def _conduct(study: StudyDirectory, spec: StudySpec, selftest: Selftest, *, as_j
         build_report(study)
         return Group(*map(Text, lines(certificate)))
 
-    status = conduct(study, spec, as_json=as_json, quiet=True, command="selftest", conclude=conclude)
+    status = conduct(
+        study, spec, as_json=as_json, quiet=True, command="selftest", conclude=conclude, reword=_by_options
+    )
     certificate = study_certificate(study) if status == 0 else None
     if certificate is None:
         return status

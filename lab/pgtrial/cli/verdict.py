@@ -31,25 +31,25 @@ _WATCHED = 2
 _SEVERITIES = {"withhold": "bold red", "warning": "yellow"}
 
 
-def in_short(brief: Brief) -> RenderableType:
-    """A headline for each comparison, and short lines with labels."""
+def in_short(brief: Brief, reword: Callable[[str], str] = str) -> RenderableType:
+    """A headline for each comparison, and short lines with labels, their texts as `reword` returns them."""
     parts: list[RenderableType] = []
     for headline in brief.headlines:
         text = headline.text.removeprefix("Undecided ")
-        parts += [_headline(headline.verdict, text), _grid(headline.lines)]
-    return Group(*parts, _grid(brief.lines(_WATCHED)))
+        parts += [_headline(headline.verdict, text), _grid(headline.lines, reword)]
+    return Group(*parts, _grid(brief.lines(_WATCHED), reword))
 
 
 def _headline(verdict: Word, text: str) -> Text:
     return Text.assemble((f"{verdict.upper()}  ", f"bold {VERDICT_STYLES[verdict]}"), (text, "bold"))
 
 
-def _grid(lines: Sequence[Line]) -> Padding:
+def _grid(lines: Sequence[Line], reword: Callable[[str], str]) -> Padding:
     grid = RichTable.grid(padding=(0, 2, 0, 0))
     grid.add_column(width=_LABEL, no_wrap=True, style="dim")
     grid.add_column()
     for line in lines:
-        grid.add_row(line.label, Text(line.text))
+        grid.add_row(line.label, Text(reword(line.text)))
     return Padding(grid, (0, 0, 0, 2))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pgtrial.model.errors import StudyError
@@ -33,8 +35,9 @@ def with_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
         server = spec.resolved(arm)
         if isinstance(server, Given):
             raise StudyError(
-                f"{source}: [arms.{arm}] data is loaded into servers that pgtrial makes, and this one is given; load "
-                "it there yourself (psql, pg_restore) and remove data, or name postgres in place of dsn"
+                f"{source}: [arms.{arm}] data is loaded only into servers that pgtrial makes, and this one is given; "
+                f"load it there once ({_by_hand(data, folder)}) and leave [load] data out, or have pgtrial make the "
+                "server (postgres=18 in place of its connection string)"
             )
         if isinstance(server, MadeBySsh) and names_server(data[0]):
             raise StudyError(
@@ -46,6 +49,22 @@ def with_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     places = [from_root(named, folder) for named in data]
     update = {"data": places, "data_files": _look(places, f"{source}: [load] data")}
     return spec.model_copy(update={"load": spec.load.model_copy(update=update)})
+
+
+def _by_hand(data: Sequence[str], folder: Path) -> str:
+    """The commands that load data into a server of the user's."""
+    if names_server(data[0]):
+        return "pg_dump SOURCE | psql CONNECTION"
+    return "; ".join(
+        f"pg_restore -d CONNECTION {named}" if _is_archive(from_root(named, folder)) else f"psql -f {named} CONNECTION"
+        for named in data
+    )
+
+
+def _is_archive(place: str) -> bool:
+    with suppress(OSError, StudyError):  # what cannot be read is refused elsewhere
+        return kind_of_dump(Path(place)) == "archive"
+    return False
 
 
 def check_data_unchanged(spec: StudySpec) -> None:

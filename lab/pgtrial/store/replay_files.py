@@ -37,7 +37,7 @@ def with_replay(spec: StudySpec, folder: Path, source: str) -> StudySpec:
         if isinstance(spec.resolved(arm), Given):
             raise StudyError(
                 f"{source}: [arms.{arm}] a replay changes the data, and a given server has no fresh copy of them for "
-                "each trial; name postgres in place of dsn"
+                "each trial; have pgtrial make the server (postgres=18 in place of its connection string)"
             )
     if spec.fleet is not None:
         raise StudyError(f"{source}: [fleet] one engine replays all sessions, so a replay has no fleet; remove it")

@@ -95,7 +95,10 @@ def _check_own(load: LoadSection, packs: Mapping[str, FoundPack], source: str) -
     """Raise StudyError for keys of own data that do not go with the workloads."""
     for pack in packs.values():
         if load.data:
-            raise StudyError(f"{source}: [load] the pack {pack.name} makes its own tables; leave data out")
+            raise StudyError(
+                f"{source}: [load] data: the pack {pack.name} makes tables of its own; leave [load] data out, or name "
+                "scripts on your data as [load] workload in place of the pack"
+            )
         if load.is_mixed:
             raise StudyError(f"{source}: [load] workload: the pack {pack.name} cannot be mixed with scripts")
     for workload in load.workload:

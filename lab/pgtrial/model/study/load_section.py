@@ -284,7 +284,7 @@ class LoadSection(Record):
             return
         for workload in (ORDER_ENTRY, APP_TASKS):
             if self.data and workload in self.workload:
-                yield f"{workload} has tables of its own; leave data out"
+                yield f"{workload} has tables of its own; leave data out, or name scripts on your data as workload"
         if self.data:
             yield from self._misplaced(NOT_FOR_OWN_DATA, "data of your own")
 

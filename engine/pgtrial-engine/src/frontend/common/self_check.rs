@@ -30,7 +30,7 @@ fn schedule_lag(outcome: &Outcome) -> Option<Warning> {
     let lag = outcome.measure.pace.as_ref()?.oversleeps.percentiles()?.p99;
     let latency = outcome.measure.latencies.percentiles()?.p50;
     let message = format!(
-        "clients that were free began their transactions late: the p99 of that lag, {:.3} ms, is more than {:.0}% of the \
+        "1 of 100 transactions began {:.3} ms late or later although a client was free, which is more than {:.0}% of the \
          median latency of {:.3} ms; another machine or processors of its own for the client would tell",
         lag / 1000.0,
         100.0 * LAG,
