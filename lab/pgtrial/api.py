@@ -109,6 +109,10 @@ class Plots:
         """The difference to the baseline with its interval, against the margin."""
         return self._chart("ratio")
 
+    def sweeps(self) -> Chart:
+        """Of six or more numbers of clients or sizes: scalability laws, and cliffs."""
+        return self._chart("sweeps")
+
     def latency(self) -> Chart:
         """Latency percentiles of each arm."""
         return self._chart("latency")

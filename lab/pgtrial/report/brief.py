@@ -13,6 +13,7 @@ from pgtrial.model.records.plan import Plan, measure_of
 from pgtrial.model.records.results import Claim, StudyResult, Word
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural, shortened
 from pgtrial.report.statement_errors import errors_text
+from pgtrial.report.sweep_words import next_sizes, peak_text, sweep_remarks
 from pgtrial.report.tables.metrics import metric_text, metric_value
 from pgtrial.report.tables.results import digits, median_tps, milliseconds
 from pgtrial.report.words import (
@@ -60,7 +61,7 @@ class Brief:
     watched: list[str]
     """What a reader has to know, the most important first."""
     then: str | None
-    """The command or the change that leads to a verdict; None: there is one for every arm."""
+    """The command or the change that leads to a verdict, or sizes that narrow a cliff; None: nothing is open."""
 
     def lines(self, most: int | None = None) -> list[Line]:
         """The lines below the headlines, with so many of the things to watch out for."""
@@ -80,7 +81,7 @@ def brief(result: StudyResult, plan: Plan, directory: Path | None = None) -> Bri
         failures=_failures(result, plan),
         errors="; ".join(errors_text(of_arm) for of_arm in result.failures if of_arm.statements) or None,
         watched=_watched(result, plan),
-        then=next(_steps(result, plan, directory), None),
+        then="; ".join(filter(None, [next(_steps(result, plan, directory), None), next_sizes(result)])) or None,
     )
 
 
@@ -104,6 +105,7 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
         lines.append(Line("by load", ", ".join(f"{word} at {number}" for word, number in counts.most_common())))
     secondary = [row for row in result.metrics if row.arm == claim.arm and not row.primary]
     lines += [Line("metric", f"{row.metric} {metric_text(row)}") for row in secondary]
+    lines += [Line("peak", peak)] if (peak := peak_text(result, claim.arm)) else []
     lines += [Line("slower", slower)] if (slower := _statements(result, claim)) else []
     return Headline(claim.verdict, headline(claim, plan), lines)
 
@@ -196,7 +198,7 @@ def _watched(result: StudyResult, plan: Plan) -> list[str]:
     for part in (part for claim in result.primary for part in claim.read):
         notes += ["the effect changes during the study"] if part.changing else []
         notes += [f"rare odd {part.unit}s pull the mean"] if part.unstable else []
-    notes += moving(result.steadiness)
+    notes += [*sweep_remarks(result), *moving(result.steadiness)]
     blocks = result.blocks_complete
     if plan.deployments == 1 and 0 < (waiting := p8.waiting(plan.looks, blocks)) < blocks:
         wait = "block waits" if waiting == 1 else f"{waiting} blocks wait"

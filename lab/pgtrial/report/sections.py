@@ -14,6 +14,7 @@ from pgtrial.report.charts.parts import Figure
 from pgtrial.report.charts.published import published_charts
 from pgtrial.report.charts.server import provider_charts, wait_charts, work_charts
 from pgtrial.report.charts.slices import slice_charts
+from pgtrial.report.charts.sweeps import cliff_charts, scaling_charts
 from pgtrial.report.charts.tasks import task_charts
 from pgtrial.report.charts.timeline import timelines
 from pgtrial.report.data import StudyData
@@ -27,6 +28,7 @@ from pgtrial.report.tables import (
     servers,
     slices,
     statements,
+    sweeps,
     tasks,
     trials,
     where,
@@ -72,6 +74,15 @@ _TOPICS = (
         "Right of zero the arm is faster than the baseline.",
         [forest],
         [metrics.metric_tables, results.ratio_table],
+        folded=False,
+    ),
+    Topic(
+        "sweeps",
+        "Over clients and sizes",
+        "How the throughput of each arm goes with the number of clients or the size of the data: curves over the "
+        "median trials, with 95% bands. Arms are compared at each number in the table of differences.",
+        [scaling_charts, cliff_charts],
+        [sweeps.law_table, sweeps.cliff_table],
         folded=False,
     ),
     Topic(
@@ -216,7 +227,7 @@ def draw(key: str, data: StudyData) -> list[Figure]:
     return [figure for topic in _TOPICS if topic.key == key for charts in topic.charts for figure in charts(data)]
 
 
-_SHORT = ("tps", "ratio", "criteria", "statements", "regimes", "published", "latency", "failures")
+_SHORT = ("tps", "ratio", "sweeps", "criteria", "statements", "regimes", "published", "latency", "failures")
 """The sections of a short report."""
 
 

@@ -11,6 +11,7 @@ from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Claim, StudyResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import plural
+from pgtrial.report.sweep_words import sweep_remarks
 from pgtrial.report.words import cost_text, in_regime, sentence, signed, transaction
 from pgtrial.statistics.describe import uneven
 from pgtrial.verdict.decide import decide, reasons
@@ -51,6 +52,7 @@ def _notes(result: StudyResult) -> Iterator[str]:
                 f"The load points differ, {claim.arm} against {claim.baseline}: {counts} of {len(at_points)}; "
                 "read them one by one, the mean alone would mislead."
             )
+    yield from (f"{remark[0].upper()}{remark[1:]}." for remark in sweep_remarks(result))
     for arm, blocks in result.left.items():
         yield (
             f"{arm} left after {plural(blocks, 'block')}, for all its claims were decided: its verdict, interval and "

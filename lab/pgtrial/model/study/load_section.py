@@ -159,10 +159,13 @@ class LoadSection(Record):
         [10],
         min_length=1,
         description="Scale factors: 100,000 accounts (15 MB) each; warehouses of order-entry (105 MB); a pack's "
-        "unit. Not for sysbench's tests.",
+        "unit. Not for sysbench's tests. Six or more show [cliffs](method.md#over-clients-and-sizes).",
     )
     clients: Annotated[list[Count], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
-        [8], min_length=1, description="Concurrent clients."
+        [8],
+        min_length=1,
+        description="Concurrent clients. Six or more, such as `[1, 2, 4, 8, 16, 32]`, give a "
+        "[scalability law](method.md#over-clients-and-sizes).",
     )
     rate: Annotated[list[Rate], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
         [],

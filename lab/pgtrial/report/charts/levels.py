@@ -179,13 +179,7 @@ def size_charts(data: StudyData) -> list[Figure]:
 
     No average stands for the line: where the data outgrows a cache, the mean of both sides is the speed of neither.
     """
-    fillfactor = data.spec.load.fillfactor
-    over = Over(
-        f"database size ({MB_PER_SCALE} MB per scale unit)",
-        lambda point: PgbenchTables(point.scale, fillfactor).mb,
-        _words,
-        _LABEL,
-    )
+    over = over_size(data)
     by_size = cells(data, lambda point: (point.workload, point.clients, point.rate))
     figures = []
     for (workload, clients, rate), inside in by_size.items():
@@ -194,6 +188,17 @@ def size_charts(data: StudyData) -> list[Figure]:
             title = f"{workload}, {CLIENTS.words(clients)}{_at_rate(rate)}, over database size"
             figures.append(_over_size(data, title, measured))
     return figures
+
+
+def over_size(data: StudyData) -> Over:
+    """The size of the database as a dimension, in megabytes."""
+    fillfactor = data.spec.load.fillfactor
+    return Over(
+        f"database size ({MB_PER_SCALE} MB per scale unit)",
+        lambda point: PgbenchTables(point.scale, fillfactor).mb,
+        _words,
+        _LABEL,
+    )
 
 
 def _over_size(data: StudyData, title: str, measured: Readings) -> Figure:

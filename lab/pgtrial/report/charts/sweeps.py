@@ -1,0 +1,122 @@
+"""Curves over clients and sizes: the scalability law with its band, and the broken line with its cliffs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pgtrial.model.records.results import Bounds, Law, Scaling, SizeCurve
+from pgtrial.report.charts.levels import CLIENTS, Over, Readings, horizontal, lines, over_size, readings
+from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash
+from pgtrial.report.charts.vega import Layer, channel
+from pgtrial.report.data import StudyData
+from pgtrial.report.sweep_words import cliff_text, peak_place, sweep_label
+from pgtrial.statistics.scalability import Curve
+
+_STEPS = 80
+"""Places at which a law is drawn."""
+
+
+def scaling_charts(data: StudyData) -> list[Figure]:
+    """The laws that fit, over the medians of the trials; one chart for each sweep over clients."""
+    charts = []
+    for points in dict.fromkeys(tuple(of_arm.load_points) for of_arm in data.result.scaling):
+        arms = [of_arm for of_arm in data.result.scaling if tuple(of_arm.load_points) == points]
+        laws = {of_arm.arm: of_arm for of_arm in arms if of_arm.law is not None and of_arm.law.fits}
+        if laws:
+            charts.append(_scaling(data, list(points), laws))
+    return charts
+
+
+def _scaling(data: StudyData, points: list[int], laws: dict[str, Scaling]) -> Figure:
+    canvas, measured = Canvas(), readings(data, points, CLIENTS)
+    rows = [row for of_arm in laws.values() if of_arm.law is not None for row in _curve(of_arm, of_arm.law)]
+    base = canvas.chart(rows).encode(x=horizontal(CLIENTS, measured.places), color=arm_colour(measured.arms))
+    band = base.mark("area", fillOpacity=0.15).encode(y=channel("low:Q", title=None), y2="high:Q")
+    title = f"{sweep_label(data.plan.load_points, next(iter(laws.values())))}, over clients"
+    peaks = "; ".join(f"peak of {arm}: {peak_place(of_arm)}" for arm, of_arm in laws.items())
+    text = f"Scalability law of throughput, {title}: {peaks}. Medians: {measured.in_words()}."
+    return canvas.figure(title, [band, _line(base, measured), *_marks(canvas, measured)], 260, text, "tps")
+
+
+def _curve(of_arm: Scaling, law: Law) -> list[dict[str, Any]]:
+    """The law between the tested numbers; the width of its band between those at these numbers."""
+    known = [_finite(bounds) for bounds in (law.single, law.serial, law.mutual)]
+    curve = Curve(*(value for _, value, _ in known))
+    tested = np.log(of_arm.clients)
+    bands = [_finite(bounds) for bounds in law.tps]
+    below, above = ([math.log(end / value) for end, value in ends] for ends in _ends(bands))
+    return [
+        {
+            "arm": of_arm.arm,
+            "place": math.exp(place),
+            "tps": (tps := curve.speed(math.exp(place))),
+            "low": tps * math.exp(np.interp(place, tested, below)),
+            "high": tps * math.exp(np.interp(place, tested, above)),
+        }
+        for place in np.linspace(tested[0], tested[-1], _STEPS)
+    ]
+
+
+def _finite(bounds: Bounds) -> tuple[float, float, float]:
+    """Low end, value and high end; an end without limit is the value."""
+    value = bounds.value or 0.0
+    return bounds.low or value, value, bounds.high or value
+
+
+def _ends(bands: Sequence[tuple[float, float, float]]) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+    return [(low, value) for low, value, _ in bands], [(high, value) for _, value, high in bands]
+
+
+def cliff_charts(data: StudyData) -> list[Figure]:
+    """The broken lines of arms with a cliff, and where it is; one chart for each sweep over sizes."""
+    charts = []
+    for points in dict.fromkeys(tuple(of_arm.load_points) for of_arm in data.result.cliffs):
+        arms = [of_arm for of_arm in data.result.cliffs if tuple(of_arm.load_points) == points]
+        if any(of_arm.cliffs for of_arm in arms):
+            charts.append(_cliffs(data, list(points), arms))
+    return charts
+
+
+def _cliffs(data: StudyData, points: list[int], arms: list[SizeCurve]) -> Figure:
+    over = over_size(data)
+    canvas, measured = Canvas(), readings(data, points, over)
+    megabytes = [over.place(data.plan.load_points[point]) for point in points]
+
+    def place(scale: float) -> float:
+        return math.exp(float(np.interp(math.log(scale), np.log(arms[0].scales), np.log(megabytes))))
+
+    rows = [{"arm": of_arm.arm, "place": place(at), "tps": tps} for of_arm in arms for at, tps in of_arm.line]
+    base = canvas.chart(rows).encode(x=horizontal(over, measured.places), color=arm_colour(measured.arms))
+    edges = [
+        {"arm": of_arm.arm, "place": place(low), "to": place(high), "at": place(value)}
+        for of_arm in arms
+        for low, value, high in (_finite(cliff.scale) for cliff in of_arm.cliffs)
+    ]
+    marked = canvas.chart(edges).encode(x=horizontal(over, measured.places), color=arm_colour(measured.arms))
+    layers = [
+        marked.mark("rect", fillOpacity=0.1).encode(x2="to:Q"),
+        marked.mark("rule", strokeDash=[4, 4]).encode(x=_field(over, measured, "at")),
+        _line(base, measured),
+        *_marks(canvas, measured),
+    ]
+    title = f"{sweep_label(data.plan.load_points, arms[0])}, cliffs over database size"
+    cliffs = "; ".join(f"{of_arm.arm}: {cliff_text(cliff)}" for of_arm in arms for cliff in of_arm.cliffs)
+    return canvas.figure(title, layers, 260, f"Throughput, {title}: {cliffs}. Medians: {measured.in_words()}.", "tps")
+
+
+def _field(over: Over, measured: Readings, name: str) -> dict[str, Any]:
+    return {**horizontal(over, measured.places), "field": name}
+
+
+def _line(base: Layer, measured: Readings) -> Layer:
+    y = channel("tps:Q", title=None, scale={"zero": True}, axis={"format": "~s"})
+    return base.mark("line", strokeWidth=1.5).encode(y=y, strokeDash=arm_dash(measured.arms))
+
+
+def _marks(canvas: Canvas, measured: Readings) -> list[Layer]:
+    """Medians and single trials, without the line through the medians."""
+    return lines(canvas, measured, measured.places)[1:]

@@ -1,0 +1,115 @@
+"""Laws over clients and cliffs over sizes in words: for the verdict in short, for verdict.json, and for tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.results import Bounds, Cliff, Scaling, SizeCurve, StudyResult
+from pgtrial.model.units import percent, plural
+from pgtrial.report.words import bounds_text, signed
+
+
+def sweep_label(points: Sequence[LoadPoint], of_arm: Scaling | SizeCurve) -> str:
+    """What the load points of a sweep have in common: `tpcb-like, scale 10` or `select-only, 8 clients`."""
+    point = points[of_arm.load_points[0]]
+    if isinstance(of_arm, Scaling):
+        return point.load
+    return f"{point.workload}, {plural(point.clients, 'client')}"
+
+
+def number_text(value: float) -> str:
+    """A number of clients or a scale: `44`, below ten `3.2`."""
+    return f"{value:,.0f}" if value >= 10 or value == round(value) else f"{value:.1f}"
+
+
+def between_text(bounds: Bounds) -> str:
+    """`43 to 46`, `43 or more`, `up to 46`."""
+    low, high = (number_text(end) if end is not None else None for end in (bounds.low, bounds.high))
+    if low is not None and high is not None:
+        return f"{low} to {high}"
+    if low is not None:
+        return f"{low} or more"
+    return f"up to {high}" if high is not None else "not known"
+
+
+def peak_place(of_arm: Scaling) -> str | None:
+    """`44 clients (43 to 46)`, `beyond the tested 64 clients`, `none seen`; None where the law does not fit."""
+    law = of_arm.law
+    if law is None or not law.fits:
+        return None
+    at, fewest, most = law.peak_clients.value, of_arm.clients[0], of_arm.clients[-1]
+    if at is None:
+        return f"none seen up to {most} clients"
+    if at > most:
+        return f"beyond the tested {most} clients"
+    if at < fewest:
+        return f"below the tested {plural(fewest, 'client')}"
+    high = law.peak_clients.high
+    known = law.peak_clients.model_copy(update={"high": None if high is not None and high > most else high})
+    return f"{number_text(at)} clients ({between_text(known)})"
+
+
+def peak_text(result: StudyResult, arm: str) -> str:
+    """`11,200 tps at 44 clients (43 to 46) against 9,800 tps at ..., +14% (+12 to +16%), better`; empty without one."""
+    texts = []
+    for of_arm in result.scaling:
+        if of_arm.arm != arm or of_arm.difference is None or of_arm.verdict == "withheld":
+            continue
+        same = [other for other in result.scaling if other.load_points == of_arm.load_points]
+        baseline = next(other for other in same if other.arm == result.baseline)
+        pair = " against ".join(_peak(of_one) for of_one in (of_arm, baseline))
+        value = f"{signed(of_arm.difference.value)} ({bounds_text(of_arm.difference)})"
+        several = len({tuple(other.load_points) for other in result.scaling}) > 1
+        place = f"{sweep_label(result.load_points, of_arm)}: " if several else ""
+        texts.append(f"{place}{pair}, {value}, {of_arm.verdict}")
+    return "; ".join(texts)
+
+
+def _peak(of_arm: Scaling) -> str:
+    highest = of_arm.law.highest.value if of_arm.law is not None else None
+    tps = f"{highest:,.0f} tps" if highest is not None else "not known"
+    place = peak_place(of_arm) or ""
+    return f"{tps} at {place}" if place[:1].isdigit() else f"{tps} (the peak is {place})"
+
+
+def cliff_text(cliff: Cliff) -> str:
+    """`scale 48 (40 to 80), -71% within a doubling`."""
+    place = number_text(cliff.scale.value) if cliff.scale.value is not None else "not known"
+    return f"scale {place} ({between_text(cliff.scale)}), {percent(cliff.change)} within a doubling"
+
+
+def reads_text(cliff: Cliff) -> str:
+    """What reads do at a cliff."""
+    if cliff.reads is None:
+        return "reads are not known"
+    if not cliff.reads:
+        return "a fall without reads: look for CPU, TLB or locks"
+    return f"{' and '.join(cliff.reads)} begin to rise there"
+
+
+def sweep_remarks(result: StudyResult) -> Iterator[str]:
+    """What a reader has to know of curves: laws that do not fit, and cliffs."""
+    for of_arm in result.scaling:
+        if of_arm.law is not None and not of_arm.law.fits:
+            misses, noise = percent(of_arm.law.misfit), percent(of_arm.law.noise)
+            yield (
+                f"the scalability law does not fit {of_arm.arm} at {sweep_label(result.load_points, of_arm)}: it "
+                f"misses by {misses}, and a block's noise is {noise}; read each number of clients by itself"
+            )
+    for curve in result.cliffs:
+        for cliff in curve.cliffs:
+            yield (
+                f"the throughput of {curve.arm} falls off a cliff at {sweep_label(result.load_points, curve)}: "
+                f"{cliff_text(cliff)}; {reads_text(cliff)}"
+            )
+
+
+def next_sizes(result: StudyResult) -> str | None:
+    """Which sizes would narrow the cliffs; None where none would."""
+    curves = [curve for curve in result.cliffs if curve.between]
+    if not curves:
+        return None
+    scales = sorted({scale for curve in curves for scale in (*curve.scales, *curve.between)})
+    arms = " and ".join(dict.fromkeys(curve.arm for curve in curves))
+    return f"a study with scale = {scales} narrows the cliff of {arms}"

@@ -1,0 +1,114 @@
+"""Tables over clients and sizes: the scalability law of each arm, and its cliffs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pgtrial.model.records.results import Bounds, Cliff, Estimate, Law, Scaling, SizeCurve
+from pgtrial.model.units import percent
+from pgtrial.report.data import StudyData
+from pgtrial.report.sweep_words import between_text, number_text, peak_place, reads_text, sweep_label
+from pgtrial.report.table import Column, Table, number, range_text
+from pgtrial.report.words import signed
+
+
+def law_table(data: StudyData) -> Table[Scaling]:
+    """The parameters of each arm's law, how far it misses, and the peaks."""
+    points = data.plan.load_points
+    return Table(
+        "The universal scalability law: X(n) = g n / (1 + a (n - 1) + b n (n - 1)) for n clients, with 95% jackknife "
+        "intervals over blocks. The largest tps is that of the law within the tested numbers; its difference to the "
+        "baseline's is the Hodges-Lehmann estimate over blocks with its sequential interval. Where the law misses by "
+        "more than twice the noise of a block it does not describe the arm, and only what was measured is shown.",
+        data.result.scaling,
+        [
+            Column("load", lambda row: sweep_label(points, row)),
+            Column("arm", lambda row: row.arm),
+            number("one client, tps (g)", _parameter(lambda law: law.single, ",.0f")),
+            number("serial (a)", _parameter(lambda law: law.serial, ".2%")),
+            number("mutual (b)", _parameter(lambda law: law.mutual, ".3g")),
+            number("peak", _peak),
+            number("largest tps", _parameter(lambda law: law.highest, ",.0f")),
+            number("most measured", _most_measured),
+            number(
+                "misses by / noise", lambda row: row.law and f"{percent(row.law.misfit)} / {percent(row.law.noise)}"
+            ),
+            number("difference", lambda row: row.difference and signed(row.difference.value)),
+            number("95% interval", lambda row: row.difference, Estimate.text),
+            Column("verdict", lambda row: row.verdict, verdict=lambda row: row.verdict),
+            number("blocks", lambda row: row.blocks),
+        ],
+    )
+
+
+def _believed(row: Scaling) -> Law | None:
+    return row.law if row.law is not None and row.law.fits else None
+
+
+def _parameter(of: Callable[[Law], Bounds], form: str) -> Callable[[Scaling], str | None]:
+    """A parameter with its interval; None where the law does not fit."""
+
+    def text(row: Scaling) -> str | None:
+        law = _believed(row)
+        value = of(law) if law is not None else None
+        if value is None or value.value is None:
+            return None
+        bounds = range_text(value.low, value.high, form)
+        return format(value.value, form) + (f" ({bounds})" if bounds is not None else "")
+
+    return text
+
+
+def _peak(row: Scaling) -> str | None:
+    return "the law does not fit" if row.law is not None and not row.law.fits else peak_place(row)
+
+
+def _most_measured(row: Scaling) -> str | None:
+    if not row.tps:
+        return None
+    most = max(row.tps)
+    return f"{most:,.0f} at {row.clients[row.tps.index(most)]}"
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A cliff of an arm, or (None) that it has none."""
+
+    curve: SizeCurve
+    cliff: Cliff | None
+
+
+def _rows(curve: SizeCurve) -> list[_Row]:
+    return [_Row(curve, cliff) for cliff in curve.cliffs] or [_Row(curve, None)]
+
+
+def cliff_table(data: StudyData) -> Table[_Row]:
+    """The cliffs of each arm; a line for an arm without one."""
+    points = data.plan.load_points
+    rows = [row for curve in data.result.cliffs for row in _rows(curve)]
+    return Table(
+        "Cliffs over the size of the data: from there on throughput falls by 20% or more while the size doubles. Reads "
+        "per transaction that begin to rise at the same size confirm a cache that the data outgrow. The difference to "
+        "the baseline's is that of the sizes of the first fall, over blocks; positive is larger.",
+        rows,
+        [
+            Column("load", lambda row: sweep_label(points, row.curve)),
+            Column("arm", lambda row: row.curve.arm),
+            number("tested scales", lambda row: f"{row.curve.scales[0]:,} to {row.curve.scales[-1]:,}"),
+            number("cliff at scale", _place),
+            number("95% interval", lambda row: row.cliff and between_text(row.cliff.scale)),
+            number("within a doubling", lambda row: row.cliff and percent(row.cliff.change)),
+            Column("reads", lambda row: row.cliff and reads_text(row.cliff)),
+            number("difference", lambda row: row.curve.difference and signed(row.curve.difference.value)),
+            number("95% interval", lambda row: row.curve.difference, Estimate.text),
+            Column("verdict", lambda row: row.curve.verdict, verdict=lambda row: row.curve.verdict),
+            number("blocks", lambda row: row.curve.blocks),
+        ],
+    )
+
+
+def _place(row: _Row) -> str:
+    if row.cliff is None or row.cliff.scale.value is None:
+        return "none" if row.curve.line else "not known"
+    return number_text(row.cliff.scale.value)
