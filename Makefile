@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export OPENBLAS_NUM_THREADS := 1
 export POLARS_MAX_THREADS := 1
 
-.PHONY: help build old-servers demo test test-engine test-lab test-install fuzz oldest-rust deny quick record examples lint docs dist dist-here release-check bench clean
+.PHONY: help build old-servers demo test test-engine test-lab test-install fuzz oldest-rust deny quick record examples lint docs dist dist-here image release-check bench clean
 
 build: $(VENV)/.built
 
@@ -25,7 +25,8 @@ help:
 	@echo 'make quick   a check of some 90 seconds: the tests of the lab that need no server, and a few that do'
 	@echo 'make test    everything: lint, the tests of the engine and of the lab; the original pgbench and sysbench'
 	@echo '             answer from tests/engine/recorded where a recording fits, with CI=true they are all run'
-	@echo 'make test-install   the wheel and the Debian package, installed without a compiler, and the demo: 5 minutes'
+	@echo 'make test-install   the wheel and the Debian package, installed without a compiler, the demo, and a study in the'
+	@echo '             container image: 8 minutes'
 	@echo 'make fuzz    each fuzz target of the engine for 15 s'
 	@echo 'make oldest-rust   the engine, checked by the oldest Rust that it promises'
 	@echo 'make deny    licenses and sources of the dependencies of the engine'
@@ -36,6 +37,8 @@ help:
 	@echo 'make docs    the documentation as a site, in build/site; links are checked'
 	@echo 'make dist    wheels for Linux on x86-64 and arm64 (glibc, musl), Debian packages and the source, in build/dist'
 	@echo 'make dist-here   the same for this machine alone, with the engine of .venv: 20 seconds'
+	@echo 'make image   the container image for this machine in build/image, by buildah and mmdebstrap, as root;'
+	@echo '             PLATFORMS="linux/amd64 linux/arm64" for others'
 	@echo 'make release-check   what is missing for a release'
 	@echo 'make bench   the measurements of the documentation'
 
@@ -131,6 +134,10 @@ dist: $(VENV)/.dist
 
 dist-here: $(VENV)/.dev
 	$(BIN)/python -m distribution --here
+
+# Wheels for other platforms are compiled as those of make dist.
+image: $(if $(PLATFORMS),$(VENV)/.dist) $(VENV)/.dev
+	$(BIN)/python -m distribution.image $(PLATFORMS:%=--platform %)
 
 release-check: lint docs
 	@test -z "$$(git status --porcelain)" || { echo 'the working tree has changes; commit them'; exit 1; }

@@ -16,7 +16,7 @@ class DistributionError(Exception):
 def run(command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
     """What a program prints. Its messages stay visible. Raises DistributionError."""
     if shutil.which(command[0]) is None:
-        raise DistributionError(f"{command[0]} is not installed; `make dist` needs it")
+        raise DistributionError(f"{command[0]} is not installed, and is needed to make this")
     done = subprocess.run(
         list(map(str, command)),
         stdin=subprocess.DEVNULL,

@@ -1,0 +1,197 @@
+"""The container image of `make image`: its layout, its programs, and a study with real servers in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from distribution.buildah import Buildah, buildah_in, mounts_below
+from pgtrial import __version__
+from tests.conftest import public_directory, require, require_root
+from tests.distribution.conftest import Made
+from tests.distribution.manifests import of_kind, pods
+
+pytestmark = pytest.mark.timeout(1800)
+"""Seconds: the first test waits for packages and for the build."""
+
+MARK = "only-of-this-machine.invalid"
+"""A host that the configuration of pip names while the image is built."""
+
+STUDY = "kubernetes-study.yaml"
+SHORTER = {
+    r"scale +=.*": "scale = 1",
+    r"clients +=.*": 'clients = 2\nwarmup = "1s"\nduration = "1s"',
+    r"budget +=.*": "blocks = 2",
+}
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@dataclass(frozen=True)
+class Image:
+    layout: Path
+    """An OCI layout."""
+    left: list[str]
+    """Files in the directory for temporary files after the build, and mounts in it."""
+
+    def blob(self, described: dict[str, Any]) -> Any:
+        """The JSON that a descriptor names."""
+        return json.loads(self.layout.joinpath("blobs", *described["digest"].split(":")).read_bytes())
+
+    @property
+    def index(self) -> Any:
+        (tagged,) = json.loads((self.layout / "index.json").read_text())["manifests"]
+        assert tagged["annotations"]["org.opencontainers.image.ref.name"] == __version__
+        return self.blob(tagged)
+
+
+@pytest.fixture(scope="module")
+def directory() -> Iterator[Path]:
+    """On a disk: an image and its storage take 4 GB."""
+    path = public_directory()
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture(scope="module")
+def image(made: Made, directory: Path) -> Image:
+    _require_tools()
+    layout, temporary = directory / "image", directory / "temporary"
+    temporary.mkdir()
+    command = [sys.executable, "-m", "distribution.image", "--wheels", made.wheel.parent, "--output", layout]
+    done = subprocess.run(
+        command,
+        env={**os.environ, "TMPDIR": str(temporary), "PIP_TRUSTED_HOST": MARK},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return Image(layout, [*(path.name for path in temporary.iterdir()), *mounts_below(directory)])
+
+
+def _require_tools() -> None:
+    require_root()
+    for tool in ("buildah", "mmdebstrap"):
+        require(shutil.which(tool), tool)
+
+
+@pytest.fixture(scope="module")
+def container(image: Image, directory: Path) -> Iterator[Run]:
+    """Run a command in one container of the image, as its user."""
+    with buildah_in(directory / "storage") as buildah:
+        name = buildah("from", f"oci:{image.layout}:{__version__}")
+        yield _runner(buildah, name)
+        assert mounts_below(directory) == []
+
+
+def _runner(buildah: Buildah, name: str) -> Run:
+    def run(*command: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        call = buildah.command("run", *options, name, "--", *command)
+        return subprocess.run(call, env=buildah.environment, capture_output=True, text=True, check=False)
+
+    return run
+
+
+@pytest.mark.install
+def test_the_layout_has_an_image_for_the_platform_of_this_machine(image):
+    debian = subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True).stdout.strip()
+    assert json.loads((image.layout / "oci-layout").read_text()) == {"imageLayoutVersion": "1.0.0"}
+    (manifest,) = image.index["manifests"]
+    assert manifest["platform"] == {"os": "linux", "architecture": debian}
+    configuration = image.blob(image.blob(manifest)["config"])
+    assert (configuration["os"], configuration["architecture"]) == ("linux", debian)
+
+
+@pytest.mark.install
+def test_the_image_starts_the_lab_and_not_as_root(image, container):
+    (manifest,) = image.index["manifests"]
+    settings = image.blob(image.blob(manifest)["config"])["config"]
+    assert (settings["Entrypoint"], settings["Cmd"], settings["User"]) == (["pgtrial"], ["demo"], "1000:1000")
+    version = container(*settings["Entrypoint"], "--version")
+    assert version.stdout == f"pgtrial {__version__}\n", version.stderr
+    assert container("sh", "-c", "id -u; pwd; echo $HOME").stdout.split() == ["1000", "/home/pgtrial", "/home/pgtrial"]
+
+
+@pytest.mark.install
+def test_the_engine_has_the_names_of_the_originals(container):
+    assert container("pgbench", "--version").stdout.startswith("pgbench (PostgreSQL) ")
+    assert container("sysbench", "--version").stdout.startswith("sysbench 1.0")
+    assert container("pgtrial-engine", "--version").stdout.startswith(f"pgtrial-engine {__version__} ")
+
+
+@pytest.mark.install
+def test_the_job_of_a_study_runs_in_the_image(container, directory):
+    """As in its pod: volumes are of root and writable by the group, and the study is read-only."""
+    (study,) = of_kind("ConfigMap", STUDY)["pgtrial-study"]["data"].values()
+    (lab,) = pods(STUDY)["pgtrial-study"]["containers"]
+    folder = directory / "study"
+    folder.mkdir()
+    (folder / "study.toml").write_text(_shorter(study))
+    volume = ("install", "--directory", "--group=1000", "--mode=2775", "/data")
+    assert container(*volume, options=("--user", "0")).returncode == 0
+    environment = [f"--env={variable['name']}={variable['value']}" for variable in lab["env"]]
+    done = container("pgtrial", *lab["args"], options=(f"--volume={folder}:/study:ro", *environment))
+    assert done.returncode == 0, done.stderr
+    assert "\nreport: results/study-" in done.stdout
+    assert json.loads(container("sh", "-c", "cat results/study-*/verdict.json").stdout)
+    trials = container("sh", "-c", "cat results/study-*/trials/*/trial.json").stdout
+    assert trials.count('"status": "completed"') == 4
+    assert container("ls", "/data/pgtrial/templates").stdout.startswith("pg18")
+
+
+def _shorter(study: str) -> str:
+    for pattern, shorter in SHORTER.items():
+        study, count = re.subn(pattern, shorter, study)
+        assert count == 1, pattern
+    return study
+
+
+@pytest.mark.install
+def test_the_programs_of_all_manifests_are_in_the_image(container):
+    programs = {
+        container["command"][0] for pod in pods().values() for container in pod["containers"] if "command" in container
+    }
+    assert programs == {"ray", "sh"}
+    found = container("sh", "-c", 'for program; do command -v "$program"; done', "sh", "pgtrial", *sorted(programs))
+    assert found.stdout.split() == ["/opt/pgtrial/bin/pgtrial", "/opt/pgtrial/bin/ray", "/usr/bin/sh"]
+
+
+@pytest.mark.install
+def test_nothing_of_the_machine_that_builds_stays_in_the_image(image, container):
+    (manifest,) = image.index["manifests"]
+    assert MARK not in json.dumps(image.blob(image.blob(manifest)["config"]))
+    places = ("/etc", "/home", "/opt", "/root", "/run", "/tmp", "/var")
+    found = container(
+        "grep", "--recursive", "--devices=skip", "--files-with-matches", MARK, *places, options=("--user", "0")
+    )
+    assert (found.returncode, found.stdout) == (1, ""), found.stderr
+    assert image.left == []
+
+
+def test_an_image_without_its_tools_names_the_packages(tmp_path):
+    require_root()
+    command = [sys.executable, "-m", "distribution.image", "--output", tmp_path / "image"]
+    done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: an image needs buildah and mmdebstrap: apt-get install buildah mmdebstrap\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_image_without_a_wheel_is_rejected_before_anything_is_fetched(tmp_path):
+    _require_tools()
+    command = [sys.executable, "-m", "distribution.image", "--wheels", tmp_path, "--output", tmp_path / "image"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"error: {tmp_path} has no wheel of pgtrial; `make dist-here` makes one in build/dist\n"
+    assert list(tmp_path.iterdir()) == []
