@@ -91,7 +91,7 @@ def test_the_published_comparison_of_systems_is_planned_on_hosts_that_do_not_exi
         "each arm with its own host"
     ) in lines
     assert "interleaved all servers are up at once, and the load alternates between them every 250 ms" in lines
-    assert "time about 37d 10h at most, less if a look decides earlier; loading comes on top" in lines
+    assert "time about 37d 10h at most, less if an earlier look at the verdict decides; loading comes on top" in lines
 
 
 def test_a_plan_tells_where_given_servers_are_without_their_passwords(planned):

@@ -34,11 +34,11 @@ FOURTH = BlockEnds(
         ),
         (
             BlockEnds(7, look=True, decided=True, running={"off": 0.03}, precision=FOURTH.precision),
-            "off is 3.0% faster (a look, decided)",
+            "off is 3.0% faster (a planned look at the verdict, decided)",
         ),
         (
             BlockEnds(11, look=True, decided=False, running={"off": 0.03}, precision=FOURTH.precision),
-            "off is 3.0% faster (a look, not yet decided)",
+            "off is 3.0% faster (a planned look at the verdict, not yet decided)",
         ),
         (
             BlockEnds(6, look=False, decided=False, running={"off": -0.12}, metric="p99"),
@@ -62,7 +62,9 @@ def test_blocks_that_say_nothing_are_told_as_such():
     out = io.StringIO()
     with shown(Terminal(file=out, force_terminal=False), as_json=False) as listener:
         listener(BlockEnds(7, look=True, decided=False, running={}))
-    assert out.getvalue().rstrip().endswith("complete; no estimate yet (a look, not yet decided)")
+    assert (
+        out.getvalue().rstrip().endswith("complete; no estimate yet (a planned look at the verdict, not yet decided)")
+    )
 
 
 @pytest.mark.parametrize(("values", "drawn"), [([], ""), ([0, 0], "▁▁"), ([0, 700, 350, 100], "▁█▅▂"), ([5], "█")])

@@ -100,7 +100,7 @@ def test_a_decided_study_goes_on_to_the_end_that_was_asked_for_and_not_to_that_o
     assert (plan.trials, plan.looks, plan.max_blocks) == (first.trials, first.looks, 60)
     assert isinstance(next_step(plan, HOUR, trials(plan, 19, 2.0)), PlannedTrial)
     assert next_step(plan, HOUR, trials(plan, 20, 2.0)) == Stop(
-        "all 20 planned blocks are complete; 2 of them wait for the look after block 27 "
+        "all 20 planned blocks are complete; 2 of them wait for the next look at the verdict, after block 27 "
         "(7 blocks, about 2min 20s: --more 3min)"
     )
     assert len(plan.due) == 40
@@ -122,9 +122,9 @@ def test_a_time_holds_as_many_blocks_as_the_trials_so_far_take_and_ends_the_stud
     ended = next_step(plan, 60.0, slow)
     assert isinstance(ended, Stop)
     assert ended.reason.startswith(
-        "the budget of 1min 40s ends after 11 blocks: 1 block more up to the next look would"
+        "the budget of 1min 40s ends after 11 blocks: 1 block more up to the next look at the verdict would"
     )
-    assert "; 3 of them wait for the look after block 12 (1 block, about " in ended.reason
+    assert "; 3 of them wait for the next look at the verdict, after block 12 (1 block, about " in ended.reason
 
 
 def test_a_time_without_a_look_is_refused_with_the_time_that_holds_one():
@@ -132,8 +132,8 @@ def test_a_time_without_a_look_is_refused_with_the_time_that_holds_one():
     first = planned(study)
     with pytest.raises(
         StudyError,
-        match=r"^1min 19s holds 3 blocks of about 20s, and the next look is after block 12, 4 blocks ahead: --more "
-        r"80s; --blocks 3 runs what the time holds, and it waits for that look$",
+        match=r"^1min 19s holds 3 blocks of about 20s, and the next look at the verdict is after block 12, 4 blocks "
+        r"ahead: --more 80s; --blocks 3 runs what the time holds, and it waits for that look$",
     ):
         gone_on(first, study, time_s=79)
     assert gone_on(first, study, time_s=80).end == 12
@@ -145,11 +145,12 @@ def test_what_comes_is_announced_with_its_looks():
     study = spec(blocks=20)
     plan = planned(study)
     more = gone_on(plan, study, 20)
-    expected = "going on after 20 blocks with 20 more, about 6min 40s; looks at 27, 40"
+    expected = "going on after 20 blocks with 20 more, about 6min 40s; looks at the verdict after block 27, 40"
     assert announcement(more, trials(plan, 20, 1.0)) == expected
     few = gone_on(plan, study, 3)
     expected = (
-        "going on after 20 blocks with 3 more, about 1min; no look among them; 3 of them wait for the look after block "
+        "going on after 20 blocks with 3 more, about 1min; no look at the verdict among them; 3 of them wait "
+        "for the next look at the verdict, after block "
         "27 (4 blocks, about 1min 20s: --more 80s)"
     )
     assert announcement(few, trials(plan, 20, 1.0)) == expected

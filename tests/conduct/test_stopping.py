@@ -82,21 +82,24 @@ def test_a_study_that_does_not_stop_early_goes_on_after_a_decision():
         (
             191.0,
             8,
-            "the budget of 3min 11s ends after 8 blocks: 4 blocks more up to the next look would take about 1min 20s",
+            "the budget of 3min 11s ends after 8 blocks: 4 blocks more up to the next look at the verdict would "
+            "take about 1min 20s",
         ),
         (193.0, 11, None),
         (
             150.0,
             11,
-            "the budget of 2min 30s ends after 11 blocks: 1 block more up to the next look would take about 20s; "
-            "3 of them wait for the look after block 12 (1 block, about 20s: --more 20s)",
+            "the budget of 2min 30s ends after 11 blocks: 1 block more up to the next look at the verdict would "
+            "take about 20s; "
+            "3 of them wait for the next look at the verdict, after block 12 (1 block, about 20s: --more 20s)",
         ),
         (10.0, 1, None),
         (
             100.0,
             2,
-            "the budget of 1min 40s ends after 2 blocks: 6 blocks more up to the next look would take about 2min; "
-            "all of them wait for the look after block 8 (6 blocks, about 2min: --more 120s)",
+            "the budget of 1min 40s ends after 2 blocks: 6 blocks more up to the next look at the verdict would "
+            "take about 2min; "
+            "all of them wait for the next look at the verdict, after block 8 (6 blocks, about 2min: --more 120s)",
         ),
     ],
 )

@@ -81,9 +81,9 @@ def test_blocks_that_wait_for_a_look_are_named():
     ended = plan.model_copy(update={"looks": [8, 12]})
     noise = noisy({"off": 1.0}, sd=0.04)
     text = printed(short(ended, run(ended, noise)))
-    assert "the last 4 blocks wait for the look after block 18" in " ".join(text.split())
+    assert "the last 4 blocks wait for the next look at the verdict, after block 18" in " ".join(text.split())
     whole = printed(short(plan, run(plan, noise)))
-    assert "wait for the look" not in " ".join(whole.split())
+    assert "wait for the next look" not in " ".join(whole.split())
 
 
 def test_the_report_names_everything_to_watch_out_for_and_the_terminal_the_first_two():

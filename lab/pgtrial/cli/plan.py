@@ -227,8 +227,11 @@ def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator
     )
     for sentence in in_words(plan, spec):
         yield "lengths", sentence
-    early = ", less if a look decides earlier" if plan.stop_early and len(plan.looks) > 1 else ""
-    canaries = f"{format_duration(canary)} of it for canaries, " if (canary := estimates["seconds_of_canaries"]) else ""
+    early = ", less if an earlier look at the verdict decides" if plan.stop_early and len(plan.looks) > 1 else ""
+    canaries = ""
+    if canary := estimates["seconds_of_canaries"]:
+        what = "fixed work before each block, which shows whether the machine is as usual"
+        canaries = f"{format_duration(canary)} of it for canaries ({what}), "
     at_most = format_duration(estimates["seconds_at_most"])
     yield "time", f"about {at_most} at most{early}; {canaries}loading comes on top"
     on_each = " on each host" if plan.hosts else ""
@@ -236,7 +239,7 @@ def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator
     looks = ", ".join(map(str, plan.looks))
     yield (
         "looks",
-        f"after block {looks}; margin {plan.margin:.3g}"
+        f"the verdict is read after block {looks}; margin {plan.margin:.3g}"
         if plan.looks
         else f"none: the first possible one is at {estimates['fewest_blocks']} blocks",
     )

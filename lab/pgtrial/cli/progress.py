@@ -134,7 +134,7 @@ class _Lines:
                     f"trial {number}, block {trial.block + 1}, {trial.arm}: {trial.load_point.label}: {describe(trial)}"
                 )
             case BlockEnds():
-                look = "a look, " if event.look else ""
+                look = "a planned look at the verdict, " if event.look else ""
                 estimate = f"estimate so far: {running}" if (running := running_estimate(event)) else "no estimate yet"
                 self._say(
                     f"block {event.block + 1}/{self._blocks} complete; {estimate} "

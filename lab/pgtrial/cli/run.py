@@ -44,7 +44,8 @@ def run_command(
     more: Annotated[
         str | None,
         typer.Option(
-            help="Go on with a study that has ended: up to the last look that this time holds, e.g. 1h.",
+            help="Go on with a study that has ended: up to the last planned look at the verdict that this time holds, "
+            "e.g. 1h.",
             metavar="TIME",
             show_default=False,
         ),

@@ -231,7 +231,11 @@ def announcement(plan: Plan, stored: Sequence[Trial]) -> str:
     step = plan.extensions[-1]
     blocks = step.end - step.after
     looks = [look for look in plan.looks if step.after < look <= step.end]
-    at_looks = f"looks at {', '.join(map(str, looks))}" if looks else "no look among them"
+    at_looks = (
+        f"looks at the verdict after block {', '.join(map(str, looks))}"
+        if looks
+        else "no look at the verdict among them"
+    )
     return (
         f"going on after {plural(step.after, 'block')} with {blocks} more, about "
         f"{format_duration(round(blocks * block_time(plan, stored)))}; {at_looks}{waiting(plan, stored, step.end)}"
@@ -252,8 +256,8 @@ def _blocks(more: More, plan: Plan, after: int, stored: Sequence[Trial]) -> int:
     anyhow = f"; --blocks {held} runs what the time holds, and it waits for that look" if held else ""
     raise StudyError(
         f"{format_duration(more.time_s)} holds {plural(held, 'block')} of about {format_duration(round(block_s))}, and "
-        f"the next look is after block {ahead}, {plural(ahead - after, 'block')} ahead: --more {as_option(needed_s)}"
-        f"{anyhow}"
+        f"the next look at the verdict is after block {ahead}, {plural(ahead - after, 'block')} ahead: --more "
+        f"{as_option(needed_s)}{anyhow}"
     )
 
 

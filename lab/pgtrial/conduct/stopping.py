@@ -85,15 +85,16 @@ def _cut_short(plan: Plan, budget_s: float, complete: Sequence[Trial], *, stop_a
     ahead = next((look for look in plan.looks if blocks < look <= plan.end), plan.end)
     if spent_s + (ahead - blocks) * block_s <= OVERRUN * budget:
         return None
+    upcoming = "the next look at the verdict" if ahead in plan.looks else "the end"
     return Stop(
         f"the budget of {format_duration(budget)} ends after {plural(blocks, 'block')}: "
-        f"{plural(ahead - blocks, 'block')} more up to {'the next look' if ahead in plan.looks else 'the end'} would "
-        f"take about {format_duration(round((ahead - blocks) * block_s))}" + waiting(plan, complete, blocks)
+        f"{plural(ahead - blocks, 'block')} more up to {upcoming} would take about "
+        f"{format_duration(round((ahead - blocks) * block_s))}" + waiting(plan, complete, blocks)
     )
 
 
 def waiting(plan: Plan, stored: Sequence[Trial], blocks: int) -> str:
-    """`; 5 of them wait for the look after block 27 (4 blocks, about 1min 20s: --more 80s)`.
+    """`; 5 of them wait for the next look at the verdict, after block 27 (4 blocks, about 1min 20s: --more 80s)`.
 
     Empty if a look has read all blocks, and for a study in which no look was planned.
     """
@@ -103,7 +104,7 @@ def waiting(plan: Plan, stored: Sequence[Trial], blocks: int) -> str:
     ahead = p8.next_look(plan.looks, blocks)
     left_s = (ahead - blocks) * block_time(plan, stored)
     return (
-        f"; {number if number < blocks else 'all'} of them wait for the look after block {ahead} "
+        f"; {number if number < blocks else 'all'} of them wait for the next look at the verdict, after block {ahead} "
         f"({plural(ahead - blocks, 'block')}, about {format_duration(round(left_s))}: --more {as_option(left_s)})"
     )
 

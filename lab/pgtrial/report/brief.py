@@ -173,11 +173,16 @@ def _difference(claim: Claim, plan: Plan) -> str:
     return f"{value}{bounds_text(difference)} ({interval_name(plan)}), margin {as_written(plan.margin)}"
 
 
+_PLAIN = {"goodput": "committed transactions per second (goodput)"}
+"""What is measured, for those who read it for the first time."""
+
+
 def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
-    """`goodput, tpcb-like, scale 10, 8 clients; 8 blocks of 2 x 5s in 2min 10s; this host`."""
+    """`mean response time, tpcb-like, scale 10, 8 clients; 8 blocks of 2 x 5s in 2min 10s; this host`."""
     taken = f" in {format_duration(round(result.block_s * result.blocks_complete))}" if result.block_s else ""
     place = plan.scope.partition(", ")[0]
-    return f"{plan.measure}, {where(claim, plan)}; {measured_text(claim, plan)}{taken}; {place}"
+    measure = _PLAIN.get(plan.measure, plan.measure)
+    return f"{measure}, {where(claim, plan)}; {measured_text(claim, plan)}{taken}; {place}"
 
 
 def _failures(result: StudyResult, plan: Plan) -> str:
@@ -202,7 +207,9 @@ def _watched(result: StudyResult, plan: Plan) -> list[str]:
     blocks = result.blocks_complete
     if plan.deployments == 1 and 0 < (waiting := p8.waiting(plan.looks, blocks)) < blocks:
         wait = "block waits" if waiting == 1 else f"{waiting} blocks wait"
-        notes.append(f"the last {wait} for the look after block {p8.next_look(plan.looks, blocks)}")
+        notes.append(
+            f"the last {wait} for the next look at the verdict, after block {p8.next_look(plan.looks, blocks)}"
+        )
     for finding in result.findings:
         if finding.severity == "warning":
             of = f" ({finding.arms[0]})" if len(finding.arms) == 1 else ""

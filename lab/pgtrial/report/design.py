@@ -35,7 +35,10 @@ def design(data: StudyData) -> list[tuple[str, str]]:
         ("deployments", _deployments(data) if plan.deployments > 1 else None),
         ("trials", f"{result.trials_stored} of {result.trials_planned}"),
         ("margin", as_written(plan.margin)),
-        ("stopping", "at the first planned look that decides" if plan.stop_early else "after all planned blocks"),
+        (
+            "stopping",
+            "at the first planned look at the verdict that decides" if plan.stop_early else "after all planned blocks",
+        ),
         ("order", f"each arm once per load point and block, drawn by NumPy's Philox from seed {plan.seed}"),
         ("scope", plan.scope),
         ("certificate of this machine", dated(data.certificate) if data.certificate is not None else _NO_CERTIFICATE),
