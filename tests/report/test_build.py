@@ -24,7 +24,8 @@ from pgtrial.report.tables.results import block_table, look_table, ratio_table
 from pgtrial.report.tables.where import facts_tables
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import committed_per_second
-from tests.verdict.studies import deployed, make_plan, peculiar, run
+from tests.verdict.declared import RATE, declaring
+from tests.verdict.studies import deployed, make_plan, noisy, peculiar, run
 
 from .conftest import Audit, Studies, timeline, write_study
 
@@ -315,6 +316,24 @@ def test_a_verdict_of_a_version_that_judged_blocks_is_read_and_follows_from_the_
     assert differences(study) == []
     (study.path / "verdict.json").write_text(json.dumps(stored | {"seed": 99}))
     assert [each.partition(" ")[0] for each in differences(study)] == ["seed"]
+
+
+def test_a_verdict_of_a_version_that_drew_no_curve_follows_from_its_trials(tmp_path):
+    plan = declaring("p99", "p50")
+    study = write_study(tmp_path / "s", plan, run(plan, noisy({}, base=RATE)), Audit(findings=[]), "At a rate?")
+    build_report(study)
+    text = (study.path / "report.md").read_text()
+    assert "Response times against the baseline's, percentile by percentile" in text
+    assert "off against on by the declared metrics" in text
+    path = study.path / "verdict.json"
+    stored = json.loads(path.read_text())
+    assert [point["percentile"] for point in stored["curve"]] == ["p50", "p90", "p95", "p99"]
+    assert differences(study) == []
+    path.write_text(json.dumps({key: value for key, value in stored.items() if key != "curve"}))
+    assert differences(study) == []
+    stored["curve"][0]["blocks"] = 99
+    path.write_text(json.dumps(stored))
+    assert [each.partition(" ")[0] for each in differences(study)] == ["curve.0.blocks"]
 
 
 def test_sentences_of_this_version_are_compared_and_those_of_another_are_not(studies, tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -11,11 +12,13 @@ from rich.console import Console
 from pgtrial.cli.verdict import in_full
 from pgtrial.model.records.trial import Trial
 from pgtrial.report.brief import Line, brief
+from pgtrial.report.charts.curve import curve_charts
 from pgtrial.report.charts.differences import block_charts, forest
 from pgtrial.report.data import StudyData
 from pgtrial.report.markdown import render
 from pgtrial.report.sections import sections
-from pgtrial.report.tables.metrics import metric_tables
+from pgtrial.report.tables.metrics import curve_table, metric_tables
+from pgtrial.report.words import headline
 from pgtrial.store.study_file import build_study
 from tests.verdict.declared import at_the_rate, declaring, with_latency, with_wal
 from tests.verdict.studies import verdict_of
@@ -46,7 +49,7 @@ def test_the_table_has_the_values_of_both_arms_and_the_difference_of_values():
     assert rows["WAL per transaction"][:3] == ["1,000 bytes", "700 bytes", "-30%"]
     assert rows["WAL per transaction"][4] == "better"
     assert rows["p50 response time"][4].startswith("equivalent")
-    assert "2 claims share the error of each look" in table.caption
+    assert "2 claims in all: they share the error of each look" in table.caption
 
 
 def test_a_study_without_metrics_has_no_table():
@@ -55,10 +58,10 @@ def test_a_study_without_metrics_has_no_table():
 
 def test_the_short_result_has_a_line_for_each_other_metric():
     data = data_of(*METRICS)
-    headline = brief(data.result, data.plan).headlines[0]
-    assert headline.text.startswith("p99 of off is 2")
-    assert headline.lines[0] == Line("medians", "10.0 ms against 8.02 ms")
-    p50, wal = (line.text for line in headline.lines if line.label == "metric")
+    first = brief(data.result, data.plan).headlines[0]
+    assert first.text.startswith("p99 of off is 2")
+    assert first.lines[0] == Line("medians", "10.0 ms against 8.02 ms")
+    p50, wal = (line.text for line in first.lines if line.label == "metric")
     assert wal == "wal per transaction 700 bytes against 1,000 bytes, -30% (-30 to -30%), better"
     assert p50.startswith("p50 1.00 ms against 1.00 ms")
 
@@ -69,6 +72,22 @@ def test_a_metric_that_does_not_stand_says_why():
     assert lines["metric"].startswith(
         "p99.9 no verdict: p99.9 takes 100 slower transactions in every trial, 100,000 in"
     )
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("response", "off is slower than on"),
+        ("p99", "p99 of off is higher than that of on"),
+        ("transactions per cent", "transactions per cent of off is lower than that of on"),
+    ],
+)
+def test_a_verdict_on_parts_names_the_direction_of_its_metric(metric, words):
+    data = data_of("p99")
+    claim = data.result.primary[0]
+    whole = claim.model_copy(update={"difference": None, "parts": [claim, claim]})
+    plan = data.plan.model_copy(update={"metrics": [metric]})
+    assert headline(whole, plan).startswith(words)
 
 
 @pytest.mark.parametrize("metric", ["p99", "wal per transaction"])
@@ -83,6 +102,29 @@ def test_charts_show_differences_of_values(metric):
         row["value"] for rows in block_charts(data)[0].spec["datasets"].values() for row in rows if "order" in row
     ]
     assert blocks == [pytest.approx(value, abs=0.01)] * 12
+
+
+def test_the_curve_has_a_table_and_a_chart_with_its_band():
+    data = data_of()
+    rows = {row[2]: row for row in curve_table(data).rows}
+    assert list(rows) == ["p50", "p90", "p95", "p99"]
+    assert rows["p99"][:2] == ["off / on", "tpcb-like, scale 10, 8 clients, 500/s"]
+    assert rows["p99"][3] == "+25%"
+    assert rows["p50"][3] == "0%"
+    (figure,) = curve_charts(data)
+    assert figure.title == "off against on"
+    assert "p50 0% (" in figure.alt
+    assert "p99 +25% (+24" in figure.alt
+    marks = [layer["mark"]["type"] for layer in figure.spec["layer"]]
+    assert marks == ["area", "rule", "rule", "line", "point"]
+
+
+def test_without_a_bounded_interval_the_curve_is_drawn_without_a_band():
+    data = data_of()
+    early = verdict_of(data.plan, data.trials[:16])
+    (figure,) = curve_charts(replace(data, result=early))
+    assert [layer["mark"]["type"] for layer in figure.spec["layer"]] == ["rule", "line", "point"]
+    assert curve_charts(replace(data, result=verdict_of(data.plan, data.trials[:4]))) == []
 
 
 def test_leading_words_name_what_lies_right_of_zero():

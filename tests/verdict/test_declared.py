@@ -299,6 +299,40 @@ def test_a_failed_trial_gives_no_transaction_for_the_money():
     assert [ratio.log_ratio for ratio in claim.ratios] == [-p8.WORST] * 12
 
 
+def test_the_curve_shows_where_response_times_differ_with_a_band_that_holds_together():
+    plan = declaring()
+    trials = stalled(plan)
+    points = {point.percentile: point for point in verdict_of(plan, trials).curve}
+    assert list(points) == ["p50", "p90", "p95", "p99"]  # p99.9 takes 100,000 transactions
+    assert {point.claims for point in points.values()} == {5}
+    p99, p50 = points["p99"].difference, points["p50"].difference
+    assert p99 is not None
+    assert p99.low is not None
+    assert p99.value == pytest.approx(0.25, abs=0.01)
+    assert p99.low > 0.2
+    assert p50 is not None
+    assert p50.low is not None
+    assert p50.high is not None
+    assert p50.low < 0 < p50.high
+    values = [
+        math.log(base.measured.latency_us.p99 / arm.measured.latency_us.p99)
+        for base, arm in (Grid(plan, trials).pair(block, 0, "off") for block in range(12))
+        if base.measured is not None and arm.measured is not None
+    ]
+    by_hand = p8.decide(values, plan.margin, claims=5, planned=plan.looks).readings[-1].interval
+    assert math.log1p(p99.low) == pytest.approx(by_hand.low)
+    assert math.log1p(p99.value) == pytest.approx(by_hand.estimate)
+
+
+def test_the_curve_is_of_loads_at_a_rate_and_begins_with_the_first_look():
+    closed = declaring(rate=None)
+    assert verdict_of(closed, run(closed, noisy({}))).curve == []
+    plan = declaring()
+    early = verdict_of(plan, stalled(plan)[:8]).curve
+    assert [point.difference for point in early] == [None] * 4
+    assert verdict_of(plan, run(plan, lambda planned: None)).curve == []
+
+
 def test_every_metric_has_a_noun_and_a_direction():
     assert {name for name, metric in METRICS.items() if metric.better == "more"} == {"tps", "transactions per cent"}
     assert all(metric.noun for metric in METRICS.values())

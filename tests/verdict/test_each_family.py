@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pgtrial.model.records.plan import Plan, PlannedTrial
-from pgtrial.model.records.results import Claim, Criterion, MetricClaim, Scaling, SizeCurve, StatementClaim
+from pgtrial.model.records.results import Claim, Criterion, Estimate, MetricClaim, Scaling, SizeCurve, StatementClaim
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics.scalability import Curve
 from pgtrial.verdict.changes import Changes
@@ -21,7 +21,7 @@ from pgtrial.verdict.metrics.cliffs import cliffs
 from pgtrial.verdict.metrics.scaling import scaling
 from tests.verdict.declared import with_latency
 from tests.verdict.replays import Template, run_replays
-from tests.verdict.studies import decision_of, exchanged, make_plan, noisy, run, ways
+from tests.verdict.studies import POINT, decision_of, exchanged, make_plan, noisy, run, ways
 from tests.verdict.sweeps import misses, points, sweep
 from tests.verdict.tasks import Tasks, run_tasks
 
@@ -58,9 +58,11 @@ def _costly(plan: Plan | None = None) -> tuple[Plan, list[Trial]]:
     return plan, [with_wal(trial) for trial in run(plan, noisy({}))]
 
 
-def _declared(*metrics: str) -> tuple[Plan, list[Trial]]:
+def _declared(*metrics: str, rate: float | None = None) -> tuple[Plan, list[Trial]]:
     """Trials whose percentiles have heavy tails and follow the order of the trials; in some transactions failed."""
-    plan = make_plan(("a", "b"), blocks=BLOCKS, duration_s=60.0).model_copy(update={"metrics": list(metrics)})
+    points = [POINT.model_copy(update={"rate": rate})]
+    plan = make_plan(("a", "b"), blocks=BLOCKS, points=points, duration_s=60.0)
+    plan = plan.model_copy(update={"metrics": list(metrics)})
     rng = np.random.default_rng(5)
 
     def with_tail(trial: Trial) -> Trial:
@@ -116,8 +118,17 @@ def _parts(plan: Plan, trials: list[Trial]) -> int:
 
 def _differing_costs(plan: Plan, trials: list[Trial]) -> int:
     costs = decision_of(plan, trials).costs
-    found = [cost.difference for cost in costs if cost.what == "WAL" and cost.difference is not None]
-    return sum(each.low is not None and each.high is not None and not each.low <= 0 <= each.high for each in found)
+    return sum(_excludes_zero(cost.difference) for cost in costs if cost.what == "WAL")
+
+
+def _differing_percentiles(plan: Plan, trials: list[Trial]) -> int:
+    return sum(_excludes_zero(point.difference) for point in decision_of(plan, trials).curve)
+
+
+def _excludes_zero(difference: Estimate | None) -> bool:
+    if difference is None or difference.low is None or difference.high is None:
+        return False
+    return not difference.low <= 0 <= difference.high
 
 
 def _differing(rows: Sequence[Claim | Criterion | MetricClaim | StatementClaim | Scaling | SizeCurve]) -> int:
@@ -141,6 +152,7 @@ EACH: dict[str, tuple[Study, Different]] = {
     "primary": (_costly, _called("primary")),
     "costs": (_costly, _differing_costs),
     "criteria": (_tasks, _secondary),
+    "curve": (partial(_declared, rate=500.0), _differing_percentiles),
     "metrics": (partial(_declared, "tps", "p50", "p99", "wal per transaction"), _other_metrics),
     "a percentile first": (partial(_declared, "p99", "tps"), _called("primary")),
     "a cost first": (partial(_declared, "wal per transaction", "p50"), _called("primary")),

@@ -92,6 +92,8 @@ def differences(study: StudyDirectory) -> list[str]:
     except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{path} is damaged; `pgtrial report DIRECTORY` writes it anew") from error
     computed = read_measured(study).result.model_dump(mode="json")
+    if isinstance(stored, dict) and "curve" not in stored:  # a verdict of a version that drew none
+        computed.pop("curve", None)
     if isinstance(stored, dict) and JUDGED_BLOCKS & stored.keys():
         for key in (*JUDGED_BLOCKS, "notes"):
             stored.pop(key, None)

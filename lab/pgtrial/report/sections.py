@@ -8,6 +8,7 @@ from typing import Any
 
 from pgtrial.model.metrics import METRICS
 from pgtrial.report.charts.canaries import canary_chart
+from pgtrial.report.charts.curve import curve_charts
 from pgtrial.report.charts.differences import block_charts, cost_charts, forest
 from pgtrial.report.charts.levels import latency_charts, size_charts, tps_charts
 from pgtrial.report.charts.parts import Figure
@@ -129,8 +130,8 @@ _TOPICS = (
         "latency",
         "Latency",
         "Marks are the median trial, bars reach from the lowest to the highest trial; logarithmic scale.",
-        [latency_charts],
-        [results.latency_table, tasks.transaction_tables],
+        [latency_charts, curve_charts],
+        [results.latency_table, metrics.curve_table, tasks.transaction_tables],
     ),
     Topic(
         "timeline",

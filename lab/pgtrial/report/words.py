@@ -76,6 +76,14 @@ def change_text(
     return f"{metric} of {arm} is {size} {'higher' if difference >= 0 else 'lower'}{than}"
 
 
+def _direction(metric: str | None, arm: str, baseline: str, *, better: bool) -> str:
+    """`off is faster than on`, of a percentile or cost `p99 of off is lower than that of on`."""
+    if metric is None or METRICS[metric].kind == "speed":
+        return f"{arm} is {'faster' if better else 'slower'} than {baseline}"
+    higher = better == (METRICS[metric].better == "more")
+    return f"{metric} of {arm} is {'higher' if higher else 'lower'} than that of {baseline}"
+
+
 def headline(claim: Claim, plan: Plan) -> str:
     """The verdict without its evidence: `off is 41% faster than on`."""
     arm, baseline, difference, margin = claim.arm, claim.baseline, claim.difference, as_written(plan.margin)
@@ -94,7 +102,7 @@ def headline(claim: Claim, plan: Plan) -> str:
     if claim.verdict == "equivalent":
         return f"No difference larger than {margin} between {arm} and {baseline}{twice}"
     if difference is None:
-        return f"{arm} is {'faster' if claim.verdict == 'better' else 'slower'} than {baseline}{twice}"
+        return f"{_direction(plan.primary_metric, arm, baseline, better=claim.verdict == 'better')}{twice}"
     less = f", by less than the margin of {margin}," if claim.within_margin else ""
     return change_text(plan.primary_metric, arm, difference.value, baseline, decimals_for(difference.known), less=less)
 

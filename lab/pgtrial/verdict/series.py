@@ -127,7 +127,7 @@ def read(
     return follow(grid, lambda _, __: {None: question})[None]
 
 
-def described(grid: Grid, logs: Mapping[int, float], family: int) -> tuple[int, Estimate | None]:
+def described(grid: Grid, logs: Mapping[int, float], family: int, scale: Scale = RATIO) -> tuple[int, Estimate | None]:
     """What the last look says of log-ratios that explain a verdict and have none of their own, and of how many units.
 
     Units that say nothing are left out, so that a look comes after so many that do. Before the first: all, and None.
@@ -137,8 +137,8 @@ def described(grid: Grid, logs: Mapping[int, float], family: int) -> tuple[int, 
     if not reached:
         return len(values), None
     look = reached[-1]
-    reading = grid.units.reading(look, values[: look.blocks], RATIO.limits(grid.plan.margin), family)
-    return look.blocks, as_difference(reading.interval)
+    reading = grid.units.reading(look, values[: look.blocks], scale.limits(grid.plan.margin), family)
+    return look.blocks, as_difference(reading.interval, scale)
 
 
 def established_margin(interval: p8.Interval, scale: Scale = RATIO) -> float:

@@ -350,6 +350,20 @@ class MetricClaim(Record):
     withheld: str | None = added(None, "Why a secondary claim does not stand.")
 
 
+class CurvePoint(Record):
+    """A percentile of an arm's response times against the baseline's, at a rate."""
+
+    percentile: str
+    arm: str
+    baseline: str
+    load_point: int = Field(description="Index into load_points.")
+    difference: Estimate | None = Field(
+        description="Of the values, by the rule P8, at the last look; None before the first."
+    )
+    claims: int = Field(description="Number of percentiles that share the error of each look.")
+    blocks: int
+
+
 class StatementClaim(Record):
     """Statements of one template in a replay: what they take on both arms, and whether the arm is slower."""
 
@@ -528,6 +542,7 @@ class StudyResult(Record):
     carry_over_shifts: list[CarryOverShift] = added([], "Of an interleaved study: what that does to each comparison.")
 
     criteria: list[Criterion] = added([], "Of a study on tasks: the table of criteria.")
+    curve: list[CurvePoint] = added([], "At a rate: the percentiles that stand. They describe, and are no verdicts.")
     metrics: list[MetricClaim] = added([], "Of a study that declares metrics: the claims on them.")
     statements: list[StatementClaim] = added([], "Of a replay: the templates that take a share of the time.")
 

@@ -1,12 +1,12 @@
-"""The table of the metrics that a study declares, and a claim on one of them in words."""
+"""The tables of declared metrics and of the curve of percentiles, and a claim on a metric in words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from pgtrial.model.metrics import METRICS
-from pgtrial.model.records.results import MetricClaim
-from pgtrial.model.units import as_written, decimals_for
+from pgtrial.model.records.results import CurvePoint, MetricClaim
+from pgtrial.model.units import as_written, decimals_for, plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.results import digits, milliseconds, verdict_text
@@ -20,12 +20,32 @@ def metric_tables(data: StudyData) -> list[Table[MetricClaim]]:
     return [_of_arm(data, [row for row in data.result.metrics if row.arm == arm]) for arm in arms]
 
 
+def curve_table(data: StudyData) -> Table[CurvePoint]:
+    """How far the percentiles of the arms are from the baseline's."""
+    points = data.result.curve
+    claims = points[0].claims if points else 0
+    return Table(
+        "Response times against the baseline's, percentile by percentile: the difference of the values (-20%: four "
+        f"fifths). {claims} percentiles share the error of each look, so that their intervals hold together. They "
+        "describe where the arms differ; a verdict is given on declared metrics alone.",
+        points,
+        [
+            Column("arms", lambda point: f"{point.arm} / {point.baseline}"),
+            Column("load point", lambda point: data.labels[point.load_point]),
+            Column("percentile", lambda point: point.percentile),
+            number("difference", lambda point: point.difference and signed(point.difference.value)),
+            number("95% interval", lambda point: point.difference and point.difference.text()),
+            number(f"{Units(data.plan).unit}s", lambda point: point.blocks),
+        ],
+    )
+
+
 def _of_arm(data: StudyData, rows: list[MetricClaim]) -> Table[MetricClaim]:
     arm, baseline, units = rows[0].arm, rows[0].baseline, Units(data.plan)
     others = [row for row in rows if not row.primary]
     shared = (
-        f" The others are secondary: {others[0].claims} claims share the error of each look evenly, so that they hold "
-        f"together, and are decided after {units.fewest(others[0].claims)} {units.unit}s at the earliest."
+        f" Others are secondary, {plural(others[0].claims, 'claim')} in all: they share the error of each look evenly, "
+        f"hold together, and are decided after {units.fewest(others[0].claims)} {units.unit}s at the earliest."
         if others
         else ""
     )

@@ -10,6 +10,7 @@ from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics.cliffs import cliffs
 from pgtrial.verdict.metrics.costs import costs
 from pgtrial.verdict.metrics.criteria import criteria
+from pgtrial.verdict.metrics.curve import curve
 from pgtrial.verdict.metrics.declared_claims import metric_claims
 from pgtrial.verdict.metrics.scaling import scaling
 from pgtrial.verdict.metrics.statements import statement_claims
@@ -20,6 +21,7 @@ Family = Callable[[Grid, Sequence[Claim]], Sequence[Record]]
 FAMILIES: Mapping[str, Family] = {
     "costs": costs,
     "criteria": criteria,
+    "curve": curve,
     "metrics": metric_claims,
     "statements": statement_claims,
     "scaling": scaling,

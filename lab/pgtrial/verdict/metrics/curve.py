@@ -1,0 +1,48 @@
+"""The curve of percentiles at a rate: how far the arm's response times are from the baseline's, from p50 to p99.9.
+
+The percentiles of a comparison share the error of each look, so that their intervals are one band. They describe where
+the response times differ. A verdict is given only on metrics that the study declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgtrial.model.metrics import PERCENTILES
+from pgtrial.model.records.results import Claim, CurvePoint
+from pgtrial.verdict.declared import objection
+from pgtrial.verdict.family import sharing
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.percentiles import percentile_of
+from pgtrial.verdict.series import described
+
+
+def curve(grid: Grid, primary: Sequence[Claim]) -> list[CurvePoint]:
+    """The percentiles that stand, for each comparison and load point; none at a closed loop and of tasks."""
+    plan = grid.plan
+    if not plan.is_paced or any(point.tasks is not None for point in plan.load_points):
+        return []
+    points = [
+        _point(grid, claim, load_point, name) for claim in primary for load_point in grid.points for name in PERCENTILES
+    ]
+    return [point for point in points if point is not None]
+
+
+def _point(grid: Grid, claim: Claim, load_point: int, name: str) -> CurvePoint | None:
+    """None where too few transactions are slower, or the percentile of a trial is not known."""
+    plan = grid.plan
+    pairs = [grid.of(arm, load_point) for arm in (claim.arm, claim.baseline)]
+    served = [trial for of_arm in pairs for trial in of_arm if grid.goodput(trial)]
+    if not served or objection(plan, name, served) is not None:
+        return None
+    metric, claims = percentile_of(plan, name), len(PERCENTILES) * sharing(plan)
+    blocks, difference = described(grid, grid.gains(claim.arm, [load_point], metric), claims, metric.scale)
+    return CurvePoint(
+        percentile=name,
+        arm=claim.arm,
+        baseline=claim.baseline,
+        load_point=load_point,
+        difference=difference,
+        claims=claims,
+        blocks=blocks,
+    )
