@@ -1,0 +1,78 @@
+"""Studies over six numbers of clients and over six sizes on real servers: what they hold, not how fast they are."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pgtrial.conduct.run_study import run_study
+from pgtrial.report.build import build_report
+from pgtrial.report.data import read_data
+from pgtrial.statistics.scalability import FEWEST_BLOCKS
+from pgtrial.store.directory import StudyDirectory
+from tests.conduct.small import FAST, small_study
+from tests.conftest import require_engine
+
+pytestmark = pytest.mark.server
+
+SHORT = {"workload": "select-only", "warmup": "100ms", "duration": "1s"}
+
+
+@pytest.fixture(autouse=True)
+def _engine():
+    require_engine()
+
+
+def report_of(study: StudyDirectory) -> str:
+    build_report(study)
+    return (study.path / "report.md").read_text()
+
+
+def test_six_numbers_of_clients_give_a_law_of_each_arm(tmp_path):
+    clients = [1, 2, 3, 4, 6, 8]
+    study = small_study(tmp_path / "s", FEWEST_BLOCKS, load={**SHORT, "clients": clients, "interleave": "auto"})
+    run_study(study, lambda _: None)
+    result = read_data(study).result
+    assert [of_arm.arm for of_arm in result.scaling] == ["base", "no jit"]
+    for of_arm in result.scaling:
+        assert (of_arm.clients, of_arm.blocks, of_arm.left_out) == (clients, FEWEST_BLOCKS, 0)
+        assert [study.plan.load_points[point].clients for point in of_arm.load_points] == clients
+        medians = {
+            level.load_point: level.tps.median for level in result.levels if level.arm == of_arm.arm and level.tps
+        }
+        for point, tps in zip(of_arm.load_points, of_arm.tps, strict=True):
+            assert math.log(tps) == pytest.approx(math.log(medians[point]), abs=1.0)
+        law = of_arm.law
+        assert law is not None
+        assert len(law.tps) == len(clients)
+        assert law.single.value is not None
+        assert law.single.value > 0
+        assert 0 <= (law.serial.value or 0) <= 1
+        assert law.fits == (law.misfit <= 2 * law.noise)
+    report = report_of(study)
+    assert "## Over clients and sizes" in report
+    assert "The universal scalability law" in report
+
+
+def test_six_sizes_give_a_line_of_each_arm_and_what_reads_do(tmp_path):
+    """shared_buffers hold the smallest database alone. Servers of their own, or reads would be of both arms."""
+    scales = [1, 2, 3, 4, 6, 8]
+    study = small_study(
+        tmp_path / "s", 2, load={**SHORT, "scale": scales}, server={"settings": {**FAST, "shared_buffers": "20MB"}}
+    )
+    run_study(study, lambda _: None)
+    result = read_data(study).result
+    assert [of_arm.arm for of_arm in result.cliffs] == ["base", "no jit"]
+    for of_arm in result.cliffs:
+        assert (of_arm.scales, of_arm.blocks, of_arm.left_out) == (scales, 2, 0)
+        assert {round(scale, 6) for scale, _ in of_arm.line} >= set(scales)
+        assert all(cliff.reads is not None for cliff in of_arm.cliffs)
+        reads = {
+            cost.load_point: cost.median
+            for cost in result.costs
+            if (cost.what, cost.arm) == ("buffers read", of_arm.arm) and cost.median is not None
+        }
+        smallest, largest = (reads.get(of_arm.load_points[place], 0.0) for place in (0, -1))
+        assert largest > smallest + 0.1
+    assert "Cliffs over the size of the data" in report_of(study)
