@@ -260,3 +260,32 @@ def test_a_damaged_record_of_noise_is_a_warning(planned, noise):
     noise.write_text("{")
     (warning,) = planned(LIKE_IT.replace("MARGIN", "1%"), "--json")["warnings"]
     assert "noise.json is ignored: it is damaged" in warning
+
+
+SWEEPS = """
+[load]
+workload = "select-only"
+clients = CLIENTS
+scale = SCALES
+duration = "1s"
+warmup = "1s"
+[arms.a]
+[arms.b]
+settings = { jit = "off" }
+[verdict]
+blocks = 8
+"""
+
+
+def test_a_plan_says_which_curves_it_will_have(planned):
+    def curves(clients, scales):
+        lines = planned(SWEEPS.replace("CLIENTS", str(clients)).replace("SCALES", str(scales)))
+        return [line for line in lines if "each arm over" in line]
+
+    assert curves([1, 2, 4, 8, 16], [1, 2, 3]) == []
+    assert curves([1, 2, 4, 8, 16, 32], [1]) == [
+        "curves a scalability law of each arm over 6 numbers of clients, from block 4 on (select-only, scale 1)"
+    ]
+    assert curves([8], [1, 2, 4, 8, 16, 32, 64]) == [
+        "curves cliffs of each arm over 7 scales; reads cannot confirm them, for all arms are sessions of one server"
+    ]

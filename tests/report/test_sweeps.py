@@ -12,6 +12,7 @@ import vl_convert
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.records.results import Bounds
 from pgtrial.report.brief import brief
+from pgtrial.report.charts.levels import size_charts
 from pgtrial.report.charts.sweeps import cliff_charts, scaling_charts
 from pgtrial.report.data import StudyData
 from pgtrial.report.markdown import render
@@ -134,7 +135,7 @@ def test_charts_can_be_drawn_and_have_words(over_clients, over_sizes):
     figures = [*scaling_charts(over_clients), *cliff_charts(over_sizes)]
     assert [figure.title for figure in figures] == [
         "tpcb-like, scale 10, over clients",
-        "tpcb-like, 8 clients, cliffs over database size",
+        "tpcb-like, 8 clients, cliffs over size",
     ]
     for figure in figures:
         assert "a" in figure.alt
@@ -150,6 +151,26 @@ def test_the_section_is_part_of_the_short_report(over_clients, over_sizes):
         assert len(section.figures) == 1
         assert len(section.tables) == 1
         assert "## Over clients and sizes" in render(data, [section])
+
+
+def test_blocks_that_a_curve_leaves_out_are_named():
+    at = points(CLIENTS)
+    plan, trials = sweep(at, lambda arm, point: LAWS[arm].speed(point.clients))
+    failing = next(trial for trial in trials if (trial.arm, trial.block) == ("b", 3))
+    failed = failing.model_copy(update={"status": "failed", "reason": "it broke", "measured": None, "warmup": None})
+    result = verdict_of(plan, [failed if trial.index == failed.index else trial for trial in trials])
+    text = "the curve of b at tpcb-like, scale 10 leaves out 1 block with failed trials, which the verdict counts"
+    assert text in brief(result, plan).watched
+
+
+def test_sizes_of_tables_that_are_not_pgbenchs_are_scales():
+    at = [point.model_copy(update={"workload": "order-entry"}) for point in points(scales=SCALES)]
+    data = data_of(at, lambda _, point: 2000.0 / (1 + 6 * misses(60, point.scale)))
+    (figure,) = cliff_charts(data)
+    rows = [row for rows in figure.spec["datasets"].values() for row in rows if "tps" in row]
+    assert {row["place"] for row in rows} >= set(SCALES)
+    (over,) = size_charts(data)
+    assert over.spec["layer"][0]["encoding"]["x"]["title"] == "scale"
 
 
 def test_a_study_of_one_load_point_has_no_such_section():

@@ -88,6 +88,14 @@ def test_blocks_with_a_failed_trial_are_left_out_of_an_arms_law_alone():
     assert (a.blocks, a.left_out, b.blocks, b.left_out) == (11, 0, 10, 1)
 
 
+def test_blocks_after_an_arm_has_left_are_not_left_out():
+    plan, trials = sweep(points(CLIENTS), by_law)
+    plan = plan.model_copy(update={"left": {"b": 8}})
+    kept = [trial for trial in trials if trial.arm == "a" or trial.block < 8]
+    a, b = verdict_of(plan, kept).scaling
+    assert (a.blocks, a.left_out, b.blocks, b.left_out) == (11, 0, 8, 0)
+
+
 def test_sweeps_are_load_points_that_differ_in_one_number():
     plan = make_plan(points=points(CLIENTS, scales=SCALES[:6]))
     assert [each.numbers for each in sweeps(plan, "clients")] == [CLIENTS] * 6

@@ -35,7 +35,9 @@ from pgtrial.model.units import format_duration, plural
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.given import without_password
 from pgtrial.servers.installations import resolve
+from pgtrial.statistics.scalability import FEWEST_BLOCKS
 from pgtrial.verdict.rules.case import listed
+from pgtrial.verdict.sweeps import sweeps
 
 _SHOWN_BLOCKS = 3
 
@@ -132,6 +134,18 @@ def _what(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
             yield "", f"{arm} differs in {', '.join(plan.declared[arm])}"
     for number, point in enumerate(plan.load_points):
         yield "load points" if number == 0 else "", f"{point.label}, {point.protocol}"
+    for number, text in enumerate(_curves(plan)):
+        yield "curves" if number == 0 else "", text
+
+
+def _curves(plan: Plan) -> Iterator[str]:
+    """What the study will show over numbers of clients and sizes, and what it cannot."""
+    for sweep in sweeps(plan, "clients"):
+        law = f"a scalability law of each arm over {len(sweep.numbers)} numbers of clients"
+        yield f"{law}, from block {FEWEST_BLOCKS} on ({plan.load_points[sweep.points[0]].load})"
+    for sweep in sweeps(plan, "scale"):
+        unknown = "; reads cannot confirm them, for all arms are sessions of one server" if plan.shares_server else ""
+        yield f"cliffs of each arm over {len(sweep.numbers)} scales{unknown}"
 
 
 def _where(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:

@@ -90,6 +90,13 @@ def reads_text(cliff: Cliff) -> str:
 
 def sweep_remarks(result: StudyResult) -> Iterator[str]:
     """What a reader has to know of curves: laws that do not fit, and cliffs."""
+    curves: list[Scaling | SizeCurve] = [*result.scaling, *result.cliffs]
+    for curve in curves:
+        if curve.left_out:
+            yield (
+                f"the curve of {curve.arm} at {sweep_label(result.load_points, curve)} leaves out "
+                f"{plural(curve.left_out, 'block')} with failed trials, which the verdict counts"
+            )
     for of_arm in result.scaling:
         if of_arm.law is not None and not of_arm.law.fits:
             misses, noise = percent(of_arm.law.misfit), percent(of_arm.law.noise)
@@ -97,10 +104,10 @@ def sweep_remarks(result: StudyResult) -> Iterator[str]:
                 f"the scalability law does not fit {of_arm.arm} at {sweep_label(result.load_points, of_arm)}: it "
                 f"misses by {misses}, and a block's noise is {noise}; read each number of clients by itself"
             )
-    for curve in result.cliffs:
-        for cliff in curve.cliffs:
+    for of_sizes in result.cliffs:
+        for cliff in of_sizes.cliffs:
             yield (
-                f"the throughput of {curve.arm} falls off a cliff at {sweep_label(result.load_points, curve)}: "
+                f"the throughput of {of_sizes.arm} falls off a cliff at {sweep_label(result.load_points, of_sizes)}: "
                 f"{cliff_text(cliff)}; {reads_text(cliff)}"
             )
 

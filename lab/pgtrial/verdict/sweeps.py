@@ -70,6 +70,12 @@ def readings(grid: Grid, sweep: Sweep, arm: str, value: Callable[[Trial], float 
     return known
 
 
+def spoilt(grid: Grid, sweep: Sweep, arm: str) -> int:
+    """Complete blocks in which a trial of an arm failed, or committed nothing, at these load points."""
+    in_blocks = ([grid.trial(block, point, arm) for point in sweep.points] for block in grid.counted)
+    return sum(any(trial is not None and not grid.goodput(trial) for trial in trials) for trials in in_blocks)
+
+
 def of_units(grid: Grid, sweep: Sweep, of_blocks: Curves, blocks: Collection[int] | None = None) -> Floats:
     """A row a unit of analysis: the means over the blocks of each complete one, of all or of these blocks."""
     counted = grid.counted if blocks is None else sorted(set(blocks) & set(grid.counted))

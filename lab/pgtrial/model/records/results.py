@@ -417,7 +417,7 @@ class Scaling(Record):
     load_points: list[int] = Field(description="Indexes into load_points, by number of clients.")
     clients: list[int]
     blocks: int = Field(description="Blocks, or deployments, without a failed trial of the arm at these load points.")
-    left_out: int = Field(description="Complete ones with a failed trial: the curve is drawn without them.")
+    left_out: int = Field(description="Blocks with a failed trial: the curve is drawn without them.")
     tps: list[float] = Field(description="Geometric mean at each number of clients; empty without blocks.")
     law: Law | None = Field(description="None: too few blocks, the regime changes, or no law comes near.")
     verdict: Word | None = Field(None, description="Of the peak against the baseline's; None: the arm is the baseline.")
@@ -446,7 +446,7 @@ class SizeCurve(Record):
     load_points: list[int] = Field(description="Indexes into load_points, by scale.")
     scales: list[int]
     blocks: int = Field(description="Blocks, or deployments, without a failed trial of the arm at these load points.")
-    left_out: int = Field(description="Complete ones with a failed trial: the line is drawn without them.")
+    left_out: int = Field(description="Blocks with a failed trial: the line is drawn without them.")
     line: list[tuple[float, float]] = Field(
         description="Scale and tps of the broken line at its ends, knots and sizes; empty: too few blocks, or the "
         "regime changes."

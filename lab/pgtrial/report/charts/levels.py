@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE, PgbenchTables
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.records.results import Spread
+from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.units import grouped, setting_bytes
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash, arm_shape, log_ticks
 from pgtrial.report.charts.vega import Channel, Layer, channel
@@ -191,7 +192,9 @@ def size_charts(data: StudyData) -> list[Figure]:
 
 
 def over_size(data: StudyData) -> Over:
-    """The size of the database as a dimension, in megabytes."""
+    """The size of the database as a dimension: in megabytes if all have pgbench's tables, else the scale."""
+    if any(point.pack is not None or point.workload == ORDER_ENTRY for point in data.plan.load_points):
+        return Over("scale", lambda point: point.scale, lambda scale: f"scale {scale:,}", "datum.value")
     fillfactor = data.spec.load.fillfactor
     return Over(
         f"database size ({MB_PER_SCALE} MB per scale unit)",
@@ -206,7 +209,12 @@ def _over_size(data: StudyData, title: str, measured: Readings) -> Figure:
     layers: list[Any] = lines(canvas, measured, measured.places)
     alt_text = f"Throughput in transactions per second, {title}: {measured.in_words()}."
     cache = _shared_buffers(data)
-    if cache is not None and measured.places[0] / _NEAR <= cache["place"] <= measured.places[-1] * _NEAR:
+    in_megabytes = measured.over.label == _LABEL
+    if (
+        in_megabytes
+        and cache is not None
+        and measured.places[0] / _NEAR <= cache["place"] <= measured.places[-1] * _NEAR
+    ):
         # the words stand on the side where there is more room
         left = cache["place"] ** 2 < measured.places[0] * measured.places[-1]
         aside: dict[str, Any] = {"align": "left", "dx": 5} if left else {"align": "right", "dx": -5}

@@ -103,7 +103,7 @@ def _cliffs(data: StudyData, points: list[int], arms: list[SizeCurve]) -> Figure
         _line(base, measured),
         *_marks(canvas, measured),
     ]
-    title = f"{sweep_label(data.plan.load_points, arms[0])}, cliffs over database size"
+    title = f"{sweep_label(data.plan.load_points, arms[0])}, cliffs over size"
     cliffs = "; ".join(f"{of_arm.arm}: {cliff_text(cliff)}" for of_arm in arms for cliff in of_arm.cliffs)
     return canvas.figure(title, layers, 260, f"Throughput, {title}: {cliffs}. Medians: {measured.in_words()}.", "tps")
 

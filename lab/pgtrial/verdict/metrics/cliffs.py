@@ -20,7 +20,7 @@ from pgtrial.statistics.p8 import Floats
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics.scaling import bounds, changing_arms
 from pgtrial.verdict.series import Question, Series, follow
-from pgtrial.verdict.sweeps import Sweep, curves, of_units, pooled_line, readings, sweeps
+from pgtrial.verdict.sweeps import Sweep, curves, of_units, pooled_line, readings, spoilt, sweeps
 from pgtrial.verdict.transaction_costs import READS
 
 _NARROW = 1.1
@@ -52,7 +52,7 @@ def _arms(grid: Grid, sweep: Sweep, primary: Sequence[Claim], family: int) -> li
                 load_points=list(sweep.points),
                 scales=list(sweep.numbers),
                 blocks=len(rows[arm]),
-                left_out=len(grid.units.complete(grid.counted)) - len(rows[arm]),
+                left_out=spoilt(grid, sweep, arm),
                 line=_line(sweep, line) if line is not None else [],
                 cliffs=[_cliff(grid, sweep, arm, knot) for knot in line.cliffs] if line is not None else [],
                 between=_between(sweep, rows[arm], line.cliffs[0]) if line is not None and line.cliffs else [],

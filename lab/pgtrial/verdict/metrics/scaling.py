@@ -20,7 +20,7 @@ from pgtrial.statistics.scalability import Scalability, fit, scalability
 from pgtrial.verdict.changes import WHEN
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.series import read
-from pgtrial.verdict.sweeps import Curves, Sweep, curves, of_units, sweeps
+from pgtrial.verdict.sweeps import Curves, Sweep, curves, of_units, spoilt, sweeps
 
 
 def scaling(grid: Grid, primary: Sequence[Claim]) -> list[Scaling]:
@@ -66,7 +66,7 @@ def _arms(grid: Grid, sweep: Sweep, primary: Sequence[Claim], family: int) -> li
             load_points=list(sweep.points),
             clients=list(sweep.numbers),
             blocks=len(rows[arm]),
-            left_out=len(grid.units.complete(grid.counted)) - len(rows[arm]),
+            left_out=spoilt(grid, sweep, arm),
             tps=[float(value) for value in np.exp(rows[arm].mean(axis=0))] if len(rows[arm]) else [],
             law=_law(law) if law is not None else None,
             claims=family,
