@@ -1,5 +1,7 @@
 """Lengths that pgtrial chooses: from the budget, the preliminary block and the noise record, blind to the arms."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,6 +45,19 @@ def chosen(spec, noise=None, **found):
     """The plan after a preliminary block."""
     plan = make_plan(spec, 7, NOW)
     return with_lengths(plan, spec, measured_lengths(spec, plan, preliminary(plan, **found), noise))
+
+
+def test_a_budget_that_is_said_to_hold_long_slices_holds_them():
+    spec = study("2min", load={"workload": "oltp_point_select"})
+    plan = make_plan(spec, 7, NOW)
+    assert plan.interleaving is not None
+    plan = plan.model_copy(update={"interleaving": plan.interleaving.model_copy(update={"longer": {0: 4.0}})})
+    found = preliminary(plan, load_s=12.0)
+    with pytest.raises(StudyError, match=r"blocks of about 27s .* to (\d+)min or more") as refused:
+        measured_lengths(spec, plan, found, None)
+    minutes = re.search(r"(\d+)min or more", str(refused.value))[1]
+    lengths = measured_lengths(study(f"{minutes}min", load={"workload": "oltp_point_select"}), plan, found, None)
+    assert (lengths.warmup_s % 4, lengths.duration_s % 4) == (0, 0)
 
 
 def test_lengths_are_chosen_by_default_and_given_ones_stay():

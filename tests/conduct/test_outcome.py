@@ -182,6 +182,18 @@ def test_with_a_rate_the_service_time_stands_beside_the_response_time():
     assert outcome(DONE).measured.service_us is None
 
 
+def test_at_a_rate_a_slice_without_a_transaction_has_the_speed_of_the_one_before_it():
+    def tick(mean):
+        counts = {"transactions": int(mean is not None), "seconds": 0.5}
+        times = {"latency_us": {"mean": mean}} if mean is not None else {}
+        return {"event": "tick", "phase": "measure", "second": 0, "slice": {"client_s": 4.0}, **counts, **times}
+
+    gathered = outcome(*map(tick, (None, 1000.0, None, None, 500.0, None)))
+    assert gathered.speeds(paced=True) == [1000.0, 1000.0, 1000.0, 1000.0, 2000.0, 2000.0]
+    assert [speed > 0 for speed in gathered.speeds(paced=False)] == [False, True, False, False, True, False]
+    assert outcome(tick(None)).speeds(paced=True) == [0.0]
+
+
 def test_percentiles_of_trials_with_failures_count_the_failed_ones_behind_the_others():
     histogram = HdrHistogram(1, 3_600_000_000_000, 3)
     histogram.record_value(1_000_000, 980)

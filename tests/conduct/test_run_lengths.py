@@ -160,6 +160,11 @@ def test_one_after_the_other_and_with_long_transactions_the_slices_are_found_fir
     assert slice_s >= 5 * 0.15
     assert slow.plan.duration_s % slice_s == 0
     assert slow.plan.duration_s >= 2 * slice_s
+    assert slow.plan.lengths is not None
+    found = slow.plan.lengths.preliminary
+    assert found is not None
+    # the trials that found the slices too short were in their warm-up of a second for each arm, and are no overhead
+    assert found.overhead_s <= found.wall_s - 2 * found.load_s - 2
 
 
 def test_a_plan_from_before_there_were_chosen_lengths_is_read_and_goes_on(tmp_path):

@@ -346,7 +346,8 @@ def _needed(spec: StudySpec, known: _Known) -> tuple[float, float]:
     """The shortest block, and the time that a verdict then takes, seconds."""
     given_warmup, given_duration = spec.load.given_s
     blocks = spec.verdict.blocks or fewest_for_a_verdict(spec)
-    load_s = (_LEAST_WARMUP_S if given_warmup is None else given_warmup) + (given_duration or _LEAST_DURATION_S)
+    warmup_s = _least_warmup(spec, known.slices) if given_warmup is None else given_warmup
+    load_s = warmup_s + (given_duration or _whole_number(_LEAST_DURATION_S, known.slices))
     block_s = known.overhead_s + known.trials * load_s
     return block_s, max(LEAST_BUDGET_S, known.preliminary_s + blocks * block_s / _SPENT_SHARE)
 

@@ -195,12 +195,16 @@ class Outcome:
         return float(tick["transactions"] / seconds) if seconds else 0.0
 
     def speeds(self, *, paced: bool) -> list[float]:
-        """The speed in each slice or whole second from the start of the load: tps, at a rate 1 / mean response time."""
+        """The speed in each slice or whole second from the start of the load: tps, at a rate 1 / mean response time.
+
+        At a rate, one without a transaction has the speed of the one before it, the first ones that of the one after.
+        """
         ticks = [tick for tick in self.ticks if "slice" in tick or tick.get("seconds", 1.0) >= _WHOLE_SECOND]
         if not paced:
             return [self.tps_of(tick) for tick in ticks]
         means = [(tick.get("latency_us") or {}).get("mean") for tick in ticks]
-        return [1e6 / mean if mean else 0.0 for mean in means]
+        speed = next((1e6 / mean for mean in means if mean), 0.0)
+        return [speed := 1e6 / mean if mean else speed for mean in means]
 
     def timeline(self) -> pl.DataFrame:
         """One row per whole second; the rest after the last whole second is left to the summaries.

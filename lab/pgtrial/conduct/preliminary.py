@@ -72,7 +72,9 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
     listener(Preparing("a preliminary block, which does not count, finds the lengths of trials", stays=True))
     began = time.monotonic()
     courses: list[Course] = []
+    lost_s = 0.0
     while due:
+        group_began = time.monotonic()
         group = study.together(due[0])
         load = spec.load.timed(*preliminary_lengths(spec, _slice_s(study.plan, group)))
         try:
@@ -80,6 +82,7 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
         except SlicesTooShort as too_short:
             listener(Preparing(str(too_short), stays=True))
             study.extend(too_short.lengthened(study.plan))
+            lost_s += time.monotonic() - group_began
             continue
         due = due[len(group) :]
     wall_s = time.monotonic() - began
@@ -87,7 +90,7 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
     return PreliminaryBlock(
         wall_s=round(wall_s, 3),
         load_s=round(load_s / len(courses), 3),
-        overhead_s=round(max(0.0, wall_s - load_s), 3),
+        overhead_s=round(max(0.0, wall_s - lost_s - load_s), 3),
         checkpoint_s=round(max((course.checkpoint_s or 0.0 for course in courses), default=0.0), 3),
         shapes=[_shape(study.plan, course) for course in courses if course.outcome.ticks],
     )
