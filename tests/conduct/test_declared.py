@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from pgtrial.conduct.declared import metrics_in_words
 from pgtrial.conduct.lengths import claims_of, expected_lengths
 from pgtrial.conduct.noise import conditions_of
 from pgtrial.conduct.plan import make_plan, warnings
@@ -50,6 +51,28 @@ def test_the_plan_says_how_long_trials_have_to_be_for_a_percentile():
     )
     assert "p99 takes" not in said(study("p99", load={"rate": 500}))
     assert "21s at 500/s, and trials have 20s" in said(study("p99", load={"rate": 500, "duration": "20s"}))
+
+
+def test_where_pgtrial_chooses_the_length_the_budget_is_what_to_raise():
+    load = {"workload": "select-only", "rate": 100}
+    spec = build_study({"arms": SERVERS, "load": load, "verdict": {"budget": "10min", "metrics": "p99"}}, "test")
+    assert "raise [verdict] budget, which sets their length, or the rate" in said(spec)
+    assert "raise [load] duration, or the rate" in said(study("p99", load={"rate": 100}))
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["p99"], "p99 decides"),
+        (["p99", "p50"], "p99 decides; p50 has an error of its own and is decided after block 8 at the earliest"),
+        (
+            ["response", "p50", "p99"],
+            "response decides; p50 and p99 share an error and are decided after block 9 at the earliest",
+        ),
+    ],
+)
+def test_the_plan_lists_the_metrics_and_when_they_can_be_decided(names, words):
+    assert metrics_in_words(make_plan(study(*names, load={"rate": 1000}), 7, NOW)) == words
 
 
 def test_of_several_rates_the_lowest_says_how_long():

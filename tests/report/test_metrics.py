@@ -20,6 +20,7 @@ from pgtrial.report.sections import sections
 from pgtrial.report.tables.metrics import curve_table, metric_tables
 from pgtrial.report.words import headline
 from pgtrial.store.study_file import build_study
+from tests.report.conftest import timeline
 from tests.verdict.declared import at_the_rate, declaring, with_latency, with_wal
 from tests.verdict.studies import verdict_of
 
@@ -130,8 +131,17 @@ def test_without_a_bounded_interval_the_curve_is_drawn_without_a_band():
 def test_leading_words_name_what_lies_right_of_zero():
     leads = {section.topic.key: section.topic.lead for section in sections(data_of("p99"), short=True)}
     assert leads["ratio"].endswith("Right of zero the arm has more of p99 than the baseline.")
+    assert leads["latency"].startswith("Marks are the median trial")
     leads = {section.topic.key: section.topic.lead for section in sections(data_of("response"), short=True)}
     assert leads["ratio"].endswith("Right of zero the arm is faster than the baseline.")
+
+
+@pytest.mark.parametrize(("metric", "words"), [("p99", "they are not part of it."), ("wal per transaction", "effect.")])
+def test_declared_costs_are_not_said_to_be_no_part_of_the_verdict(metric, words):
+    data = data_of(metric)
+    data = replace(data, timelines={trial.index: timeline(trial) for trial in data.trials})
+    leads = {section.topic.key: section.topic.lead for section in sections(data)}
+    assert leads["costs"].endswith(words)
 
 
 def test_markdown_and_terminal_have_the_metrics():

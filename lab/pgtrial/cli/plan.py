@@ -16,6 +16,7 @@ from pgtrial.cli.progress import shown
 from pgtrial.cli.rehearsed import show_plans
 from pgtrial.cli.study_options import Profile, Seed, read
 from pgtrial.cli.terminal import Terminal
+from pgtrial.conduct.declared import metrics_in_words
 from pgtrial.conduct.interleaving import sessions_of, why_not
 from pgtrial.conduct.lengths import in_words
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, length_in_one_line, outlook
@@ -250,6 +251,8 @@ def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator
     yield "time", f"about {at_most} at most{early}; {canaries}loading comes on top"
     on_each = " on each host" if plan.hosts else ""
     yield "disk", f"about {estimates['disk_mb']:,} MB{on_each} while it runs, with the largest data"
+    if plan.metrics:
+        yield "metrics", metrics_in_words(plan)
     looks = ", ".join(map(str, plan.looks))
     yield (
         "looks",

@@ -9,6 +9,7 @@ from pgtrial.model.metrics import METRICS, PER_CENT, percentiles_of, transaction
 from pgtrial.model.records.plan import LoadPoint, Plan
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import format_duration
+from pgtrial.verdict.units import Units
 
 _DEVIATIONS = 3
 """A trial at a rate has a Poisson number of transactions: so many standard deviations are planned for."""
@@ -37,7 +38,7 @@ def metric_warnings(spec: StudySpec, plan: Plan) -> Iterator[str]:
             yield (
                 f"{name} takes {transactions_for(name):,} transactions in each trial, "
                 f"{format_duration(math.ceil(needed_s))} at {slowest:,.10g}/s, and trials have "
-                f"{format_duration(plan.duration_s)}: no claim on it will stand; raise [load] duration, or the rate"
+                f"{format_duration(plan.duration_s)}: no claim on it will stand; {_cure(spec)}, or the rate"
             )
     costs = [name for name in plan.metrics if METRICS[name].kind == "cost"]
     if costs and plan.shares_server:
@@ -45,6 +46,24 @@ def metric_warnings(spec: StudySpec, plan: Plan) -> Iterator[str]:
             f"{' and '.join(costs)} will not be known, for the arms are sessions of one server; write [load] "
             "share_server = false"
         )
+
+
+def metrics_in_words(plan: Plan) -> str:
+    """`p99 decides; p50 and wal per transaction share an error and are decided after block 9 at the earliest`."""
+    first, *others = plan.metrics
+    if not others:
+        return f"{first} decides"
+    claims = len(others) * len(plan.others)
+    several = len(others) > 1
+    share = "share an error and are" if several else "has an error of its own and is"
+    units = Units(plan)
+    earliest = f"{units.unit} {units.fewest(claims)}"
+    return f"{first} decides; {' and '.join(others)} {share} decided after {earliest} at the earliest"
+
+
+def _cure(spec: StudySpec) -> str:
+    chosen = spec.load.given_s[1] is None
+    return "raise [verdict] budget, which sets their length" if chosen else "raise [load] duration"
 
 
 def _duration_for(percentile: str, points: Sequence[LoadPoint]) -> float | None:

@@ -60,6 +60,8 @@ class Section:
 CERTIFICATE = "certificate"
 """Comes first in the report of a self-test."""
 
+_NOT_CLAIMED = " These costs explain the verdict; they are not part of it."
+
 _TOPICS = (
     Topic(
         "tps",
@@ -159,8 +161,7 @@ _TOPICS = (
     Topic(
         "costs",
         "Cost per transaction",
-        "What a committed transaction took, and how far it moved with the effect. These costs explain the verdict; "
-        "they are not part of it.",
+        f"What a committed transaction took, and how far it moved with the effect.{_NOT_CLAIMED}",
         [cost_charts],
         [servers.cost_table],
     ),
@@ -233,11 +234,13 @@ _SHORT = ("tps", "ratio", "sweeps", "criteria", "statements", "regimes", "publis
 
 
 def _of_metric(topic: Topic, data: StudyData) -> Topic:
-    """The topic, whose leading words follow the direction in which the declared metric is better."""
-    metric = data.plan.primary_metric
-    if topic.key != "ratio" or metric is None or METRICS[metric].kind == "speed":
-        return topic
-    return replace(topic, lead=topic.lead.replace("the arm is faster", f"the arm has more of {metric}"))
+    """The topic, whose leading words follow what the study declares: the direction of a metric, costs as claims."""
+    metric, lead = data.plan.primary_metric, topic.lead
+    if topic.key == "ratio" and metric is not None and METRICS[metric].kind != "speed":
+        lead = lead.replace("the arm is faster", f"the arm has more of {metric}")
+    if topic.key == "costs" and any(METRICS[name].kind == "cost" for name in data.plan.metrics):
+        lead = lead.removesuffix(_NOT_CLAIMED)
+    return replace(topic, lead=lead)
 
 
 def sections(data: StudyData, *, short: bool = False) -> list[Section]:
