@@ -23,6 +23,9 @@ from tests.engine.sysbench.sides import SYSBENCH, Side, original, ours
 CASES = list(all_cases())
 AT_ONCE = 6
 """Runs under way: most of them wait, or are over at once."""
+MOST_ASKED = 6
+"""So often the original is asked about a run that is limited by time: what a report shows, and whether there is one at
+the end, depends on a race of its threads. Ours runs once, and has to leave one of its answers."""
 
 Pair = tuple[Any, Any]
 
@@ -41,9 +44,10 @@ def outcomes(
     for pair in pairs:
         free.put(pair)
     directory = tmp_path_factory.mktemp("corpus")
+    numbers = itertools.count()
 
     def left(case: Case, side: Side, database: Database) -> Any:
-        outcome = perform(case, side, database, _made(directory / case.name / side.name))
+        outcome = perform(case, side, database, _made(directory / f"{case.name}-{next(numbers)}"))
         return plain(
             {"unsaid": [words for words in case.words if words not in outcome.said], "transcript": outcome.transcript}
         )
@@ -53,8 +57,13 @@ def outcomes(
         first, second = pair = free.get()
         try:
             file = f"sysbench/corpus/{case.file}"
-            theirs = recordings.answer(file, case.name, key, lambda: left(case, original(), first))
-            return theirs, left(case, ours(), second)
+            most = MOST_ASKED if case.details.get("timed") else 1
+            theirs = recordings.answer(file, case.name, key, lambda: left(case, original(), first), most)
+            mine = left(case, ours(), second)
+            for _ in range(most - 1 if SYSBENCH.exists() else 0):
+                if mine["transcript"] != theirs["transcript"]:
+                    theirs = left(case, original(), first)
+            return theirs, mine
         finally:
             free.put(pair)
 
