@@ -152,6 +152,19 @@ def test_there_is_no_average_across_a_cliff():
     assert "above" in result.sentences[0]
 
 
+@pytest.mark.parametrize("arm", ["a", "b"])
+@pytest.mark.parametrize("level", [1.0, 1.2])
+def test_a_small_cliff_of_one_arm_alone_is_enough(arm, level):
+    """Also where that arm is the faster one before it."""
+
+    def speed(of: str, point: LoadPoint) -> float:
+        return 2000.0 * (level * (0.7 if point.scale > 60 else 1.0) if of == arm else 1.0)
+
+    result = verdict_of(*sweep(points(scales=SCALES), speed, sd=0.01))
+    assert [part.regime for part in result.primary[0].parts] == ["below", "above"]
+    assert [bool(of_arm.cliffs) for of_arm in result.cliffs] == [arm == "a", arm == "b"]
+
+
 def test_without_a_cliff_there_is_one_average():
     result = verdict_of(*sweep(points(scales=SCALES), lambda arm, point: 2000.0 * point.scale**-0.1))
     (claim,) = result.primary

@@ -6,9 +6,10 @@ The peak is at n = sqrt((1 - a) / b). In other letters, n / X = q0 + q1 n + q2 n
 bounds by itself, and each Gauss-Newton step on ln X is a least squares problem without negative unknowns (Lawson and
 Hanson 1974).
 
-Intervals are those of the delete-one-block jackknife (Tukey 1958) with Student's quantile. In simulations of 10 blocks
-they covered the truth in 97% where the tested numbers pass the peak. The law is a description, not a theory of servers.
-So its lack of fit is compared with the noise of a block; where it is twice as large, the curve is not to be believed.
+Intervals are those of the delete-one-block jackknife (Tukey 1958) with Student's quantile. In 2,000 simulated studies
+each, of 4 and 10 blocks with noise of 3%, they covered the peak and the largest throughput in 94.8 to 95.9%, also where
+the tested numbers end at 0.6 of the peak. The law is a description, not a theory of servers. So its lack of fit is
+compared with the noise of a block; where it is twice as large, the curve is not to be believed.
 """
 
 from __future__ import annotations

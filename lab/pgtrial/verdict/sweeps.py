@@ -87,27 +87,28 @@ def of_units(grid: Grid, sweep: Sweep, of_blocks: Curves, blocks: Collection[int
     return np.asarray(rows, dtype=np.float64).reshape(len(sweep.points), -1).T
 
 
-def pooled_line(grid: Grid, sweep: Sweep, arm: str, blocks: Collection[int]) -> BrokenLine | None:
-    """The broken line over sizes through the mean of an arm's and the baseline's curves in these blocks.
+def line_of_loser(grid: Grid, sweep: Sweep, arm: str, blocks: Collection[int]) -> BrokenLine | None:
+    """The broken line over sizes through the trials of these blocks that lose more from the smallest to the largest.
 
-    What is chosen by it stays the same whichever of the two trials is the arm's: then the coin stays fair.
+    In each block the curve of an arm or of the baseline, so that a cliff of one arm alone is seen. The rule does not
+    know which of the two is which: what is chosen by the line keeps the coin fair.
     """
     ours, theirs = curves(grid, sweep, arm), curves(grid, sweep, grid.plan.baseline)
-    both = {
-        block: tuple((one + other) / 2 for one, other in zip(ours[block], theirs[block], strict=True))
-        for block in ours.keys() & theirs.keys()
+    losers = {
+        block: min(ours[block], theirs[block], key=lambda curve: (curve[-1] - curve[0], curve))
+        for block in sorted(ours.keys() & theirs.keys())
     }
-    return broken_line(sweep.numbers, of_units(grid, sweep, dict(sorted(both.items())), blocks))
+    return broken_line(sweep.numbers, of_units(grid, sweep, losers, blocks))
 
 
 def sides(grid: Grid, arm: str, blocks: Collection[int]) -> dict[Side, Sequence[int]]:
-    """The load points below and above the first cliff of an arm and the baseline taken together; empty without one.
+    """The load points below and above the first cliff of an arm or the baseline in these blocks; empty without one.
 
     Load points of sweeps without a cliff, and those of no sweep, are below.
     """
     above: list[int] = []
     for sweep in sweeps(grid.plan, "scale"):
-        line = pooled_line(grid, sweep, arm, blocks)
+        line = line_of_loser(grid, sweep, arm, blocks)
         if line is not None and line.cliffs:
             edge = line.cliffs[0].size.estimate
             above += [place for place, scale in zip(sweep.points, sweep.numbers, strict=True) if scale > edge]

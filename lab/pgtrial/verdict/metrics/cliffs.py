@@ -2,8 +2,8 @@
 later.
 
 At each size arms are compared by the claims of the load points. The sizes of their cliffs are a family of their own:
-the steepest fall of each block's curve, with as many knots as the curve of both arms together has at that look, so that
-the rule P8 reads the log-ratios of sizes. There is no verdict where not both arms have a cliff.
+the steepest fall of each block's curve, so that the rule P8 reads the log-ratios of sizes. The number of knots is that
+of the line through the trials that lose more, at each look. There is no verdict where not both arms have a cliff.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pgtrial.statistics.p8 import Floats
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics.scaling import bounds, changing_arms
 from pgtrial.verdict.series import Question, Series, follow
-from pgtrial.verdict.sweeps import Sweep, curves, of_units, pooled_line, readings, spoilt, sweeps
+from pgtrial.verdict.sweeps import Sweep, curves, line_of_loser, of_units, readings, spoilt, sweeps
 from pgtrial.verdict.transaction_costs import READS
 
 _NARROW = 1.1
@@ -113,7 +113,7 @@ def _compared(grid: Grid, sweep: Sweep, arm: str, family: int) -> Series | None:
     ours, theirs = curves(grid, sweep, arm), curves(grid, sweep, grid.plan.baseline)
 
     def choice(blocks: Set[int], _: Set[None]) -> dict[None, Question] | None:
-        line = pooled_line(grid, sweep, arm, blocks)
+        line = line_of_loser(grid, sweep, arm, blocks)
         if line is None or not line.cliffs:
             return None
         sizes = [
