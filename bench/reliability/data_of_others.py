@@ -87,13 +87,8 @@ _PAIRS = (
 """By database and load. On tables of somebody else's a load runs as it was asked to, so that of pgbench only reads."""
 
 
-def moments_of(kills: int) -> int:
-    """How many labs get a signal."""
-    return round(kills * _SHARE)
-
-
 def _run(campaign: Campaign) -> Iterator[Figure]:
-    planned = moments_of(campaign.kills)
+    planned = campaign.part(_SHARE)
     if not planned:
         return
     if shutil.which("sysbench") is None:
@@ -260,4 +255,4 @@ class _Others:
             database.before = now
 
 
-KIND = Kind("others", lambda campaign: _WHOLE_S + moments_of(campaign.kills) * _MOMENT_S, _run)
+KIND = Kind("others", lambda campaign: _WHOLE_S + campaign.part(_SHARE) * _MOMENT_S, _run)

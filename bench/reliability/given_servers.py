@@ -73,13 +73,8 @@ settings = { max_connections = "200", session_preload_libraries = "auto_explain"
 """
 
 
-def moments_of(kills: int) -> int:
-    """How many labs are killed."""
-    return round(kills * _SHARE)
-
-
 def _run(campaign: Campaign) -> Iterator[Figure]:
-    planned = moments_of(campaign.kills)
+    planned = campaign.part(_SHARE)
     if not planned:
         return
     attack = Attack(campaign, "given", "kill -9 of the lab in studies that change settings of a given server", planned)
@@ -190,4 +185,4 @@ def _execute(target: Target, *statements: str) -> None:
             session.execute(statement.encode())
 
 
-KIND = Kind("given", lambda campaign: moments_of(campaign.kills) * _MOMENT_S, _run)
+KIND = Kind("given", lambda campaign: campaign.part(_SHARE) * _MOMENT_S, _run)

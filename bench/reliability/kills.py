@@ -20,7 +20,7 @@ _MOST_BROKEN = 3
 """After so many studies that did not come to their end there is nothing more to learn."""
 
 _POLL_S = 0.01
-_MACHINES = 0.2
+MACHINES = 0.2
 """The share of the kills that are of machines (bench/reliability/machines.py)."""
 
 HOST_CHANGED = """
@@ -77,13 +77,8 @@ _VICTIMS: dict[str, tuple[float, Callable[[Lab], list[psutil.Process]]]] = {
 """What is killed: the seconds after it was first there within which it is killed, and how it is found."""
 
 
-def machines_of(kills: int) -> int:
-    """How many of the kills are of machines."""
-    return round(kills * _MACHINES)
-
-
 def _run(campaign: Campaign) -> Iterator[Figure]:
-    planned = campaign.kills - machines_of(campaign.kills)
+    planned = campaign.kills - campaign.part(MACHINES)
     names = [list(_VICTIMS)[number % len(_VICTIMS)] for number in range(planned)]
     campaign.chance.shuffle(names)
     killer = _Killer(Attack(campaign, "kills", "kill -9 in studies that change the host", planned), deque(names))
@@ -142,4 +137,4 @@ def _wait(lab: Lab, happened: Callable[[], bool]) -> bool:
     return False
 
 
-KIND = Kind("kills", lambda campaign: (campaign.kills - machines_of(campaign.kills)) / _IN_A_STUDY * _STUDY_S, _run)
+KIND = Kind("kills", lambda campaign: (campaign.kills - campaign.part(MACHINES)) / _IN_A_STUDY * _STUDY_S, _run)

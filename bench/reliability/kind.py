@@ -49,6 +49,10 @@ class Campaign:
     chance: Random
     say: Callable[[str], None]
 
+    def part(self, share: float) -> int:
+        """How many moments a kind gets that has this share of the kills."""
+        return round(self.kills * share)
+
 
 @dataclass(frozen=True)
 class Kind:

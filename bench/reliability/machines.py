@@ -12,7 +12,7 @@ import psutil
 import pytest
 from tests.loads.fleet.rays import PATIENCE_S, cluster_of_two_nodes, remove_sessions
 
-from bench.reliability.kills import HOST_CHANGED, machines_of
+from bench.reliability.kills import HOST_CHANGED, MACHINES
 from bench.reliability.kind import Attack, Campaign, Figure, Kind, Missing, machine_unchanged
 from bench.reliability.labs import Lab, forget, run_to_its_end
 
@@ -24,7 +24,7 @@ _MARK = "FLEET_OF_RELIABILITY"
 
 
 def _run(campaign: Campaign) -> Iterator[Figure]:
-    planned = machines_of(campaign.kills)
+    planned = campaign.part(MACHINES)
     if not planned:
         return
     with _cluster() as cluster:
@@ -119,4 +119,4 @@ def _environment(process: psutil.Process) -> dict[str, str]:
         return {}
 
 
-KIND = Kind("machines", lambda campaign: machines_of(campaign.kills) / _IN_A_STUDY * _STUDY_S, _run)
+KIND = Kind("machines", lambda campaign: campaign.part(MACHINES) / _IN_A_STUDY * _STUDY_S, _run)

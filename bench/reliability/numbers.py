@@ -25,17 +25,12 @@ _MOMENT_S = 3.0
 """The lab is killed so long after its server began, at most."""
 
 
-def numbers_of(kills: int) -> int:
-    """How many processes get the number of another one."""
-    return round(kills * _SHARE)
-
-
 def _run(campaign: Campaign) -> Iterator[Figure]:
     account = servers_account(LOCAL)
     if account is None:
         raise Missing("files that name a server are those of an account that is not root's")
     what = "numbers of servers and jobs of killed labs that other processes have now"
-    attack = Attack(campaign, "numbers", what, numbers_of(campaign.kills))
+    attack = Attack(campaign, "numbers", what, campaign.part(_SHARE))
     servers = jobs = 0
     with host(campaign) as other:
         for number in range(attack.planned):
@@ -90,4 +85,4 @@ def _stale_servers(campaign: Campaign, account: str, number: int) -> int:
     return as_account(account, write)
 
 
-KIND = Kind("numbers", lambda campaign: numbers_of(campaign.kills) * _NUMBER_S, _run)
+KIND = Kind("numbers", lambda campaign: campaign.part(_SHARE) * _NUMBER_S, _run)

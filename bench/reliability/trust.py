@@ -68,10 +68,10 @@ def _run(campaign: Campaign) -> Iterator[Figure]:
     account = servers_account(LOCAL)
     if account is None:
         raise Missing("the attacks are those of an account that is not root's")
-    if here := round(campaign.kills * _HERE):
+    if here := campaign.part(_HERE):
         place = _Place(_STUDY.format(server="", arm=_VOLUMES), campaign.state)
         yield _Enemy(campaign, account, place, here).figure()
-    if elsewhere := round(campaign.kills * _ON_A_HOST):
+    if elsewhere := campaign.part(_ON_A_HOST):
         with Workspace(campaign.state) as workspace:
             programs = workspace.reachable(resolve("18")).bin
         with host(campaign) as other:
@@ -215,7 +215,7 @@ def _shows(path: Path) -> bool:
 
 
 def _seconds(campaign: Campaign) -> float:
-    return round(campaign.kills * _HERE) * _HERE_S + round(campaign.kills * _ON_A_HOST) * _ON_A_HOST_S
+    return campaign.part(_HERE) * _HERE_S + campaign.part(_ON_A_HOST) * _ON_A_HOST_S
 
 
 KIND = Kind("trust", _seconds, _run)
