@@ -1,10 +1,10 @@
 //! What the main thread of a run needs of the system around it: further threads, their reports, and the time. The operating
 //! system's is here; the simulation in this crate's tests has its own.
 
-use std::io;
+use std::io::{self, BufRead};
 use std::process;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::thread::{Builder, Scope};
+use std::thread::{self, Builder, Scope};
 use std::time::Duration;
 
 use crate::mode::{ActionsOf, Mode};
@@ -13,7 +13,9 @@ use crate::schedule::Schedule;
 use crate::shell::{Shell, System};
 use crate::thread::{Share, Thread};
 use crate::worker::Worker;
-use ground::clock::{Clock, Nanos};
+use ground::clock::{Clock, Clocks, Nanos};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use workload::Workload;
 
 /// The host of a run's threads, which live as long as `'run`.
@@ -35,6 +37,16 @@ pub trait Host<'run> {
 
     /// The run's time.
     fn now(&self) -> Nanos;
+
+    /// The run's time and the machine's.
+    fn clocks(&self) -> Clocks;
+
+    /// Lets some time pass, while threads go on.
+    fn pause(&self, time: Duration);
+
+    /// Reads what standard input has, up to the end of a line; nothing at its end. `None`: there was nothing to read for
+    /// `patience`, or a signal came.
+    fn read_line(&self, patience: Duration) -> io::Result<Option<Vec<u8>>>;
 
     /// Waits for the next report, for `patience` at most.
     fn receive(&self, reports: &Receiver<Report>, patience: Duration) -> Result<Report, RecvTimeoutError>;
@@ -73,6 +85,32 @@ impl<'run> Host<'run> for Threads<'run, '_> {
 
     fn now(&self) -> Nanos {
         self.clock.now()
+    }
+
+    fn clocks(&self) -> Clocks {
+        self.clock.all()
+    }
+
+    fn pause(&self, time: Duration) {
+        thread::sleep(time);
+    }
+
+    fn read_line(&self, patience: Duration) -> io::Result<Option<Vec<u8>>> {
+        let patience = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+        let stdin = io::stdin();
+        match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&patience)) {
+            Ok(0) | Err(Errno::INTR) => return Ok(None),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut stdin = stdin.lock();
+        let line = match stdin.fill_buf() {
+            Ok(bytes) => bytes.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default().to_vec(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        stdin.consume(line.len());
+        Ok(Some(line))
     }
 
     fn receive(&self, reports: &Receiver<Report>, patience: Duration) -> Result<Report, RecvTimeoutError> {

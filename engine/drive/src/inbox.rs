@@ -13,7 +13,7 @@ const ALARM_LEAD: Nanos = 100_000_000;
 
 /// The reports of all threads, which an interrupt stops.
 pub struct Inbox<'a, H> {
-    host: &'a H,
+    pub host: &'a H,
     reports: Receiver<Report>,
     interrupt: &'a AtomicBool,
     alarm: Option<&'a AtomicBool>,

@@ -33,7 +33,7 @@ pub fn run(
     let shared = Shared::default();
     threads::scope(|scope| {
         let host = Threads { scope, clock };
-        Run { plan, clock, interrupt, observer, host: &host, shared: &shared }.launch()
+        Run { plan, interrupt, observer, host: &host, shared: &shared }.launch()
     })
 }
 
@@ -67,7 +67,6 @@ modes! {
 /// A run whose threads `host` starts.
 pub struct Run<'a, 'run, H> {
     pub plan: &'run Plan,
-    pub clock: Clock,
     pub interrupt: &'a AtomicBool,
     pub observer: &'a mut dyn Observer,
     pub host: &'a H,
@@ -147,7 +146,7 @@ impl<'run, H: Host<'run>> Run<'_, 'run, H> {
         if inbox.is_interrupted() {
             return Ok(outcome);
         }
-        let started = start(plan, self.clock, inbox, starts, self.observer, outcome.connect_s)?;
+        let started = start(plan, inbox, starts, self.observer, outcome.connect_s)?;
         if let Some(started) = started {
             self.observer.phase(started.schedule.first().phase, Some(&started.began));
             self.collect::<M>(inbox, started, &mut outcome)?;

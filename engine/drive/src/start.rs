@@ -2,13 +2,8 @@
 //! agreed upon with other engines.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead};
 use std::sync::mpsc::Sender;
-use std::thread;
 use std::time::Duration;
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 
 use crate::host::Host;
 use crate::inbox::Inbox;
@@ -17,7 +12,7 @@ use crate::plan::Plan;
 use crate::report::{PATIENCE, Report};
 use crate::schedule::Schedule;
 use crate::start_at::{Moment, StartAt, StartError};
-use ground::clock::{Clock, Nanos};
+use ground::clock::Nanos;
 
 /// So long before the start the threads get the schedule: enough time to reach all of them, and too short for the system's
 /// clocks to drift apart.
@@ -65,7 +60,6 @@ pub fn wait_for_connections<'run, H: Host<'run>>(
 /// Starts all threads at the moment that the plan says; `None` if interrupted before.
 pub fn start<'run, H: Host<'run>>(
     plan: &Plan,
-    clock: Clock,
     inbox: &Inbox<'_, H>,
     starts: &[Sender<Schedule>],
     observer: &mut dyn Observer,
@@ -79,20 +73,22 @@ pub fn start<'run, H: Host<'run>>(
                 StartAt::At(at) => Some(*at),
                 StartAt::Told => read_start(inbox)?,
             };
-            if let (Some(_), Some(late)) = (plan.slices, at.and_then(Moment::late)) {
+            let late = at.and_then(|at| at.late(&inbox.host.clocks()));
+            if let (Some(_), Some(late)) = (plan.slices, late) {
                 return Err(StartError::Past(late).into());
             }
-            let Some(at) = at.filter(|at| wait_until_shortly_before(*at, clock, inbox)) else { return Ok(None) };
+            let Some(at) = at.filter(|at| wait_until_shortly_before(*at, inbox)) else { return Ok(None) };
             Some(at)
         }
     };
-    let start = planned.map_or_else(|| inbox.now(), |at| at.by(clock));
+    let start = planned.map_or_else(|| inbox.now(), |at| at.by(&inbox.host.clocks()));
     let schedule = Schedule::new(start, plan.warmup, plan.duration(), plan.slices);
     for sender in starts {
         sender.send(schedule).map_err(|_| RunError::died())?;
     }
     let (last, early) = wait_for_begin(inbox, plan.jobs)?;
-    let began = Began { at: clock.since_1970(last), planned: planned.map(Moment::since_1970) };
+    let clocks = inbox.host.clocks();
+    let began = Began { at: clocks.since_1970(last), planned: planned.map(|at| at.since_1970(&clocks)) };
     Ok(Some(Started { schedule, began, early }))
 }
 
@@ -116,14 +112,15 @@ fn wait_for_begin<'run, H: Host<'run>>(
 }
 
 /// Sleeps until it is time to send the schedule; false if interrupted.
-fn wait_until_shortly_before<'run, H: Host<'run>>(at: Moment, clock: Clock, inbox: &Inbox<'_, H>) -> bool {
+fn wait_until_shortly_before<'run, H: Host<'run>>(at: Moment, inbox: &Inbox<'_, H>) -> bool {
     while !inbox.is_interrupted() {
         // Computed anew each time: the system's clock may be set or adjusted meanwhile.
-        let left = at.by(clock).saturating_sub(clock.now());
+        let clocks = inbox.host.clocks();
+        let left = at.by(&clocks) - clocks.run;
         if left <= LEAD {
             return true;
         }
-        thread::sleep(Duration::from_nanos(left - LEAD).min(PATIENCE));
+        inbox.host.pause(Duration::from_nanos(left - LEAD).min(PATIENCE));
     }
     false
 }
@@ -132,29 +129,16 @@ fn wait_until_shortly_before<'run, H: Host<'run>>(at: Moment, clock: Clock, inbo
 fn read_start<'run, H: Host<'run>>(inbox: &Inbox<'_, H>) -> Result<Option<Moment>, StartError> {
     let mut line = Vec::new();
     while !line.ends_with(b"\n") && line.len() <= LONGEST_LINE {
+        let part = inbox.host.read_line(PATIENCE)?;
+        // An interrupt that came with it comes first.
         if inbox.is_interrupted() {
             return Ok(None);
         }
-        let stdin = io::stdin();
-        match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&PATIENCE_OF_POLL)) {
-            Ok(0) | Err(Errno::INTR) => continue,
-            Ok(_) => {}
-            Err(error) => return Err(io::Error::from(error).into()),
+        match part {
+            Some(part) if part.is_empty() => return Err(StartError::Untold),
+            Some(part) => line.extend_from_slice(&part),
+            None => {}
         }
-        let mut stdin = stdin.lock();
-        let there = match stdin.fill_buf() {
-            // An interrupt that came with it comes first.
-            Ok([]) if inbox.is_interrupted() => return Ok(None),
-            Ok([]) => return Err(StartError::Untold),
-            Ok(bytes) => bytes.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default(),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error.into()),
-        };
-        line.extend_from_slice(there);
-        let taken = there.len();
-        stdin.consume(taken);
     }
-    Moment::read(&String::from_utf8_lossy(&line)).map(Some)
+    Moment::read(&String::from_utf8_lossy(&line), &inbox.host.clocks()).map(Some)
 }
-
-const PATIENCE_OF_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: PATIENCE.as_nanos() as i64 };

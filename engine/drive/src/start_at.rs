@@ -1,11 +1,11 @@
 //! A start that engines agree upon: what the option says, and when that is.
 
 use std::io;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use thiserror::Error;
 
-use ground::clock::{Clock, Nanos, monotonic, nanos};
+use ground::clock::{Clock, Clocks, Nanos, nanos};
 
 /// The furthest that a start may be ahead: a later one is a mistake in the time, or a wrong clock.
 const FURTHEST: Duration = Duration::from_secs(60);
@@ -61,14 +61,14 @@ pub enum StartError {
 impl StartAt {
     /// From the option's text: a moment, or `-`.
     pub fn read(text: &str) -> Result<Self, StartError> {
-        if text == "-" { Ok(Self::Told) } else { Moment::read(text).map(Self::At) }
+        if text == "-" { Ok(Self::Told) } else { Moment::read(text, &Clock::start().all()).map(Self::At) }
     }
 }
 
 impl Moment {
-    /// From Unix seconds with decimals, or `monotonic:` and seconds of that clock. It is at most a minute ahead, and may be
-    /// past.
-    pub fn read(text: &str) -> Result<Self, StartError> {
+    /// From Unix seconds with decimals, or `monotonic:` and seconds of that clock. It is at most a minute ahead of `now`, and
+    /// may be past.
+    pub fn read(text: &str, now: &Clocks) -> Result<Self, StartError> {
         let text = text.trim();
         let (seconds, moment): (_, fn(Duration) -> Self) = match text.strip_prefix(MONOTONIC) {
             Some(seconds) => (seconds, Self::Monotonic),
@@ -76,68 +76,68 @@ impl Moment {
         };
         let at = seconds.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let at = at.map(moment).ok_or_else(|| StartError::NoTime(text.to_owned()))?;
-        match at.ahead() {
-            Some(ahead) if ahead > FURTHEST => Err(StartError::TooFarAhead { text: text.to_owned(), ahead }),
+        match at.ahead(now) {
+            ahead if ahead > FURTHEST => Err(StartError::TooFarAhead { text: text.to_owned(), ahead }),
             _ => Ok(at),
         }
     }
 
     /// How long ago it was; `None`: it is to come.
-    pub fn late(self) -> Option<Duration> {
-        let (at, now) = self.and_now();
+    pub fn late(self, now: &Clocks) -> Option<Duration> {
+        let (at, now) = self.and_now(now);
         now.checked_sub(at)
     }
 
     /// By the clock of a run; the present if it is past.
-    pub fn by(self, clock: Clock) -> Nanos {
-        match self {
-            Self::Wall(at) => clock.at_since_1970(at),
-            Self::Monotonic(_) => clock.now().saturating_add(self.ahead().map_or(0, nanos)),
-        }
+    pub fn by(self, now: &Clocks) -> Nanos {
+        now.run.saturating_add(nanos(self.ahead(now)))
     }
 
     /// Since 1970, by the wall clock as it is now.
-    pub fn since_1970(self) -> Duration {
-        match (self, self.ahead(), self.late()) {
-            (Self::Wall(at), ..) => at,
-            (Self::Monotonic(_), Some(ahead), _) => wall() + ahead,
-            (Self::Monotonic(_), None, late) => wall().saturating_sub(late.unwrap_or_default()),
+    pub fn since_1970(self, now: &Clocks) -> Duration {
+        match self {
+            Self::Wall(at) => at,
+            Self::Monotonic(_) => (now.wall + self.ahead(now)).saturating_sub(self.late(now).unwrap_or_default()),
         }
     }
 
-    /// How long it is until then; `None`: it is past.
-    fn ahead(self) -> Option<Duration> {
-        let (at, now) = self.and_now();
-        at.checked_sub(now)
+    /// How long it is until then; 0 if it is past.
+    fn ahead(self, now: &Clocks) -> Duration {
+        let (at, now) = self.and_now(now);
+        at.saturating_sub(now)
     }
 
     /// The moment and the present by its clock.
-    fn and_now(self) -> (Duration, Duration) {
+    fn and_now(self, now: &Clocks) -> (Duration, Duration) {
         match self {
-            Self::Wall(at) => (at, wall()),
-            Self::Monotonic(at) => (at, Duration::from_nanos(monotonic())),
+            Self::Wall(at) => (at, now.wall),
+            Self::Monotonic(at) => (at, Duration::from_nanos(now.monotonic)),
         }
     }
-}
-
-fn wall() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Clocks at 1,700,000,000 s since 1970 and 5,000 s of the monotonic clock, one second after the start of the run.
+    const NOW: Clocks =
+        Clocks { run: 1_000_000_000, wall: Duration::from_secs(1_700_000_000), monotonic: 5_000_000_000_000 };
+
     #[test]
     fn a_start_is_a_time_of_the_past_or_the_next_minute_or_told() {
         assert_eq!(StartAt::read("-").unwrap(), StartAt::Told);
         assert_eq!(StartAt::read("0").unwrap(), StartAt::At(Moment::Wall(Duration::ZERO)));
         assert_eq!(StartAt::read("monotonic:0.5").unwrap(), StartAt::At(Moment::Monotonic(Duration::from_millis(500))));
-        assert_eq!(Moment::read(" 1700000000.25\r").unwrap(), Moment::Wall(Duration::from_millis(1_700_000_000_250)));
-        for (prefix, now) in [("", wall()), (MONOTONIC, Duration::from_nanos(monotonic()))] {
-            assert!(Moment::read(&format!("{prefix}{}", now.as_secs() + 30)).is_ok());
-            let ahead = Moment::read(&format!("{prefix}{}", now.as_secs() + 3600)).unwrap_err().to_string();
-            assert!(ahead.contains("s ahead of this machine's clock, and at most 60 s are allowed"), "{ahead}");
+        let quarter = Moment::Wall(Duration::from_millis(1_700_000_000_250));
+        assert_eq!(Moment::read(" 1700000000.25\r", &NOW).unwrap(), quarter);
+        for (prefix, now) in [("", 1_700_000_000), (MONOTONIC, 5_000)] {
+            assert!(Moment::read(&format!("{prefix}{}", now + 60), &NOW).is_ok());
+            let ahead = Moment::read(&format!("{prefix}{}", now + 3600), &NOW).unwrap_err().to_string();
+            assert!(
+                ahead.contains("is 3600.0 s ahead of this machine's clock, and at most 60 s are allowed"),
+                "{ahead}"
+            );
         }
     }
 
@@ -151,16 +151,14 @@ mod tests {
 
     #[test]
     fn both_clocks_name_the_same_moment() {
-        let clock = Clock::start();
-        let second = Duration::from_secs(1);
-        let ahead = Moment::Monotonic(Duration::from_nanos(monotonic()) + 40 * second);
-        assert_eq!(ahead.late(), None);
-        let (left, wall_left) = (ahead.by(clock) - clock.now(), ahead.since_1970() - wall());
-        assert!(39 * second < Duration::from_nanos(left) && left <= nanos(40 * second), "{left}");
-        assert!(39 * second < wall_left && wall_left < 41 * second, "{wall_left:?}");
-        let past = Moment::Monotonic(Duration::ZERO);
-        assert!(past.late() > Some(Duration::ZERO));
-        assert!(past.by(clock) <= clock.now());
-        assert!(past.since_1970() < wall());
+        for (text, monotonic) in [("1700000040", "monotonic:5040"), ("1699999000", "monotonic:4000")] {
+            let moments = [text, monotonic].map(|text| Moment::read(text, &NOW).unwrap());
+            let [wall, monotonic] = moments.map(|at| (at.by(&NOW), at.late(&NOW), at.since_1970(&NOW)));
+            assert_eq!(wall, monotonic);
+        }
+        let ahead = Moment::Monotonic(Duration::from_secs(5_040));
+        assert_eq!((ahead.by(&NOW), ahead.late(&NOW)), (41_000_000_000, None));
+        let past = Moment::Monotonic(Duration::from_secs(4_000));
+        assert_eq!((past.by(&NOW), past.late(&NOW)), (1_000_000_000, Some(Duration::from_secs(1_000))));
     }
 }

@@ -41,32 +41,43 @@ impl Clock {
         }
     }
 
-    /// Converts `time` to the system's wall clock: the time since 1970-01-01 00:00 UTC. The two clocks are compared now.
-    pub fn since_1970(&self, time: Nanos) -> Duration {
-        let (now, wall) = self.both();
-        if time > now { wall + Duration::from_nanos(time - now) } else { wall - Duration::from_nanos(now - time) }
-    }
-
-    /// Converts a wall clock time (since 1970) to this clock. Returns the current time if `time` is past.
-    pub fn at_since_1970(&self, time: Duration) -> Nanos {
-        let (now, wall) = self.both();
-        now.saturating_add(nanos(time.saturating_sub(wall)))
-    }
-
-    /// Reads both clocks at the same time. Of three attempts it keeps the fastest, which is the most exact.
-    fn both(&self) -> (Nanos, Duration) {
+    /// Reads this clock and the machine's at the same time. Of three attempts it keeps the fastest, which is the most exact.
+    pub fn all(&self) -> Clocks {
         let read = || {
-            let before = self.now();
+            let before = monotonic();
             let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            (self.now() - before, before, wall)
+            (monotonic() - before, before, wall)
         };
         let (took, before, wall) = read().min(read()).min(read());
-        (before + took / 2, wall)
+        let monotonic = before + took / 2;
+        Clocks { run: monotonic.wrapping_sub(self.origin), wall, monotonic }
     }
 
     /// Converts `time` to the system's monotonic clock ([`monotonic`]).
     pub fn moment(&self, time: Nanos) -> Nanos {
         self.origin.saturating_add(time)
+    }
+}
+
+/// What the clocks of a machine show at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clocks {
+    /// The [`Clock`] of a run.
+    pub run: Nanos,
+    /// The time since 1970-01-01 00:00 UTC.
+    pub wall: Duration,
+    /// The system's monotonic clock ([`monotonic`]).
+    pub monotonic: Nanos,
+}
+
+impl Clocks {
+    /// Converts `time` of the run's clock to the wall clock.
+    pub fn since_1970(&self, time: Nanos) -> Duration {
+        if time > self.run {
+            self.wall + Duration::from_nanos(time - self.run)
+        } else {
+            self.wall.saturating_sub(Duration::from_nanos(self.run - time))
+        }
     }
 }
 
@@ -99,18 +110,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_two_clocks_are_converted_into_each_other() {
+    fn the_clocks_are_read_at_the_same_time() {
         let clock = Clock::start();
-        for ahead in [0, 1_000_000, 40 * SECOND] {
-            let time = clock.now() + ahead;
-            let back = clock.at_since_1970(clock.since_1970(time));
-            // A clock that is being adjusted runs at most some parts in a thousand faster or slower. A time that has passed
-            // meanwhile is converted to the current time.
-            let (least, most) = (time.saturating_sub(SECOND), time.max(clock.now()) + SECOND);
-            assert!((least..most).contains(&back), "{back} {time}");
-        }
-        let (before, past) = (clock.now(), clock.at_since_1970(Duration::from_secs(5)));
-        assert!((before..=clock.now()).contains(&past));
+        let (before, clocks, after) = (clock.now(), clock.all(), clock.now());
+        assert!((before..=after).contains(&clocks.run), "{before} {clocks:?} {after}");
+        assert_eq!(clock.moment(clocks.run), clocks.monotonic);
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        // A clock that is being adjusted runs at most some parts in a thousand faster or slower.
+        assert!(wall.abs_diff(clocks.since_1970(clock.now())) < Duration::from_secs(1), "{wall:?} {clocks:?}");
+    }
+
+    #[test]
+    fn a_time_of_the_run_is_as_far_from_now_by_the_wall_clock() {
+        let clocks = Clocks { run: 7 * SECOND, wall: Duration::from_secs(1000), monotonic: 0 };
+        let walls = [0, 7 * SECOND, 9 * SECOND].map(|time| clocks.since_1970(time).as_secs());
+        assert_eq!(walls, [993, 1000, 1002]);
     }
 
     #[test]

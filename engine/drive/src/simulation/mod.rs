@@ -3,29 +3,35 @@
 //!
 //! `PGTRIAL_SIMULATION=SEED cargo test -p drive simulat` repeats a run, `PGTRIAL_SIMULATION=FIRST..END` makes others.
 
+mod accounts;
+mod extras;
+mod faults;
 mod programs;
 mod promises;
 mod scenario;
 mod server;
 mod shell;
 mod truth;
+mod watch;
 mod world;
+mod written;
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use promises::{Engine, Watch, broken_promises};
+use promises::broken_promises;
 use scenario::Scenario;
-use shell::SimulatedHost;
+use shell::{GivenUp, SimulatedHost};
+use watch::{Ends, Engine, Watch};
 use world::world;
 
+use crate::outcome::RunError;
 use crate::report::Shared;
 use crate::run::Run;
-use ground::clock::Clock;
 use ground::random::Random;
 
 /// The seeds of `cargo test`.
@@ -48,26 +54,30 @@ fn simulate(scenario: &Scenario) -> Vec<Engine> {
     let mut chance = Random::seeded(scenario.seed ^ 0x5151_5151);
     let engines = (0..scenario.shards).map(|index| {
         world::begin(scenario.faults.clone(), chance.derive());
-        let plan = scenario.plan(index);
+        let directory = tempfile::tempdir().expect("a directory for logs");
+        let plan = scenario.plan(index, directory.path());
         let shared = Shared::default();
         let mut watch = Watch::default();
-        let host = SimulatedHost::new(scenario.interrupt_at, plan.mode_plan().alarm(), scenario.alarm_at);
-        let run = Run {
-            plan: &plan,
-            clock: Clock::start(),
-            interrupt: &host.interrupt,
-            observer: &mut watch,
-            host: &host,
-            shared: &shared,
+        let alarm = plan.mode_plan().alarm();
+        let host = SimulatedHost::new(scenario.interrupt_at, alarm, scenario.alarm_at, &scenario.extras);
+        let interrupt = &host.interrupt;
+        let run = Run { plan: &plan, interrupt, observer: &mut watch, host: &host, shared: &shared };
+        let (outcome, given_up) = match catch_unwind(AssertUnwindSafe(|| run.launch())) {
+            Ok(outcome) => (outcome, None),
+            Err(panic) => match panic.downcast_ref::<GivenUp>() {
+                Some(GivenUp(status)) => (Err(RunError::died()), Some(*status)),
+                None => resume_unwind(panic),
+            },
         };
-        let outcome = run.launch();
-        let was_interrupted = host.interrupt.load(Ordering::Relaxed);
-        let was_alarmed = plan.mode_plan().alarm().is_some_and(|alarm| alarm.load(Ordering::Relaxed));
+        let was_interrupted = interrupt.load(Ordering::Relaxed);
+        let was_alarmed = alarm.is_some_and(|alarm| alarm.load(Ordering::Relaxed));
         let are_over = host.are_over();
         drop(host);
         let (ended, truth) = world(|world| (world.main, std::mem::take(&mut world.truth)));
+        let logs = written::logs(&plan);
         let clients = plan.clients;
-        Engine { are_over, outcome, watch, truth, ended, clients, was_interrupted, was_alarmed }
+        let ends = Ends { ended, are_over, was_interrupted, was_alarmed, given_up };
+        Engine { outcome, watch, truth, ends, logs, clients }
     });
     engines.collect()
 }

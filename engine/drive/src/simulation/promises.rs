@@ -1,66 +1,23 @@
 //! What every run promises, in all modes: the engine's counts against the truth.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::programs::LONGEST_SLEEP;
 use super::scenario::{Kind, Scenario};
-use super::truth::{ClientTruth, Truth};
+use super::truth::ClientTruth;
+use super::watch::{Engine, GIVEN_UP};
 use crate::arrivals::Throttle;
 use crate::closed::Limit;
 use crate::ledger::Tally;
 use crate::ledger::replay::ReplayTotals;
-use crate::ledger::tasks::PooledTasks;
 use crate::mode::Mode;
-use crate::outcome::{Abortion, Cause, Observer, Outcome, RunError, Tick};
+use crate::outcome::{Outcome, RunError};
 use crate::shell::Shell;
 use crate::staged::StagedPlan;
 use crate::worker::Worker;
-use ground::clock::{Nanos, Phase, nanos};
+use ground::clock::{Nanos, nanos};
 
 const MS: Nanos = 1_000_000;
-
-/// What one engine reported, and what really happened.
-pub struct Engine {
-    /// Whether its threads had ended when it had.
-    pub are_over: bool,
-    pub outcome: Result<Outcome, RunError>,
-    pub watch: Watch,
-    pub truth: Truth,
-    /// When the run had ended.
-    pub ended: Nanos,
-    pub clients: usize,
-    pub was_interrupted: bool,
-    pub was_alarmed: bool,
-}
-
-/// What an observer has seen.
-#[derive(Default)]
-pub struct Watch {
-    /// Clients that were given up, and those among them that got no connection.
-    aborted: BTreeSet<usize>,
-    unconnected: u64,
-    ticks: BTreeMap<Phase, Tally>,
-    /// How often each task ended.
-    tasks: BTreeMap<(usize, u32), usize>,
-}
-
-impl Observer for Watch {
-    fn tick(&mut self, tick: &Tick) {
-        self.ticks.entry(tick.phase).or_default().merge(&tick.tally);
-        for task in tick.tally.own.get::<PooledTasks>().into_iter().flat_map(|pooled| &pooled.tasks) {
-            *self.tasks.entry((task.app, task.number)).or_default() += 1;
-        }
-    }
-
-    fn aborted(&mut self, abortion: &Abortion) {
-        self.aborted.insert(abortion.client);
-        self.unconnected += u64::from(matches!(abortion.cause, Cause::Connect(_)));
-    }
-
-    fn stuck(&mut self, _outcome: &Outcome) -> u8 {
-        1
-    }
-}
 
 impl<M: Mode<S>, S: Shell> Worker<'_, M, S> {
     /// With a rate: scheduled starts that the clients got and did not give back.
@@ -89,7 +46,7 @@ pub fn broken_promises(scenario: &Scenario, engines: &[Engine]) -> Vec<String> {
         Judge { scenario, engine, broken: &mut broken }.judge();
     }
     if let Kind::Pooled { apps, tasks, .. } = scenario.kind {
-        let is_whole = engines.iter().all(|engine| engine.outcome.is_ok() && !engine.was_interrupted);
+        let is_whole = engines.iter().all(|engine| engine.outcome.is_ok() && !engine.ends.was_interrupted);
         let mut all = BTreeMap::new();
         engines
             .iter()
@@ -105,21 +62,25 @@ pub fn broken_promises(scenario: &Scenario, engines: &[Engine]) -> Vec<String> {
     broken
 }
 
-struct Judge<'a> {
-    scenario: &'a Scenario,
-    engine: &'a Engine,
+pub struct Judge<'a> {
+    pub scenario: &'a Scenario,
+    pub engine: &'a Engine,
     broken: &'a mut Vec<String>,
 }
 
 impl Judge<'_> {
-    fn promise(&mut self, is_kept: bool, what: impl FnOnce() -> String) {
+    pub fn promise(&mut self, is_kept: bool, what: impl FnOnce() -> String) {
         if !is_kept {
             self.broken.push(what());
         }
     }
 
     fn judge(&mut self) {
-        self.broken.extend(self.engine.truth.defects.iter().cloned());
+        self.broken.extend(self.engine.truth.defects.iter().chain(&self.engine.watch.defects).cloned());
+        self.judge_begin();
+        if let Some(status) = self.engine.ends.given_up {
+            return self.judge_giving_up(status);
+        }
         self.judge_end();
         self.judge_progress();
         match &self.engine.outcome {
@@ -131,25 +92,61 @@ impl Judge<'_> {
                 self.judge_starts(outcome);
                 self.judge_slices();
                 self.judge_fairness(outcome);
+                self.judge_accounts(outcome);
+                self.judge_log(outcome);
+                self.judge_notes(outcome);
             }
             Err(RunError::Connect { .. } | RunError::Unready) => {}
+            Err(RunError::Start(_)) if self.may_fail_to_start() => {}
+            Err(RunError::System(message)) if self.has_no_log() && message.contains("could not open logfile") => {}
+            Err(RunError::System(message)) if self.may_fail(message) => {}
             Err(error) => self.broken.push(format!("the run failed: {error}")),
         }
     }
 
+    /// A program that ends because a thread hangs does so soon after the interrupt, and has counted what the others did.
+    fn judge_giving_up(&mut self, status: u8) {
+        let (engine, hangs_at) = (self.engine, self.scenario.extras.hangs_at);
+        self.promise(status == GIVEN_UP, || format!("the program ended with status {status}"));
+        self.promise(hangs_at.is_some(), || "threads were given up that do not hang".to_owned());
+        let longest = self.scenario.interrupt_at.unwrap_or(0) + 12_000 * MS + 10 * self.scenario.faults.lateness;
+        let ended = engine.ends.ended;
+        self.promise(ended <= longest, || format!("the run was given up at {ended} ns, the latest is {longest} ns"));
+        let Some((committed, unfinished)) = engine.watch.stuck else {
+            return self.promise(false, || "nobody was told of threads that do not end".to_owned());
+        };
+        let truth = engine.truth.sum(|client| client.committed);
+        self.promise(committed <= truth, || format!("{committed} transactions were counted, {truth} committed"));
+        let is_whole = engine.watch.began.is_some() && self.scenario.extras.fails_at.is_none();
+        self.promise(!is_whole || unfinished > 0, || "a thread hangs, and all clients have finished".to_owned());
+    }
+
+    /// Whether the system refuses what a thread needs.
+    fn may_fail(&self, message: &str) -> bool {
+        let extras = &self.scenario.extras;
+        (extras.fails_at.is_some() && message.contains("waiting failed"))
+            || (extras.unmade.is_some() && message.contains("no event loop"))
+    }
+
     /// An interrupt ends the run; it takes no longer than the cancelling of statements does.
     fn judge_end(&mut self) {
-        self.promise(self.engine.are_over, || "threads were left when the run ended".to_owned());
-        let Some(interrupted_at) = self.scenario.interrupt_at.filter(|_| self.engine.was_interrupted) else { return };
+        self.promise(self.engine.ends.are_over, || "threads were left when the run ended".to_owned());
+        let Some(interrupted_at) = self.scenario.interrupt_at.filter(|_| self.engine.ends.was_interrupted) else {
+            return;
+        };
         let longest = interrupted_at + 4000 * MS + 10 * self.scenario.faults.lateness;
-        let ended = self.engine.ended;
+        let ended = self.engine.ends.ended;
         self.promise(ended <= longest, || format!("interrupted at {interrupted_at} ns, the run ended at {ended} ns"));
+        let cancels = self.scenario.faults.silence == 0.0 && !self.scenario.faults.is_deaf;
+        self.promise(!cancels || self.engine.watch.left_running == 0, || {
+            "statements were said to be running that were cancelled".to_owned()
+        });
     }
 
     /// Where servers answer, each client goes on, and a load whose time is over ends by itself.
     fn judge_progress(&mut self) {
         let (engine, faults) = (self.engine, &self.scenario.faults);
-        let Some(interrupted_at) = self.scenario.interrupt_at.filter(|_| engine.was_interrupted) else { return };
+        let Some(interrupted_at) = self.scenario.interrupt_at.filter(|_| engine.ends.was_interrupted) else { return };
         let answers = faults.silence == 0.0 && faults.stall == 0.0;
         let Ok(outcome) = &engine.outcome else { return };
         if !answers || outcome.unfinished == 0 {
@@ -193,14 +190,17 @@ impl Judge<'_> {
         let refused = outcome.own.get::<ReplayTotals>().map_or(0, |replay| replay.sessions.refused);
         let timeouts =
             sum(&|tally| tally.counts.failures.get(crate::ledger::tasks::POOL_TIMEOUT).copied().unwrap_or(0));
-        let of_started = failed.saturating_sub(watch.unconnected + refused + timeouts);
+        let is_stopped = |client: &&ClientTruth| client.is_open && watch.stopped.contains(&client.number);
+        let stopped = truth.clients.values().filter(is_stopped).count() as u64;
+        let of_started = (failed + stopped).saturating_sub(watch.unconnected + refused + timeouts);
         match self.scenario.kind {
             Kind::Staged(_) => {}
             _ => self.promise((given_up..=given_up + open).contains(&of_started), || {
                 format!("{of_started} transactions failed by the counts, {given_up} to {} did", given_up + open)
             }),
         }
-        let is_cut = self.engine.was_interrupted || self.engine.was_alarmed || outcome.ended_by_thread.is_some();
+        let is_cut =
+            self.engine.ends.was_interrupted || self.engine.ends.was_alarmed || outcome.ended_by_thread.is_some();
         if matches!(self.scenario.kind, Kind::Closed { limit: Limit::Transactions(_), .. } | Kind::Pooled { .. })
             && !is_cut
         {
@@ -251,7 +251,7 @@ impl Judge<'_> {
     /// No more transactions than asked for, none begun after the end, and the run ends with the last of them.
     fn judge_limits(&mut self, outcome: &Outcome) {
         let engine = self.engine;
-        let is_cut = engine.was_interrupted || engine.was_alarmed || outcome.ended_by_thread.is_some();
+        let is_cut = engine.ends.was_interrupted || engine.ends.was_alarmed || outcome.ended_by_thread.is_some();
         let measured = |of: &dyn Fn(&Tally) -> u64| of(&outcome.measure) + of(&outcome.drain);
         let done = measured(&|tally| tally.counts.transactions() + tally.counts.failed() + tally.counts.skipped);
         match self.scenario.kind {
@@ -276,10 +276,10 @@ impl Judge<'_> {
                 format!("a transaction began at {last} ns, the load ended at {end} ns")
             });
         }
-        if !engine.was_interrupted {
+        if !engine.ends.was_interrupted {
             let longest =
                 end.max(engine.truth.last_activity + LONGEST_SLEEP) + 300 * MS + 5 * self.scenario.faults.lateness;
-            let ended = engine.ended;
+            let ended = engine.ends.ended;
             self.promise(ended <= longest, || {
                 format!("the run ended at {ended} ns, its last transaction by {longest} ns")
             });
@@ -306,7 +306,7 @@ impl Judge<'_> {
         self.promise(done as f64 <= expected + spread, || format!("{done} transactions at a rate for {expected}"));
         let faults = &self.scenario.faults;
         let is_idle = expected / nanos(time) as f64 * faults.service.1 as f64 * 100.0 < self.engine.clients as f64;
-        let is_whole = self.is_quiet() && is_idle && !self.engine.was_alarmed && !self.engine.was_interrupted;
+        let is_whole = self.is_quiet() && is_idle && !self.engine.ends.was_alarmed && !self.engine.ends.was_interrupted;
         let is_limited = matches!(
             self.scenario.kind,
             Kind::Staged(StagedPlan { events: Some(_), .. } | StagedPlan { events_each: Some(_), .. })
@@ -327,8 +327,9 @@ impl Judge<'_> {
             _ => false,
         };
         let (truth, faults) = (&self.engine.truth, &self.scenario.faults);
-        let is_whole = !self.engine.was_interrupted && outcome.aborted == 0 && outcome.ended_by_thread.is_none();
-        let breaks = [faults.refusal, faults.silence, faults.fracture, faults.stall].iter().any(|fault| *fault > 0.0);
+        let is_whole = !self.engine.ends.was_interrupted && outcome.aborted == 0 && outcome.ended_by_thread.is_none();
+        let all = [faults.refusal, faults.silence, faults.fracture, faults.stall, faults.dismissal];
+        let breaks = all.iter().any(|fault| *fault > 0.0);
         if self.scenario.slices.is_none() || !keeps_connections || !is_whole || breaks {
             return;
         }
@@ -345,7 +346,8 @@ impl Judge<'_> {
     fn is_quiet(&self) -> bool {
         let faults = &self.scenario.faults;
         let all = [faults.refusal, faults.silence, faults.error, faults.rejection, faults.fracture, faults.stall];
-        all.iter().all(|fault| *fault == 0.0) && faults.lateness <= MS
+        let more = [faults.dismissal, faults.chatter];
+        all.iter().chain(&more).all(|fault| *fault == 0.0) && faults.lateness <= MS
     }
 
     /// With slices no transaction begins in those of others.
@@ -366,7 +368,7 @@ impl Judge<'_> {
         let Kind::Closed { limit: Limit::Time(_), interval_ns: None, thinks: false, .. } = self.scenario.kind else {
             return;
         };
-        if !self.is_quiet() || self.engine.was_interrupted || self.engine.was_alarmed || outcome.aborted > 0 {
+        if !self.is_quiet() || self.engine.ends.was_interrupted || self.engine.ends.was_alarmed || outcome.aborted > 0 {
             return;
         }
         let done: Vec<u64> = self.engine.truth.clients.values().map(|client| client.committed).collect();

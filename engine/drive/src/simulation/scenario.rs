@@ -1,13 +1,16 @@
 //! What happens in a simulated run: everything is drawn from one seed.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use super::extras::{Extras, PlannedStart};
+use super::faults::Faults;
 use super::programs::Workloads;
 use crate::arrivals::Arrival;
 use crate::closed::{ClosedPlan, Limit};
-use crate::plan::{Load, Plan, ScriptOptions};
+use crate::plan::{Load, Notes, Plan, ScriptOptions};
 use crate::pool::PoolPlan;
 use crate::pooled::PooledPlan;
 use crate::replayed::{ReplayPace, ReplayPlan};
@@ -22,35 +25,6 @@ use wire::target::Target;
 use workload::seeds::Seeds;
 
 const MS: Nanos = 1_000_000;
-
-/// How often each fault happens, and how long things take, nanoseconds.
-#[derive(Debug, Clone)]
-pub struct Faults {
-    /// Of a connection: refused, by the listener or the server.
-    pub refusal: f64,
-    /// Of a connection or a reply: it never comes.
-    pub silence: f64,
-    /// The listener's queue is full.
-    pub crowd: f64,
-    /// Of a system call: interrupted by a signal.
-    pub interruption: f64,
-    /// Of a read, a write or a reply: in parts.
-    pub fragment: f64,
-    /// Of a statement: an error.
-    pub error: f64,
-    /// Of a statement: it cannot be parsed.
-    pub rejection: f64,
-    /// Of a reply: the connection breaks within it.
-    pub fracture: f64,
-    /// Of a reply: it comes seconds later.
-    pub stall: f64,
-    /// The least and the longest service time.
-    pub service: (Nanos, Nanos),
-    /// The longest time by which a thread wakes too late; less than after what a thread is given up.
-    pub lateness: Nanos,
-    /// What a reading of the clock takes.
-    pub clock_ns: Nanos,
-}
 
 /// A simulated run of one or more engines.
 #[derive(Debug)]
@@ -72,6 +46,7 @@ pub struct Scenario {
     /// When an interrupt comes, and when an alarm does.
     pub interrupt_at: Option<Nanos>,
     pub alarm_at: Option<Nanos>,
+    pub extras: Extras,
 }
 
 /// The mode of the load, and what only it needs.
@@ -84,54 +59,24 @@ pub enum Kind {
 }
 
 /// Draws what a scenario needs.
-struct Draw(Random);
+pub struct Draw(pub Random);
 
 impl Draw {
-    fn happens(&mut self, probability: f64) -> bool {
+    pub fn happens(&mut self, probability: f64) -> bool {
         self.0.unit() < probability
     }
 
-    fn within(&mut self, least: u64, most: u64) -> u64 {
+    pub fn within(&mut self, least: u64, most: u64) -> u64 {
         self.0.range(least as i64, most as i64) as u64
     }
 
     /// Between the two, each order of magnitude as often as another.
-    fn magnitude(&mut self, least: f64, most: f64) -> f64 {
+    pub fn magnitude(&mut self, least: f64, most: f64) -> f64 {
         least * (most / least).powf(self.0.unit())
     }
 
     fn millis(&mut self, least: u64, most: u64) -> Duration {
         Duration::from_millis(self.within(least, most))
-    }
-
-    /// A rare fault, in some scenarios.
-    fn fault(&mut self, most: f64) -> f64 {
-        if self.happens(0.3) { self.magnitude(most / 100.0, most) } else { 0.0 }
-    }
-
-    fn faults(&mut self) -> Faults {
-        let is_quiet = self.happens(0.25);
-        let mut fault = |most: f64| if is_quiet { 0.0 } else { self.fault(most) };
-        let (refusal, silence, crowd) = (fault(0.3), fault(0.01), fault(0.5));
-        let (interruption, fragment) = (fault(0.1), fault(0.5));
-        let (error, rejection, fracture, stall) = (fault(0.3), fault(0.05), fault(0.02), fault(0.01));
-        let least = self.magnitude(10_000.0, 5e6) as Nanos;
-        let most = (least as f64 * self.magnitude(1.0, 30.0)) as Nanos;
-        let lateness = if is_quiet { MS } else { self.magnitude(1e6, 9e8) as Nanos };
-        Faults {
-            refusal,
-            silence,
-            crowd,
-            interruption,
-            fragment,
-            error,
-            rejection,
-            fracture,
-            stall,
-            service: (least, most),
-            lateness,
-            clock_ns: 20,
-        }
     }
 
     fn limit(&mut self) -> Limit {
@@ -235,11 +180,13 @@ impl Scenario {
             connect_timeout: draw.happens(0.3),
             interrupt_at: draw.happens(0.25).then(|| draw.within(0, 2000) * MS),
             alarm_at: draw.happens(0.05).then(|| draw.within(0, 2000) * MS),
+            extras: Extras::draw(seed),
             kind,
             faults,
         };
         scenario.draw_slices(&mut draw);
         scenario.end_what_never_ends(&mut draw);
+        scenario.keep_extras_that_fit();
         scenario
     }
 
@@ -265,6 +212,28 @@ impl Scenario {
         self.interrupt_at = Some(self.interrupt_at.unwrap_or(20_000 * MS + draw.within(0, 5000) * MS));
     }
 
+    /// Some extras belong to some loads only.
+    fn keep_extras_that_fit(&mut self) {
+        let is_script = matches!(self.kind, Kind::Closed { .. } | Kind::Pooled { .. });
+        let is_staged = matches!(self.kind, Kind::Staged(_));
+        let extras = &mut self.extras;
+        if !is_script {
+            (extras.log, extras.notes) = (None, Notes::default());
+        }
+        (self.faults.dismissal, self.faults.chatter) = (extras.dismissal, extras.chatter);
+        (self.faults.is_deaf, self.faults.fails_at) = (extras.is_deaf, extras.fails_at);
+        extras.is_command &= is_staged;
+        extras.is_alone &= is_staged;
+    }
+
+    /// Whether transactions have scheduled starts.
+    pub fn has_rate(&self) -> bool {
+        match self.kind {
+            Kind::Closed { interval_ns, .. } | Kind::Staged(StagedPlan { interval_ns, .. }) => interval_ns.is_some(),
+            Kind::Pooled { .. } | Kind::Replayed { .. } => false,
+        }
+    }
+
     /// The length of the measured part, if it is limited.
     pub fn time(&self) -> Option<Duration> {
         match &self.kind {
@@ -275,8 +244,8 @@ impl Scenario {
         }
     }
 
-    /// The plan of one engine.
-    pub fn plan(&self, index: usize) -> Plan {
+    /// The plan of one engine, which writes its logs to a directory.
+    pub fn plan(&self, index: usize, directory: &Path) -> Plan {
         let shard = Shard { index, of: self.shards };
         let (part, apps) = match self.kind {
             Kind::Pooled { apps, size, .. } => (ClientShare::of_pools(shard, apps, size), apps),
@@ -288,6 +257,10 @@ impl Scenario {
         };
         let seeds = Seeds::derive(self.seed, &part, apps, jobs, None);
         let workload = Arc::new(Workloads::of(self));
+        let mut options = self.options.clone();
+        options.log = self.extras.log.as_ref().map(|log| log.plan(directory, self.has_rate()));
+        options.notes = self.extras.notes;
+        options.program = "program";
         let load = match &self.kind {
             Kind::Closed { limit, interval_ns, reconnect, wait_for_server, thinks } => Load::new(
                 workload,
@@ -298,7 +271,7 @@ impl Scenario {
                     reconnect: *reconnect,
                     wait_for_server: *wait_for_server,
                     thinks: *thinks,
-                    options: self.options.clone(),
+                    options,
                 },
             ),
             Kind::Staged(staged) => {
@@ -316,14 +289,17 @@ impl Scenario {
                     lifetime: *lifetime,
                     deal,
                 };
-                Load::new(workload, PooledPlan { pools, options: self.options.clone() })
+                Load::new(workload, PooledPlan { pools, options })
             }
             Kind::Replayed { pace, time } => Load::new(
                 workload,
-                ReplayPlan { pace: *pace, time: *time, accounts: Arc::from(["statement".to_owned()]) },
+                ReplayPlan { pace: *pace, time: *time, accounts: Arc::from(ACCOUNTS.map(str::to_owned)) },
             ),
         };
-        let mut plan = Plan::new(Some(target(self.connect_timeout)), part, seeds, load);
+        let target = (!self.extras.is_alone).then(|| target(self.connect_timeout));
+        let mut plan = Plan::new(target, part, seeds, load);
+        plan.start = self.extras.start.as_ref().map(PlannedStart::plan);
+        plan.is_command = self.extras.is_command;
         plan.jobs = jobs;
         plan.mode = self.mode;
         plan.describes = self.describes;
@@ -333,6 +309,9 @@ impl Scenario {
         plan
     }
 }
+
+/// The accounts of recorded statements.
+const ACCOUNTS: [&str; 2] = ["one", "other"];
 
 /// A machine without variables and files.
 struct Bare;

@@ -63,6 +63,11 @@ impl Session {
         self.is_silent || self.busy_until > now
     }
 
+    /// Whether its status is that of a transaction.
+    pub fn is_in_transaction(&self) -> bool {
+        self.status != b'I'
+    }
+
     fn put(&mut self, kind: u8, body: &[u8]) {
         self.reply.push(kind);
         self.reply.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
@@ -85,6 +90,12 @@ impl Session {
         body.extend_from_slice(&[0; 6]);
         body.extend_from_slice(&[0, 0, 0, 25, 255, 255, 255, 255, 255, 255, 0, 0]);
         self.put(b'T', &body);
+    }
+
+    /// The description of a statement: its parameter, and its columns.
+    fn put_statement(&mut self, text: &[u8]) {
+        self.put(b't', &[0, 0]);
+        if Self::has_row(text) { self.put_description() } else { self.put(b'n', &[]) }
     }
 
     fn put_row(&mut self, value: &[u8]) {
@@ -142,6 +153,10 @@ impl Session {
                 if was_failed || text.starts_with(b"ROLLBACK") { b"ROLLBACK\0" } else { b"COMMIT\0" }
             }
             () if Self::has_row(text) => b"SELECT 1\0",
+            () if text.starts_with(b"DISCARD") => {
+                self.parsed.clear();
+                b"DISCARD ALL\0"
+            }
             () => b"UPDATE 1\0",
         };
         self.put(b'C', tag);
@@ -187,8 +202,14 @@ impl World {
         };
         let refusal =
             (kind == 0 && self.happens(self.faults.refusal)).then(|| REFUSALS[self.chance.range(0, 2) as usize]);
-        let session = &mut self.strands[strand].lines[id].session;
+        let line = &mut self.strands[strand].lines[id];
+        let (token, session) = (line.token, &mut line.session);
         let mut words = body.split(|byte| *byte == 0);
+        let used = self.truth.client((strand, token)).line;
+        if b"QPBE".contains(&kind) && used.is_some_and(|used| used != id) {
+            let defect = format!("a statement went to connection {id} of its thread, the program uses {used:?}");
+            self.truth.defects.push(defect);
+        }
         match kind {
             0 => {
                 session.start(refusal);
@@ -224,6 +245,9 @@ impl World {
             b'B' => {
                 let (_, name) = (words.next(), words.next().unwrap_or_default());
                 let Some(text) = session.parsed.get(name) else {
+                    if self.faults.rejection == 0.0 {
+                        self.truth.defects.push("a statement was executed that was never parsed".to_owned());
+                    }
                     session.put_error("ERROR", "26000");
                     session.fails = true;
                     session.status = if session.status == b'I' { b'I' } else { b'E' };
@@ -231,6 +255,11 @@ impl World {
                 };
                 session.portal = (text.clone(), first_parameter(&body[name.len() + 2..]));
                 session.put(b'2', &[]);
+            }
+            b'D' if body.first() == Some(&b'S') => {
+                let name = body[1..].split(|byte| *byte == 0).next().unwrap_or_default();
+                let text = session.parsed.get(name).cloned().unwrap_or_default();
+                session.put_statement(&text);
             }
             b'D' if Session::has_row(&session.portal.0) => session.put_description(),
             b'D' => session.put(b'n', &[]),
@@ -283,6 +312,9 @@ impl World {
             reply.truncate(self.chance.range(0, reply.len() as i64 - 1) as usize);
         }
         self.send(strand, id, at, reply, commits);
+        if !is_ending && !is_broken && is_rollback.is_some() {
+            self.say_more(strand, id);
+        }
         if is_broken || is_ending {
             self.strands[strand].lines[id].session.is_ending = true;
             let end = if self.happens(0.5) { End::Closed } else { End::Reset };
@@ -290,6 +322,29 @@ impl World {
             let last = self.strands[strand].lines[id].session.busy_until;
             let late = self.time(0, 2_000_000);
             self.end_line(strand, id, last + late, end);
+        }
+    }
+
+    /// After a reply the server may say what nobody has asked for, and may end the session.
+    fn say_more(&mut self, strand: usize, id: usize) {
+        let (chats, dismisses) = (self.happens(self.faults.chatter), self.happens(self.faults.dismissal));
+        if !chats && !dismisses {
+            return;
+        }
+        let at = self.strands[strand].lines[id].session.busy_until + self.time(0, 500_000_000);
+        let session = &mut self.strands[strand].lines[id].session;
+        if chats {
+            session.put(b'S', b"TimeZone\0UTC\0");
+        }
+        if dismisses {
+            session.put_error("FATAL", "57P01");
+            session.is_ending = true;
+        }
+        session.busy_until = at;
+        let message = std::mem::take(&mut session.reply);
+        self.deliver(strand, id, at, message, None);
+        if dismisses {
+            self.end_line(strand, id, at, End::Closed);
         }
     }
 
@@ -315,7 +370,7 @@ impl World {
         }
         let now = self.strands[strand].now;
         let session = &mut self.strands[strand].lines[id].session;
-        if !session.is_busy(now) || session.is_ending {
+        if !session.is_busy(now) {
             return;
         }
         // What was sent of the reply stays; the session is as if it had ended.

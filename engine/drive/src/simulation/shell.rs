@@ -2,8 +2,10 @@
 //! goes on with the others, one after the other in the order of their times.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Read, Write};
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use mio::Token;
 
+use super::extras::{Extras, Input, clocks};
 use super::world::{Strand, world};
 use crate::host::Host;
 use crate::mode::{ActionsOf, Mode};
@@ -20,7 +23,7 @@ use crate::schedule::Schedule;
 use crate::shell::Shell;
 use crate::thread::{Share, Thread};
 use crate::worker::Worker;
-use ground::clock::{Nanos, nanos};
+use ground::clock::{Clocks, Nanos, nanos};
 use wire::error::ConnectionError;
 use wire::network::{Network, SocketAddress, Transport};
 use wire::params::Params;
@@ -138,6 +141,9 @@ impl Shell for SimulatedShell {
 
     fn wait(&mut self, ready: &mut Vec<usize>, timeout: Option<Duration>) -> io::Result<usize> {
         ready.clear();
+        if world(|world| world.faults.fails_at.is_some_and(|at| world.strands[self.strand()].now >= at)) {
+            return Err(io::Error::other("waiting failed"));
+        }
         world(|world| world.wait(self.strand(), ready, timeout.map(nanos)));
         Ok(ready.len())
     }
@@ -147,14 +153,23 @@ impl Shell for SimulatedShell {
     }
 
     fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, _until: Instant) -> Result<(), OpenError> {
+        if world(|world| world.faults.is_deaf) {
+            world(|world| world.strands[self.strand()].is_called_off = true);
+            return Err(OpenError::from(io::Error::other("nobody listens")));
+        }
         for backend in backends {
             world(|world| backend.process().into_iter().for_each(|process| world.cancel(process)));
         }
         Ok(())
     }
 
-    fn print(&self, _text: fmt::Arguments<'_>) {}
+    fn print(&self, text: fmt::Arguments<'_>) {
+        world(|world| world.truth.lines.push(text.to_string()));
+    }
 }
+
+/// The program was ended with this exit status.
+pub struct GivenUp(pub u8);
 
 /// The host of simulated threads.
 #[derive(Default)]
@@ -165,6 +180,12 @@ pub struct SimulatedHost<'run> {
     alarm: Option<&'run AtomicBool>,
     alarm_at: Option<Nanos>,
     steps: RefCell<u64>,
+    /// When the wall clock is set, and by how much.
+    set: Option<(Nanos, i64)>,
+    input: RefCell<VecDeque<(Nanos, Input)>>,
+    hangs_at: Option<Nanos>,
+    /// The thread for which the system has no event loop.
+    unmade: Option<usize>,
 }
 
 /// A thread that is gone on with by calls.
@@ -183,8 +204,24 @@ fn next_moment(strand: &Strand) -> Nanos {
 
 impl<'run> SimulatedHost<'run> {
     /// A host without threads; an interrupt and an alarm come at these times.
-    pub fn new(interrupt_at: Option<Nanos>, alarm: Option<&'run AtomicBool>, alarm_at: Option<Nanos>) -> Self {
-        Self { interrupt_at, alarm, alarm_at, ..Self::default() }
+    pub fn new(
+        interrupt_at: Option<Nanos>,
+        alarm: Option<&'run AtomicBool>,
+        alarm_at: Option<Nanos>,
+        extras: &Extras,
+    ) -> Self {
+        let start = extras.start.as_ref();
+        let input = start.and_then(|start| start.told.as_ref()).map(|told| told.parts.clone()).unwrap_or_default();
+        Self {
+            interrupt_at,
+            alarm,
+            alarm_at,
+            set: start.and_then(|start| start.set),
+            input: RefCell::new(input.into()),
+            hangs_at: extras.hangs_at,
+            unmade: extras.unmade,
+            ..Self::default()
+        }
     }
 
     /// Whether all threads have ended.
@@ -211,6 +248,7 @@ impl<'run> SimulatedHost<'run> {
         let mut times: Vec<_> = world(|world| {
             runnable.map(|(place, thread)| (next_moment(&world.strands[thread.strand]), place)).collect()
         });
+        times.retain(|(time, place)| *place > 0 || self.hangs_at.is_none_or(|at| *time < at));
         times.sort_unstable();
         let (time, place) = *times.first()?;
         Some((place, time, times.get(1).map_or(Nanos::MAX, |(time, _)| *time)))
@@ -242,6 +280,9 @@ impl<'run> Host<'run> for SimulatedHost<'run> {
     type Shell = SimulatedShell;
 
     fn shell(&self) -> io::Result<SimulatedShell> {
+        if self.unmade == Some(self.threads.borrow().len()) {
+            return Err(io::Error::other("no event loop"));
+        }
         let strand = world(|world| {
             let now = world.main;
             world.strands.push(Strand::new(now));
@@ -287,6 +328,31 @@ impl<'run> Host<'run> for SimulatedHost<'run> {
         })
     }
 
+    fn clocks(&self) -> Clocks {
+        clocks(self.now(), self.set)
+    }
+
+    fn pause(&self, time: Duration) {
+        let late = world(|world| world.time(1_000, 300_000));
+        self.pass_to(world(|world| world.main) + nanos(time) + late);
+    }
+
+    fn read_line(&self, patience: Duration) -> io::Result<Option<Vec<u8>>> {
+        let now = world(|world| world.main);
+        let mut input = self.input.borrow_mut();
+        let next = input.front().map_or(Nanos::MAX, |(at, _)| *at);
+        if next > now + nanos(patience) || world(|world| world.happens(world.faults.interruption)) {
+            self.pass_to(now + nanos(patience));
+            return Ok(None);
+        }
+        self.pass_to(next);
+        match input.pop_front() {
+            Some((_, Input::Bytes(text))) => Ok(Some(text.into_bytes())),
+            Some((_, Input::Failure)) => Err(io::ErrorKind::IsADirectory.into()),
+            Some((_, Input::End)) | None => Ok(Some(Vec::new())),
+        }
+    }
+
     fn receive(&self, reports: &Receiver<Report>, patience: Duration) -> Result<Report, RecvTimeoutError> {
         self.threads.borrow_mut().iter_mut().for_each(|thread| thread.is_parked = false);
         let deadline = world(|world| world.main) + nanos(patience);
@@ -309,7 +375,7 @@ impl<'run> Host<'run> for SimulatedHost<'run> {
         }
     }
 
-    fn give_up(&self, _status: u8) -> ! {
-        panic!("threads do not end")
+    fn give_up(&self, status: u8) -> ! {
+        resume_unwind(Box::new(GivenUp(status)))
     }
 }

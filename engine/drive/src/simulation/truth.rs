@@ -17,6 +17,12 @@ pub struct Truth {
     pub starts: Vec<Nanos>,
     /// With a rate: scheduled starts that clients of threads that have ended got and did not give back.
     pub taken: u64,
+    /// What threads printed.
+    pub lines: Vec<String>,
+    /// Transactions that programs have counted themselves, and statements.
+    pub more_events: u64,
+    pub more_queries: u64,
+    pub replay: ReplayTruth,
     /// What was seen that must not be.
     pub defects: Vec<String>,
 }
@@ -46,6 +52,25 @@ pub struct ClientTruth {
     service_so_far: Nanos,
     /// How often the clock had been read when the last answer was.
     pub readings: Option<u64>,
+    /// The connection that its program uses now, if it has several.
+    pub line: Option<usize>,
+}
+
+/// What became of recorded sessions and statements, as their programs saw it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReplayTruth {
+    pub begun: u64,
+    pub finished: u64,
+    pub refused: u64,
+    pub lost: u64,
+    pub succeeded: u64,
+    /// Statements that failed as recorded, otherwise, and not though it was recorded; those with other rows.
+    pub expected: u64,
+    pub unexpected: u64,
+    pub missing: u64,
+    pub other_rows: u64,
+    /// Unexpected errors that follow from an error before.
+    pub consequences: u64,
 }
 
 impl Truth {
@@ -106,6 +131,11 @@ impl ClientTruth {
         self.retries += 1;
         self.most_tries = self.most_tries.max(self.tries);
         (self.is_last, self.service_so_far) = (false, 0);
+    }
+
+    /// The client leaves: its transaction does not count.
+    pub fn leave(&mut self) {
+        self.is_open = false;
     }
 
     /// The transaction under way is committed.

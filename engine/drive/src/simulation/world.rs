@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io::{self, ErrorKind};
 
-use super::scenario::Faults;
+use super::faults::Faults;
 use super::server::Session;
 use super::truth::Truth;
 use ground::clock::Nanos;
@@ -319,6 +319,16 @@ impl World {
         if taken == 0 && !bytes.is_empty() { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
     }
 
+    /// The connection that a client, its thread and token, has made last.
+    pub fn newest_line(&self, (strand, token): (usize, usize)) -> Option<usize> {
+        self.strands[strand].lines.iter().rposition(|line| line.token == token && line.is_open)
+    }
+
+    /// Whether a client's session is in a transaction.
+    pub fn is_in_transaction(&self, place: (usize, usize)) -> bool {
+        self.newest_line(place).is_some_and(|line| self.strands[place.0].lines[line].session.is_in_transaction())
+    }
+
     /// The client closes a connection.
     pub fn close(&mut self, strand: usize, id: usize) {
         let line = &mut self.strands[strand].lines[id];
@@ -340,7 +350,10 @@ impl World {
     /// The server ends the connection at `at`.
     pub fn end_line(&mut self, strand: usize, id: usize, at: Nanos, end: End) {
         let thread = &mut self.strands[strand];
-        thread.lines[id].end.get_or_insert((at, end));
+        let known = &mut thread.lines[id].end;
+        if known.is_none_or(|(known, _)| at < known) {
+            *known = Some((at, end));
+        }
         thread.edges.push(Reverse((at, id)));
     }
 

@@ -1,0 +1,127 @@
+//! Promises on starts, and on what only one mode counts.
+
+use super::extras::clocks;
+use super::promises::Judge;
+use super::scenario::Kind;
+use super::truth::ReplayTruth;
+use crate::ledger::replay::ReplayTotals;
+use crate::ledger::tasks::Tasks;
+use crate::outcome::Outcome;
+use ground::clock::Nanos;
+
+const MS: Nanos = 1_000_000;
+
+impl Judge<'_> {
+    /// Whether the time to start at is a mistake: no time, or past though slices count from it.
+    pub fn may_fail_to_start(&self) -> bool {
+        let Some(start) = &self.scenario.extras.start else { return false };
+        let is_time = start.told.as_ref().is_none_or(|told| told.is_time);
+        let is_past = self.scenario.slices.is_some() && start.comes(0) <= self.engine.ends.ended;
+        !is_time || is_past
+    }
+
+    /// A load begins at its planned time, and says how late it began.
+    pub fn judge_begin(&mut self) {
+        let (Some(start), Some(began)) = (&self.scenario.extras.start, self.engine.watch.began) else { return };
+        let Some(ready_at) = self.engine.watch.ready_at else { return };
+        let told_at = start.told.iter().flat_map(|told| &told.parts).map(|(at, _)| *at).max().unwrap_or(0);
+        let from = ready_at.max(told_at);
+        let (begins, comes) = (self.engine.truth.start, start.comes(from));
+        // Threads get the schedule 20 ms before: a clock that is set after that changes nothing.
+        let is_set_late =
+            start.set.is_some_and(|(at, _)| at.abs_diff(comes) < 80 * MS || at.abs_diff(start.at) < 80 * MS);
+        let patience = 60 * MS * (1 + start.told.iter().map(|told| told.parts.len() as Nanos).sum::<Nanos>());
+        // Seconds since 1970 with decimals are exact to less than a microsecond.
+        let is_punctual = (comes.saturating_sub(1000)..=comes + patience).contains(&begins);
+        self.promise(is_set_late || is_punctual, || format!("the load began at {begins} ns, planned were {comes} ns"));
+        let planned = clocks(start.at, None);
+        if start.set.is_none() {
+            let planned_s = began.planned.unwrap_or_default().as_secs_f64();
+            let is_right = (planned_s - planned.wall.as_secs_f64()).abs() < 0.01;
+            self.promise(is_right, || format!("planned was {planned_s} s, the engine says {began:?}"));
+            let is_late = begins > start.at + 1000 * MS;
+            let says_late = began.lateness().is_some();
+            self.promise(is_late <= says_late, || format!("the load began at {begins} ns: {began:?}"));
+        }
+    }
+
+    /// What only one mode counts adds up.
+    pub fn judge_accounts(&mut self, outcome: &Outcome) {
+        match self.scenario.kind {
+            Kind::Pooled { .. } => self.judge_tasks(outcome),
+            Kind::Replayed { .. } => self.judge_replay(outcome),
+            Kind::Staged(_) => self.judge_counts_of_programs(outcome),
+            Kind::Closed { .. } => {}
+        }
+    }
+
+    fn judge_tasks(&mut self, outcome: &Outcome) {
+        let Some(tasks) = outcome.own.get::<Tasks>() else {
+            return self.promise(false, || "a run of tasks has none".to_owned());
+        };
+        let watch = &self.engine.watch;
+        let (completed, failed) = (tasks.completed(), tasks.failed());
+        self.promise(completed + failed == watch.tasks.len() as u64, || {
+            format!("{completed} tasks were completed and {failed} failed, {} were seen", watch.tasks.len())
+        });
+        let unfinished = tasks.planned - completed - failed;
+        self.promise(tasks.unfinished() == unfinished, || format!("{} tasks of {unfinished}", tasks.unfinished()));
+        let mut responses = watch.responses.clone();
+        responses.sort_unstable();
+        let middle = responses.len() / 2;
+        let median = match responses.len() {
+            0 => None,
+            odd if odd % 2 == 1 => Some(responses[middle] as f64 / 1000.0),
+            _ => Some((responses[middle - 1] + responses[middle]) as f64 / 2000.0),
+        };
+        self.promise(tasks.median() == median, || format!("the median is {:?}, not {median:?}", tasks.median()));
+        let below = |limit: Nanos| responses.iter().filter(|response| **response < limit).count() as u64;
+        let (early, of_classes) = (below(5_000 * MS), tasks.classes().iter().sum::<u64>());
+        self.promise(tasks.under_five_seconds() == early && of_classes == completed, || {
+            format!("{} of {completed} tasks before 5 s, {of_classes} in all classes", tasks.under_five_seconds())
+        });
+        let parts = tasks.queue.mean() + tasks.service.mean();
+        self.promise((parts - tasks.response.mean()).abs() <= 1e-6 * parts, || {
+            format!("tasks waited and were served for {parts} us, and took {} us", tasks.response.mean())
+        });
+    }
+
+    fn judge_replay(&mut self, outcome: &Outcome) {
+        let Some(totals) = outcome.own.get::<ReplayTotals>() else {
+            return self.promise(false, || "a replay has no totals".to_owned());
+        };
+        let sum = |of: &std::collections::BTreeMap<String, u64>| of.values().sum::<u64>();
+        let counted = ReplayTruth {
+            begun: totals.sessions.begun,
+            finished: totals.sessions.finished,
+            refused: totals.sessions.refused,
+            lost: totals.sessions.lost,
+            expected: sum(&totals.expected),
+            unexpected: sum(&totals.unexpected),
+            missing: sum(&totals.missing),
+            succeeded: totals.statements().0.saturating_sub(sum(&totals.expected) + sum(&totals.unexpected)),
+            other_rows: totals.other_rows(),
+            consequences: totals.accounts.iter().map(|account| sum(&account.consequences)).sum(),
+        };
+        let truth = self.engine.truth.replay;
+        self.promise(counted == truth, || format!("counted was {counted:?}, there were {truth:?}"));
+        let by_account: u64 = totals.accounts.iter().map(|account| account.unexpected()).sum();
+        self.promise(by_account == truth.unexpected, || format!("{by_account} unexpected errors by account"));
+    }
+
+    fn judge_counts_of_programs(&mut self, outcome: &Outcome) {
+        let tallies = [&outcome.warmup, &outcome.measure, &outcome.drain];
+        let events: u64 = tallies.iter().map(|tally| tally.counts.more_events).sum();
+        let truth = &self.engine.truth;
+        self.promise(events == truth.more_events, || {
+            format!("programs counted {} transactions, the engine {events}", truth.more_events)
+        });
+        let totals = tallies.iter().filter_map(|tally| tally.own.get::<crate::ledger::PerClient>());
+        let of_clients: u64 = totals.flat_map(|clients| clients.totals()).map(|client| client.transactions).sum();
+        let measured = outcome.measure.counts.transactions() + outcome.drain.counts.transactions();
+        self.promise(of_clients == measured, || format!("{of_clients} transactions of clients, {measured} of all"));
+        if self.scenario.extras.is_command {
+            self.promise(truth.starts.is_empty(), || "a command began transactions".to_owned());
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What only some simulated runs have: a planned start, logs, notes, threads that hang, and what programs do in them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::scenario::Draw;
+use crate::ledger::log::LogPlan;
+use crate::plan::Notes;
+use crate::start_at::{Moment, StartAt};
+use ground::clock::{Clocks, Nanos, nanos};
+use ground::random::Random;
+
+const MS: Nanos = 1_000_000;
+
+/// What the machine's clocks show when the run's shows 0.
+const WALL: Duration = Duration::from_secs(1_795_000_000);
+const MONOTONIC: Nanos = 5_000_000_000_000;
+
+/// Mixed into the seed, so that what is drawn here changes no other draw.
+const STREAM: u64 = 0x6a09_e667_f3bc_c908;
+
+/// What some runs have and others have not.
+#[derive(Debug, Clone, Default)]
+pub struct Extras {
+    pub start: Option<PlannedStart>,
+    pub log: Option<Log>,
+    pub notes: Notes,
+    /// When thread 0 stops for ever: it computes without end.
+    pub hangs_at: Option<Nanos>,
+    /// When waits for events begin to fail, and the thread for which the system has no event loop.
+    pub fails_at: Option<Nanos>,
+    pub unmade: Option<usize>,
+    /// Of a reply: the server ends the session later, or says something that nobody has asked for.
+    pub dismissal: f64,
+    pub chatter: f64,
+    /// Whether servers cancel nothing.
+    pub is_deaf: bool,
+    /// Whether there are scripts without a server and some that leave a transaction open; whether programs of sysbench's kind
+    /// have two connections, prepare and count by themselves, and leave; whether recorded sessions have errors and drop their
+    /// prepared statements.
+    pub is_rich: bool,
+    /// Whether the run ends with what clients do before their first transaction.
+    pub is_command: bool,
+    /// Whether the load has no server.
+    pub is_alone: bool,
+}
+
+/// A start that is agreed upon with others.
+#[derive(Debug, Clone)]
+pub struct PlannedStart {
+    /// On the run's clock, if no clock is set.
+    pub at: Nanos,
+    pub is_wall: bool,
+    /// When the wall clock is set, and by how many nanoseconds.
+    pub set: Option<(Nanos, i64)>,
+    /// What standard input says instead of the option, at these times, and how it goes on.
+    pub told: Option<Told>,
+}
+
+/// What comes by standard input.
+#[derive(Debug, Clone)]
+pub struct Told {
+    pub parts: Vec<(Nanos, Input)>,
+    /// Whether they are the time.
+    pub is_time: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    Bytes(String),
+    End,
+    Failure,
+}
+
+/// The log of transactions.
+#[derive(Debug, Clone)]
+pub struct Log {
+    pub aggregate: Option<Duration>,
+    pub sampling_rate: f64,
+    /// Whether it cannot be opened.
+    pub is_unopened: bool,
+    pub failures_detailed: bool,
+}
+
+impl Extras {
+    /// The extras of a seed.
+    pub fn draw(seed: u64) -> Self {
+        let mut draw = Draw(Random::seeded(seed ^ STREAM));
+        let start = draw.happens(0.15).then(|| PlannedStart::draw(&mut draw));
+        let log = draw.happens(0.15).then(|| Log {
+            aggregate: draw.happens(0.4).then(|| Duration::from_secs(draw.within(1, 3))),
+            sampling_rate: if draw.happens(0.2) { draw.magnitude(0.01, 0.9) } else { 1.0 },
+            is_unopened: draw.happens(0.03),
+            failures_detailed: draw.happens(0.5),
+        });
+        Self {
+            start,
+            log,
+            notes: Notes { failures: draw.happens(0.15), steps: draw.happens(0.15) },
+            hangs_at: draw.happens(0.03).then(|| draw.within(0, 1500) * MS),
+            fails_at: draw.happens(0.02).then(|| draw.within(0, 1500) * MS),
+            unmade: draw.happens(0.01).then(|| draw.within(0, 3) as usize),
+            dismissal: if draw.happens(0.15) { draw.magnitude(0.001, 0.1) } else { 0.0 },
+            chatter: if draw.happens(0.15) { draw.magnitude(0.001, 0.3) } else { 0.0 },
+            is_deaf: draw.happens(0.1),
+            is_rich: draw.happens(0.5),
+            is_command: draw.happens(0.05),
+            is_alone: draw.happens(0.02),
+        }
+    }
+}
+
+impl PlannedStart {
+    fn draw(draw: &mut Draw) -> Self {
+        let at = if draw.happens(0.2) { 0 } else { draw.within(0, 1500) * MS };
+        let is_wall = draw.happens(0.5);
+        let set = (is_wall && draw.happens(0.3)).then(|| {
+            let by = draw.within(0, 2000) as i64 - 1000;
+            (draw.within(0, 1000) * MS, by * MS as i64)
+        });
+        let mut start = Self { at, is_wall, set, told: None };
+        start.told = draw.happens(0.5).then(|| start.draw_input(draw));
+        start
+    }
+
+    fn draw_input(&self, draw: &mut Draw) -> Told {
+        let (mut text, is_time) = match draw.within(0, 11) {
+            0 => ("soon\n".to_owned(), false),
+            1 => ("x".repeat(300), false),
+            2 => (format!("{}\n", WALL.as_secs() + 3600), false),
+            3 => (String::new(), false),
+            _ => (format!("{}\n", self.text()), true),
+        };
+        let (mut parts, mut at) = (Vec::new(), 0);
+        while !text.is_empty() {
+            at += draw.within(0, 400) * MS;
+            let rest = if draw.happens(0.3) {
+                text.split_off(draw.within(1, text.len() as u64) as usize)
+            } else {
+                String::new()
+            };
+            parts.push((at, Input::Bytes(text)));
+            text = rest;
+        }
+        if !is_time && parts.is_empty() {
+            parts.push((draw.within(0, 1000) * MS, if draw.happens(0.5) { Input::End } else { Input::Failure }));
+        }
+        Told { parts, is_time }
+    }
+
+    fn text(&self) -> String {
+        let seconds = |time: Nanos| format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000);
+        if self.is_wall {
+            seconds(nanos(WALL) + self.at)
+        } else {
+            format!("monotonic:{}", seconds(MONOTONIC + self.at))
+        }
+    }
+
+    /// As the plan has it.
+    pub fn plan(&self) -> StartAt {
+        match (&self.told, self.is_wall) {
+            (Some(_), _) => StartAt::Told,
+            (None, true) => StartAt::At(Moment::Wall(WALL + Duration::from_nanos(self.at))),
+            (None, false) => StartAt::At(Moment::Monotonic(Duration::from_nanos(MONOTONIC + self.at))),
+        }
+    }
+
+    /// When it comes, on the run's clock: not before `from`.
+    pub fn comes(&self, from: Nanos) -> Nanos {
+        let Some((set_at, by)) = self.set else { return self.at.max(from) };
+        // Before the clock is set it shows the run's time, and after it `by` more.
+        let after = self.at.saturating_add_signed(-by).max(set_at);
+        if self.at < set_at && from < set_at { self.at.max(from) } else { after.max(from) }
+    }
+}
+
+/// What a machine's clocks show at `now` of the run, if the wall clock is `set`.
+pub fn clocks(now: Nanos, set: Option<(Nanos, i64)>) -> Clocks {
+    let by = set.filter(|(at, _)| *at <= now).map_or(0, |(_, by)| by);
+    let wall = WALL + Duration::from_nanos(now);
+    let wall =
+        if by < 0 { wall - Duration::from_nanos(by.unsigned_abs()) } else { wall + Duration::from_nanos(by as u64) };
+    Clocks { run: now, wall, monotonic: MONOTONIC + now }
+}
+
+impl Log {
+    /// The plan of a log in `directory`.
+    pub fn plan(&self, directory: &Path, throttled: bool) -> LogPlan {
+        let name = if self.is_unopened { "missing/log" } else { "log" };
+        LogPlan {
+            prefix: directory.join(name).display().to_string(),
+            aggregate: self.aggregate,
+            sampling_rate: self.sampling_rate,
+            throttled,
+            limited: true,
+            retried: true,
+            failures_detailed: self.failures_detailed,
+            other_failures: true,
+            origin: WALL,
+        }
+    }
+}

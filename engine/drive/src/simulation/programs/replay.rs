@@ -1,0 +1,215 @@
+//! Programs that run recorded sessions.
+
+use std::sync::Arc;
+
+use super::{start, truth};
+use crate::simulation::truth::{ClientTruth, ReplayTruth};
+use crate::simulation::world::world;
+use ground::random::Random;
+use wire::Rows;
+use wire::statement::{QueryMode, Statement};
+use wire::value::Value;
+use workload::recorded::{Expected, Recorded, Scheduled, StatementFailure};
+use workload::{Action, ActionResult, Program, RecordedRequest, ReplayActions, SessionStep};
+
+/// A client that runs recorded sessions.
+pub struct Replay {
+    place: (usize, usize),
+    statements: Arc<Vec<Vec<Statement>>>,
+    random: Random,
+    mode: QueryMode,
+    /// Whether statements have recorded errors and drop the prepared ones.
+    is_rich: bool,
+    at: ReplayPlace,
+    /// What was recorded of the statement that is next, and whether it is under way.
+    expected: Expected,
+    is_asked: bool,
+    /// Whether an error has ended the transaction under way.
+    has_failed: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct ReplayPlace {
+    session: usize,
+    statement: usize,
+    step: ReplayStep,
+    /// The recorded time, microseconds.
+    time: u64,
+    is_stopped: bool,
+    is_connected: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum ReplayStep {
+    #[default]
+    Wait,
+    Connect,
+    Schedule,
+    Send,
+}
+
+const SESSIONS: usize = 3;
+const STATEMENTS: usize = 8;
+
+/// Changes the truth about recorded statements.
+fn note(change: impl FnOnce(&mut ReplayTruth)) {
+    world(|world| change(&mut world.truth.replay));
+}
+
+impl Replay {
+    /// A client before its first session.
+    pub fn new(
+        place: (usize, usize),
+        statements: Arc<Vec<Vec<Statement>>>,
+        random: Random,
+        mode: QueryMode,
+        is_rich: bool,
+    ) -> Self {
+        let (at, expected) = (ReplayPlace::default(), Expected::default());
+        Self { place, statements, random, mode, is_rich, at, expected, is_asked: false, has_failed: false }
+    }
+
+    /// What was recorded of the next statement.
+    fn draw_expected(&mut self) -> Expected {
+        let ends_block = self.at.statement % 4 == 3;
+        let mut expected = Expected { ends_block, ..Expected::default() };
+        if self.is_rich {
+            expected.account = self.random.range(0, 1) as usize;
+            expected.failure = match self.random.range(0, 19) {
+                0 => Some(StatementFailure::Code(*b"40001")),
+                1 => Some(StatementFailure::Code(*b"25P02")),
+                2 => Some(StatementFailure::Unstated),
+                _ => None,
+            };
+            expected.rows = (self.random.unit() < 0.5).then(|| self.random.range(0, 2) as u64);
+            expected.discards = self.at.statement.is_multiple_of(4) && self.random.unit() < 0.2;
+        }
+        expected
+    }
+
+    /// The statement under way was executed, if there is one.
+    fn note_success(&mut self) {
+        if !std::mem::take(&mut self.is_asked) {
+            return;
+        }
+        let rows = if self.at.statement % 4 == 2 || self.at.statement % 4 == 3 { 1 } else { 0 };
+        let expected = self.expected;
+        note(|truth| {
+            truth.succeeded += 1;
+            truth.missing += u64::from(expected.failure.is_some());
+            truth.other_rows += u64::from(expected.rows.is_some_and(|recorded| recorded != rows));
+        });
+        self.note_end();
+    }
+
+    /// What an error has ended is over with the transaction.
+    fn note_end(&mut self) {
+        self.has_failed &= world(|world| world.is_in_transaction(self.place));
+    }
+
+    fn end_session(&mut self) {
+        self.at.session += 1;
+        (self.at.statement, self.at.step, self.at.is_connected) = (0, ReplayStep::Wait, false);
+        self.has_failed = false;
+    }
+}
+
+impl Program<ReplayActions> for Replay {
+    fn begin(&mut self, _choose: &mut Random) -> usize {
+        0
+    }
+
+    fn stop(&mut self) {
+        self.at.is_stopped = true;
+    }
+
+    fn next_action(&mut self) -> Action<'_, ReplayActions> {
+        self.note_success();
+        let is_over = self.at.is_stopped || self.at.statement >= STATEMENTS;
+        if is_over && self.at.is_connected {
+            self.end_session();
+            note(|truth| truth.finished += u64::from(!self.at.is_stopped));
+            return Action::Step(SessionStep::Disconnect);
+        }
+        if self.at.is_stopped || self.at.session >= SESSIONS {
+            return Action::Step(SessionStep::Leave);
+        }
+        match self.at.step {
+            ReplayStep::Wait => {
+                self.at.time += self.random.range(0, 100_000) as u64;
+                self.at.step = ReplayStep::Connect;
+                Action::Step(SessionStep::Schedule(Scheduled { at: self.at.time, statement: None }))
+            }
+            ReplayStep::Connect => {
+                self.at.step = ReplayStep::Schedule;
+                Action::Step(SessionStep::Connect)
+            }
+            ReplayStep::Schedule => {
+                self.at.time += self.random.range(0, 20_000) as u64;
+                self.at.step = ReplayStep::Send;
+                self.expected = self.draw_expected();
+                Action::Step(SessionStep::Schedule(Scheduled { at: self.at.time, statement: Some(self.expected) }))
+            }
+            ReplayStep::Send => self.send(),
+        }
+    }
+
+    fn complete(&mut self, result: ActionResult<'_>) {
+        let was_asked = std::mem::take(&mut self.is_asked);
+        match result {
+            ActionResult::Done(_) => {
+                self.at.is_connected = true;
+                note(|truth| truth.begun += 1);
+            }
+            ActionResult::Failed(error) => {
+                let is_expected = self.expected.is_failure(&error.sqlstate);
+                if is_expected {
+                    truth(self.place, ClientTruth::commit);
+                }
+                let is_consequence = error.sqlstate == "25P02" && self.has_failed && !is_expected;
+                note(|truth| {
+                    truth.expected += u64::from(is_expected);
+                    truth.unexpected += u64::from(!is_expected);
+                    truth.consequences += u64::from(is_consequence);
+                });
+                self.has_failed |= error.sqlstate != "25P02" || !is_expected;
+                self.note_end();
+            }
+            ActionResult::Lost(_) => {
+                note(|truth| {
+                    truth.lost += 1;
+                    truth.unexpected += u64::from(was_asked);
+                });
+                self.end_session();
+            }
+            ActionResult::Refused(_) => {
+                note(|truth| truth.refused += 1);
+                self.end_session();
+            }
+        }
+    }
+}
+
+impl Replay {
+    fn send(&mut self) -> Action<'_, ReplayActions> {
+        let texts: [&[u8]; 4] = [b"BEGIN", b"SELECT 7", b"UPDATE 7", b"END"];
+        let number = self.at.statement % 4;
+        let text = if self.expected.discards { b"DISCARD ALL" } else { texts[number] };
+        (self.at.statement, self.at.step) = (self.at.statement + 1, ReplayStep::Schedule);
+        self.is_asked = true;
+        truth(self.place, ClientTruth::begin);
+        start(self.place);
+        truth(self.place, |client| (client.is_last, client.ends_anywhere) = (true, true));
+        let recorded = match (number, self.mode) {
+            (1, QueryMode::Prepared) => Recorded::Values {
+                statement: &self.statements[1][1],
+                mode: QueryMode::Prepared,
+                values: &[Value::Int(7)],
+            },
+            (_, QueryMode::Extended) => Recorded::Unnamed(text),
+            _ => Recorded::Query(text),
+        };
+        let rows = if self.is_rich { Rows::Hashed } else { Rows::Counted };
+        Action::Request(RecordedRequest { recorded, rows })
+    }
+}

@@ -1,0 +1,101 @@
+//! What one engine of a simulated run reported, and how it ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::truth::Truth;
+use super::world::world;
+use crate::ledger::Tally;
+use crate::ledger::tasks::PooledTasks;
+use crate::outcome::{Abortion, Began, Cause, Observer, Outcome, RunError, Tick};
+use ground::clock::{Nanos, Phase};
+
+/// What one engine reported, and what really happened.
+pub struct Engine {
+    pub outcome: Result<Outcome, RunError>,
+    pub watch: Watch,
+    pub truth: Truth,
+    pub ends: Ends,
+    /// The logs of its threads.
+    pub logs: Vec<String>,
+    pub clients: usize,
+}
+
+/// How a run ended.
+pub struct Ends {
+    pub ended: Nanos,
+    /// Whether its threads had ended when it had.
+    pub are_over: bool,
+    pub was_interrupted: bool,
+    pub was_alarmed: bool,
+    /// The exit status of a program that was ended because threads did not.
+    pub given_up: Option<u8>,
+}
+
+/// What an observer has seen.
+#[derive(Default)]
+pub struct Watch {
+    /// Clients that were given up, and those among them that got no connection.
+    pub aborted: BTreeSet<usize>,
+    pub unconnected: u64,
+    /// Clients that were given up because of their programs, not counted by an SQLSTATE.
+    pub stopped: BTreeSet<usize>,
+    /// Notes that statements may still be running.
+    pub left_running: usize,
+    pub ticks: BTreeMap<Phase, Tally>,
+    /// How often each task ended, and the response times of those that were completed.
+    pub tasks: BTreeMap<(usize, u32), usize>,
+    pub responses: Vec<Nanos>,
+    /// When the clients were ready, and the load began.
+    pub ready_at: Option<Nanos>,
+    pub began: Option<Began>,
+    /// Of a run that was given up: committed transactions, and clients that had not finished.
+    pub stuck: Option<(u64, usize)>,
+    /// What was seen that must not be.
+    pub defects: Vec<String>,
+}
+
+impl Observer for Watch {
+    fn ready(&mut self, _clients: usize, _seconds: f64) {
+        self.ready_at = Some(world(|world| world.main));
+    }
+
+    fn phase(&mut self, _phase: Phase, began: Option<&Began>) {
+        self.began = self.began.or(began.copied());
+    }
+
+    fn tick(&mut self, tick: &Tick) {
+        self.ticks.entry(tick.phase).or_default().merge(&tick.tally);
+        for task in tick.tally.own.get::<PooledTasks>().into_iter().flat_map(|pooled| &pooled.tasks) {
+            *self.tasks.entry((task.app, task.number)).or_default() += 1;
+            self.responses.extend(task.failure.is_none().then(|| task.response()));
+        }
+    }
+
+    fn aborted(&mut self, abortion: &Abortion) {
+        self.aborted.insert(abortion.client);
+        self.unconnected += u64::from(matches!(abortion.cause, Cause::Connect(_)));
+        if matches!(abortion.cause, Cause::Program(_)) {
+            self.stopped.insert(abortion.client);
+        }
+        let (kind, sqlstate) = (abortion.cause.kind(), abortion.cause.sqlstate());
+        let has_sqlstate = sqlstate.is_some_and(|sqlstate| sqlstate.len() == 5);
+        if has_sqlstate == (kind == "script") {
+            self.defects
+                .push(format!("a client was given up by {kind} with SQLSTATE {sqlstate:?}: {}", abortion.cause));
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.left_running += usize::from(text.contains("may still be running"));
+    }
+
+    fn stuck(&mut self, outcome: &Outcome) -> u8 {
+        let tallies = [&outcome.warmup, &outcome.measure, &outcome.drain];
+        let committed = tallies.iter().map(|tally| tally.counts.transactions()).sum();
+        self.stuck = Some((committed, outcome.unfinished));
+        GIVEN_UP
+    }
+}
+
+/// The exit status of a program whose threads do not end.
+pub const GIVEN_UP: u8 = 77;

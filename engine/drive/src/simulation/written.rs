@@ -1,0 +1,135 @@
+//! Promises on what threads write: the log of transactions, and notes on clients.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use super::promises::Judge;
+use super::scenario::Kind;
+use crate::ledger::Tally;
+use crate::outcome::Outcome;
+use crate::plan::Plan;
+
+/// The logs of all threads of a run.
+pub fn logs(plan: &Plan) -> Vec<String> {
+    let Some(log) = &plan.options().log else { return Vec::new() };
+    (0..plan.jobs).filter_map(|thread| fs::read_to_string(log.path(thread)).ok()).collect()
+}
+
+impl Judge<'_> {
+    /// Whether the log cannot be opened.
+    pub fn has_no_log(&self) -> bool {
+        self.scenario.extras.log.as_ref().is_some_and(|log| log.is_unopened)
+    }
+
+    /// The log has each transaction of the measured part once, with what became of it.
+    pub fn judge_log(&mut self, outcome: &Outcome) {
+        let Some(log) = self.scenario.extras.log.clone() else { return };
+        if self.engine.truth.starts.is_empty() {
+            return;
+        }
+        match log.aggregate {
+            Some(length) => self.judge_intervals(outcome, length),
+            None => self.judge_lines(outcome, log.sampling_rate < 1.0),
+        }
+    }
+
+    fn judge_lines(&mut self, outcome: &Outcome, is_sample: bool) {
+        let measured = |of: &dyn Fn(&Tally) -> u64| of(&outcome.measure) + of(&outcome.drain);
+        let (mut latencies_us, mut committed, mut skipped, mut failed, mut retries) = (0, 0, 0, 0, 0);
+        let mut numbers: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for line in self.engine.logs.iter().flat_map(|log| log.lines()) {
+            let words: Vec<&str> = line.split(' ').collect();
+            let number = |at: usize| words[at].parse::<u64>().unwrap_or(u64::MAX);
+            numbers.entry(number(0)).or_default().push(number(1));
+            match words[2] {
+                "skipped" => skipped += 1,
+                "failed" | "serialization" | "deadlock" | "other" => failed += 1,
+                _ => {
+                    latencies_us += number(2);
+                    committed += 1;
+                }
+            }
+            retries += number(words.len() - 1);
+        }
+        let counted = measured(&|tally| tally.counts.transactions());
+        let whole: u64 = outcome.scripts.iter().map(|script| script.whole.failures.values().sum::<u64>()).sum();
+        let (all_skipped, all_retries) =
+            (measured(&|tally| tally.counts.skipped), measured(&|tally| tally.counts.retries));
+        let is_closed = matches!(self.scenario.kind, Kind::Closed { .. });
+        let is_right = if is_sample {
+            committed <= counted && skipped <= all_skipped && failed <= whole
+        } else {
+            let are_failures_right = if is_closed { failed == whole } else { failed <= whole };
+            committed == counted && skipped == all_skipped && are_failures_right
+        };
+        self.promise(is_right, || {
+            format!(
+                "the log has {committed} committed, {skipped} skipped and {failed} failed transactions, counted were \
+                 {counted}, {all_skipped} and {whole}"
+            )
+        });
+        if is_sample {
+            return;
+        }
+        self.promise(!is_closed || retries == all_retries, || format!("{retries} retries in the log of {all_retries}"));
+        let of = |tally: &Tally| tally.counts.moments.mean() * tally.counts.transactions() as f64;
+        let sum_us = of(&outcome.measure) + of(&outcome.drain);
+        self.promise((latencies_us as f64 - sum_us).abs() <= 1.0 + committed as f64, || {
+            format!("the latencies in the log add up to {latencies_us} us, those counted to {sum_us} us")
+        });
+        let gap = numbers.iter().find(|(_, numbers)| !numbers.iter().copied().eq(1..=numbers.len() as u64));
+        self.promise(gap.is_none(), || format!("the transactions of a client in the log: {gap:?}"));
+    }
+
+    /// Intervals follow each other without a gap, and have no transaction that was not counted.
+    fn judge_intervals(&mut self, outcome: &Outcome, length: Duration) {
+        let measured = |of: &dyn Fn(&Tally) -> u64| of(&outcome.measure) + of(&outcome.drain);
+        let (mut committed, mut skipped) = (0, 0);
+        for log in &self.engine.logs {
+            let mut next = None;
+            for line in log.lines() {
+                let words: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap_or(u64::MAX)).collect();
+                let [begins, count, ..] = words[..] else {
+                    return self.promise(false, || format!("an interval in the log: {line}"));
+                };
+                let is_next = next.is_none_or(|next| next == begins);
+                self.promise(is_next && words.len() == 16, || format!("after {next:?} in the log: {line}"));
+                next = Some(begins + length.as_secs());
+                committed += count;
+                skipped += words[10];
+            }
+        }
+        let (all, all_skipped) =
+            (measured(&|tally| tally.counts.transactions()), measured(&|tally| tally.counts.skipped));
+        self.promise(committed <= all && skipped <= all_skipped, || {
+            format!("the log has {committed} transactions and {skipped} skipped ones of {all} and {all_skipped}")
+        });
+    }
+
+    /// Each transaction, retry and failure that goes on has its note.
+    pub fn judge_notes(&mut self, outcome: &Outcome) {
+        let (truth, notes) = (&self.engine.truth, self.scenario.extras.notes);
+        let count = |what: &str| truth.lines.iter().filter(|line| line.contains(what)).count() as u64;
+        let stray = truth.lines.iter().find(|line| !line.starts_with("program: ") || !line.ends_with('\n'));
+        self.promise(stray.is_none(), || format!("a line without the program's name: {stray:?}"));
+        if notes.steps {
+            let (scripts, begun) = (count("executing script"), truth.starts.len() as u64);
+            self.promise(scripts >= begun, || format!("{scripts} scripts were noted, {begun} transactions begun"));
+            let (sent, received) = (count(" sending "), count(" receiving"));
+            self.promise(sent > 0 || received == 0, || format!("{sent} statements were sent, {received} received"));
+        }
+        let is_counted = self.scenario.warmup.is_zero() && !truth.starts.is_empty();
+        if notes.failures && is_counted {
+            let commands = || outcome.scripts.iter().flat_map(|script| &script.commands);
+            let failures: u64 = commands().map(|command| command.failures).sum();
+            let retries: u64 = commands().map(|command| command.retries).sum();
+            let (ended, repeated) = (count("ends the failed transaction"), count("repeats the transaction"));
+            self.promise((failures, retries) == (ended, repeated), || {
+                format!("{ended} failures and {repeated} retries were noted of {failures} and {retries}")
+            });
+            let errors = count("got an error in command");
+            self.promise(errors >= ended + repeated, || format!("{errors} errors were noted of {}", ended + repeated));
+        }
+    }
+}
