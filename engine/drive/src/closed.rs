@@ -141,7 +141,7 @@ impl<S: Shell> Mode<S> for Closed {
 
     #[inline(always)]
     fn next(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, now: Nanos) -> bool {
-        if client.done >= thread.mode.transactions || !thread.is_open(now) {
+        if thread.is_held(client, now) {
             thread.hold(client, now);
             return false;
         }
@@ -277,16 +277,18 @@ impl<S: Shell> Mode<S> for Closed {
 }
 
 impl<S: Shell> Loop<'_, S> {
-    /// The client may not begin a transaction: it has done its share, the load is over, or another engine has its slice.
+    /// Whether a client may not begin a transaction: it has done its share, the load is over, or another engine has its slice.
+    #[inline(always)]
+    fn is_held(&self, client: &LoopClient<S>, now: Nanos) -> bool {
+        client.done >= self.mode.transactions || !self.is_open(now)
+    }
+
+    /// Ends a client that may not begin a transaction, or has it wait for the next own slice.
     #[cold]
     fn hold(&mut self, client: &mut LoopClient<S>, now: Nanos) {
         self.part(client, now);
-        if self.is_done(client, now) { self.leave(client) } else { self.await_slice(client, now) }
-    }
-
-    #[inline]
-    fn is_done(&self, client: &LoopClient<S>, now: Nanos) -> bool {
-        client.done >= self.mode.transactions || self.is_over(now)
+        let is_done = client.done >= self.mode.transactions || self.is_over(now);
+        if is_done { self.leave(client) } else { self.await_slice(client, now) }
     }
 
     /// With `--connect`: ends the connection of a transaction that is over.
@@ -309,8 +311,8 @@ impl<S: Shell> Loop<'_, S> {
                 self.books.skip(client, now);
                 // Starts may come faster than they are skipped: the time goes on, and the end of the run comes, meanwhile.
                 now = self.read_clock();
-                if self.is_done(client, now) {
-                    self.leave(client);
+                if self.is_held(client, now) {
+                    self.hold(client, now);
                     return false;
                 }
                 if self.shared.is_ended() {

@@ -13,6 +13,7 @@ use crate::ledger::replay::ReplayTotals;
 use crate::mode::Mode;
 use crate::outcome::{Outcome, RunError};
 use crate::shell::Shell;
+use crate::slices::Slice;
 use crate::staged::StagedPlan;
 use crate::worker::Worker;
 use ground::clock::{Nanos, nanos};
@@ -354,10 +355,15 @@ impl Judge<'_> {
     fn judge_slices(&mut self) {
         let Some(slices) = self.scenario.slices else { return };
         let truth = &self.engine.truth;
-        let outside = truth.starts.iter().map(|at| at.saturating_sub(truth.start)).find(|at| {
-            let slice = slices.slice(at / slices.round());
-            !(slice.begins..slice.ends + 5 * MS).contains(at)
-        });
+        // A round of the event loop that began in time begins the transactions of all its clients.
+        let round_ns = MS / 10 * self.scenario.clients as Nanos;
+        let is_within = |slice: Slice, at: Nanos| (slice.begins..slice.ends).contains(&at);
+        let is_own = |at: &Nanos| {
+            let slice = slices.slice(at.saturating_sub(round_ns) / slices.round());
+            is_within(Slice { ends: slice.ends + round_ns, ..slice }, *at)
+                || is_within(slices.slice(at / slices.round()), *at)
+        };
+        let outside = truth.starts.iter().map(|at| at.saturating_sub(truth.start)).find(|at| !is_own(at));
         self.promise(outside.is_none(), || {
             format!("a transaction began {outside:?} ns after the start, in another's slice")
         });
