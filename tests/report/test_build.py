@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
+from pgtrial import __version__
 from pgtrial.cli.stored import report_command, verdict_command
 from pgtrial.cli.verdict import in_full
 from pgtrial.model.errors import StoreError
@@ -26,6 +27,7 @@ from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import committed_per_second
 from tests.verdict.declared import RATE, declaring
 from tests.verdict.studies import deployed, make_plan, noisy, peculiar, run
+from tests.verdict.sweeps import SCALES, misses, points, sweep
 
 from .conftest import Audit, Studies, timeline, write_study
 
@@ -334,6 +336,26 @@ def test_a_verdict_of_a_version_that_drew_no_curve_follows_from_its_trials(tmp_p
     stored["curve"][0]["blocks"] = 99
     path.write_text(json.dumps(stored))
     assert [each.partition(" ")[0] for each in differences(study)] == ["curve.0.blocks"]
+
+
+def test_a_verdict_of_a_version_that_averaged_across_cliffs_follows_from_its_trials(tmp_path):
+    plan, trials = sweep(points(scales=SCALES), lambda _, point: 2000.0 / (1 + 6 * misses(60, point.scale)))
+    plan = plan.model_copy(update={"pgtrial": __version__})
+    study = write_study(tmp_path / "s", plan, trials, Audit(findings=[]), "Over sizes?")
+    build_report(study)
+    path = study.path / "verdict.json"
+    stored = json.loads(path.read_text())
+    assert [part["regime"] for part in stored["primary"][0]["parts"]] == ["below", "above"]
+    assert differences(study) == []
+    former = {key: value for key, value in stored.items() if key != "cliffs"}
+    averaged = {**stored["primary"][0]["parts"][0], "regime": None, "verdict": "equivalent"}
+    path.write_text(json.dumps(former | {"primary": [averaged], "notes": [], "sentences": ["none of today's"]}))
+    assert differences(study) == []
+    path.write_text(json.dumps(former | {"primary": [averaged], "seed": 99}))
+    assert [each.partition(" ")[0] for each in differences(study)] == ["seed"]
+    stored["cliffs"][0]["blocks"] = 99
+    path.write_text(json.dumps(stored))
+    assert [each.partition(" ")[0] for each in differences(study)] == ["cliffs.0.blocks"]
 
 
 def test_sentences_of_this_version_are_compared_and_those_of_another_are_not(studies, tmp_path, monkeypatch):

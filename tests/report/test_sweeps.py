@@ -18,6 +18,7 @@ from pgtrial.report.data import StudyData
 from pgtrial.report.markdown import render
 from pgtrial.report.sections import sections
 from pgtrial.report.sweep_words import between_text
+from pgtrial.report.tables.results import ratio_table
 from pgtrial.report.tables.sweeps import cliff_table, law_table
 from pgtrial.statistics.scalability import Curve
 from pgtrial.store.study_file import build_study
@@ -111,6 +112,8 @@ def test_the_verdict_in_short_names_cliffs_and_sizes_that_narrow_them(over_sizes
         told.headlines[0].text
     )
     assert [line.label for line in told.headlines[0].lines][:2] == ["below", "above"]
+    places = [row[1] for row in ratio_table(over_sizes).rows]
+    assert places[:2] == ["load points below the cliff (primary)", "load points above the cliff (primary)"]
 
 
 def test_a_cliff_without_reads_has_its_advice():

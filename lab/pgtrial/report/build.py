@@ -6,11 +6,11 @@ import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pgtrial import __version__
 from pgtrial.model.errors import StoreError
-from pgtrial.model.records.results import JUDGED_BLOCKS, StudyResult
+from pgtrial.model.records.results import JUDGED_BLOCKS, Side, StudyResult
 from pgtrial.report.data import StudyData, read_data, read_measured
 from pgtrial.report.published import beside
 from pgtrial.store.directory import StudyDirectory
@@ -92,8 +92,10 @@ def differences(study: StudyDirectory) -> list[str]:
     except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{path} is damaged; `pgtrial report DIRECTORY` writes it anew") from error
     computed = read_measured(study).result.model_dump(mode="json")
-    if isinstance(stored, dict) and "curve" not in stored:  # a verdict of a version that drew none
-        computed.pop("curve", None)
+    if isinstance(stored, dict):
+        for key in _unknown_then(stored, computed):
+            stored.pop(key, None)
+            computed.pop(key, None)
     if isinstance(stored, dict) and JUDGED_BLOCKS & stored.keys():
         for key in (*JUDGED_BLOCKS, "notes"):
             stored.pop(key, None)
@@ -104,6 +106,17 @@ def differences(study: StudyDirectory) -> list[str]:
         f"{place} is {_short(one)} in verdict.json and {_short(other)} by the trials"
         for place, one, other in _unequal("", stored, computed)
     ]
+
+
+def _unknown_then(stored: dict[str, Any], computed: dict[str, Any]) -> set[str]:
+    """Keys that say nothing of a verdict of a version that drew no curves, and took averages across cliffs."""
+    missing: set[str] = {key for key in ("curve", "scaling", "cliffs") if key in computed and key not in stored}
+    if not missing & {"scaling", "cliffs"}:
+        return missing
+    split = any(
+        part.get("regime") in get_args(Side) for claim in computed["primary"] for part in claim.get("parts", [])
+    )
+    return missing | {"notes"} | ({"primary", "sentences", "moved"} if split else set())
 
 
 _SENTENCES = ("sentences", "notes", "moved")

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import get_args
 
 from pgtrial.model.metrics import METRICS
 from pgtrial.model.records.plan import LoadPoint, Plan
-from pgtrial.model.records.results import PARTS, CellRegimes, Claim, Cost, Estimate, Failures, Steadiness, StudyResult
+from pgtrial.model.records.results import (
+    PARTS,
+    CellRegimes,
+    Claim,
+    Cost,
+    Estimate,
+    Failures,
+    Side,
+    Steadiness,
+    StudyResult,
+)
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
 from pgtrial.verdict.units import is_fixed
 
@@ -44,6 +55,8 @@ def interval_name(plan: Plan) -> str:
 def where(claim: Claim, plan: Plan) -> str:
     """What a claim is about: a load point, or the mean over all of them."""
     points = plan.load_points
+    if claim.regime is not None and claim.regime in get_args(Side):
+        return f"load points {PARTS[claim.regime]}"
     if claim.load_point is None and len(points) > 1:
         return f"mean over {len(points)} load points{in_regime(claim)}"
     return points[claim.load_point or 0].label + in_regime(claim)
