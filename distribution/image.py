@@ -10,7 +10,9 @@ import argparse
 import ast
 import json
 import os
+import platform
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -47,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     output = options.output.absolute()
     try:
-        check_tools()
+        check_tools(options.platform or [])
         with tempfile.TemporaryDirectory(prefix="pgtrial-image-") as directory:
             work = Path(directory)
             wheels = options.wheels or _wheels(options.platform, work / "dist")
@@ -59,13 +61,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def check_tools() -> None:
-    """Raises DistributionError where something that makes images is missing."""
+def check_tools(platforms: Sequence[str]) -> None:
+    """Raises DistributionError where something that makes images for these platforms is missing."""
     if os.geteuid() != 0:
         raise DistributionError("an image has files of several accounts, and only root can make them: sudo make image")
     absent = [tool for tool in ("buildah", "mmdebstrap") if shutil.which(tool) is None]
     if absent:
         raise DistributionError(f"an image needs {' and '.join(absent)}: apt-get install {' '.join(absent)}")
+    for name in platforms:
+        target = _OF_DEBIAN[name]
+        if target.processor != platform.machine() and not _runs_here(str(target.debian)):
+            raise DistributionError(
+                f"this machine does not run programs of {name}, which an image for it needs: "
+                "apt-get install arch-test qemu-user-static"
+            )
+
+
+def _runs_here(architecture: str) -> bool:
+    """Whether programs of a processor, by Debian's name, run on this machine."""
+    try:
+        return subprocess.run(["arch-test", architecture], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
 
 
 def make_image(platforms: Sequence[str], wheels: Path, output: Path, work: Path) -> None:
@@ -77,9 +94,9 @@ def make_image(platforms: Sequence[str], wheels: Path, output: Path, work: Path)
     with buildah_in(work / "storage") as buildah:
         secrets = _pip_configuration(work / "pip")
         machine = json.loads(buildah("info"))["host"]
-        for platform in platforms or [f"{machine['os']}/{machine['arch']}"]:
-            base = _base(buildah, platform, work / platform)
-            options = [f"--platform={platform}", f"--build-arg=BASE={base}", "--pull-never", "--network=host", *secrets]
+        for name in platforms or [f"{machine['os']}/{machine['arch']}"]:
+            base = _base(buildah, name, work / name)
+            options = [f"--platform={name}", f"--build-arg=BASE={base}", "--pull-never", "--network=host", *secrets]
             buildah("build", *options, "--manifest=pgtrial", f"--file={context / 'Containerfile'}", context)
         shutil.rmtree(output, ignore_errors=True)
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +105,7 @@ def make_image(platforms: Sequence[str], wheels: Path, output: Path, work: Path)
 
 def _wheels(platforms: Sequence[str] | None, output: Path) -> Path:
     """The directory of wheels that are made here."""
-    targets = [_OF_DEBIAN[platform].name for platform in platforms or ()]
+    targets = [_OF_DEBIAN[name].name for name in platforms or ()]
     which = [f"--only={name}" for name in targets] or ["--here"]
     run([sys.executable, "-m", "distribution", "--output", output, *which], cwd=ROOT)
     return output
@@ -108,9 +125,9 @@ def _context(wheels: Path, context: Path) -> Path:
     return context
 
 
-def _base(buildah: Buildah, platform: str, work: Path) -> str:
+def _base(buildah: Buildah, platform_name: str, work: Path) -> str:
     """The name of the image that the Containerfile begins with."""
-    system, architecture = platform.split("/")
+    system, architecture = platform_name.split("/")
     archive = make_base(architecture, work)
     container = buildah("from", "scratch")
     buildah("config", "--os", system, "--arch", architecture, container)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from distribution.buildah import Buildah, buildah_in, mounts_below
+from distribution.image import main
 from pgtrial import __version__
 from tests.conftest import public_directory, require, require_root
 from tests.distribution.conftest import Made
@@ -80,6 +81,10 @@ def image(made: Made, directory: Path) -> Image:
     return Image(layout, [*(path.name for path in temporary.iterdir()), *mounts_below(directory)])
 
 
+def _debian() -> str:
+    return subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True).stdout.strip()
+
+
 def _require_tools() -> None:
     require_root()
     for tool in ("buildah", "mmdebstrap"):
@@ -105,7 +110,7 @@ def _runner(buildah: Buildah, name: str) -> Run:
 
 @pytest.mark.install
 def test_the_layout_has_an_image_for_the_platform_of_this_machine(image):
-    debian = subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True).stdout.strip()
+    debian = _debian()
     assert json.loads((image.layout / "oci-layout").read_text()) == {"imageLayoutVersion": "1.0.0"}
     (manifest,) = image.index["manifests"]
     assert manifest["platform"] == {"os": "linux", "architecture": debian}
@@ -168,6 +173,16 @@ def test_the_programs_of_all_manifests_are_in_the_image(container):
 
 
 @pytest.mark.install
+def test_ray_of_the_image_knows_the_options_of_the_fleet(container):
+    text = json.dumps(pods("kubernetes-fleet.yaml"))
+    (lab,) = re.findall(r"ray start ([^\\]+)", text)
+    (machine,) = (c["command"] for c in pods()["pgtrial-machines"]["containers"])
+    options = {word.partition("=")[0] for word in (*lab.split(), *machine) if word.startswith("--")}
+    assert {"--head", "--address", "--block"} < options
+    assert options <= set(re.findall(r"--[a-z-]+", container("ray", "start", "--help").stdout))
+
+
+@pytest.mark.install
 def test_nothing_of_the_machine_that_builds_stays_in_the_image(image, container):
     (manifest,) = image.index["manifests"]
     assert MARK not in json.dumps(image.blob(image.blob(manifest)["config"]))
@@ -195,3 +210,14 @@ def test_an_image_without_a_wheel_is_rejected_before_anything_is_fetched(tmp_pat
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"error: {tmp_path} has no wheel of pgtrial; `make dist-here` makes one in build/dist\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_platform_whose_programs_do_not_run_here_is_rejected_with_the_packages(tmp_path, monkeypatch, capsys):
+    _require_tools()
+    foreign = next(name for name in ("linux/amd64", "linux/arm64") if name != f"linux/{_debian()}")
+    monkeypatch.setattr("distribution.image._runs_here", lambda architecture: False)
+    assert main(["--platform", foreign, "--wheels", str(tmp_path), "--output", str(tmp_path / "image")]) == 1
+    assert capsys.readouterr().err == (
+        f"error: this machine does not run programs of {foreign}, which an image for it needs: "
+        "apt-get install arch-test qemu-user-static\n"
+    )
