@@ -2,6 +2,7 @@
 
 import pytest
 
+from pgtrial.cli.compare import compare_command
 from pgtrial.model.errors import StudyError
 from pgtrial.store.comparison import name_arms, parse_setup
 
@@ -67,3 +68,18 @@ def test_something_else_is_refused_with_the_forms_there_are():
 def test_arms_are_named_after_what_they_are_and_numbered_where_they_repeat():
     arms = name_arms(["jit=on", "jit=on", "postgresql://me:hunter2@db:5433/shop", "default"])
     assert list(arms) == ["jit=on", "jit=on (2)", "db:5433/shop", "default"]
+
+
+def test_metrics_of_the_command_line_are_those_of_a_study_file(monkeypatch):
+    begun = []
+    monkeypatch.setattr("pgtrial.cli.compare.start", lambda spec, *_, **__: begun.append(spec) or 0)
+    compare_command(["jit=on", "jit=off"], rate="500", metrics="p99, response,wal per transaction")
+    assert begun[0].verdict.metrics == ["p99", "response", "wal per transaction"]
+    compare_command(["jit=on", "jit=off"])
+    assert begun[1].verdict.metrics == []
+
+
+def test_an_unknown_metric_is_answered_with_the_option(monkeypatch):
+    monkeypatch.setattr("pgtrial.cli.compare.start", lambda spec, *_, **__: 0)
+    with pytest.raises(StudyError, match=r"--metrics: 'p999' is no metric; did you mean 'p99.9'"):
+        compare_command(["jit=on", "jit=off"], metrics="p999")
