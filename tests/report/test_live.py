@@ -11,6 +11,8 @@ import pytest
 from pgtrial.report.serve import live as live_module
 from pgtrial.report.serve.drawing import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, narrowing, spark
 from pgtrial.report.serve.live import SHOWN_S, Live
+from pgtrial.report.serve.pages import Pages
+from tests.verdict.declared import at_the_rate, declaring, with_latency
 from tests.verdict.slices import interleaved_plan
 from tests.verdict.studies import make_plan, noisy, run
 
@@ -116,6 +118,20 @@ def test_intervals_are_drawn_inside_the_drawing(tmp_path):
     assert "0" in [tick.label for tick in drawn.rows]
     assert [tick.label for tick in drawn.columns] == [str(block) for block in range(1, 13)]
     assert TOP < drawn.zero < HEIGHT - BOTTOM
+
+
+@pytest.mark.parametrize(
+    ("metrics", "words"),
+    [(["p99"], r"p99 of off is 2\d% higher than that of on so far"), ([], "off is .* than on so far")],
+)
+def test_estimates_so_far_are_of_the_metric_that_decides(tmp_path, metrics, words):
+    plan = declaring(*metrics)
+    of_both = at_the_rate(plan, lambda _, trial: with_latency(trial, p99=10_000 if trial.arm == "off" else 8_000))
+    trials = [trial for trial in of_both if trial.block < 6]
+    study = write_study(tmp_path / "s", plan, trials, Audit(findings=[]), "Which tail is shorter?")
+    with study.locked():
+        look = Live(study.path).look()
+    assert re.search(words, Pages("/", []).parts(look)["so-far"])
 
 
 def test_without_an_interval_nothing_is_drawn(study):
