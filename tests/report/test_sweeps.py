@@ -12,6 +12,7 @@ import vl_convert
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.records.results import Bounds
 from pgtrial.report.brief import brief
+from pgtrial.report.charts.differences import forest
 from pgtrial.report.charts.levels import size_charts
 from pgtrial.report.charts.sweeps import cliff_charts, scaling_charts
 from pgtrial.report.data import StudyData
@@ -112,6 +113,9 @@ def test_the_verdict_in_short_names_cliffs_and_sizes_that_narrow_them(over_sizes
         told.headlines[0].text
     )
     assert [line.label for line in told.headlines[0].lines][:2] == ["below", "above"]
+    (figure,) = forest(over_sizes)
+    names = [row["claim"] for rows in figure.spec["datasets"].values() for row in rows if "claim" in row]
+    assert names[:2] == ["load points below the cliff", "load points above the cliff"]
     places = [row[1] for row in ratio_table(over_sizes).rows]
     assert places[:2] == ["load points below the cliff (primary)", "load points above the cliff (primary)"]
 

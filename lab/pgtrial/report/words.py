@@ -55,11 +55,17 @@ def interval_name(plan: Plan) -> str:
 def where(claim: Claim, plan: Plan) -> str:
     """What a claim is about: a load point, or the mean over all of them."""
     points = plan.load_points
-    if claim.regime is not None and claim.regime in get_args(Side):
-        return f"load points {PARTS[claim.regime]}"
+    if (side := side_of(claim)) is not None:
+        return side
     if claim.load_point is None and len(points) > 1:
         return f"mean over {len(points)} load points{in_regime(claim)}"
     return points[claim.load_point or 0].label + in_regime(claim)
+
+
+def side_of(claim: Claim) -> str | None:
+    """`load points below the cliff` for a claim on one side of a cliff, None for others."""
+    is_side = claim.regime is not None and claim.regime in get_args(Side)
+    return f"load points{in_regime(claim).replace(',', '')}" if is_side else None
 
 
 def in_regime(claim: Claim) -> str:

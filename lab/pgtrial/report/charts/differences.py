@@ -11,7 +11,7 @@ from pgtrial.model.units import as_written, percent
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure, log_ticks, numbered, row_axis
 from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
-from pgtrial.report.words import cost_text, in_regime, is_wide
+from pgtrial.report.words import cost_text, in_regime, is_wide, side_of
 from pgtrial.verdict.declared import primary_metric
 from pgtrial.verdict.metrics.costs import clearly
 
@@ -91,10 +91,12 @@ def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:
     value = difference.value if difference else claim.running
     if value is None:
         return None
-    place = _load_point(data, claim) or f"all {len(data.labels)} load points, mean (primary)"
+    side = side_of(claim)
+    place = _load_point(data, claim) or f"{side or f'all {len(data.labels)} load points'}, mean (primary)"
+    regime = "" if side else in_regime(claim).replace(", ", "|")
     interval = f" ({difference.text()})" if difference and difference.low is not None else ""
     return {
-        "label": place.replace(", ", ",|", 1) + in_regime(claim).replace(", ", "|"),
+        "label": place.replace(", ", ",|", 1) + regime,
         "claim": _name(data, claim),
         "value": value,
         "low": difference and difference.low,
@@ -111,7 +113,7 @@ def _load_point(data: StudyData, claim: Claim) -> str | None:
 
 
 def _name(data: StudyData, claim: Claim) -> str:
-    return (_load_point(data, claim) or "mean over all load points") + in_regime(claim)
+    return side_of(claim) or (_load_point(data, claim) or "mean over all load points") + in_regime(claim)
 
 
 def _blocks(data: StudyData, primary: Claim) -> Figure | None:
