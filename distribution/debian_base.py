@@ -30,7 +30,7 @@ def make_base(architecture: str, work: Path) -> Path:
     work.chmod(0o700)
     release = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     archive, sources, connection = work / "base.tar", work / "sources.list", work / "apt.conf"
-    sources.write_text("".join(f"{line}\n" for line in _sources(release)))
+    sources.write_text("".join(f"{line}\n" for line in sources_of(release)))
     connection.write_text("".join(f"{line}\n" for line in _connection()))
     run(
         [
@@ -49,11 +49,14 @@ def make_base(architecture: str, work: Path) -> Path:
     return archive
 
 
-def _sources(release: str) -> list[str]:
+def sources_of(release: str) -> list[str]:
     """This machine's sources of its own release, as lines of a sources.list. Raises DistributionError."""
     wanted = {release, f"{release}-updates", f"{release}-security"}
-    listed = run(["apt-get", "indextargets", "--format", _INDEXES, "Created-By: Packages"]).splitlines()
-    targets = dict.fromkeys(tuple(line.split(" ")) for line in listed)
+    targets = _index_targets()
+    if not targets:
+        # apt lists what it has fetched once; a small system has removed that
+        run(["apt-get", "--quiet", "update"])
+        targets = _index_targets()
     lines = [f"deb {address} {suite} main" for address, suite, part in targets if suite in wanted and part == "main"]
     if not lines:
         raise DistributionError(
@@ -61,6 +64,13 @@ def _sources(release: str) -> list[str]:
             "look at `apt-get indextargets`"
         )
     return lines
+
+
+def _index_targets() -> list[tuple[str, str, str]]:
+    """Address, suite and component of each list of packages that apt has from a network."""
+    listed = run(["apt-get", "indextargets", "--format", _INDEXES, "Created-By: Packages"]).splitlines()
+    rows = (line.rsplit(" ", 2) for line in listed if not line.startswith("cdrom:"))
+    return list(dict.fromkeys((address, suite, component) for address, suite, component in rows))
 
 
 def _connection() -> list[str]:

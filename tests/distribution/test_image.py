@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -16,7 +17,9 @@ from typing import Any
 import pytest
 
 from distribution.buildah import Buildah, buildah_in, mounts_below
+from distribution.debian_base import sources_of
 from distribution.image import main
+from distribution.running import DistributionError
 from pgtrial import __version__
 from tests.conftest import public_directory, require, require_root
 from tests.distribution.conftest import Made
@@ -221,3 +224,20 @@ def test_a_platform_whose_programs_do_not_run_here_is_rejected_with_the_packages
         f"error: this machine does not run programs of {foreign}, which an image for it needs: "
         "apt-get install arch-test qemu-user-static\n"
     )
+
+
+@pytest.mark.install
+def test_the_sources_of_apt_are_found_where_no_list_of_packages_is_kept(tmp_path, monkeypatch):
+    _require_tools()
+    lists = tmp_path / "lists"
+    (lists / "partial").mkdir(parents=True)
+    (tmp_path / "apt.conf").write_text(f'Dir::State::Lists "{lists}";\n')
+    kept = sources_of(platform.freedesktop_os_release()["VERSION_CODENAME"])
+    monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
+    assert sources_of(platform.freedesktop_os_release()["VERSION_CODENAME"]) == kept
+
+
+def test_a_release_without_a_source_is_named():
+    _require_tools()
+    with pytest.raises(DistributionError, match=r"^apt has no source of nowhere main, which the base"):
+        sources_of("nowhere")
