@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from pgtrial.model.records.plan import LoadPoint
-from pgtrial.model.records.results import StudyResult
+from pgtrial.model.records.results import Claim, StudyResult
 from pgtrial.statistics.scalability import Curve
 from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.metrics.cliffs import cliffs
+from pgtrial.verdict.metrics.scaling import scaling
 from pgtrial.verdict.sweeps import sweeps
 from tests.verdict.studies import make_plan, run, verdict_of
 from tests.verdict.sweeps import CLIENTS, SCALES, misses, points, sweep
@@ -186,4 +186,13 @@ def test_a_study_that_has_just_begun_has_no_curves_yet():
         result = verdict_of(plan, trials[:number])
         assert [of_arm.law for of_arm in result.scaling] == [None, None]
         assert [of_arm.blocks for of_arm in result.scaling] == [number // 14] * 2
-    assert math.isfinite(Grid(plan, trials).goodput(trials[0]))
+
+
+def test_an_arm_whose_regime_changes_has_no_curve():
+    """Its average throughput is the level of nothing."""
+    of_part = {"arm": "b", "baseline": "a", "load_point": None, "family": 1, "verdict": "undecided", "blocks": 0}
+    part = Claim(**of_part, within_margin=False, fewest_blocks=8, regime="before")
+    grids = [Grid(*sweep(at, by_law)) for at in (points(CLIENTS), points(scales=SCALES))]
+    whole = part.model_copy(update={"regime": None, "parts": [part]})
+    assert [of_arm.law for of_arm in scaling(grids[0], [whole])] == [None, None]
+    assert [(of_arm.line, of_arm.cliffs) for of_arm in cliffs(grids[1], [whole])] == [([], []), ([], [])]
