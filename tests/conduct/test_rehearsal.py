@@ -9,6 +9,7 @@ import pytest
 
 from pgtrial.conduct import rehearsal
 from pgtrial.conduct.place import plan_now
+from pgtrial.conduct.progress import Preparing, TrialBegins
 from pgtrial.conduct.run_study import rehearse_alone, run_study
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.store.directory import StudyDirectory
@@ -248,6 +249,16 @@ def test_a_rehearsal_alone_compares_the_plans_and_says_what_the_load_never_uses(
     base, other = scan.differing[CHANGE]
     assert base == ["Update on orders", "  ->  Seq Scan on orders", "        Filter: (id = $1)"]
     assert other[1:] == ["  ->  Index Scan using orders_pkey on orders", "        Index Cond: (id = $1)"]
+
+
+def test_a_run_of_an_own_load_says_before_its_first_trial_what_it_never_uses(study):
+    heard = []
+    run_study(study(READS, {**ALONE, "clients": 1}, arms=PLANNER), heard.append)
+    first = next(number for number, event in enumerate(heard) if isinstance(event, TrialBegins))
+    assert [event.text for event in heard[:first] if isinstance(event, Preparing) and "never uses" in event.text] == [
+        "this load never uses what differs between base and no jit: jit (no plan of the statements that were seen has "
+        "just-in-time compilation); choose a load that uses it"
+    ]
 
 
 def test_a_rehearsal_alone_compares_the_plans_of_pgbenchs_own_scripts(study):

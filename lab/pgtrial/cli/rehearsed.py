@@ -31,13 +31,8 @@ def show_plans(plan: Plan, plans: RehearsedPlans) -> None:
         names = listed(sorted(plans.unlisted))
         line(f"plans: the statements of {names} are known from the first block on; the report compares their plans")
     for one in compared:
-        if one.unused is not None:
-            what = f"{one.unused.what} between {plan.baseline} and {one.arm}"
-            text = f"this load never uses {what}: {one.unused.names}"
-            if one.unused.everything:
-                warn(f"{text}; choose a load that uses it")
-            else:
-                line(text)
+        if one.unused is not None and (sentence := one.never_used(plan.baseline)) is not None:
+            (warn if one.unused.everything else line)(sentence)
 
 
 def _how_many(one: ComparedPlans) -> str:

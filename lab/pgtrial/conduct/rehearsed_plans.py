@@ -76,3 +76,10 @@ class ComparedPlans:
     def differing(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
         """Those that are not the same."""
         return {text: (base, other) for text, (base, other) in self.plans.items() if base != other}
+
+    def never_used(self, baseline: str) -> str | None:
+        """A sentence on what the load certainly does not use; None: nothing is known of that."""
+        if self.unused is None:
+            return None
+        text = f"this load never uses {self.unused.what} between {baseline} and {self.arm}: {self.unused.names}"
+        return f"{text}; choose a load that uses it" if self.unused.everything else text

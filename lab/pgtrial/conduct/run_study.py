@@ -19,7 +19,7 @@ from pgtrial.conduct.plan import More, announcement, extend, takes_canaries
 from pgtrial.conduct.preliminary import find_lengths
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.readings import Readings
-from pgtrial.conduct.rehearsal import rehearse, sampled_again
+from pgtrial.conduct.rehearsal import has_own, rehearse, sampled_again
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
 from pgtrial.conduct.scope import scope_of
@@ -248,7 +248,13 @@ def _rehearsed(
     folder = workspace.directory("values")
     if study.trials():
         return sampled_again(spec, arms, study.plan.seed, folder)
-    return rehearse(spec, arms, study.plan.seed, folder, partial(_say, listener), shared=study.plan.shares_server)
+    plans = RehearsedPlans() if has_own(spec) and spec.load.observe else None
+    shared = study.plan.shares_server
+    values = rehearse(spec, arms, study.plan.seed, folder, partial(_say, listener), shared=shared, plans=plans)
+    for one in plans.compare(study.plan) if plans is not None else ():
+        if (sentence := one.never_used(study.plan.baseline)) is not None:
+            listener(Preparing(sentence, stays=True))
+    return values
 
 
 def _say(listener: Listener, text: str) -> None:
