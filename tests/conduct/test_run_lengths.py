@@ -11,13 +11,15 @@ import psutil
 import pytest
 
 from pgtrial.conduct.lengths import planned_lengths
+from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.progress import Preparing, ProgressEvent, Second, TrialBegins
 from pgtrial.conduct.run_study import run_study
 from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.interruptions import read_interruptions
-from tests.conduct.small import PGTRIAL, STUDY, each_once, once, small_study, start_lab, until
+from pgtrial.store.study_file import build_study
+from tests.conduct.small import FAST, PGTRIAL, STUDY, each_once, once, small_study, start_lab, until
 from tests.conftest import require_engine
 
 pytestmark = pytest.mark.server
@@ -97,6 +99,38 @@ def test_after_a_crash_the_study_goes_on_with_the_lengths_that_were_found(tmp_pa
     assert not [text for text in told(events) if "preliminary" in text]
     assert there.plan == StudyDirectory.open(study.path).plan
     assert each_once(there)
+
+
+_SBTEST = {"workload": "oltp_point_select", "sysbench": {"tables": 1, "table_size": 1000}}
+LOADS = {
+    "sysbench": _SBTEST,
+    "sysbench one after the other": {**_SBTEST, "interleave": "off"},
+    "sysbench at a rate": {**_SBTEST, "rate": 40},
+    "pgbench at a rate": {"workload": "select-only", "rate": 40},
+}
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_lengths_are_found_for_other_loads(tmp_path, name):
+    load = LOADS[name]
+    scale = {} if "sysbench" in load else {"scale": 1}
+    arms = {"a": {}, "b": {"settings": {"jit": "off"}}}
+    given = {"clients": 2, "warmup": "auto", "duration": "2s", **scale, **load}
+    content = {"load": given, "arms": arms, "server": {"settings": FAST}}
+    spec = build_study({**content, "verdict": {"blocks": 1, "budget": "2min", "canary": False}}, "test")
+    study = StudyDirectory.create(tmp_path / "s", spec, plan_now(spec))
+    run_study(study, lambda event: None)
+    assert study.plan.lengths is not None
+    found = study.plan.lengths.preliminary
+    assert found is not None
+    assert all(any(shape.speeds) for shape in found.shapes)
+    if "sysbench" in load:  # it takes whole seconds
+        assert study.plan.warmup_s == round(study.plan.warmup_s) > 0
+    assert each_once(study)
+    assert [trial.reason for trial in study.trials()] == [None, None]
+    for trial in study.trials():
+        assert trial.measured is not None
+        assert trial.measured.transactions > 0
 
 
 @pytest.mark.parametrize("interleave", ["auto", "off"])
