@@ -18,7 +18,7 @@ use super::extras::{Extras, Input, clocks};
 use super::world::{Strand, world};
 use crate::host::Host;
 use crate::mode::{ActionsOf, Mode};
-use crate::report::{PanicReporter, Report};
+use crate::report::{PATIENCE, PanicReporter, Report, Shared};
 use crate::schedule::Schedule;
 use crate::shell::Shell;
 use crate::thread::{Share, Thread};
@@ -34,7 +34,11 @@ use workload::Workload;
 const MOST_STEPS: u64 = 3_000_000;
 
 /// One simulated thread.
-pub struct SimulatedShell(SimulatedNetwork);
+pub struct SimulatedShell<'run> {
+    network: SimulatedNetwork,
+    /// When the main thread has noticed the interrupt, which it then tells all threads: also one that computes meanwhile.
+    ends: Option<(Nanos, &'run Shared)>,
+}
 
 pub struct SimulatedNetwork {
     strand: usize,
@@ -105,20 +109,24 @@ impl Network for SimulatedNetwork {
     }
 }
 
-impl SimulatedShell {
+impl SimulatedShell<'_> {
     fn strand(&self) -> usize {
-        self.0.strand
+        self.network.strand
     }
 }
 
-impl Shell for SimulatedShell {
+impl Shell for SimulatedShell<'_> {
     type Network = SimulatedNetwork;
     type Ready = Vec<usize>;
 
     const STEPS: bool = true;
 
     fn now(&self) -> Nanos {
-        world(|world| world.read_clock(self.strand()))
+        let now = world(|world| world.read_clock(self.strand()));
+        if let Some((_, shared)) = self.ends.filter(|(at, _)| *at <= now) {
+            shared.end_run();
+        }
+        now
     }
 
     fn sleep_until(&self, at: Nanos) {
@@ -126,7 +134,7 @@ impl Shell for SimulatedShell {
     }
 
     fn network(&self) -> &SimulatedNetwork {
-        &self.0
+        &self.network
     }
 
     fn wake_at(&mut self, at: Nanos) -> io::Result<()> {
@@ -177,6 +185,7 @@ pub struct SimulatedHost<'run> {
     threads: RefCell<Vec<SimulatedThread<'run>>>,
     pub interrupt: AtomicBool,
     interrupt_at: Option<Nanos>,
+    shared: Option<&'run Shared>,
     alarm: Option<&'run AtomicBool>,
     alarm_at: Option<Nanos>,
     steps: RefCell<u64>,
@@ -205,6 +214,7 @@ fn next_moment(strand: &Strand) -> Nanos {
 impl<'run> SimulatedHost<'run> {
     /// A host without threads; an interrupt and an alarm come at these times.
     pub fn new(
+        shared: &'run Shared,
         interrupt_at: Option<Nanos>,
         alarm: Option<&'run AtomicBool>,
         alarm_at: Option<Nanos>,
@@ -213,6 +223,7 @@ impl<'run> SimulatedHost<'run> {
         let start = extras.start.as_ref();
         let input = start.and_then(|start| start.told.as_ref()).map(|told| told.parts.clone()).unwrap_or_default();
         Self {
+            shared: Some(shared),
             interrupt_at,
             alarm,
             alarm_at,
@@ -277,9 +288,9 @@ impl<'run> SimulatedHost<'run> {
 }
 
 impl<'run> Host<'run> for SimulatedHost<'run> {
-    type Shell = SimulatedShell;
+    type Shell = SimulatedShell<'run>;
 
-    fn shell(&self) -> io::Result<SimulatedShell> {
+    fn shell(&self) -> io::Result<SimulatedShell<'run>> {
         if self.unmade == Some(self.threads.borrow().len()) {
             return Err(io::Error::other("no event loop"));
         }
@@ -288,13 +299,14 @@ impl<'run> Host<'run> for SimulatedHost<'run> {
             world.strands.push(Strand::new(now));
             world.strands.len() - 1
         });
-        Ok(SimulatedShell(SimulatedNetwork { strand }))
+        let noticed_at = self.interrupt_at.map(|at| at + nanos(PATIENCE));
+        Ok(SimulatedShell { network: SimulatedNetwork { strand }, ends: noticed_at.zip(self.shared) })
     }
 
-    fn start<M: Mode<SimulatedShell> + 'run>(
+    fn start<M: Mode<SimulatedShell<'run>> + 'run>(
         &self,
-        thread: Thread<'run, M, SimulatedShell>,
-        workload: &'run dyn Workload<ActionsOf<M, SimulatedShell>>,
+        thread: Thread<'run, M, SimulatedShell<'run>>,
+        workload: &'run dyn Workload<ActionsOf<M, SimulatedShell<'run>>>,
         share: Share,
         start: Receiver<Schedule>,
         panics: PanicReporter,
