@@ -9,6 +9,8 @@
 //! - `message`, `parameters`: what a record's texts say
 //! - `mix`: sessions made of pg_stat_statements and pg_stats
 //! - `recorder`: sessions and statements of records
+//! - `selection`: what of the logs is wanted
+//! - `session`: a session until its end
 //! - `sql`: the text of statements: tokens, templates, literals
 //! - `time`, `zones`: timestamps, and the zones of their clocks
 //!
@@ -23,7 +25,9 @@ pub mod make;
 mod message;
 pub mod mix;
 mod parameters;
-pub mod recorder;
+mod recorder;
+pub mod selection;
+mod session;
 pub mod sql;
 #[cfg(test)]
 mod tests;

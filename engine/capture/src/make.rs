@@ -12,7 +12,8 @@ use crate::format::{About, LeftOut, Origin, Source, Writer};
 use crate::left_out::{LeftOuts, Reason};
 use crate::log::{DetectedLog, Found, Prefix, ReadCounts};
 use crate::mix::{self, Mix};
-use crate::recorder::{Recorder, Selection};
+use crate::recorder::Recorder;
+use crate::selection::Selection;
 use crate::time::{Micros, iso, now};
 use crate::zones::Zones;
 

@@ -4,85 +4,16 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::error::CaptureError;
-use crate::format::{
-    Error, Parameterization, Protocol, RecordedStatement, SessionId, StatementFailure, TemplateShape, Writer,
-};
+use crate::format::{Error, Parameterization, Protocol, RecordedStatement, StatementFailure, TemplateShape, Writer};
 use crate::left_out::{LeftOuts, Reason};
 use crate::log::{Record, Severity, language_of};
 use crate::message::{self, Names, Said};
 use crate::parameters;
+use crate::selection::Selection;
+use crate::session::{OpenSession, Pending, Values};
 use crate::sql::literals::{Split, highest_parameter, without_comments};
 use crate::sql::tokens::{SqlToken, Tokens};
-use crate::time::{Micros, Timestamp, clock};
-
-/// What of the logs is wanted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection {
-    pub database: Option<String>,
-    /// Names of applications: if there are any, these alone.
-    pub applications: Vec<String>,
-    pub excluded_applications: Vec<String>,
-    /// From this moment on, and before that one.
-    pub from: Option<GivenMoment>,
-    pub to: Option<GivenMoment>,
-}
-
-impl Selection {
-    /// Whether one of its moments has a zone.
-    pub fn has_zone(&self) -> bool {
-        [self.from, self.to].iter().flatten().any(|moment| matches!(moment, GivenMoment::Utc(_)))
-    }
-}
-
-/// A moment as a user writes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GivenMoment {
-    /// With a zone.
-    Utc(Micros),
-    /// Without one: as the log's clock shows it.
-    Wall(Micros),
-}
-
-impl GivenMoment {
-    fn is_after(self, time: Timestamp) -> bool {
-        match self {
-            Self::Utc(moment) => moment > time.utc,
-            Self::Wall(moment) => moment > time.wall,
-        }
-    }
-}
-
-impl Selection {
-    /// Why a statement is not wanted, if that is so.
-    fn excludes(&self, time: Timestamp, database: &str, application: &str) -> Option<Reason> {
-        if !self.has_time(time) {
-            return Some(Reason::OtherTime);
-        }
-        match &self.database {
-            Some(_) if database.is_empty() => return Some(Reason::UnknownDatabase),
-            Some(wanted) if wanted != database => return Some(Reason::OtherDatabase),
-            _ => (),
-        }
-        let is_in = |names: &[String]| names.iter().any(|name| name == application);
-        let is_wanted = self.applications.is_empty() || is_in(&self.applications);
-        (!is_wanted || is_in(&self.excluded_applications)).then_some(Reason::OtherApplication)
-    }
-
-    /// What a selection lacks that has no moment of the logs, as a sentence.
-    fn outside(&self, (first, last): (Timestamp, Timestamp)) -> Option<String> {
-        if self.from.is_some_and(|from| from.is_after(last)) {
-            return Some(format!("the logs end at {}, before --from", clock(last.wall)));
-        }
-        let is_early = self.to.is_some_and(|to| !to.is_after(first));
-        is_early.then(|| format!("the logs begin at {}, not before --to", clock(first.wall)))
-    }
-
-    fn has_time(&self, time: Timestamp) -> bool {
-        let is_early = self.from.is_some_and(|from| from.is_after(time));
-        let is_late = self.to.is_some_and(|to| !to.is_after(time));
-        !is_early && !is_late
-    }
-}
+use crate::time::{Micros, Timestamp};
 
 /// Takes records in the order of the logs.
 pub struct Recorder {
@@ -91,7 +22,7 @@ pub struct Recorder {
     left_out: LeftOuts,
     server_version: Option<String>,
     /// By process: a process serves one session at a time.
-    sessions: HashMap<u32, Open>,
+    sessions: HashMap<u32, OpenSession>,
     split: Split,
     /// The time of the first record of all.
     first: Option<Micros>,
@@ -99,30 +30,6 @@ pub struct Recorder {
     range: Option<(Timestamp, Timestamp)>,
     /// Errors of processes that may be parallel workers, whose leader repeats them, with their logs.
     repeated: Vec<(Record, String)>,
-}
-
-/// A session that has not ended yet.
-#[derive(Default)]
-struct Open {
-    id: Option<SessionId>,
-    session_id: String,
-    /// When it connected, if that is in the logs.
-    connected: Option<Micros>,
-    user: String,
-    database: String,
-    application: String,
-    /// A statement that was logged when it began.
-    pending: Option<Pending>,
-    /// When the statement before ended, or began if its duration is not known.
-    free: Micros,
-    /// The line of a statement that was bound and not executed yet.
-    bound: Option<u64>,
-    /// How many durations without a statement came since the last one, and the line of the first.
-    durations: Option<(u64, u64)>,
-    /// Of the last record.
-    source: String,
-    /// Whether the last statement was left out: its duration is too.
-    is_left_out: bool,
 }
 
 /// With log_duration the extended protocol says how long it took to parse and to bind, before the statement itself.
@@ -133,16 +40,6 @@ const REPEATED: Micros = 10_000_000;
 
 /// The coarsest times of logs, with a margin, in microseconds: those of `%t` are whole seconds.
 const COARSEST: Micros = 2_000_000;
-
-/// The parameters of a statement; `None` is NULL.
-type Values = Vec<Option<String>>;
-
-struct Pending {
-    statement: RecordedStatement,
-    parameters: Values,
-    /// Of the text, by which an error finds its statement.
-    hash: u64,
-}
 
 impl Recorder {
     pub fn new(writer: Writer, selection: Selection) -> Self {
@@ -219,7 +116,7 @@ impl Recorder {
             Said::Connection => {
                 self.end_session(record.pid, None)?;
                 let connected = self.selection.has_time(record.time).then_some(record.time.utc);
-                self.sessions.insert(record.pid, Open { connected, ..Open::of(record) });
+                self.sessions.insert(record.pid, OpenSession { connected, ..OpenSession::of(record) });
                 Ok(())
             }
             Said::Authorized(names) => {
@@ -239,7 +136,7 @@ impl Recorder {
     }
 
     /// The session of a record. One that a new session's record shows to be over is ended.
-    fn session(&mut self, record: &Record) -> Result<&mut Open, CaptureError> {
+    fn session(&mut self, record: &Record) -> Result<&mut OpenSession, CaptureError> {
         if self.sessions.get(&record.pid).is_some_and(|open| open.is_another(record)) {
             self.end_session(record.pid, None)?;
         }
@@ -247,7 +144,7 @@ impl Recorder {
         let open = self.sessions.entry(record.pid).or_insert_with(|| {
             // A session that began before the logs begins with its first statement.
             let started = record.session_start.filter(|start| start.utc >= first && selection.has_time(*start));
-            Open { connected: started.map(|start| start.utc), ..Open::of(record) }
+            OpenSession { connected: started.map(|start| start.utc), ..OpenSession::of(record) }
         });
         open.learn(&Names { user: &record.user, database: &record.database, application: &record.application });
         Ok(open)
@@ -447,47 +344,6 @@ struct Sent<'a> {
     parameters: Option<&'a str>,
     duration: Option<Micros>,
     failure: Option<StatementFailure>,
-}
-
-impl Open {
-    fn of(record: &Record) -> Self {
-        Self { session_id: record.session_id.clone(), ..Self::default() }
-    }
-
-    /// Whether a record with the same process is of another session.
-    fn is_another(&self, record: &Record) -> bool {
-        let differ = |one: &str, other: &str| !one.is_empty() && !other.is_empty() && one != other;
-        differ(&self.session_id, &record.session_id)
-            || differ(&self.user, &record.user)
-            || differ(&self.database, &record.database)
-    }
-
-    /// Writes the statement that was logged when it began, if there is one.
-    fn write_pending(&mut self, writer: &mut Writer) -> Result<(), CaptureError> {
-        let Some(Pending { statement, parameters, .. }) = self.pending.take() else { return Ok(()) };
-        let id = match self.id {
-            Some(id) => id,
-            None => {
-                let start = self.connected.unwrap_or(statement.start).min(statement.start);
-                *self.id.insert(writer.begin_session(start)?)
-            }
-        };
-        self.free = statement.start.saturating_add(statement.duration.unwrap_or(0));
-        Ok(writer.statement(id, &statement, &parameters)?)
-    }
-
-    /// Takes over names that are known. The application may change during the session; the last one counts.
-    fn learn(&mut self, names: &Names<'_>) {
-        for (known, name) in [
-            (&mut self.user, names.user),
-            (&mut self.database, names.database),
-            (&mut self.application, names.application),
-        ] {
-            if !name.is_empty() && known != name {
-                Record::set(known, name);
-            }
-        }
-    }
 }
 
 /// Whether a record is of a client's session, as far as the log has that. Parallel workers repeat their leader's errors.

@@ -7,7 +7,7 @@ use crate::frontend::common::messages::FrontEnd;
 use capture::log::{COMMON, Prefix};
 use capture::make::CaptureOrder;
 use capture::mix::{Mix, QUERIES};
-use capture::recorder::{GivenMoment, Selection};
+use capture::selection::{GivenMoment, Selection};
 use capture::time::{Micros, Timestamp};
 use capture::zones::Zones;
 use ground::getopt;

@@ -1,0 +1,71 @@
+//! What of the logs a capture takes.
+
+use crate::left_out::Reason;
+use crate::time::{Micros, Timestamp, clock};
+
+/// What of the logs is wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    pub database: Option<String>,
+    /// Names of applications: if there are any, these alone.
+    pub applications: Vec<String>,
+    pub excluded_applications: Vec<String>,
+    /// From this moment on, and before that one.
+    pub from: Option<GivenMoment>,
+    pub to: Option<GivenMoment>,
+}
+
+impl Selection {
+    /// Whether one of its moments has a zone.
+    pub fn has_zone(&self) -> bool {
+        [self.from, self.to].iter().flatten().any(|moment| matches!(moment, GivenMoment::Utc(_)))
+    }
+
+    /// Why a statement is not wanted, if that is so.
+    pub(crate) fn excludes(&self, time: Timestamp, database: &str, application: &str) -> Option<Reason> {
+        if !self.has_time(time) {
+            return Some(Reason::OtherTime);
+        }
+        match &self.database {
+            Some(_) if database.is_empty() => return Some(Reason::UnknownDatabase),
+            Some(wanted) if wanted != database => return Some(Reason::OtherDatabase),
+            _ => (),
+        }
+        let is_in = |names: &[String]| names.iter().any(|name| name == application);
+        let is_wanted = self.applications.is_empty() || is_in(&self.applications);
+        (!is_wanted || is_in(&self.excluded_applications)).then_some(Reason::OtherApplication)
+    }
+
+    /// What a selection lacks that has no moment of the logs, as a sentence.
+    pub(crate) fn outside(&self, (first, last): (Timestamp, Timestamp)) -> Option<String> {
+        if self.from.is_some_and(|from| from.is_after(last)) {
+            return Some(format!("the logs end at {}, before --from", clock(last.wall)));
+        }
+        let is_early = self.to.is_some_and(|to| !to.is_after(first));
+        is_early.then(|| format!("the logs begin at {}, not before --to", clock(first.wall)))
+    }
+
+    pub(crate) fn has_time(&self, time: Timestamp) -> bool {
+        let is_early = self.from.is_some_and(|from| from.is_after(time));
+        let is_late = self.to.is_some_and(|to| !to.is_after(time));
+        !is_early && !is_late
+    }
+}
+
+/// A moment as a user writes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GivenMoment {
+    /// With a zone.
+    Utc(Micros),
+    /// Without one: as the log's clock shows it.
+    Wall(Micros),
+}
+
+impl GivenMoment {
+    fn is_after(self, time: Timestamp) -> bool {
+        match self {
+            Self::Utc(moment) => moment > time.utc,
+            Self::Wall(moment) => moment > time.wall,
+        }
+    }
+}

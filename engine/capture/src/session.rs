@@ -1,0 +1,84 @@
+//! A session as its records show it, until it ends.
+
+use crate::error::CaptureError;
+use crate::format::{RecordedStatement, SessionId, Writer};
+use crate::log::Record;
+use crate::message::Names;
+use crate::time::Micros;
+
+/// A session that has not ended yet.
+#[derive(Default)]
+pub struct OpenSession {
+    pub id: Option<SessionId>,
+    pub session_id: String,
+    /// When it connected, if that is in the logs.
+    pub connected: Option<Micros>,
+    pub user: String,
+    pub database: String,
+    pub application: String,
+    /// A statement that was logged when it began.
+    pub pending: Option<Pending>,
+    /// When the statement before ended, or began if its duration is not known.
+    pub free: Micros,
+    /// The line of a statement that was bound and not executed yet.
+    pub bound: Option<u64>,
+    /// How many durations without a statement came since the last one, and the line of the first.
+    pub durations: Option<(u64, u64)>,
+    /// Of the last record.
+    pub source: String,
+    /// Whether the last statement was left out: its duration is too.
+    pub is_left_out: bool,
+}
+
+/// The parameters of a statement; `None` is NULL.
+pub type Values = Vec<Option<String>>;
+
+/// A statement that was logged when it began.
+pub struct Pending {
+    pub statement: RecordedStatement,
+    pub parameters: Values,
+    /// Of the text, by which an error finds its statement.
+    pub hash: u64,
+}
+
+impl OpenSession {
+    /// That of a record.
+    pub fn of(record: &Record) -> Self {
+        Self { session_id: record.session_id.clone(), ..Self::default() }
+    }
+
+    /// Whether a record with the same process is of another session.
+    pub fn is_another(&self, record: &Record) -> bool {
+        let differ = |one: &str, other: &str| !one.is_empty() && !other.is_empty() && one != other;
+        differ(&self.session_id, &record.session_id)
+            || differ(&self.user, &record.user)
+            || differ(&self.database, &record.database)
+    }
+
+    /// Writes the statement that was logged when it began, if there is one.
+    pub fn write_pending(&mut self, writer: &mut Writer) -> Result<(), CaptureError> {
+        let Some(Pending { statement, parameters, .. }) = self.pending.take() else { return Ok(()) };
+        let id = match self.id {
+            Some(id) => id,
+            None => {
+                let start = self.connected.unwrap_or(statement.start).min(statement.start);
+                *self.id.insert(writer.begin_session(start)?)
+            }
+        };
+        self.free = statement.start.saturating_add(statement.duration.unwrap_or(0));
+        Ok(writer.statement(id, &statement, &parameters)?)
+    }
+
+    /// Takes over names that are known. The application may change during the session; the last one counts.
+    pub fn learn(&mut self, names: &Names<'_>) {
+        for (known, name) in [
+            (&mut self.user, names.user),
+            (&mut self.database, names.database),
+            (&mut self.application, names.application),
+        ] {
+            if !name.is_empty() && known != name {
+                Record::set(known, name);
+            }
+        }
+    }
+}
