@@ -41,8 +41,9 @@ const SEEDS: Range<u64> = 0..3000;
 /// after the end of the load and in another engine's slice once their connection was ready, an alarm while clients connect, one in the
 /// warm-up of a load with a rate, a failed transaction that was counted twice because its connection broke as well, a thread that woke
 /// late for the start of the load and began transactions in another engine's slice, clients that skipped starts and then began there,
-/// and a thread that a simulated interrupt did not reach while it computed.
-const FORMER: [u64; 13] = [
+/// a thread that a simulated interrupt did not reach while it computed, and a recorded statement whose connection broke behind its
+/// error.
+const FORMER: [u64; 14] = [
     74,
     230,
     338,
@@ -56,6 +57,7 @@ const FORMER: [u64; 13] = [
     602_972_461_978,
     602_972_462_361,
     940_569_881_942,
+    412_006_538_033,
 ];
 
 /// The environment variable that names other seeds.

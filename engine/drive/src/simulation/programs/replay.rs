@@ -175,10 +175,12 @@ impl Program<ReplayActions> for Replay {
                 self.has_failed |= error.sqlstate != "25P02" || !is_expected;
                 self.note_end();
             }
-            ActionResult::Lost(_) => {
+            ActionResult::Lost(error) => {
+                let is_consequence = was_asked && self.has_failed && error.sqlstate() == "25P02";
                 note(|truth| {
                     truth.lost += 1;
                     truth.unexpected += u64::from(was_asked);
+                    truth.consequences += u64::from(is_consequence);
                 });
                 self.end_session();
             }
