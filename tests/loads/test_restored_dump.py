@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pgtrial.loads.data import plain_files
+from pgtrial.loads.client_processes import wait_for_clients_to_leave
+from pgtrial.loads.data import plain_files, restored_dump
 from pgtrial.loads.data.restored_dump import RestoredDump
 from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
@@ -202,3 +204,26 @@ def test_a_plain_dump_is_split_as_psql_splits_it(clusters, tmp_path, monkeypatch
         assert connection.execute("SELECT twice(4)").fetchone() == (8,)
         connection.execute("DELETE FROM item WHERE id = 1")
         assert connection.execute("SELECT count(*) FROM item WHERE id IN (7, 8)").fetchone() == (2,)
+
+
+@pytest.mark.server
+def test_rows_of_a_session_that_ends_late_are_counted_once(clusters, tmp_path, monkeypatch):
+    target = in_database(clusters(18).target, "late")
+    path = tmp_path / "t.sql"
+    path.write_text("CREATE TABLE t (n int);\nINSERT INTO t SELECT generate_series(1, 50);\n")
+    ending = []
+
+    def run_and_end_late(*given: object) -> None:
+        plain_files.run_file(*given)
+        late = target.connect()
+        late.execute("SELECT 1")  # what follows within a second of a report is reported at the end
+        late.execute("INSERT INTO t SELECT generate_series(51, 60)")
+        ending.append(threading.Timer(1.0, late.close))
+        ending[0].start()
+
+    monkeypatch.setattr(restored_dump, "run_file", run_and_end_late)
+    dump_of(path).make(target, lambda line: None)
+    ending[0].join()
+    with target.connect() as connection:
+        wait_for_clients_to_leave(connection, 0, 60.0)
+        assert connection.execute("SELECT n_live_tup FROM pg_stat_user_tables").fetchall() == [(60,)]

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from pgtrial.evidence.observe.views import wait_for_clients_to_leave
+from pgtrial.loads.client_processes import wait_for_clients_to_leave
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers import given_limits

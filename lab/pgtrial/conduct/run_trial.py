@@ -27,6 +27,7 @@ from pgtrial.conduct.settle import Checkpoint, run_setup_sql, warm_relations
 from pgtrial.evidence.collect.network import median_round_trip
 from pgtrial.evidence.observe import server_log, views
 from pgtrial.evidence.observe.host import read_host
+from pgtrial.loads.client_processes import count_clients, wait_for_clients_to_leave
 from pgtrial.loads.data.order_entry_tables import violated_condition
 from pgtrial.loads.data.task_table import creation_s
 from pgtrial.loads.engine import EngineRun, Event
@@ -190,7 +191,7 @@ class _Measured:
         course, arm, target = self._course, self._arm, self._target
         _check_conditions(course, target, "before")
         _make_ready(course, self._session, arm, self._checkpoint, target)
-        self._others = views.count_clients(self._session)
+        self._others = count_clients(self._session)
         if course.statements is not None:
             course.statements.begin(self._session)
         hold = None if course.point.pack is None else course.point.pack.hold
@@ -241,7 +242,7 @@ class _Measured:
             course.not_permitted += [checkpoint.not_permitted] if checkpoint.not_permitted else []
             try:
                 if not course.shared_server:
-                    views.wait_for_clients_to_leave(session, self._others)
+                    wait_for_clients_to_leave(session, self._others)
                 if self._before is not None:
                     course.deltas |= views.deltas(self._before, self._counters())
                 if course.statements is not None:

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from pgtrial.evidence.observe import views
+from pgtrial.loads.client_processes import wait_for_clients_to_leave
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 
 PATIENCE_S = 120.0
@@ -31,7 +32,7 @@ def test_a_delta_holds_the_work_done_in_between(cluster):
         with cluster.target.connect() as worker:
             worker.execute("CREATE TABLE pgbench_work AS SELECT generate_series(1, 1000) AS n")
             worker.execute("CHECKPOINT")
-        views.wait_for_clients_to_leave(session, 0, PATIENCE_S)
+        wait_for_clients_to_leave(session, 0, PATIENCE_S)
         deadline = time.monotonic() + PATIENCE_S
         # the checkpointer reports a checkpoint after it has told whoever waits for its end
         while not (changes := views.deltas(before, views.read_counters(session)))["checkpointer"]["num_requested"]:

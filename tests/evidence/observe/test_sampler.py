@@ -16,7 +16,8 @@ import pytest
 
 from pgtrial.evidence.observe import sampler as sampling
 from pgtrial.evidence.observe.sampler import OwnTime, Sampler
-from pgtrial.evidence.observe.views import Session, Views, count_clients
+from pgtrial.evidence.observe.views import Session, Views
+from pgtrial.loads.client_processes import count_clients
 from pgtrial.machines.machine import LOCAL, Done, HostLost
 from pgtrial.machines.windows import WindowsHost
 from tests.conftest import require

@@ -9,7 +9,6 @@ that. Before PostgreSQL 14 there are none of WAL.
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +19,7 @@ import polars as pl
 import psycopg
 from psycopg.rows import dict_row
 
-from pgtrial.loads.target import Session, backend_type, value
+from pgtrial.loads.target import Session, backend_type
 from pgtrial.model.records import Record
 from pgtrial.model.resources import table
 from pgtrial.store.tables import WAITS_SCHEMA
@@ -49,10 +48,6 @@ _TABLES = """SELECT CASE WHEN c.relname LIKE 'pgbench\\_%' THEN c.relname
     FROM pg_class c JOIN pg_stat_all_tables s ON s.relid = c.oid
     WHERE c.relkind IN ('r', 'p') AND pg_table_is_visible(c.oid) AND {relations}
     GROUP BY 1 ORDER BY 1"""
-_CLIENTS = """SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND {backend_type} = 'client backend' AND pid <> pg_backend_pid()"""
-_COLLECTOR_DELAY_S = 0.6
-"""Before PostgreSQL 15 what a session reads of the counters may be half a second old."""
 
 
 def read_counters(session: Session) -> Counters:
@@ -78,25 +73,6 @@ def deltas(before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mappin
         for view, now in after.items()
         if view in before
     }
-
-
-def count_clients(session: Session) -> int:
-    """Client processes of this database besides this session; 0 where the role may not see any."""
-    with suppress(psycopg.errors.InsufficientPrivilege):
-        return int(value(session, _CLIENTS.format(backend_type=backend_type(session))))
-    return 0
-
-
-def wait_for_clients_to_leave(session: Session, remaining: int, timeout_s: float = 3.0) -> None:
-    """Wait until at most `remaining` client processes are left: each reports its last counters when it ends.
-
-    From then on read_counters has them.
-    """
-    deadline = time.monotonic() + timeout_s
-    while count_clients(session) > remaining and time.monotonic() < deadline:
-        time.sleep(0.02)
-    if session.info.server_version < 150000:
-        time.sleep(_COLLECTOR_DELAY_S)
 
 
 def read_relations(session: Session, relations: str) -> Counters:

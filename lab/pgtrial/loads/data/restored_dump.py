@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self
 
+from pgtrial.loads.client_processes import wait_for_clients_to_leave
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.plain_files import run_file
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
@@ -82,6 +83,8 @@ class RestoredDump(Data):
             else:
                 run_file(path, server)
         with server.connect() as connection:
+            # what a session that ends later reports would be added to what VACUUM counts
+            wait_for_clients_to_leave(connection, 0)
             # hint bits and frozen rows are written now, not by the first reads of a trial
             connection.execute("VACUUM (FREEZE, ANALYZE)")
 

@@ -1,0 +1,34 @@
+"""Client processes of a database: how many there are besides the lab's own, and until those of a load are gone."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+import psycopg
+
+from pgtrial.loads.target import Session, backend_type, value
+
+_CLIENTS = """SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND {backend_type} = 'client backend' AND pid <> pg_backend_pid()"""
+_COLLECTOR_DELAY_S = 0.6
+"""Before PostgreSQL 15 what a session reads of the counters may be half a second old."""
+
+
+def count_clients(session: Session) -> int:
+    """Client processes of this database besides this session; 0 where the role may not see any."""
+    with suppress(psycopg.errors.InsufficientPrivilege):
+        return int(value(session, _CLIENTS.format(backend_type=backend_type(session))))
+    return 0
+
+
+def wait_for_clients_to_leave(session: Session, remaining: int, timeout_s: float = 3.0) -> None:
+    """Wait until at most `remaining` client processes are left: each reports its last counters when it ends.
+
+    From then on the cumulative views have them.
+    """
+    deadline = time.monotonic() + timeout_s
+    while count_clients(session) > remaining and time.monotonic() < deadline:
+        time.sleep(0.02)
+    if session.info.server_version < 150000:
+        time.sleep(_COLLECTOR_DELAY_S)
