@@ -10,7 +10,7 @@ use crate::anonymize;
 use crate::error::CaptureError;
 use crate::format::{About, LeftOut, Origin, Source, Writer};
 use crate::left_out::{LeftOuts, Reason};
-use crate::log::{DetectedLog, Found, Prefix, ReadCounts};
+use crate::log::{DetectedLog, LogItem, Prefix, ReadCounts};
 use crate::mix::{self, Mix};
 use crate::recorder::Recorder;
 use crate::selection::Selection;
@@ -162,8 +162,8 @@ impl Reading<'_> {
         let mut order = Chronology::default();
         log.read(&mut |found| {
             match found {
-                Found::Unreadable { line, why } => self.recorder.leave_out(Reason::from(why), name, line)?,
-                Found::Record(record) => {
+                LogItem::Unreadable { line, why } => self.recorder.leave_out(Reason::from(why), name, line)?,
+                LogItem::Record(record) => {
                     let placed = self.zones.place(record);
                     placed.map_err(|why| CaptureError::Zone { line: record.line, log: name.to_owned(), why })?;
                     if order.records == 0 {

@@ -4,7 +4,7 @@
 use std::io;
 
 use crate::client::Client;
-use crate::ledger::log::{End, Entry, FailureKind, TransactionLog};
+use crate::ledger::log::{Entry, FailureKind, TransactionEnd, TransactionLog};
 use crate::ledger::{ModeCounts, ScriptAccount, Tally, Turn};
 use crate::outcome::CpuTime;
 use crate::plan::{Plan, ScriptOptions};
@@ -204,7 +204,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         if is_one_of_several {
             script.latencies.record(latency);
         }
-        self.log(client, now, End::Committed { latency });
+        self.log(client, now, TransactionEnd::Committed { latency });
     }
 
     /// Counts a transaction that failed for good.
@@ -225,7 +225,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         now: Nanos,
     ) {
         self.fail(client, sqlstate);
-        self.log(client, now, End::Failed(kind));
+        self.log(client, now, TransactionEnd::Failed(kind));
         self.count(client);
     }
 
@@ -233,7 +233,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
     pub fn skip<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         self.tally.counts.skipped += 1;
         self.totals.scripts[client.transaction.script].whole.skipped += 1;
-        self.log(client, now, End::Skipped);
+        self.log(client, now, TransactionEnd::Skipped);
         self.count(client);
     }
 
@@ -251,15 +251,15 @@ impl<'a, T: ModeCounts> Books<'a, T> {
     }
 
     /// Writes a transaction's end to the log, if there is one.
-    pub fn log<O, A: Actions, S: Shell>(&mut self, client: &Client<O, A, S>, now: Nanos, end: End) {
+    pub fn log<O, A: Actions, S: Shell>(&mut self, client: &Client<O, A, S>, now: Nanos, end: TransactionEnd) {
         let Some(log) = &mut self.log else { return };
         if self.stretch.phase == Phase::Warmup {
             return;
         }
         let transaction = &client.transaction;
         let lag = match end {
-            End::Committed { .. } => transaction.began - transaction.scheduled,
-            End::Failed(_) | End::Skipped => 0,
+            TransactionEnd::Committed { .. } => transaction.began - transaction.scheduled,
+            TransactionEnd::Failed(_) | TransactionEnd::Skipped => 0,
         };
         log.note(&Entry {
             client: client.number,

@@ -41,13 +41,13 @@ pub struct Transaction {
     /// With a rate and slices: how much of the time before `scheduled` was others'.
     pub pause: Nanos,
     /// Set from the failure until the transaction is rolled back.
-    pub failure: Option<Box<Failure>>,
+    pub failure: Option<Box<TransactionFailure>>,
     /// The last error by which a statement of the client's could not be prepared.
     pub unprepared: Option<Box<ServerError>>,
 }
 
 /// Why a transaction failed.
-pub struct Failure {
+pub struct TransactionFailure {
     pub error: Box<ServerError>,
     pub kind: FailureKind,
     /// The command that failed.

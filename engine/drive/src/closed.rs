@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::client::{Client, ClientState, Failure};
+use crate::client::{Client, ClientState, TransactionFailure};
 use crate::ledger::log::FailureKind;
 use crate::ledger::{Counting, Tally};
 use crate::mode::{Asked, Mode};
@@ -171,7 +171,7 @@ impl<S: Shell> Mode<S> for Closed {
 
     const EXECUTES_UNPREPARED: bool = true;
 
-    fn failed(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, _failure: &Failure, _now: Nanos) {
+    fn failed(thread: &mut Loop<'_, S>, client: &mut LoopClient<S>, _failure: &TransactionFailure, _now: Nanos) {
         thread.end_connection(client);
     }
 

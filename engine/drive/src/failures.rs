@@ -1,6 +1,6 @@
 //! A script's statement failed: the transaction is rolled back, then tried again or counted, or its client cannot go on.
 
-use crate::client::{Awaited, Failure};
+use crate::client::{Awaited, TransactionFailure};
 use crate::ledger::log::FailureKind;
 use crate::mode::{ClientOf, Mode};
 use crate::outcome::Cause;
@@ -52,7 +52,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         if self.options.notes.failures {
             self.note_failure(client, command, &failed.error);
         }
-        client.transaction.failure = Some(Box::new(Failure { error: failed.error, kind, command }));
+        client.transaction.failure = Some(Box::new(TransactionFailure { error: failed.error, kind, command }));
         if client.status == b'I' {
             return self.rolled_back(client, now);
         }

@@ -4,16 +4,16 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
-use crate::host::Host;
 use crate::report::{PATIENCE, Report, STUCK_AFTER, Shared, UNAWARE_AFTER};
+use crate::runtime::Runtime;
 use ground::clock::{Nanos, nanos};
 
 /// So long after an alarm the load ends: by then all threads have noticed it.
 const ALARM_LEAD: Nanos = 100_000_000;
 
 /// The reports of all threads, which an interrupt stops.
-pub struct Inbox<'a, H> {
-    pub host: &'a H,
+pub struct Inbox<'a, R> {
+    pub runtime: &'a R,
     reports: Receiver<Report>,
     interrupt: &'a AtomicBool,
     alarm: Option<&'a AtomicBool>,
@@ -24,22 +24,22 @@ pub struct Inbox<'a, H> {
     ended: Cell<Option<Nanos>>,
 }
 
-impl<'a, 'run, H: Host<'run>> Inbox<'a, H> {
+impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
     /// The inbox of a run that `interrupt` ends, and whose load `alarm` ends.
     pub fn new(
-        host: &'a H,
+        runtime: &'a R,
         reports: Receiver<Report>,
         interrupt: &'a AtomicBool,
         alarm: Option<&'a AtomicBool>,
         shared: &'a Shared,
         threads: usize,
     ) -> Self {
-        Self { host, reports, interrupt, alarm, shared, threads, ended: Cell::new(None) }
+        Self { runtime, reports, interrupt, alarm, shared, threads, ended: Cell::new(None) }
     }
 
     /// The run's time.
     pub fn now(&self) -> Nanos {
-        self.host.now()
+        self.runtime.now()
     }
 
     /// Waits for the next report; `None` if no thread is left, or if those that are left do not end.
@@ -51,7 +51,7 @@ impl<'a, 'run, H: Host<'run>> Inbox<'a, H> {
             if self.alarm.is_some_and(|alarm| alarm.load(Ordering::Relaxed)) && self.shared.alarm_at().is_none() {
                 self.shared.end_load(self.now() + ALARM_LEAD);
             }
-            match self.host.receive(&self.reports, PATIENCE) {
+            match self.runtime.receive(&self.reports, PATIENCE) {
                 Ok(report) => return Some(report),
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) if self.is_stuck() => return None,

@@ -1,7 +1,7 @@
 //! When clients act: the trait that the event loop calls, one implementation for each mode of a load. A further mode is a
 //! file beside `closed.rs`, `staged.rs`, `pooled.rs` and `replayed.rs`, and its line in `run.rs`.
 
-use crate::client::{Awaited, Client, Failure};
+use crate::client::{Awaited, Client, TransactionFailure};
 use crate::ledger::{Counting, Tally};
 use crate::outcome::Cause;
 use crate::plan::{KnownPlan, Plan};
@@ -51,7 +51,13 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     fn ended(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos) -> Option<Nanos>;
 
     /// A client's transaction failed for good, was rolled back and counted; the client goes on.
-    fn failed(_thread: &mut Thread<'_, Self, S>, _client: &mut ClientOf<Self, S>, _failure: &Failure, _now: Nanos) {}
+    fn failed(
+        _thread: &mut Thread<'_, Self, S>,
+        _client: &mut ClientOf<Self, S>,
+        _failure: &TransactionFailure,
+        _now: Nanos,
+    ) {
+    }
 
     /// The server rejected a query whose result a client's program receives next.
     fn query_failed(

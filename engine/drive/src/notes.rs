@@ -70,12 +70,18 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
     pub fn note(&self, client: usize, text: std::fmt::Arguments<'_>) {
         let text = text.to_string();
         let text = text.strip_suffix('\n').unwrap_or(&text);
-        self.shell.print(format_args!("{}: client {client} {text}\n", self.options.program));
+        self.tell(&format!("client {client} {text}"));
     }
 
     /// Writes an error that does not end what its client does.
     pub fn write_error(&self, error: &ServerError) {
-        self.shell.print(format_args!("{}: error: {error}\n", self.options.program));
+        self.tell(&format!("error: {error}"));
+    }
+
+    fn tell(&self, text: &str) {
+        if let Some(target) = &self.plan.target {
+            (target.user.tell)(&format!("{}: {text}", self.options.program));
+        }
     }
 }
 

@@ -9,7 +9,6 @@ use crate::slices::Slice;
 use crate::start_at::StartError;
 use ground::clock::Phase;
 use ground::interrupt;
-use ground::output::print_stderr;
 use wire::error::{ConnectionError, ServerError};
 use wire::{OpenError, StatementError};
 use workload::AbortReason;
@@ -126,10 +125,10 @@ pub trait Observer {
     fn aborted(&mut self, _abortion: &Abortion) {}
     /// A note that [`crate::plan::Notes`] asks for, or the first failure of its kind.
     fn note(&mut self, _text: &str) {}
-    /// Threads do not end though the run is over: one computes without end. Says so; returns the program's exit status.
+    /// Threads do not end though the run is over: one computes without end. Notes it; returns the program's exit status.
     /// What such threads have done since the last second that they reported is not in the outcome.
     fn stuck(&mut self, _outcome: &Outcome) -> u8 {
-        print_stderr(format_args!("{STUCK}\n"));
+        self.note(STUCK);
         interrupt::STATUS
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use mio::Token;
 
-use crate::client::{Client, ClientState, Failure};
+use crate::client::{Client, ClientState, TransactionFailure};
 use crate::ledger::log::FailureKind;
 use crate::ledger::tasks::{POOL_TIMEOUT, PooledTasks, SCRIPT, Task, Tasks};
 use crate::ledger::{Counting, Tally};
@@ -112,7 +112,7 @@ impl<S: Shell> Mode<S> for Pooled {
         thread.next_after(client, now)
     }
 
-    fn failed(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, failure: &Failure, now: Nanos) {
+    fn failed(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, failure: &TransactionFailure, now: Nanos) {
         let sqlstate = failure.error.sqlstate.as_str();
         if failure.kind == FailureKind::Other {
             thread.report_failure(client, sqlstate, &failure.error);

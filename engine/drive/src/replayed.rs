@@ -8,7 +8,7 @@ use std::time::Duration;
 use mio::Token;
 
 use crate::client::{Awaited, Client};
-use crate::ledger::replay::{Found, ReplayTotals, TransactionErrors};
+use crate::ledger::replay::{ReplayTotals, ReplyRows, TransactionErrors};
 use crate::ledger::{Counting, Tally};
 use crate::mode::{Asked, Mode};
 use crate::outcome::Cause;
@@ -145,9 +145,9 @@ impl<S: Shell> Mode<S> for Replayed {
     }
 
     fn ended(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, now: Nanos) -> Option<Nanos> {
-        let found = client.connection.as_ref().map_or_else(Found::default, |connection| {
+        let found = client.connection.as_ref().map_or_else(ReplyRows::default, |connection| {
             let answered = connection.answered();
-            Found { rows: answered.rows, hash: answered.hash }
+            ReplyRows { rows: answered.rows, hash: answered.hash }
         });
         let time = now - client.transaction.began;
         thread.mode.totals.succeed(&client.own.expected, found, time, &mut client.own.errors);

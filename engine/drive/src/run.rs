@@ -6,7 +6,6 @@ use std::sync::mpsc::Sender;
 use std::thread as threads;
 
 use crate::closed::{Closed, ClosedPlan};
-use crate::host::{Host, Threads};
 use crate::inbox::Inbox;
 use crate::ledger::Own;
 use crate::mode::{ActionsOf, Mode};
@@ -15,6 +14,7 @@ use crate::plan::{KnownPlan, Plan};
 use crate::pooled::{Pooled, PooledPlan};
 use crate::replayed::{ReplayPlan, Replayed};
 use crate::report::{PanicReporter, Report, Reporter, Shared, ThreadTotals, channel};
+use crate::runtime::{Runtime, Threads};
 use crate::schedule::Schedule;
 use crate::staged::{Staged, StagedPlan};
 use crate::start::{Started, start, wait_for_connections};
@@ -32,8 +32,8 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     let shared = Shared::default();
     threads::scope(|scope| {
-        let host = Threads { scope, clock };
-        Run { plan, interrupt, observer, host: &host, shared: &shared }.launch()
+        let runtime = Threads { scope, clock };
+        Run { plan, interrupt, observer, runtime: &runtime, shared: &shared }.launch()
     })
 }
 
@@ -44,7 +44,7 @@ macro_rules! modes {
             type Actions = $actions;
         })+
 
-        impl<'run, H: Host<'run>> Run<'_, 'run, H> {
+        impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
             /// Runs the load. Here its mode is chosen, once for all threads.
             pub fn launch(self) -> Result<Outcome, RunError> {
                 let plan = self.plan;
@@ -64,25 +64,31 @@ modes! {
     Replayed: ReplayPlan(ReplayActions),
 }
 
-/// A run whose threads `host` starts.
-pub struct Run<'a, 'run, H> {
+/// A run whose threads `runtime` starts.
+pub struct Run<'a, 'run, R> {
     pub plan: &'run Plan,
     pub interrupt: &'a AtomicBool,
     pub observer: &'a mut dyn Observer,
-    pub host: &'a H,
+    pub runtime: &'a R,
     pub shared: &'run Shared,
 }
 
-impl<'run, H: Host<'run>> Run<'_, 'run, H> {
+impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
     /// Runs the load. Whatever ends it, the threads end before this returns; where they do not, the program ends.
-    fn launch_mode<M: Mode<H::Shell> + 'run>(
+    fn launch_mode<M: Mode<R::Shell> + 'run>(
         mut self,
         load: &M::Plan,
-        workload: &'run dyn Workload<ActionsOf<M, H::Shell>>,
+        workload: &'run dyn Workload<ActionsOf<M, R::Shell>>,
     ) -> Result<Outcome, RunError> {
         let (reporter, reports) = channel(self.plan.jobs);
-        let inbox =
-            Inbox::new(self.host, reports, self.interrupt, self.plan.mode_plan().alarm(), self.shared, self.plan.jobs);
+        let inbox = Inbox::new(
+            self.runtime,
+            reports,
+            self.interrupt,
+            self.plan.mode_plan().alarm(),
+            self.shared,
+            self.plan.jobs,
+        );
         let mut starts = Vec::new();
         let outcome = self
             .start_threads::<M>(load, workload, &reporter, &mut starts)
@@ -92,16 +98,16 @@ impl<'run, H: Host<'run>> Run<'_, 'run, H> {
         self.shared.end_run();
         drop(starts);
         if !inbox.outlast() {
-            self.host.give_up(self.observer.stuck(outcome.as_ref().unwrap_or(&Outcome::default())));
+            self.runtime.give_up(self.observer.stuck(outcome.as_ref().unwrap_or(&Outcome::default())));
         }
         outcome
     }
 
     /// Starts the threads; each gets its schedule by one of `starts`.
-    fn start_threads<M: Mode<H::Shell> + 'run>(
+    fn start_threads<M: Mode<R::Shell> + 'run>(
         &self,
         load: &M::Plan,
-        workload: &'run dyn Workload<ActionsOf<M, H::Shell>>,
+        workload: &'run dyn Workload<ActionsOf<M, R::Shell>>,
         reporter: &Reporter,
         starts: &mut Vec<Sender<Schedule>>,
     ) -> Result<(), RunError> {
@@ -109,13 +115,13 @@ impl<'run, H: Host<'run>> Run<'_, 'run, H> {
         for share in shares(plan) {
             let mode = M::new(plan, load, share);
             let thread = self
-                .host
+                .runtime
                 .shell()
                 .and_then(|shell| Thread::new(plan, shell, share, mode, reporter.clone(), self.shared))
                 .map_err(|error| RunError::System(error.to_string()))?;
             let (start, started) = mpsc::channel();
             starts.push(start);
-            self.host
+            self.runtime
                 .start(thread, workload, share, started, PanicReporter(reporter.clone()))
                 .map_err(|error| RunError::System(format!("could not create thread: {error}")))?;
         }
@@ -127,10 +133,10 @@ impl<'run, H: Host<'run>> Run<'_, 'run, H> {
         shares(self.plan).filter(|share| threads.contains(&share.thread)).map(|share| share.clients).sum()
     }
 
-    fn coordinate<M: Mode<H::Shell>>(
+    fn coordinate<M: Mode<R::Shell>>(
         &mut self,
         load: &M::Plan,
-        inbox: &Inbox<'_, H>,
+        inbox: &Inbox<'_, R>,
         starts: &[Sender<Schedule>],
     ) -> Result<Outcome, RunError> {
         let (plan, began) = (self.plan, inbox.now());
@@ -155,9 +161,9 @@ impl<'run, H: Host<'run>> Run<'_, 'run, H> {
     }
 
     /// Adds up what the threads report until all have finished.
-    fn collect<M: Mode<H::Shell>>(
+    fn collect<M: Mode<R::Shell>>(
         &mut self,
-        inbox: &Inbox<'_, H>,
+        inbox: &Inbox<'_, R>,
         started: Started,
         outcome: &mut Outcome,
     ) -> Result<(), RunError> {

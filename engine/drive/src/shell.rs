@@ -1,7 +1,6 @@
 //! The system around a thread of a load: its clock, its sockets and the wait for them. The event loop is compiled for one
 //! shell: the operating system's, or that of the simulation in this crate's tests.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +8,6 @@ use std::time::{Duration, Instant};
 use mio::Registry;
 
 use ground::clock::{Clock, Nanos};
-use ground::output::print_stderr;
 use ground::readiness::{Readiness, Ready};
 use wire::network::Network;
 use wire::{Backend, OpenError};
@@ -47,9 +45,6 @@ pub trait Shell: Send {
 
     /// Has servers cancel what these sessions are doing ([`wire::cancel::cancel`]).
     fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, until: Instant) -> Result<(), OpenError>;
-
-    /// Writes lines for whoever watches the run.
-    fn print(&self, text: fmt::Arguments<'_>);
 }
 
 /// What reaches a server in a shell.
@@ -109,9 +104,5 @@ impl Shell for System {
 
     fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, until: Instant) -> Result<(), OpenError> {
         wire::cancel::cancel(backends, until)
-    }
-
-    fn print(&self, text: fmt::Arguments<'_>) {
-        print_stderr(text);
     }
 }

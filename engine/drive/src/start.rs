@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use crate::host::Host;
 use crate::inbox::Inbox;
 use crate::outcome::{Began, Observer, RunError};
 use crate::plan::Plan;
 use crate::report::{PATIENCE, Report};
+use crate::runtime::Runtime;
 use crate::schedule::Schedule;
 use crate::start_at::{Moment, StartAt, StartError};
 use ground::clock::Nanos;
@@ -30,8 +30,8 @@ pub struct Started {
 }
 
 /// Waits until all threads have connected; false if interrupted.
-pub fn wait_for_connections<'run, H: Host<'run>>(
-    inbox: &Inbox<'_, H>,
+pub fn wait_for_connections<'run, R: Runtime<'run>>(
+    inbox: &Inbox<'_, R>,
     jobs: usize,
     observer: &mut dyn Observer,
 ) -> Result<bool, RunError> {
@@ -58,9 +58,9 @@ pub fn wait_for_connections<'run, H: Host<'run>>(
 }
 
 /// Starts all threads at the moment that the plan says; `None` if interrupted before.
-pub fn start<'run, H: Host<'run>>(
+pub fn start<'run, R: Runtime<'run>>(
     plan: &Plan,
-    inbox: &Inbox<'_, H>,
+    inbox: &Inbox<'_, R>,
     starts: &[Sender<Schedule>],
     observer: &mut dyn Observer,
     connect_s: f64,
@@ -73,7 +73,7 @@ pub fn start<'run, H: Host<'run>>(
                 StartAt::At(at) => Some(*at),
                 StartAt::Told => read_start(inbox)?,
             };
-            let late = at.and_then(|at| at.late(&inbox.host.clocks()));
+            let late = at.and_then(|at| at.late(&inbox.runtime.clocks()));
             if let (Some(_), Some(late)) = (plan.slices, late) {
                 return Err(StartError::Past(late).into());
             }
@@ -81,20 +81,20 @@ pub fn start<'run, H: Host<'run>>(
             Some(at)
         }
     };
-    let start = planned.map_or_else(|| inbox.now(), |at| at.by(&inbox.host.clocks()));
+    let start = planned.map_or_else(|| inbox.now(), |at| at.by(&inbox.runtime.clocks()));
     let schedule = Schedule::new(start, plan.warmup, plan.duration(), plan.slices);
     for sender in starts {
         sender.send(schedule).map_err(|_| RunError::died())?;
     }
     let (last, early) = wait_for_begin(inbox, plan.jobs)?;
-    let clocks = inbox.host.clocks();
+    let clocks = inbox.runtime.clocks();
     let began = Began { at: clocks.since_1970(last), planned: planned.map(|at| at.since_1970(&clocks)) };
     Ok(Some(Started { schedule, began, early }))
 }
 
 /// When the last thread began, and what else was reported until then.
-fn wait_for_begin<'run, H: Host<'run>>(
-    inbox: &Inbox<'_, H>,
+fn wait_for_begin<'run, R: Runtime<'run>>(
+    inbox: &Inbox<'_, R>,
     jobs: usize,
 ) -> Result<(Nanos, VecDeque<Report>), RunError> {
     let (mut missing, mut last, mut early) = (jobs, 0, VecDeque::new());
@@ -112,24 +112,24 @@ fn wait_for_begin<'run, H: Host<'run>>(
 }
 
 /// Sleeps until it is time to send the schedule; false if interrupted.
-fn wait_until_shortly_before<'run, H: Host<'run>>(at: Moment, inbox: &Inbox<'_, H>) -> bool {
+fn wait_until_shortly_before<'run, R: Runtime<'run>>(at: Moment, inbox: &Inbox<'_, R>) -> bool {
     while !inbox.is_interrupted() {
         // Computed anew each time: the system's clock may be set or adjusted meanwhile.
-        let clocks = inbox.host.clocks();
+        let clocks = inbox.runtime.clocks();
         let left = at.by(&clocks) - clocks.run;
         if left <= LEAD {
             return true;
         }
-        inbox.host.pause(Duration::from_nanos(left - LEAD).min(PATIENCE));
+        inbox.runtime.pause(Duration::from_nanos(left - LEAD).min(PATIENCE));
     }
     false
 }
 
 /// Reads the time to start at, a line of standard input; `None` if interrupted.
-fn read_start<'run, H: Host<'run>>(inbox: &Inbox<'_, H>) -> Result<Option<Moment>, StartError> {
+fn read_start<'run, R: Runtime<'run>>(inbox: &Inbox<'_, R>) -> Result<Option<Moment>, StartError> {
     let mut line = Vec::new();
     while !line.ends_with(b"\n") && line.len() <= LONGEST_LINE {
-        let part = inbox.host.read_line(PATIENCE)?;
+        let part = inbox.runtime.read_line(PATIENCE)?;
         // An interrupt that came with it comes first.
         if inbox.is_interrupted() {
             return Ok(None);
@@ -140,5 +140,5 @@ fn read_start<'run, H: Host<'run>>(inbox: &Inbox<'_, H>) -> Result<Option<Moment
             None => {}
         }
     }
-    Moment::read(&String::from_utf8_lossy(&line), &inbox.host.clocks()).map(Some)
+    Moment::read(&String::from_utf8_lossy(&line), &inbox.runtime.clocks()).map(Some)
 }

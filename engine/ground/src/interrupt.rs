@@ -7,13 +7,19 @@ use std::sync::{Arc, LazyLock, Once};
 use nix::sys::signal::{SigSet, Signal};
 use signal_hook::consts::{SIGALRM, SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_shutdown};
+use thiserror::Error;
 
 /// Exit status of a run that an interrupt ended.
 pub const STATUS: u8 = 130;
 
+/// A handler could not be set.
+#[derive(Debug, Error)]
+#[error("could not set signal handler: {0}")]
+pub struct SignalError(#[from] io::Error);
+
 /// Sets the handlers of a run and returns its flag. The first signal sets the flag: the run ends and reports what it has
 /// measured so far. The second signal ends the program with [`STATUS`].
-pub fn catch() -> Result<Arc<AtomicBool>, String> {
+pub fn catch() -> Result<Arc<AtomicBool>, SignalError> {
     let flag = Arc::new(AtomicBool::new(false));
     ENDS_AT_ONCE.store(false, Ordering::Relaxed);
     set_handlers(|| {
@@ -21,8 +27,7 @@ pub fn catch() -> Result<Arc<AtomicBool>, String> {
             register_conditional_shutdown(signal, STATUS.into(), Arc::clone(&flag))?;
             register(signal, Arc::clone(&flag)).map(drop)
         })
-    })
-    .map_err(|error| format!("could not set signal handler: {error}"))?;
+    })?;
     Ok(flag)
 }
 
@@ -57,18 +62,18 @@ impl Drop for EndsAtOnce {
 }
 
 /// Sets the handler of an alarm and returns its flag, which SIGALRM sets: the time of the load is over, as in pgbench.
-pub fn catch_alarm() -> Result<Arc<AtomicBool>, String> {
+pub fn catch_alarm() -> Result<Arc<AtomicBool>, SignalError> {
     let flag = Arc::new(AtomicBool::new(false));
-    register(SIGALRM, Arc::clone(&flag)).map_err(|error| format!("could not set signal handler: {error}"))?;
+    register(SIGALRM, Arc::clone(&flag))?;
     Ok(flag)
 }
 
 /// Calls `set`, which sets signal handlers. Signals that arrive meanwhile are blocked until all handlers are set, so that
 /// none is lost. Must be called before the program starts further threads.
-pub fn set_handlers<T>(set: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+pub fn set_handlers<T>(set: impl FnOnce() -> io::Result<T>) -> Result<T, SignalError> {
     let interrupts: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
-    interrupts.thread_block()?;
+    interrupts.thread_block().map_err(io::Error::from)?;
     let done = set();
-    interrupts.thread_unblock()?;
-    done
+    interrupts.thread_unblock().map_err(io::Error::from)?;
+    Ok(done?)
 }

@@ -49,21 +49,31 @@ impl Readiness {
     /// the number of tokens in `ready`; a signal ends the wait with 0.
     #[inline(always)]
     pub fn wait(&mut self, ready: &mut Ready, timeout: Option<Duration>) -> io::Result<usize> {
-        match ready.wait(&mut self.poll, [&self.alarm, &self.beat], timeout) {
+        match ready.events.wait(&mut self.poll, [&self.alarm, &self.beat], timeout) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
             done => done,
         }
     }
 }
 
+/// What one wait reports.
+#[derive(Default)]
+pub struct Ready {
+    events: Events,
+}
+
+impl Ready {
+    /// Returns the tokens of the first `count` events. The token of alarms may be among them, which is that of no socket.
+    #[inline(always)]
+    pub fn tokens(&self, count: usize) -> impl Iterator<Item = usize> {
+        self.events.tokens(count)
+    }
+}
+
 #[cfg(target_os = "linux")]
-use linux::Alarm;
-#[cfg(target_os = "linux")]
-pub use linux::Ready;
+use linux::{Alarm, Events};
 #[cfg(not(target_os = "linux"))]
-use others::Alarm;
-#[cfg(not(target_os = "linux"))]
-pub use others::Ready;
+use others::{Alarm, Events};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -85,7 +95,7 @@ mod linux {
     /// A kernel timer that ends waits, registered like a socket. The timeout of the wait itself has a resolution of 1 ms,
     /// too coarse for a schedule, and the kernel may delay it by 50 us to wake several threads at once. The timer is set
     /// only when its time changes, not for each wait.
-    pub struct Alarm {
+    pub(super) struct Alarm {
         timer: OwnedFd,
         at: Nanos,
     }
@@ -112,29 +122,26 @@ mod linux {
     }
 
     /// The events of one wait.
-    pub struct Ready {
-        events: Box<[Event; AT_ONCE]>,
-    }
+    pub(super) struct Events(Box<[Event; AT_ONCE]>);
 
-    impl Default for Ready {
+    impl Default for Events {
         fn default() -> Self {
             let nothing = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
-            Self { events: Box::new([nothing; AT_ONCE]) }
+            Self(Box::new([nothing; AT_ONCE]))
         }
     }
 
-    impl Ready {
+    impl Events {
         #[inline(always)]
         pub(super) fn wait(&mut self, poll: &mut Poll, _: [&Alarm; 2], timeout: Option<Duration>) -> io::Result<usize> {
             let timeout = timeout.map(timespec);
-            Ok(epoll::wait(poll.registry().as_fd(), &mut self.events[..], timeout.as_ref())?)
+            Ok(epoll::wait(poll.registry().as_fd(), &mut self.0[..], timeout.as_ref())?)
         }
 
-        /// Returns the tokens of the first `count` events. The token of alarms is among them, which is that of no socket.
         #[inline(always)]
-        pub fn tokens(&self, count: usize) -> impl Iterator<Item = usize> {
+        pub(super) fn tokens(&self, count: usize) -> impl Iterator<Item = usize> {
             // mio stores the token in the data of the event.
-            self.events[..count.min(AT_ONCE)].iter().map(|event| event.data.u64() as usize)
+            self.0[..count.min(AT_ONCE)].iter().map(|event| event.data.u64() as usize)
         }
     }
 
@@ -149,13 +156,13 @@ mod others {
     use std::io;
     use std::time::Duration;
 
-    use mio::{Events, Poll, Registry};
+    use mio::{Poll, Registry};
 
     use super::{AT_ONCE, Nanos};
     use crate::clock::monotonic;
 
     /// The time at which waits end, on the system's monotonic clock.
-    pub struct Alarm {
+    pub(super) struct Alarm {
         at: Option<Nanos>,
     }
 
@@ -171,18 +178,18 @@ mod others {
     }
 
     /// The events of one wait.
-    pub struct Ready {
-        events: Events,
+    pub(super) struct Events {
+        events: mio::Events,
         tokens: Vec<usize>,
     }
 
-    impl Default for Ready {
+    impl Default for Events {
         fn default() -> Self {
-            Self { events: Events::with_capacity(AT_ONCE), tokens: Vec::with_capacity(AT_ONCE) }
+            Self { events: mio::Events::with_capacity(AT_ONCE), tokens: Vec::with_capacity(AT_ONCE) }
         }
     }
 
-    impl Ready {
+    impl Events {
         pub(super) fn wait(
             &mut self,
             poll: &mut Poll,
@@ -199,8 +206,7 @@ mod others {
             Ok(self.tokens.len())
         }
 
-        /// Returns the tokens of the first `count` ready sockets.
-        pub fn tokens(&self, count: usize) -> impl Iterator<Item = usize> {
+        pub(super) fn tokens(&self, count: usize) -> impl Iterator<Item = usize> {
             self.tokens.iter().take(count).copied()
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::messages;
 use crate::named::{NamedStatement, Portal};
-use crate::session::{ClientSession, SessionStep, Setup};
+use crate::session::{ClientSession, ServerAction, Setup};
 use crate::statements::{self, StatementKind};
 
 /// An error that a message causes: SQLSTATE and message.
@@ -11,21 +11,21 @@ type Rejection = (&'static str, String);
 impl ClientSession {
     /// Answers Parse, Bind, Describe, Execute, Close or Flush. After an error, the messages up to Sync are skipped.
     #[inline]
-    pub(crate) fn extended(&mut self, kind: u8, body: &[u8], setup: &Setup) -> SessionStep {
+    pub(crate) fn extended(&mut self, kind: u8, body: &[u8], setup: &Setup) -> ServerAction {
         let mut fields = Fields(body);
         let done = match kind {
-            b'B' => self.bind(&mut fields).map(|()| SessionStep::Go),
+            b'B' => self.bind(&mut fields).map(|()| ServerAction::Go),
             b'E' => self.execute(&mut fields, setup),
-            b'P' => self.parse(&mut fields).map(|()| SessionStep::Go),
-            b'D' => self.describe(&mut fields, setup).map(|()| SessionStep::Go),
-            b'C' => self.close(&mut fields).map(|()| SessionStep::Go),
+            b'P' => self.parse(&mut fields).map(|()| ServerAction::Go),
+            b'D' => self.describe(&mut fields, setup).map(|()| ServerAction::Go),
+            b'C' => self.close(&mut fields).map(|()| ServerAction::Go),
             // Flush: the output is sent after each turn.
-            _ => Ok(SessionStep::Go),
+            _ => Ok(ServerAction::Go),
         };
         done.unwrap_or_else(|(sqlstate, message)| {
             self.fail(sqlstate, &message);
             self.skipping = true;
-            SessionStep::Go
+            ServerAction::Go
         })
     }
 
@@ -72,7 +72,7 @@ impl ClientSession {
     }
 
     #[inline]
-    fn execute(&mut self, fields: &mut Fields, setup: &Setup) -> Result<SessionStep, Rejection> {
+    fn execute(&mut self, fields: &mut Fields, setup: &Setup) -> Result<ServerAction, Rejection> {
         let name = fields.text()?;
         let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?.clone();
         // The limit of rows is ignored: no answer has more than one row.
@@ -80,10 +80,10 @@ impl ClientSession {
         Ok(match self.run_statement(&portal.kind, Some(&portal), setup) {
             None => {
                 self.skipping = true;
-                SessionStep::Go
+                ServerAction::Go
             }
-            Some(0) => SessionStep::Go,
-            Some(delay) => SessionStep::Hold(delay),
+            Some(0) => ServerAction::Go,
+            Some(delay) => ServerAction::Hold(delay),
         })
     }
 

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
-use ground::interrupt;
+use ground::interrupt::{self, SignalError};
 use ground::options::{ERROR, exit_status};
 use ground::output::heed_closed_pipe;
 use nix::errno::Errno;
@@ -54,8 +54,8 @@ pub fn main(args: Vec<String>) -> ExitCode {
 enum ServeError {
     #[error(transparent)]
     Options(OptionError),
-    #[error("could not set a signal handler: {0}")]
-    Signals(io::Error),
+    #[error(transparent)]
+    Signals(SignalError),
     #[error("could not read the limit of open files: {0}")]
     FileLimit(Errno),
     #[error("{wanted} open files are needed, and the system's limit is {hard}")]
@@ -97,7 +97,7 @@ fn serve(options: &ServerOptions) -> Result<(), ServeError> {
 }
 
 /// Returns a socket that can be read when SIGINT or SIGTERM has arrived.
-fn stop_signal() -> io::Result<UnixStream> {
+fn stop_signal() -> Result<UnixStream, SignalError> {
     let (receiver, sender) = UnixStream::pair()?;
     interrupt::set_handlers(|| {
         [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]

@@ -15,7 +15,7 @@ use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token, Waker};
 use socket2::Socket;
 
-use crate::session::{ClientSession, SessionStep, Setup};
+use crate::session::{ClientSession, ServerAction, Setup};
 
 const WAKE: Token = Token(usize::MAX - 2);
 const BUFFER_SIZE: usize = 64 * 1024;
@@ -282,14 +282,14 @@ impl Step<'_> {
 
     /// Sends the output, or notes when a delay ends.
     #[inline]
-    fn end_turn(&mut self, client: &mut ServedClient, turn: SessionStep) -> io::Result<Next> {
+    fn end_turn(&mut self, client: &mut ServedClient, turn: ServerAction) -> io::Result<Next> {
         match turn {
-            SessionStep::Hold(delay) => {
+            ServerAction::Hold(delay) => {
                 self.due = Some(client.began + delay);
                 Ok(Next::Wait)
             }
-            SessionStep::Go => Ok(if self.flush(client)? { Next::Go } else { Next::Wait }),
-            SessionStep::Close => self.flush(client).map(|_| Next::Close),
+            ServerAction::Go => Ok(if self.flush(client)? { Next::Go } else { Next::Wait }),
+            ServerAction::Close => self.flush(client).map(|_| Next::Close),
         }
     }
 

@@ -31,7 +31,7 @@ pub struct Setup {
 
 /// What the caller does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionStep {
+pub enum ServerAction {
     /// Sends the output, then reads further bytes.
     Go,
     /// Sends nothing until this time has passed since the statement was read, or since the end of the statement before.
@@ -96,14 +96,14 @@ impl ClientSession {
         }
     }
 
-    /// Answers the complete messages in `input`. Returns how many bytes they are. After [`SessionStep::Hold`] it is called again
+    /// Answers the complete messages in `input`. Returns how many bytes they are. After [`ServerAction::Hold`] it is called again
     /// with the rest.
-    pub fn answer(&mut self, input: &[u8], setup: &Setup) -> (usize, SessionStep) {
+    pub fn answer(&mut self, input: &[u8], setup: &Setup) -> (usize, ServerAction) {
         let mut used = 0;
         loop {
             if self.stage == Stage::Query && self.copying.is_none() {
                 let turn = self.continue_query(setup);
-                if turn != SessionStep::Go {
+                if turn != ServerAction::Go {
                     return (used, turn);
                 }
                 if self.copying.is_none() {
@@ -116,32 +116,32 @@ impl ClientSession {
                 Stage::Ready | Stage::Query => self.next_message(rest, setup),
             };
             used += length;
-            if length == 0 || turn != SessionStep::Go {
+            if length == 0 || turn != ServerAction::Go {
                 return (used, turn);
             }
         }
     }
 
     #[inline]
-    fn next_message(&mut self, input: &[u8], setup: &Setup) -> (usize, SessionStep) {
-        let Some(header) = Header::read(input) else { return (0, SessionStep::Go) };
+    fn next_message(&mut self, input: &[u8], setup: &Setup) -> (usize, ServerAction) {
+        let Some(header) = Header::read(input) else { return (0, ServerAction::Go) };
         if !header.is_valid(MESSAGE_LIMIT) {
             return (input.len(), self.fatal("08P01", "invalid message length"));
         }
         match header.split_body(input) {
             Some((body, _rest)) => (header.size(), self.message(header.kind, body, setup)),
-            None => (0, SessionStep::Go),
+            None => (0, ServerAction::Go),
         }
     }
 
     #[inline]
-    fn message(&mut self, kind: u8, body: &[u8], setup: &Setup) -> SessionStep {
+    fn message(&mut self, kind: u8, body: &[u8], setup: &Setup) -> ServerAction {
         if kind == b'X' {
-            return SessionStep::Close;
+            return ServerAction::Close;
         }
         if self.copying.is_some() {
             self.copy_message(kind, body);
-            return SessionStep::Go;
+            return ServerAction::Go;
         }
         match kind {
             b'S' => {
@@ -151,29 +151,29 @@ impl ClientSession {
                     self.portals.clear();
                 }
                 messages::ready(&mut self.out, self.status);
-                SessionStep::Go
+                ServerAction::Go
             }
-            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' if self.skipping => SessionStep::Go,
+            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' if self.skipping => ServerAction::Go,
             b'P' | b'B' | b'D' | b'E' | b'C' | b'H' => self.extended(kind, body, setup),
             b'Q' => self.simple_query(body, setup),
             b'F' => {
                 self.fail("0A000", "function calls by message are not supported");
                 messages::ready(&mut self.out, self.status);
-                SessionStep::Go
+                ServerAction::Go
             }
             // data of a COPY that has failed
-            b'd' | b'c' | b'f' => SessionStep::Go,
+            b'd' | b'c' | b'f' => ServerAction::Go,
             other => self.fatal("08P01", &format!("invalid frontend message type {other}")),
         }
     }
 
     /// Answers a simple query: as many statements as its text has.
-    fn simple_query(&mut self, body: &[u8], setup: &Setup) -> SessionStep {
+    fn simple_query(&mut self, body: &[u8], setup: &Setup) -> ServerAction {
         self.skipping = false;
         self.query.is_answered = false;
         let text = until_zero(body);
         let (at, turn) = self.run_query(text, setup);
-        if turn != SessionStep::Go || self.copying.is_some() {
+        if turn != ServerAction::Go || self.copying.is_some() {
             self.query.text.clear();
             self.query.text.extend_from_slice(&text[at..]);
             self.query.at = 0;
@@ -182,7 +182,7 @@ impl ClientSession {
         turn
     }
 
-    fn continue_query(&mut self, setup: &Setup) -> SessionStep {
+    fn continue_query(&mut self, setup: &Setup) -> ServerAction {
         let text = std::mem::take(&mut self.query.text);
         let (at, turn) = self.run_query(&text[self.query.at..], setup);
         self.query.text = text;
@@ -191,7 +191,7 @@ impl ClientSession {
     }
 
     /// Answers statements until one takes time or begins COPY FROM STDIN. Returns how many bytes of the text are done.
-    fn run_query(&mut self, text: &[u8], setup: &Setup) -> (usize, SessionStep) {
+    fn run_query(&mut self, text: &[u8], setup: &Setup) -> (usize, ServerAction) {
         let mut at = 0;
         while at < text.len() {
             let (statement, rest) = statements::split(&text[at..]);
@@ -203,17 +203,17 @@ impl ClientSession {
             self.query.is_answered = true;
             let Some(delay) = self.run_statement(&kind, None, setup) else { break };
             if delay > 0 {
-                return (at, SessionStep::Hold(delay));
+                return (at, ServerAction::Hold(delay));
             }
             if self.copying.is_some() {
-                return (at, SessionStep::Go);
+                return (at, ServerAction::Go);
             }
         }
         if !self.query.is_answered {
             messages::bare(&mut self.out, b'I');
         }
         messages::ready(&mut self.out, self.status);
-        (text.len(), SessionStep::Go)
+        (text.len(), ServerAction::Go)
     }
 
     /// Writes the answer to a statement and returns its delay, or writes an error and returns `None`. A portal has a
@@ -280,9 +280,9 @@ impl ClientSession {
         }
     }
 
-    fn fatal(&mut self, sqlstate: &str, message: &str) -> SessionStep {
+    fn fatal(&mut self, sqlstate: &str, message: &str) -> ServerAction {
         messages::error(&mut self.out, "FATAL", sqlstate, message);
-        SessionStep::Close
+        ServerAction::Close
     }
 
     fn copy_message(&mut self, kind: u8, body: &[u8]) {
@@ -309,21 +309,21 @@ impl ClientSession {
         self.copying = None;
     }
 
-    fn start(&mut self, input: &[u8], refused: bool) -> (usize, SessionStep) {
-        let Some((length, rest)) = input.split_first_chunk::<4>() else { return (0, SessionStep::Go) };
+    fn start(&mut self, input: &[u8], refused: bool) -> (usize, ServerAction) {
+        let Some((length, rest)) = input.split_first_chunk::<4>() else { return (0, ServerAction::Go) };
         let length = u32::from_be_bytes(*length) as usize;
         if !(8..=MAX_STARTUP_LENGTH).contains(&length) {
             return (input.len(), self.fatal("08P01", "invalid length of startup packet"));
         }
         let packet = rest.get(..length - 4).and_then(|packet| packet.split_first_chunk::<4>());
-        let Some((code, parameters)) = packet else { return (0, SessionStep::Go) };
+        let Some((code, parameters)) = packet else { return (0, ServerAction::Go) };
         let turn = match u32::from_be_bytes(*code) {
             SSL_REQUEST | GSSENC_REQUEST => {
                 self.out.push(b'N');
-                SessionStep::Go
+                ServerAction::Go
             }
             // Cancel requests are ignored: statements end when their delay is over.
-            CANCEL_REQUEST => SessionStep::Close,
+            CANCEL_REQUEST => ServerAction::Close,
             version if version >> 16 == 3 => self.welcome(version & 0xFFFF, parameters, refused),
             version => {
                 let (major, minor) = (version >> 16, version & 0xFFFF);
@@ -334,7 +334,7 @@ impl ClientSession {
         (length, turn)
     }
 
-    fn welcome(&mut self, minor: u32, parameters: &[u8], refused: bool) -> SessionStep {
+    fn welcome(&mut self, minor: u32, parameters: &[u8], refused: bool) -> ServerAction {
         let mut words = parameters.split(|byte| *byte == 0);
         let mut user: &[u8] = b"";
         let mut unknown = Vec::new();
@@ -357,7 +357,7 @@ impl ClientSession {
         }
         messages::welcome(&mut self.out, user, self.number + 1, self.random.clone().next_u64() as u32);
         self.stage = Stage::Ready;
-        SessionStep::Go
+        ServerAction::Go
     }
 }
 

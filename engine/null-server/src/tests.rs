@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::delay::Delay;
 use super::messages::EncodedRows;
-use super::session::{ClientSession, SessionStep, Setup};
+use super::session::{ClientSession, ServerAction, Setup};
 
 fn setup(delay: &str) -> Setup {
     Setup { rows: EncodedRows::new(), delay: Delay::parse(delay).unwrap(), seed: 1 }
@@ -23,9 +23,9 @@ fn answer(bytes: &[u8], size: usize, setup: &Setup) -> (Vec<u8>, Vec<u64>, bool)
             let (used, turn) = session.answer(&kept, setup);
             kept.drain(..used);
             match turn {
-                SessionStep::Go => break,
-                SessionStep::Hold(time) => holds.push(time),
-                SessionStep::Close => return (session.out, holds, true),
+                ServerAction::Go => break,
+                ServerAction::Hold(time) => holds.push(time),
+                ServerAction::Close => return (session.out, holds, true),
             }
         }
     }
@@ -148,7 +148,7 @@ fn delays_are_drawn_in_order_for_each_connection() {
     assert_eq!(holds.len(), 2, "the survey takes no time");
     assert_eq!(answer(&bytes, 3, &setup).1, holds);
     let mut other = ClientSession::new(1, &setup, false);
-    assert!(matches!(other.answer(&bytes, &setup), (_, SessionStep::Hold(time)) if time != holds[0]));
+    assert!(matches!(other.answer(&bytes, &setup), (_, ServerAction::Hold(time)) if time != holds[0]));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_client_that_cannot_be_served_gets_the_reason() {
     assert!(String::from_utf8_lossy(&old.0).contains("unsupported frontend protocol 2.0") && old.2);
     let setup = setup("0");
     let mut refused = ClientSession::new(0, &setup, true);
-    assert_eq!(refused.answer(&startup(), &setup).1, SessionStep::Close);
+    assert_eq!(refused.answer(&startup(), &setup).1, ServerAction::Close);
     assert!(String::from_utf8_lossy(&refused.out).contains("53300"));
 }
 

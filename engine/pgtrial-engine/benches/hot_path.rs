@@ -10,7 +10,7 @@ use wire::Rows;
 use wire::frame::{Flow, Reader};
 use wire::order::Form;
 use wire::reply::{Exchange, Receiving};
-use wire::statement::{End, Hole, QueryMode, ResultFormat, Statement};
+use wire::statement::{Hole, QueryMode, RequestEnd, ResultFormat, Statement};
 use wire::usual::UsualReplies;
 use wire::value::Value;
 use workload::pgbench::{ScriptEnvironment, Scripts, parse};
@@ -33,7 +33,7 @@ fn encode(c: &mut Criterion) {
                 QueryMode::Prepared,
                 true,
                 &values,
-                End { format: ResultFormat::Text, describes: true, syncs: true },
+                RequestEnd { format: ResultFormat::Text, describes: true, syncs: true },
                 &mut message,
             );
             message.len()

@@ -8,10 +8,11 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use crate::event;
+use crate::frontend::common::messages::USER;
 use crate::frontend::{capture, merge, order_entry, pgbench, replay, sysbench, tasks};
 use ground::manual::Manual;
 use ground::options::ERROR;
-use ground::output::{print_stderr, print_stdout};
+use ground::output::print_stdout;
 
 const NAME: &str = "pgtrial-engine";
 const ABOUT: &str = "pgtrial-engine makes a load on PostgreSQL and measures it.";
@@ -82,7 +83,7 @@ pub fn main() -> ExitCode {
         return (row.main)(args.collect());
     }
     let Some(command) = args.next() else {
-        print_stderr(help());
+        (USER.show)(&help());
         return ExitCode::from(ERROR);
     };
     if let Some(row) = FRONT_ENDS.iter().find(|row| row.name == command) {
@@ -98,7 +99,7 @@ pub fn main() -> ExitCode {
         "manual" => print_stdout(format_args!("{}\n", manual())),
         _ => {
             let names = FRONT_ENDS.map(|row| row.name).join(", ");
-            print_stderr(format_args!("{NAME}: unknown command \"{command}\"; there are: {names}\n"));
+            (USER.tell)(&format!("{NAME}: unknown command \"{command}\"; there are: {names}"));
             return ExitCode::from(ERROR);
         }
     }

@@ -3,8 +3,8 @@
 use std::io::{IsTerminal, stderr};
 use std::time::Instant;
 
-use ground::output::print_stderr;
 use parking_lot::Mutex;
+use wire::target::User;
 
 /// Seconds between lines with `--quiet`.
 const QUIET_INTERVAL_S: f64 = 5.0;
@@ -30,11 +30,12 @@ pub enum ProgressStyle {
     Bar,
 }
 
-/// The progress of one table, on standard error. Several threads can report to it.
+/// The progress of one table, which the user is shown. Several threads can report to it.
 pub struct TableProgress {
     table: &'static str,
     rows: u64,
     style: ProgressStyle,
+    user: User,
     began: Instant,
     is_terminal: bool,
     shown: Mutex<Shown>,
@@ -51,10 +52,10 @@ struct Shown {
 
 impl TableProgress {
     /// Starts the progress of a table of `rows` rows.
-    pub fn new(table: &'static str, rows: u64, style: ProgressStyle) -> Self {
+    pub fn new(table: &'static str, rows: u64, style: ProgressStyle, user: User) -> Self {
         let next_s = if style == ProgressStyle::Quiet { QUIET_INTERVAL_S } else { 0.0 };
         let shown = Mutex::new(Shown { done: 0, next_s, width: 0 });
-        Self { table, rows, style, began: Instant::now(), is_terminal: stderr().is_terminal(), shown }
+        Self { table, rows, style, user, began: Instant::now(), is_terminal: stderr().is_terminal(), shown }
     }
 
     /// Adds generated rows, and prints what is due.
@@ -92,7 +93,7 @@ impl TableProgress {
     pub fn clear(&self) {
         let width = self.shown.lock().width;
         if self.is_terminal && width > 0 {
-            print_stderr(format_args!("{:width$}\r", ""));
+            (self.user.show)(&format!("{:width$}\r", ""));
         }
     }
 
@@ -116,7 +117,7 @@ impl TableProgress {
     /// Prints a line. Blanks at its end cover a longer line before it, as in pgbench.
     fn show(&self, shown: &mut Shown, line: &str) {
         let end = if self.is_terminal { '\r' } else { '\n' };
-        print_stderr(format_args!("{line:<width$}{end}", width = shown.width));
+        (self.user.show)(&format!("{line:<width$}{end}", width = shown.width));
         shown.width = line.len();
     }
 }
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_bar_says_how_much_how_fast_and_how_long() {
-        let progress = TableProgress::new("pgbench_accounts", 200, ProgressStyle::Bar);
+        let progress = TableProgress::new("pgbench_accounts", 200, ProgressStyle::Bar, User::NOBODY);
         assert_eq!(
             progress.bar(50, 10.0),
             "pgbench_accounts [#######.......................]  25%  5 rows/s  30 s left"
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_line_is_pgbenchs() {
-        let progress = TableProgress::new("pgbench_accounts", 400, ProgressStyle::Rows);
+        let progress = TableProgress::new("pgbench_accounts", 400, ProgressStyle::Rows, User::NOBODY);
         assert_eq!(
             progress.line(100, 1.0),
             "100 of 400 tuples (25%) of pgbench_accounts done (elapsed 1.00 s, remaining 3.00 s)"

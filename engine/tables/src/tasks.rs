@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use ground::output::print_stderr;
 use ground::shard::Shard;
 use wire::error::ConnectionError;
 use wire::session::Session;
+use wire::target::Target;
 
 use crate::error::{Foreign, LoadError, TablesError};
 use crate::mark::{Mark, Marks, place_in};
@@ -72,7 +72,14 @@ pub fn are_steps(letters: &str) -> bool {
 /// Makes the table, its index and its rows, as published: rows by generate_series, one statement for each thread_id. A
 /// table of that name is replaced only if it was made here. An engine of several makes the rows of its share of the
 /// values of thread_id.
-pub fn make(session: &mut Session, shape: Shape, steps: &str, shard: Shard, dbname: &str) -> Result<(), TablesError> {
+pub fn make(
+    session: &mut Session,
+    shape: Shape,
+    steps: &str,
+    shard: Shard,
+    target: &Target,
+) -> Result<(), TablesError> {
+    let dbname = target.params.dbname.as_str();
     let began = Instant::now();
     if steps.contains('t') {
         create(session, shape, dbname)?;
@@ -90,7 +97,8 @@ pub fn make(session: &mut Session, shape: Shape, steps: &str, shard: Shard, dbna
         mark(session, &shape.text(MADE)).map_err(describe)?;
         let created = if steps == STEPS { format!("created in {made:.0} ms, ") } else { String::new() };
         let Shape { threads, rows } = shape;
-        print_stderr(format_args!("table_a: {threads} x {rows} rows {created}vacuumed in {:.0} ms\n", since(began)));
+        let vacuumed = since(began);
+        (target.user.tell)(&format!("table_a: {threads} x {rows} rows {created}vacuumed in {vacuumed:.0} ms"));
     }
     Ok(())
 }
@@ -128,7 +136,7 @@ fn generate(session: &mut Session, shape: Shape, shard: Shard, began: Instant) -
         let rows = format!("select {}, pg_catalog.generate_series(1, {})", thread + 1, shape.rows);
         execute(session, &format!("insert into table_a {rows}")).map_err(describe)?;
         let made = (thread + 1 - first) * u64::from(shape.rows);
-        print_stderr(format_args!("{made} of {all} rows of table_a made ({:.1} s)\n", since(began) / 1000.0));
+        (session.user().tell)(&format!("{made} of {all} rows of table_a made ({:.1} s)", since(began) / 1000.0));
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use crate::reply::{Exchange, Receiving, Reply};
 use crate::results::{Answered, ResultSet, Rows};
 use crate::socket::Socket;
 use crate::startup::ServerInfo;
-use crate::statement::{End, QueryMode, ResultFormat, SHORT_ROOM, Statement, Tail};
+use crate::statement::{QueryMode, RequestEnd, ResultFormat, SHORT_ROOM, Statement, Tail};
 use crate::stream::{Sent, Stream};
 use crate::target::Target;
 use crate::usual::UsualReplies;
@@ -197,11 +197,11 @@ impl<T: Transport> Connection<T> {
         let messages = &mut scratch.long;
         messages.clear();
         if self.in_pipeline {
-            statement.encode(mode, parsed, values, End { format, describes, syncs: false }, messages);
+            statement.encode(mode, parsed, values, RequestEnd { format, describes, syncs: false }, messages);
             self.exchange.expect_execution(describes);
             return Ok(self.add_to_pipeline(statement, mode, parsed, messages));
         }
-        statement.encode(mode, parsed, values, End { format, describes, syncs: true }, messages);
+        statement.encode(mode, parsed, values, RequestEnd { format, describes, syncs: true }, messages);
         let form = match mode {
             QueryMode::Simple => Form::Text,
             QueryMode::Extended | QueryMode::Prepared => Form::of_execution(describes),

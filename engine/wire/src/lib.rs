@@ -15,7 +15,6 @@ pub mod network;
 mod opening;
 pub mod order;
 pub mod params;
-mod peer;
 pub mod reply;
 mod request;
 mod results;

@@ -62,7 +62,7 @@ pub fn parse_and_execute(text: &[u8], describes: bool, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statement::{End, QueryMode, ResultFormat, Statement};
+    use crate::statement::{QueryMode, RequestEnd, ResultFormat, Statement};
 
     #[test]
     fn a_text_without_parameters_is_parsed_and_executed_once() {
@@ -70,7 +70,7 @@ mod tests {
         for describes in [true, false] {
             let (mut found, mut expected) = (Vec::new(), Vec::new());
             parse_and_execute(b"SELECT 'x'", describes, &mut found);
-            let end = End { format: ResultFormat::Text, describes, syncs: true };
+            let end = RequestEnd { format: ResultFormat::Text, describes, syncs: true };
             statement.encode(QueryMode::Extended, false, &[], end, &mut expected);
             assert_eq!(found, expected);
         }

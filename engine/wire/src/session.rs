@@ -17,7 +17,7 @@ use crate::reply::Reply;
 use crate::results::{Answered, Rows, values};
 use crate::startup::ServerInfo;
 use crate::stream::Sent;
-use crate::target::Target;
+use crate::target::{Target, User};
 use ground::text;
 
 const TOKEN: Token = Token(0);
@@ -71,6 +71,11 @@ pub struct Session {
 }
 
 impl Session {
+    /// Whoever uses the program, as the session's target has it.
+    pub fn user(&self) -> User {
+        self.target.user
+    }
+
     /// Connects to `target`; the error has libpq's lines. Where a password is needed, none is known and there is a
     /// terminal, the user is asked for it, and all later connections to `target` use it.
     pub fn open(target: &Arc<Target>) -> Result<Self, OpenError> {

@@ -8,9 +8,8 @@ use crate::authentication::Authentication;
 use crate::backend::{Backend, BackendKey};
 use crate::error::{ConnectionError, INVALID_PASSWORD, ServerError};
 use crate::frame::{self, Flow, Visitor};
-use crate::network::{SocketAddress, Transport};
+use crate::network::{SocketAddress, Transport, check_peer};
 use crate::params::{CertMode, SslMode, TargetSessionAttrs};
-use crate::peer;
 use crate::results::values;
 use crate::session_kind::SessionKind;
 use crate::stream::Stream;
@@ -115,7 +114,7 @@ impl Startup {
             if let (Ok(SocketAddress::Unix(_)), Some(required)) =
                 (&self.attempt.place, &self.target.params.required_peer)
             {
-                peer::check(&stream.socket, required)?;
+                check_peer(&stream.socket, required)?;
             }
             self.begin(stream)?;
         }

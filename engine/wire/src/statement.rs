@@ -48,7 +48,7 @@ impl ResultFormat {
 
 /// What follows the parameters of Bind: Execute, and messages around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct RequestEnd {
     pub format: ResultFormat,
     /// Describe comes before it: the server sends the columns' names and types. libpq always asks for them.
     pub describes: bool,
@@ -56,7 +56,7 @@ pub struct End {
     pub syncs: bool,
 }
 
-impl End {
+impl RequestEnd {
     fn write(self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.format.bytes());
         if self.describes {
@@ -82,7 +82,7 @@ impl Tail {
     /// The end of a request that is no part of a pipeline.
     pub fn new(describes: bool, format: ResultFormat) -> Self {
         let mut tail = Vec::new();
-        End { format, describes, syncs: true }.write(&mut tail);
+        RequestEnd { format, describes, syncs: true }.write(&mut tail);
         let mut bytes = [0; TAIL];
         bytes[..tail.len()].copy_from_slice(&tail);
         Self { bytes, length: tail.len(), bind: format.bytes().len() }
@@ -197,7 +197,7 @@ impl Statement {
     }
 
     /// Appends the messages of one execution. A session that has `parsed` the statement in prepared mode gets no Parse.
-    pub fn encode(&self, mode: QueryMode, parsed: bool, values: &[Value], end: End, out: &mut Vec<u8>) {
+    pub fn encode(&self, mode: QueryMode, parsed: bool, values: &[Value], end: RequestEnd, out: &mut Vec<u8>) {
         let bind = match mode {
             QueryMode::Prepared if parsed => &self.bind,
             QueryMode::Prepared => {
@@ -289,7 +289,7 @@ mod tests {
     use bytes::BytesMut;
     use postgres_protocol::{IsNull, message::frontend};
 
-    const SYNC_ONLY: End = End { format: ResultFormat::Text, describes: false, syncs: true };
+    const SYNC_ONLY: RequestEnd = RequestEnd { format: ResultFormat::Text, describes: false, syncs: true };
 
     fn hole(slot: usize, name: &str) -> Hole {
         Hole { slot, name: name.to_owned() }
@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn results_are_asked_for_in_binary_format() {
         let mut out = Vec::new();
-        let end = End { format: ResultFormat::Binary, ..SYNC_ONLY };
+        let end = RequestEnd { format: ResultFormat::Binary, ..SYNC_ONLY };
         select().encode(QueryMode::Prepared, true, &[Value::Int(7), Value::Int(-42)], end, &mut out);
         assert_eq!(out, reference_in(&[1], false, "P0_1", &[Some("-42"), Some("7")]));
     }
@@ -390,7 +390,7 @@ mod tests {
             for describes in [true, false] {
                 for format in [ResultFormat::Text, ResultFormat::Binary] {
                     let (mut whole, tail) = (Vec::new(), Tail::new(describes, format));
-                    let end = End { format, describes, syncs: true };
+                    let end = RequestEnd { format, describes, syncs: true };
                     select().encode(QueryMode::Prepared, true, &values, end, &mut whole);
                     let written = select().encode_short(&values, &tail, &mut room).map(<[u8]>::to_vec);
                     assert_eq!(written, is_short.then_some(whole));
@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn the_end_describes_the_columns_or_leaves_the_pipeline_open() {
         let encoded = |(describes, syncs)| {
-            let end = End { format: ResultFormat::Text, describes, syncs };
+            let end = RequestEnd { format: ResultFormat::Text, describes, syncs };
             let mut out = Vec::new();
             select().encode(QueryMode::Prepared, true, &[Value::Int(1), Value::Int(2)], end, &mut out);
             frame::messages(&out).map(|(kind, _)| kind as char).collect::<String>()

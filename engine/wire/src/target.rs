@@ -19,13 +19,15 @@ use ground::random::{Random, entropy};
 pub struct User {
     /// Gets notices and warnings, each without the last line's end.
     pub tell: fn(&str),
+    /// Gets the progress of long work, as it is: on a terminal, text without a line's end is overwritten by the next one.
+    pub show: fn(&str),
     /// Gets the question; the answer is not shown.
     pub ask: fn(&str) -> io::Result<String>,
 }
 
 impl User {
     /// For connections of which nobody wants to know, nor to be asked.
-    pub const NOBODY: Self = Self { tell: |_| {}, ask: |_| Ok(String::new()) };
+    pub const NOBODY: Self = Self { tell: |_| {}, show: |_| {}, ask: |_| Ok(String::new()) };
 }
 
 /// Everything that a connection needs to know; resolved once, shared by all clients.

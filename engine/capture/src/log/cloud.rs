@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::prefix::Prefix;
-use super::record::{Found, Sink, Unreadable};
+use super::record::{LogItem, Sink, Unreadable};
 use super::source::{LogLine, LogLines};
 use super::stderr::Assembler;
 use crate::error::CaptureError;
@@ -25,7 +25,7 @@ pub fn read(lines: &mut LogLines, prefix: &Prefix, sink: &mut Sink<'_>) -> Resul
         objects.push(line, &mut |object| entries.take(object, sink))?;
     }
     if objects.depth > 0 {
-        sink(Found::Unreadable { line: objects.line, why: Unreadable::CutShort })?;
+        sink(LogItem::Unreadable { line: objects.line, why: Unreadable::CutShort })?;
     }
     entries.assembler.finish(sink)
 }
@@ -55,7 +55,7 @@ struct Entries<'a> {
 impl Entries<'_> {
     fn take(&mut self, object: LogLine<'_>, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let Ok(Entry { text_payload }) = serde_json::from_slice(object.bytes) else {
-            return sink(Found::Unreadable { line: object.number, why: Unreadable::Format });
+            return sink(LogItem::Unreadable { line: object.number, why: Unreadable::Format });
         };
         for (index, text) in text_payload.split('\n').enumerate() {
             // The tab of a continued line may have been lost.

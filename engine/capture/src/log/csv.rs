@@ -2,7 +2,7 @@
 
 use super::fields::sqlstate;
 use super::mixed::messages_of_another_form;
-use super::record::{Found, Record, Sink, Unreadable, report};
+use super::record::{LogItem, Record, Sink, Unreadable, report};
 use super::row::{COLUMNS, begins_row, column, rows_within, split, time};
 use super::source::{LogLine, LogLines};
 use super::words::{Part, part};
@@ -50,7 +50,7 @@ impl Rows {
         }
         let why = match self.parse() {
             Ok(()) => {
-                sink(Found::Record(&mut self.record))?;
+                sink(LogItem::Record(&mut self.record))?;
                 self.clear();
                 return Ok(());
             }
@@ -88,7 +88,7 @@ impl Rows {
         if let Err(why) = self.parse() {
             return self.give_up(why, sink);
         }
-        sink(Found::Record(&mut self.record))?;
+        sink(LogItem::Record(&mut self.record))?;
         self.clear();
         Ok(())
     }
@@ -189,7 +189,7 @@ mod tests {
         let error =
             V12.replace("LOG,00000", "ERROR,22012").replace(",,,,,,,,\"app\"", ",,,,\"ctx\",\"stmt\",,,\"app\"");
         read(&mut LogLines::of(format!("{error},\"client backend\"\n").as_bytes()), &mut |found| {
-            let Found::Record(record) = found else { panic!("{found:?}") };
+            let LogItem::Record(record) = found else { panic!("{found:?}") };
             all.push(record.clone());
             Ok(())
         })

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::fields::sqlstate;
 use super::mixed::{messages_of_another_form, objects};
-use super::record::{Found, Record, Sink, Unreadable, report};
+use super::record::{LogItem, Record, Sink, Unreadable, report};
 use super::source::LogLines;
 use super::words::{Part, part};
 use crate::error::CaptureError;
@@ -86,7 +86,7 @@ pub fn read(lines: &mut LogLines, sink: &mut Sink<'_>) -> Result<(), CaptureErro
             continue;
         }
         let Some(text) = line.text() else {
-            sink(Found::Unreadable { line: line.number, why: Unreadable::Encoding })?;
+            sink(LogItem::Unreadable { line: line.number, why: Unreadable::Encoding })?;
             continue;
         };
         let why = if line.is_whole { Unreadable::Format } else { Unreadable::CutShort };
@@ -114,7 +114,7 @@ fn take(record: &mut Record, text: &str, line: u64, sink: &mut Sink<'_>) -> Resu
         return Ok(false);
     }
     record.line = line;
-    sink(Found::Record(record)).map(|()| true)
+    sink(LogItem::Record(record)).map(|()| true)
 }
 
 fn fill(record: &mut Record, message: Message) -> Option<()> {
@@ -155,8 +155,8 @@ mod tests {
         let mut all = Vec::new();
         read(&mut LogLines::of(log.as_bytes()), &mut |found| {
             all.push(match found {
-                Found::Record(record) => Ok(record.clone()),
-                Found::Unreadable { line, why } => Err((line, why)),
+                LogItem::Record(record) => Ok(record.clone()),
+                LogItem::Unreadable { line, why } => Err((line, why)),
             });
             Ok(())
         })

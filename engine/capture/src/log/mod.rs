@@ -30,6 +30,6 @@ pub use compressed::ReadCounts;
 pub use detect::{DetectedLog, Format};
 pub use guess::COMMON;
 pub use prefix::Prefix;
-pub use record::{Found, Record, Sink, Unreadable};
+pub use record::{LogItem, Record, Sink, Unreadable};
 pub(crate) use row::split as split_row;
 pub use words::{Language, Severity, language_of};

@@ -67,7 +67,7 @@ const KEPT: usize = 1 << 20;
 
 /// What a reader of logs finds.
 #[derive(Debug)]
-pub enum Found<'a> {
+pub enum LogItem<'a> {
     Record(&'a mut Record),
     /// A line, or the lines of a message, that cannot be read.
     Unreadable {
@@ -77,12 +77,12 @@ pub enum Found<'a> {
 }
 
 #[cfg(test)]
-impl Found<'_> {
+impl LogItem<'_> {
     /// Its line, with the message and the detail or why it cannot be read.
     pub fn told(&self) -> String {
         match self {
-            Found::Record(record) => format!("{} {}|{}", record.line, record.message, record.detail),
-            Found::Unreadable { line, why } => format!("{line} {why:?}"),
+            LogItem::Record(record) => format!("{} {}|{}", record.line, record.message, record.detail),
+            LogItem::Unreadable { line, why } => format!("{line} {why:?}"),
         }
     }
 }
@@ -99,9 +99,9 @@ pub enum Unreadable {
 }
 
 /// Receives what a reader finds. An error ends the reading.
-pub type Sink<'a> = dyn FnMut(Found<'_>) -> Result<(), CaptureError> + 'a;
+pub type Sink<'a> = dyn FnMut(LogItem<'_>) -> Result<(), CaptureError> + 'a;
 
 /// Reports so many messages that cannot be read, which begin in this line.
 pub fn report(line: u64, why: Unreadable, count: u64, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
-    (0..count).try_for_each(|_| sink(Found::Unreadable { line, why }))
+    (0..count).try_for_each(|_| sink(LogItem::Unreadable { line, why }))
 }

@@ -3,7 +3,7 @@
 use super::fields::sqlstate;
 use super::mixed::messages_of_another_form;
 use super::prefix::Prefix;
-use super::record::{Found, Record, Sink, Unreadable, report};
+use super::record::{LogItem, Record, Sink, Unreadable, report};
 use super::row::begins_row;
 use super::source::{LogLine, LogLines};
 use super::torn::{begins_in_hole, messages_within, messages_within_text, messages_within_texts};
@@ -142,7 +142,7 @@ impl<'a> Assembler<'a> {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => Ok(()),
             State::In(_) => match messages_within_texts(self.prefix, &self.record, &self.further) {
-                0 => sink(Found::Record(&mut self.record)),
+                0 => sink(LogItem::Record(&mut self.record)),
                 within => report(self.record.line, Unreadable::Format, within + 1, sink),
             },
             State::Spoiled(why) => report(self.record.line, why, swallowed + 1, sink),
@@ -272,10 +272,10 @@ mod tests {
         let mut all = Vec::new();
         read(&mut LogLines::of(log), &prefix, &mut |found| {
             all.push(match found {
-                Found::Record(record) => {
+                LogItem::Record(record) => {
                     format!("{} {}|{}|{}", record.line, record.message, record.detail, record.statement)
                 }
-                Found::Unreadable { line, why } => format!("{line} {why:?}"),
+                LogItem::Unreadable { line, why } => format!("{line} {why:?}"),
             });
             Ok(())
         })
@@ -310,7 +310,7 @@ mod tests {
         let log = log(&[">ERROR:  42P01: a", ">LOG:  00000: statement: b"]);
         let mut all = Vec::new();
         read(&mut LogLines::of(&log), &prefix, &mut |found| {
-            let Found::Record(record) = found else { panic!("{found:?}") };
+            let LogItem::Record(record) = found else { panic!("{found:?}") };
             all.push((record.severity, record.sqlstate, record.message.clone()));
             Ok(())
         })

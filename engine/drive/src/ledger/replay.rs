@@ -97,7 +97,7 @@ impl Cause {
 
 /// What an execution returned or changed.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Found {
+pub(crate) struct ReplyRows {
     pub rows: u64,
     /// Of the rows; 0 unless they were hashed.
     pub hash: u64,
@@ -113,7 +113,7 @@ impl ReplayTotals {
     pub(crate) fn succeed(
         &mut self,
         expected: &Expected,
-        Found { rows, hash }: Found,
+        ReplyRows { rows, hash }: ReplyRows,
         time: Nanos,
         errors: &mut TransactionErrors,
     ) {
@@ -266,7 +266,7 @@ mod tests {
     fn statements_are_counted_by_their_account_and_by_what_was_recorded() {
         let expected = |account, failure, rows| Expected { account, failure, rows, ..Expected::default() };
         let (mut one, mut other) = (ReplayTotals::new(2), ReplayTotals::new(2));
-        let found = |rows| Found { rows, hash: 7 };
+        let found = |rows| ReplyRows { rows, hash: 7 };
         let alone = TransactionErrors::default;
         one.succeed(&expected(0, None, Some(3)), found(3), 1_000_000, &mut alone());
         one.succeed(&expected(0, None, Some(3)), found(4), 3_000_000, &mut alone());
@@ -308,8 +308,8 @@ mod tests {
         assert!(totals.fail(&plain(2), "25P02", &mut errors));
         // A recorded error that does not come, and what had followed from it.
         let mut errors = TransactionErrors::default();
-        totals.succeed(&recorded(1, *b"23505"), Found::default(), 1, &mut errors);
-        totals.succeed(&recorded(2, *b"25P02"), Found::default(), 1, &mut errors);
+        totals.succeed(&recorded(1, *b"23505"), ReplyRows::default(), 1, &mut errors);
+        totals.succeed(&recorded(2, *b"25P02"), ReplyRows::default(), 1, &mut errors);
         // A transaction whose beginning is not in the capture.
         assert!(!totals.fail(&plain(2), "25P02", &mut TransactionErrors::default()));
         let [first, second, third] = &totals.accounts[..] else { panic!("{totals:?}") };
@@ -329,7 +329,7 @@ mod tests {
                 executions.iter().for_each(|(rows, hash)| {
                     totals.succeed(
                         &Expected::default(),
-                        Found { rows: *rows, hash: *hash },
+                        ReplyRows { rows: *rows, hash: *hash },
                         1,
                         &mut TransactionErrors::default(),
                     )

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use promises::broken_promises;
 use scenario::Scenario;
-use shell::{GivenUp, SimulatedHost};
+use shell::{GivenUp, SimulatedRuntime};
 use watch::{Ends, Engine, Watch};
 use world::world;
 
@@ -76,9 +76,9 @@ fn simulate(scenario: &Scenario) -> Vec<Engine> {
         let shared = Shared::default();
         let mut watch = Watch::default();
         let alarm = plan.mode_plan().alarm();
-        let host = SimulatedHost::new(&shared, scenario.interrupt_at, alarm, scenario.alarm_at, &scenario.extras);
-        let interrupt = &host.interrupt;
-        let run = Run { plan: &plan, interrupt, observer: &mut watch, host: &host, shared: &shared };
+        let runtime = SimulatedRuntime::new(&shared, scenario.interrupt_at, alarm, scenario.alarm_at, &scenario.extras);
+        let interrupt = &runtime.interrupt;
+        let run = Run { plan: &plan, interrupt, observer: &mut watch, runtime: &runtime, shared: &shared };
         let (outcome, given_up) = match catch_unwind(AssertUnwindSafe(|| run.launch())) {
             Ok(outcome) => (outcome, None),
             Err(panic) => match panic.downcast_ref::<GivenUp>() {
@@ -88,8 +88,8 @@ fn simulate(scenario: &Scenario) -> Vec<Engine> {
         };
         let was_interrupted = interrupt.load(Ordering::Relaxed);
         let was_alarmed = alarm.is_some_and(|alarm| alarm.load(Ordering::Relaxed));
-        let are_over = host.are_over();
-        drop(host);
+        let are_over = runtime.are_over();
+        drop(runtime);
         let (ended, truth) = world(|world| (world.main, std::mem::take(&mut world.truth)));
         let logs = written::logs(&plan);
         let clients = plan.clients;

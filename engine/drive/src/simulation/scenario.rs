@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::extras::{Extras, PlannedStart};
 use super::faults::Faults;
 use super::programs::Workloads;
+use super::world::world;
 use crate::arrivals::Arrival;
 use crate::closed::{ClosedPlan, Limit};
 use crate::plan::{Load, Notes, Plan, ScriptOptions};
@@ -21,7 +22,7 @@ use ground::random::Random;
 use ground::shard::{ClientShare, Shard, TaskShare};
 use wire::params::{Environment, Given, resolve};
 use wire::statement::QueryMode;
-use wire::target::Target;
+use wire::target::{Target, User};
 use workload::seeds::Seeds;
 
 const MS: Nanos = 1_000_000;
@@ -335,5 +336,7 @@ fn target(has_timeout: bool) -> Arc<Target> {
     let timeout = if has_timeout { " connect_timeout=2" } else { "" };
     let given =
         Given { dbname: Some(format!("host=/simulated user=u dbname=d password=p{timeout}")), ..Given::default() };
-    Arc::new(Target::resolve(resolve(&given, &Bare).expect("the parameters are right")))
+    let mut target = Target::resolve(resolve(&given, &Bare).expect("the parameters are right"));
+    target.user = User { tell: |line| world(|world| world.truth.lines.push(line.to_owned())), ..User::NOBODY };
+    Arc::new(target)
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::world::{End, World};
+use super::world::{LineEnd, World};
 use ground::clock::Nanos;
 
 /// What errors a statement meets, and whether the session ends with it.
@@ -21,7 +21,7 @@ const ERRORS: [(&str, bool); 7] = [
 const REFUSALS: [&str; 3] = ["53300", "57P03", "28P01"];
 
 /// One session.
-pub struct Session {
+pub struct SimulatedSession {
     pub process: u32,
     incoming: Vec<u8>,
     is_started: bool,
@@ -41,7 +41,7 @@ pub struct Session {
     is_ending: bool,
 }
 
-impl Session {
+impl SimulatedSession {
     pub fn new(process: u32) -> Self {
         Self {
             process,
@@ -261,7 +261,7 @@ impl World {
                 let text = session.parsed.get(name).cloned().unwrap_or_default();
                 session.put_statement(&text);
             }
-            b'D' if Session::has_row(&session.portal.0) => session.put_description(),
+            b'D' if SimulatedSession::has_row(&session.portal.0) => session.put_description(),
             b'D' => session.put(b'n', &[]),
             b'E' => {
                 let (text, value) = session.portal.clone();
@@ -317,8 +317,8 @@ impl World {
         }
         if is_broken || is_ending {
             self.strands[strand].lines[id].session.is_ending = true;
-            let end = if self.happens(0.5) { End::Closed } else { End::Reset };
-            let end = if is_ending { End::Closed } else { end };
+            let end = if self.happens(0.5) { LineEnd::Closed } else { LineEnd::Reset };
+            let end = if is_ending { LineEnd::Closed } else { end };
             let last = self.strands[strand].lines[id].session.busy_until;
             let late = self.time(0, 2_000_000);
             self.end_line(strand, id, last + late, end);
@@ -344,7 +344,7 @@ impl World {
         let message = std::mem::take(&mut session.reply);
         self.deliver(strand, id, at, message, None);
         if dismisses {
-            self.end_line(strand, id, at, End::Closed);
+            self.end_line(strand, id, at, LineEnd::Closed);
         }
     }
 
@@ -376,7 +376,7 @@ impl World {
         // What was sent of the reply stays; the session is as if it had ended.
         let at = now + 100_000;
         self.withdraw(strand, id);
-        self.end_line(strand, id, at, End::Closed);
+        self.end_line(strand, id, at, LineEnd::Closed);
     }
 }
 

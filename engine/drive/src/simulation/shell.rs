@@ -1,9 +1,8 @@
-//! The shell of a simulated thread, its connections, and the host of all simulated threads: the main thread's waiting for reports
+//! The shell of a simulated thread, its connections, and the runtime of all simulated threads: the main thread's waiting for reports
 //! goes on with the others, one after the other in the order of their times.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::fmt;
 use std::io::{self, Read, Write};
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -16,9 +15,9 @@ use mio::Token;
 
 use super::extras::{Extras, Input, clocks};
 use super::world::{Strand, world};
-use crate::host::Host;
 use crate::mode::{ActionsOf, Mode};
 use crate::report::{PATIENCE, PanicReporter, Report, Shared};
+use crate::runtime::Runtime;
 use crate::schedule::Schedule;
 use crate::shell::Shell;
 use crate::thread::{Share, Thread};
@@ -170,18 +169,14 @@ impl Shell for SimulatedShell<'_> {
         }
         Ok(())
     }
-
-    fn print(&self, text: fmt::Arguments<'_>) {
-        world(|world| world.truth.lines.push(text.to_string()));
-    }
 }
 
 /// The program was ended with this exit status.
 pub struct GivenUp(pub u8);
 
-/// The host of simulated threads.
+/// The runtime of simulated threads.
 #[derive(Default)]
-pub struct SimulatedHost<'run> {
+pub struct SimulatedRuntime<'run> {
     threads: RefCell<Vec<SimulatedThread<'run>>>,
     pub interrupt: AtomicBool,
     interrupt_at: Option<Nanos>,
@@ -211,8 +206,8 @@ fn next_moment(strand: &Strand) -> Nanos {
     strand.idle_until.unwrap_or(strand.now).max(strand.now)
 }
 
-impl<'run> SimulatedHost<'run> {
-    /// A host without threads; an interrupt and an alarm come at these times.
+impl<'run> SimulatedRuntime<'run> {
+    /// A runtime without threads; an interrupt and an alarm come at these times.
     pub fn new(
         shared: &'run Shared,
         interrupt_at: Option<Nanos>,
@@ -287,7 +282,7 @@ impl<'run> SimulatedHost<'run> {
     }
 }
 
-impl<'run> Host<'run> for SimulatedHost<'run> {
+impl<'run> Runtime<'run> for SimulatedRuntime<'run> {
     type Shell = SimulatedShell<'run>;
 
     fn shell(&self) -> io::Result<SimulatedShell<'run>> {

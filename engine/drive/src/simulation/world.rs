@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io::{self, ErrorKind};
 
 use super::faults::Faults;
-use super::server::Session;
+use super::server::SimulatedSession;
 use super::truth::Truth;
 use ground::clock::Nanos;
 use ground::random::Random;
@@ -61,11 +61,11 @@ pub struct Line {
     full_until: Nanos,
     is_crowded: bool,
     inbound: VecDeque<Chunk>,
-    end: Option<(Nanos, End)>,
+    end: Option<(Nanos, LineEnd)>,
     /// Until when the socket takes nothing more.
     blocked_until: Nanos,
     is_open: bool,
-    pub session: Session,
+    pub session: SimulatedSession,
 }
 
 /// Bytes from the server, which can be read from `at` on.
@@ -79,7 +79,7 @@ struct Chunk {
 
 /// How a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum LineEnd {
     Closed,
     Reset,
 }
@@ -221,7 +221,7 @@ impl World {
             end: None,
             blocked_until: 0,
             is_open: true,
-            session: Session::new((strand * 1_000_000 + id) as u32),
+            session: SimulatedSession::new((strand * 1_000_000 + id) as u32),
         });
         Ok(id)
     }
@@ -287,8 +287,8 @@ impl World {
             return Ok(count);
         }
         match line.end.filter(|(at, _)| *at <= now && line.inbound.is_empty()) {
-            Some((_, End::Closed)) => Ok(0),
-            Some((_, End::Reset)) => Err(ErrorKind::ConnectionReset.into()),
+            Some((_, LineEnd::Closed)) => Ok(0),
+            Some((_, LineEnd::Reset)) => Err(ErrorKind::ConnectionReset.into()),
             None => Err(ErrorKind::WouldBlock.into()),
         }
     }
@@ -334,7 +334,7 @@ impl World {
         let line = &mut self.strands[strand].lines[id];
         line.is_open = false;
         line.inbound = VecDeque::new();
-        line.session = Session::new(0);
+        line.session = SimulatedSession::new(0);
     }
 
     /// Delivers what the server sends at `at`.
@@ -348,7 +348,7 @@ impl World {
     }
 
     /// The server ends the connection at `at`.
-    pub fn end_line(&mut self, strand: usize, id: usize, at: Nanos, end: End) {
+    pub fn end_line(&mut self, strand: usize, id: usize, at: Nanos, end: LineEnd) {
         let thread = &mut self.strands[strand];
         let known = &mut thread.lines[id].end;
         if known.is_none_or(|(known, _)| at < known) {

@@ -111,7 +111,7 @@ impl Judge<'_> {
     pub fn judge_notes(&mut self, outcome: &Outcome) {
         let (truth, notes) = (&self.engine.truth, self.scenario.extras.notes);
         let count = |what: &str| truth.lines.iter().filter(|line| line.contains(what)).count() as u64;
-        let stray = truth.lines.iter().find(|line| !line.starts_with("program: ") || !line.ends_with('\n'));
+        let stray = truth.lines.iter().find(|line| !line.starts_with("program: ") || line.ends_with('\n'));
         self.promise(stray.is_none(), || format!("a line without the program's name: {stray:?}"));
         if notes.steps {
             let (scripts, begun) = (count("executing script"), truth.starts.len() as u64);

@@ -2,7 +2,7 @@
 //! of its own, and none knows another one.
 
 pub mod capture;
-mod common;
+pub mod common;
 pub mod merge;
 pub mod order_entry;
 pub mod pgbench;

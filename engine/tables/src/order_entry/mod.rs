@@ -20,7 +20,6 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Instant;
 
-use ground::output::print_stderr;
 use ground::words::plural;
 use wire::session::Session;
 use wire::target::Target;
@@ -53,7 +52,7 @@ pub fn load(session: Session, target: &Arc<Target>, made: Made, jobs: Option<usi
         Refusal::Failed(error) => TablesError::Make { what: "the tables of order entry", error },
     })?;
     let warehouses = plural(made.warehouses, "warehouse");
-    print_stderr(format_args!("{warehouses} loaded in {:.2} s\n", began.elapsed().as_secs_f64()));
+    (target.user.tell)(&format!("{warehouses} loaded in {:.2} s", began.elapsed().as_secs_f64()));
     Ok(())
 }
 
@@ -86,7 +85,7 @@ fn load_all(mut session: Session, target: &Arc<Target>, made: Made, jobs: Option
     let population = Population::new(made.warehouses, made.seed);
     let rows = TABLES.iter().map(|table| (table.count)(&population)).sum();
     let style = if stderr().is_terminal() { ProgressStyle::Bar } else { ProgressStyle::Quiet };
-    let progress = Arc::new(TableProgress::new("the tables of order entry", rows, style));
+    let progress = Arc::new(TableProgress::new("the tables of order entry", rows, style, target.user));
     let max_kb = MAX_SORT_MEMORY_KB / sessions.len() as u64;
     let shown = Arc::clone(&progress);
     let done = for_each(sessions, TABLES.into(), move |session, table, stop| {

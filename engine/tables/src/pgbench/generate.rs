@@ -77,7 +77,7 @@ fn copy_text(
         query(session, &format!("select relkind from pg_catalog.pg_class where oid='{table}'::pg_catalog.regclass"))?;
     let is_ordinary = found.first().and_then(|row| row.first()?.as_deref()) == Some("r");
     let freeze = if is_ordinary && !options.shard.is_part() { " with (freeze on)" } else { "" };
-    let progress = TableProgress::new(table, rows.end - rows.start, style(options));
+    let progress = TableProgress::new(table, rows.end - rows.start, style(options), session.user());
     let next_row = |out: &mut Vec<u8>| rows.next().map(|row| write_row(row, out)).is_some();
     let sql = format!("copy {table} from stdin{freeze}");
     let copied = copy_rows(session, &sql, CopyFormat::Text, next_row, &progress, &NEVER);
@@ -100,7 +100,7 @@ fn fill_accounts(
     let draws_bar = options.jobs.is_some() && !options.quiet && std::io::stderr().is_terminal();
     let style = if draws_bar { ProgressStyle::Bar } else { style(options) };
     let accounts = options.accounts();
-    let progress = Arc::new(TableProgress::new(ACCOUNTS, accounts.end - accounts.start, style));
+    let progress = Arc::new(TableProgress::new(ACCOUNTS, accounts.end - accounts.start, style, loader.target.user));
     let filled = if helpers.is_empty() {
         tables.iter().try_for_each(|table| fill(loader.session, table, is_shared, &progress, &NEVER)).map(|()| helpers)
     } else {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use ground::output::print_stderr;
 use wire::session::Session;
 use wire::target::Target;
 
@@ -59,7 +58,7 @@ impl<'a> Loader<'a> {
         }
         if let Some(obstacle) = self.obstacle(count)? {
             if !std::mem::replace(&mut self.has_warned, true) {
-                print_stderr(format_args!("pgbench: warning: loading over one connection: {obstacle}\n"));
+                (self.target.user.tell)(&format!("pgbench: warning: loading over one connection: {obstacle}"));
             }
             return Ok(Vec::new());
         }

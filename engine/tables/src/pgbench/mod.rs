@@ -11,7 +11,6 @@ mod statements;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ground::output::print_stderr;
 use wire::session::Session;
 use wire::target::Target;
 
@@ -59,7 +58,7 @@ impl InitStep {
     }
 }
 
-/// Runs the steps in the given order. Prints each step and, at the end, the times of all on standard error. Every
+/// Runs the steps in the given order. Tells the user each step and, at the end, the times of all. Every
 /// connection that is used is added to `backends`.
 pub fn initialize(
     target: &Arc<Target>,
@@ -73,20 +72,20 @@ pub fn initialize(
     let (mut total, mut times) = (0.0, Vec::new());
     for step in steps {
         let began = Instant::now();
-        print_stderr(format_args!("{}\n", step.announcement));
+        (target.user.tell)(step.announcement);
         (step.run)(&mut loader)?;
         let seconds = began.elapsed().as_secs_f64();
         times.push(format!("{} {seconds:.2} s", step.name));
         total += seconds;
     }
-    print_stderr(format_args!("done in {total:.2} s ({}).\n", times.join(", ")));
+    (target.user.tell)(&format!("done in {total:.2} s ({}).", times.join(", ")));
     Ok(())
 }
 
 fn create_tables(loader: &mut Loader) -> Result<(), LoadError> {
     execute_all(loader, &statements::create(loader.options))?;
     if loader.options.partitions > 0 {
-        print_stderr(format_args!("creating {} partitions...\n", loader.options.partitions));
+        (loader.target.user.tell)(&format!("creating {} partitions...", loader.options.partitions));
     }
     execute_all(loader, &statements::create_partitions(loader.options))
 }

@@ -49,7 +49,7 @@ pub fn prepare(test: &OltpTest, settings: &Settings, shard: Shard, target: &Arc<
     let tables: Vec<_> = all.filter(|(table, _)| shard.has_turn(table.number - 1)).collect();
     let rows = tables.iter().map(|(table, _)| u64::from(table.rows())).sum();
     let style = if rows > 0 && stderr().is_terminal() { ProgressStyle::Bar } else { ProgressStyle::Hidden };
-    let progress = &TableProgress::new("sbtest", rows, style);
+    let progress = &TableProgress::new("sbtest", rows, style, target.user);
     let connections =
         if kind == TestKind::Legacy { 1 } else { shard.turns(parameters.threads).min(tables.len()).max(1) };
     let work = Work { test, parameters, distributions, target, progress, connections };

@@ -49,7 +49,7 @@ pub struct Entry {
     pub script: usize,
     /// On the run's clock.
     pub ended: Nanos,
-    pub end: End,
+    pub end: TransactionEnd,
     /// From the scheduled to the actual start, nanoseconds.
     pub lag: Nanos,
     pub retries: u32,
@@ -57,7 +57,7 @@ pub struct Entry {
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum TransactionEnd {
     /// After so many nanoseconds since its scheduled start.
     Committed {
         latency: Nanos,

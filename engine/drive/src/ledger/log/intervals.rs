@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use super::entry::{End, Entry, LogPlan, microseconds};
+use super::entry::{Entry, LogPlan, TransactionEnd, microseconds};
 use super::file::LogFile;
 use crate::ledger::counts::Counts;
 use ground::clock::SECOND;
@@ -81,12 +81,12 @@ impl Intervals {
 
 fn count(counts: &mut Counts, entry: &Entry) {
     match entry.end {
-        End::Committed { latency } => {
+        TransactionEnd::Committed { latency } => {
             counts.moments.add(microseconds(latency) as f64);
             counts.lag.add(microseconds(entry.lag) as f64);
         }
-        End::Skipped => return counts.skipped += 1,
-        End::Failed(kind) => match kind.sqlstate() {
+        TransactionEnd::Skipped => return counts.skipped += 1,
+        TransactionEnd::Failed(kind) => match kind.sqlstate() {
             Some(sqlstate) => counts.fail(sqlstate),
             None => counts.other_failures += 1,
         },

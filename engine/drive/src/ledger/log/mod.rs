@@ -7,7 +7,7 @@ mod intervals;
 use std::io;
 
 use entry::microseconds;
-pub use entry::{End, Entry, FailureKind, LogPlan};
+pub use entry::{Entry, FailureKind, LogPlan, TransactionEnd};
 use file::LogFile;
 use ground::clock::Nanos;
 use ground::random::Random;
@@ -74,12 +74,12 @@ impl TransactionLog {
         write_number(line, entry.number + 1);
         line.push(b' ');
         match entry.end {
-            End::Committed { latency } => {
+            TransactionEnd::Committed { latency } => {
                 lag = entry.lag;
                 write_number(line, microseconds(latency));
             }
-            End::Skipped => line.extend_from_slice(b"skipped"),
-            End::Failed(kind) => line.extend_from_slice(failure_word(kind, self.plan.failures_detailed)),
+            TransactionEnd::Skipped => line.extend_from_slice(b"skipped"),
+            TransactionEnd::Failed(kind) => line.extend_from_slice(failure_word(kind, self.plan.failures_detailed)),
         }
         for number in [entry.script as u64, ended_us / 1_000_000, ended_us % 1_000_000] {
             line.push(b' ');
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    fn entry(number: u64, ended: Nanos, end: End) -> Entry {
+    fn entry(number: u64, ended: Nanos, end: TransactionEnd) -> Entry {
         Entry { client: 3, number, script: 1, ended, end, lag: 62_400, retries: 2 }
     }
 
@@ -154,11 +154,11 @@ mod tests {
 
     fn all_ends() -> Vec<Entry> {
         vec![
-            entry(0, 38_000, End::Committed { latency: 4_650_499 }),
-            entry(1, SECOND, End::Skipped),
-            entry(2, SECOND, End::Failed(FailureKind::Serialization)),
-            entry(3, SECOND, End::Failed(FailureKind::Deadlock)),
-            entry(4, SECOND, End::Failed(FailureKind::Other)),
+            entry(0, 38_000, TransactionEnd::Committed { latency: 4_650_499 }),
+            entry(1, SECOND, TransactionEnd::Skipped),
+            entry(2, SECOND, TransactionEnd::Failed(FailureKind::Serialization)),
+            entry(3, SECOND, TransactionEnd::Failed(FailureKind::Deadlock)),
+            entry(4, SECOND, TransactionEnd::Failed(FailureKind::Other)),
         ]
     }
 
@@ -187,13 +187,13 @@ mod tests {
 
     #[test]
     fn intervals_are_summed_up_and_the_empty_ones_are_there() {
-        let committed = |at, us: u64| entry(0, at, End::Committed { latency: us * 1000 });
+        let committed = |at, us: u64| entry(0, at, TransactionEnd::Committed { latency: us * 1000 });
         let entries = [
             committed(SECOND / 10, 100),
             committed(SECOND / 5, 300),
             committed(3 * SECOND, 5),
-            entry(1, 3 * SECOND, End::Skipped),
-            entry(2, 3 * SECOND, End::Failed(FailureKind::Deadlock)),
+            entry(1, 3 * SECOND, TransactionEnd::Skipped),
+            entry(2, 3 * SECOND, TransactionEnd::Failed(FailureKind::Deadlock)),
             committed(49 * SECOND / 10, 5),
         ];
         let each_second = |plan: &mut LogPlan| plan.aggregate = Some(Duration::from_secs(1));
@@ -222,14 +222,14 @@ mod tests {
 
     #[test]
     fn a_sample_is_the_share_asked_for() {
-        let entries: Vec<_> = (0..4000).map(|number| entry(number, 0, End::Skipped)).collect();
+        let entries: Vec<_> = (0..4000).map(|number| entry(number, 0, TransactionEnd::Skipped)).collect();
         let lines = logged(|plan| plan.sampling_rate = 0.25, &entries).lines().count();
         assert!((900..1100).contains(&lines), "{lines}");
     }
 
     #[test]
     fn more_lines_than_the_buffer_holds_all_arrive() {
-        let entries: Vec<_> = (0..20_000).map(|number| entry(number, number, End::Skipped)).collect();
+        let entries: Vec<_> = (0..20_000).map(|number| entry(number, number, TransactionEnd::Skipped)).collect();
         assert_eq!(logged(|_| {}, &entries).lines().count(), entries.len());
     }
 

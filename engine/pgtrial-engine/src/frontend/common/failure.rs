@@ -7,6 +7,7 @@ use super::sharing::SharingError;
 use super::values::ValueError;
 use drive::start_at::StartError;
 use ground::getopt::GetoptError;
+use ground::interrupt::SignalError;
 use ground::output::CouldNot;
 use tables::TablesError;
 
@@ -84,4 +85,4 @@ macro_rules! sentences {
     };
 }
 
-sentences!(CouldNot, TablesError, ValueError, SharingError, PoolError, StartError, String);
+sentences!(CouldNot, TablesError, ValueError, SharingError, PoolError, StartError, SignalError);

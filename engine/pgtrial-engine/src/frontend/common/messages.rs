@@ -15,7 +15,8 @@ use ground::text;
 use wire::target::User;
 
 /// Whoever called the program: reads standard error, and is asked at the terminal or, where there is none, on standard input.
-pub const USER: User = User { tell: |line| print_stderr(format_args!("{line}\n")), ask: prompt };
+pub const USER: User =
+    User { tell: |line| print_stderr(format_args!("{line}\n")), show: |text| print_stderr(text), ask: prompt };
 
 /// Reads a line that is not shown.
 fn prompt(text: &str) -> io::Result<String> {

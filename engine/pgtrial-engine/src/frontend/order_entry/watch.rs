@@ -2,11 +2,11 @@
 
 use super::options::ORDER_ENTRY;
 use crate::frontend::common::elapsed::Elapsed;
+use crate::frontend::common::messages::USER;
 use drive::ledger::Tally;
 use drive::plan::Plan;
 use drive::{Abortion, Began, Observer, Tick};
 use ground::clock::Phase;
-use ground::output::print_stderr;
 use workload::order_entry::TransactionKind;
 
 /// Observes a run.
@@ -40,7 +40,7 @@ impl Observer for OrderEntryObserver {
         if self.elapsed.add(tick).any(|second| second % every == 0) {
             // With slices by the time of the clients in them.
             let seconds = self.since.turn_s(self.clients).unwrap_or(self.since_s);
-            print_stderr(format_args!("{}\n", line(self.elapsed.seconds(), seconds, &self.since)));
+            (USER.tell)(&line(self.elapsed.seconds(), seconds, &self.since));
             (self.since, self.since_s) = (Tally::default(), 0.0);
         }
     }

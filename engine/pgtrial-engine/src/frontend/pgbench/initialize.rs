@@ -11,8 +11,8 @@ use signal_hook::iterator::Signals;
 use super::options::arguments::Initialization;
 use crate::frontend::common::connection::{Purpose, no_connection, session, target};
 use crate::frontend::common::failure::Failure;
-use ground::interrupt;
-use ground::output;
+use crate::frontend::common::messages::USER;
+use ground::interrupt::{self, SignalError};
 use tables::{Backends, InitStep, LoadError};
 use wire::session::CopyError;
 
@@ -48,7 +48,7 @@ fn describe(error: LoadError) -> Failure {
         }
         LoadError::Copy(CopyError::Refused(error)) => Failure::error(format!("unexpected copy in result: {error}")),
         LoadError::Copy(CopyError::Failed(error)) => {
-            output::print_stderr(format_args!("{error}\n"));
+            (USER.tell)(&error.to_string());
             Failure::error("PQendcopy failed")
         }
         LoadError::Connect(error) => no_connection(error.message, PURPOSE),
@@ -58,9 +58,8 @@ fn describe(error: LoadError) -> Failure {
 
 /// Sends a cancel request for each session at SIGINT and SIGTERM; the server's error then ends the loading. A second
 /// interrupt ends the program at once.
-fn cancel_on_interrupt(backends: &Backends, order: &MessageOrder) -> Result<(), Failure> {
-    let mut signals = interrupt::set_handlers(|| Signals::new([SIGINT, SIGTERM]))
-        .map_err(|error| Failure::error(format!("could not set signal handler: {error}")))?;
+fn cancel_on_interrupt(backends: &Backends, order: &MessageOrder) -> Result<(), SignalError> {
+    let mut signals = interrupt::set_handlers(|| Signals::new([SIGINT, SIGTERM]))?;
     let (backends, order) = (backends.clone(), order.clone());
     thread::spawn(move || {
         for (number, _) in signals.forever().enumerate() {
@@ -71,10 +70,10 @@ fn cancel_on_interrupt(backends: &Backends, order: &MessageOrder) -> Result<(), 
             thread::spawn(move || {
                 let held = order.lock();
                 if let Err(reason) = backends.cancel() {
-                    output::print_stderr(format_args!("Could not send cancel request: {reason}\n"));
+                    (USER.tell)(&format!("Could not send cancel request: {reason}"));
                     std::process::exit(INTERRUPTED);
                 }
-                output::print_stderr("Cancel request sent\n");
+                (USER.tell)("Cancel request sent");
                 drop(held);
                 loop {
                     thread::sleep(REPEAT_AFTER);

@@ -7,11 +7,11 @@ use super::program::PGBENCH;
 use crate::frontend::common::arguments::OutputOptions;
 use crate::frontend::common::elapsed::Elapsed;
 use crate::frontend::common::failure::Failure;
+use crate::frontend::common::messages::USER;
 use drive::ledger::Tally;
 use drive::plan::{Plan, ScriptOptions};
 use drive::{Abortion, Began, Cause, Observer, Tick};
 use ground::clock::{Clock, Phase};
-use ground::output;
 use wire::error::ConnectionError;
 use workload::AbortReason;
 
@@ -90,7 +90,7 @@ impl Observer for PgbenchObserver {
             // With slices by the time of the clients in them.
             let since_s = self.since.turn_s(self.clients).unwrap_or(self.since_s);
             let line = progress_line(&time, since_s, &self.since, self.columns);
-            output::print_stderr(format_args!("{line}\n"));
+            (USER.tell)(&line);
             self.forget();
         }
     }

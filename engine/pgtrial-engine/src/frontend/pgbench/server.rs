@@ -3,6 +3,7 @@
 use super::options::arguments::Benchmark;
 use super::program::{PGBENCH, VERSION};
 use crate::frontend::common::failure::Failure;
+use crate::frontend::common::messages::USER;
 use ground::output;
 use wire::error::ConnectionError;
 use wire::session::Session;
@@ -86,15 +87,15 @@ pub fn vacuum(session: &mut Session, benchmark: &Benchmark) {
         }
     };
     if !benchmark.no_vacuum {
-        output::print_stderr("starting vacuum...");
+        (USER.show)("starting vacuum...");
         for sql in ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"] {
             try_to(sql);
         }
-        output::print_stderr("end.\n");
+        (USER.tell)("end.");
         if benchmark.vacuum_all {
-            output::print_stderr("starting vacuum pgbench_accounts...");
+            (USER.show)("starting vacuum pgbench_accounts...");
             try_to("vacuum analyze pgbench_accounts");
-            output::print_stderr("end.\n");
+            (USER.tell)("end.");
         }
     }
 }

@@ -222,4 +222,8 @@ impl Observer for Failures<'_> {
             cause => self.log.text(Level::Fatal, cause),
         }
     }
+
+    fn note(&mut self, text: &str) {
+        self.log.text(Level::Fatal, text);
+    }
 }

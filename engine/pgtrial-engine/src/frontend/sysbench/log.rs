@@ -5,7 +5,8 @@ use std::fmt::Display;
 use std::io::{self, Stdout, Write};
 use std::sync::Arc;
 
-use ground::output::{heed_closed_pipe, print_stderr};
+use crate::frontend::common::messages::USER;
+use ground::output::{heed_closed_pipe, write_stderr};
 use parking_lot::{Mutex, MutexGuard};
 use workload::Fatal;
 use workload::lua::Voice;
@@ -150,11 +151,10 @@ impl Voice for Log {
 
     fn print(&self, text: &[u8]) {
         let mut lines = self.lines();
-        let _ = heed_closed_pipe(if lines.is_aside {
-            io::stderr().write_all(text)
-        } else {
-            lines.out.write_all(text).and_then(|()| lines.out.flush())
-        });
+        if lines.is_aside {
+            return write_stderr(text);
+        }
+        let _ = heed_closed_pipe(lines.out.write_all(text).and_then(|()| lines.out.flush()));
     }
 }
 
@@ -168,7 +168,7 @@ impl<W: Write> LogState<W> {
         if !self.is_aside {
             let _ = heed_closed_pipe(self.out.write_fmt(text).and_then(|()| self.out.flush()));
         } else if level <= Level::Warning {
-            print_stderr(text);
+            (USER.show)(&text.to_string());
         }
     }
 }
@@ -198,7 +198,7 @@ impl SysbenchError {
     /// Writes it where it belongs.
     pub fn write<W: Write>(&self, log: &mut Log<W>) {
         match self {
-            Self::Error(line) => print_stderr(format_args!("{line}\n")),
+            Self::Error(line) => (USER.tell)(line),
             Self::Plain(line) => log.always(Level::Notice, line),
             Self::Fatal(lines) => lines.iter().for_each(|line| log.always(Level::Fatal, line)),
         }

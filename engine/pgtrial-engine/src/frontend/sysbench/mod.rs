@@ -14,9 +14,10 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use crate::frontend::common::messages::USER;
 use commands::CommandContext;
 use ground::clock::Clock;
-use ground::output::{print_stderr, print_stdout};
+use ground::output::print_stdout;
 pub use help::manual;
 use log::{Level, Log, SysbenchError};
 use options::command_line::CommandLine;
@@ -44,9 +45,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
 
 fn invoke(args: &[String], log: &mut Log) -> Result<u8, SysbenchError> {
     let clock = Clock::start();
-    let line = CommandLine::read(args, &|name| std::fs::read(ground::text::path(name)), &mut |line| {
-        print_stderr(format_args!("{line}\n"))
-    })?;
+    let line = CommandLine::read(args, &|name| std::fs::read(ground::text::path(name)), &mut |line| (USER.tell)(line))?;
     if line.is_on("help") {
         print_stdout(help::text());
         return Ok(0);

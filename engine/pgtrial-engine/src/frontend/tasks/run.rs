@@ -100,7 +100,7 @@ fn connect(server: &Given) -> Result<(Arc<Target>, Session, Arc<AtomicBool>), Fa
 }
 
 fn make(session: &mut Session, table: &TableSteps, target: &Target) -> Result<(), Failure> {
-    Ok(tasks::make(session, table.shape, &table.steps, table.shard, &target.params.dbname)?)
+    Ok(tasks::make(session, table.shape, &table.steps, table.shard, target)?)
 }
 
 /// Writes everything that is known at the end; the exit status.

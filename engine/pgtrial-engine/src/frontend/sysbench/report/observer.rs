@@ -13,13 +13,13 @@ use super::status::{FAILED, OVERDUE};
 use super::texts::ReportedPeriod;
 use super::{histogram, texts};
 use crate::frontend::common::elapsed::Elapsed;
+use crate::frontend::common::messages::USER;
 use crate::frontend::sysbench::log::{Level, Log};
 use drive::ledger::Tally;
 use drive::plan::Plan;
 use drive::{Abortion, Began, Cause, Observer, Outcome, STUCK, Tick};
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
-use ground::output::print_stderr;
 use workload::settings::Settings;
 use workload::statistics::{Hooks, Statistics};
 use workload::{AbortReason, Fatal};
@@ -204,7 +204,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
 
 /// Writes a warning for people to standard error.
 pub fn warn(message: &String) {
-    print_stderr(format_args!("sysbench: {message}\n"));
+    (USER.tell)(&format!("sysbench: {message}"));
 }
 
 impl<W: Write> Observer for RunObserver<'_, W> {

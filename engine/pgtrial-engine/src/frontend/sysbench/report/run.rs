@@ -10,12 +10,13 @@ use super::options::ReportOptions;
 use super::status::{FAILED, OVERDUE};
 use super::texts;
 use crate::event::{Events, RunDescription, RunEvents};
+use crate::frontend::common::messages::USER;
 use crate::frontend::common::self_check;
 use crate::frontend::sysbench::log::{Level, Log};
 use drive::plan::Plan;
 use drive::{Outcome, RunError};
 use ground::interrupt;
-use ground::output::{CouldNot, print_stderr, print_stdout};
+use ground::output::{CouldNot, print_stdout};
 
 /// Runs the load; the exit status: 0, 1 for a failure, 2 for a forced shutdown or clients that were not ready in time, 130
 /// for an interrupt.
@@ -42,7 +43,7 @@ fn run_until<W: Write>(run: LoadRun<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
     };
     let print: fn(&str) = if options.events == Some(Events::Stdout) {
         run.log.stand_aside();
-        |text| print_stderr(text)
+        USER.show
     } else {
         |text| print_stdout(text)
     };

@@ -18,8 +18,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use workload::Workload;
 
-/// The host of a run's threads, which live as long as `'run`.
-pub trait Host<'run> {
+/// What starts a run's threads, which live as long as `'run`, and receives their reports.
+pub trait Runtime<'run> {
     type Shell: Shell + 'run;
 
     /// The shell of one thread. The error is a sentence.
@@ -61,7 +61,7 @@ pub struct Threads<'run, 'env> {
     pub clock: Clock,
 }
 
-impl<'run> Host<'run> for Threads<'run, '_> {
+impl<'run> Runtime<'run> for Threads<'run, '_> {
     type Shell = System;
 
     fn shell(&self) -> io::Result<System> {
