@@ -4,7 +4,7 @@
 use std::io;
 use std::time::Duration;
 
-use mio::Token;
+use ground::poll::Token;
 
 use crate::client::ClientState;
 use crate::mode::{ClientOf, Mode};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use mio::Token;
+use ground::poll::Token;
 
 use crate::client::{Client, ClientState, TransactionFailure};
 use crate::ledger::log::FailureKind;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mio::Token;
+use ground::poll::Token;
 
 use crate::client::{Awaited, Client};
 use crate::ledger::replay::{ReplayTotals, ReplyRows, TransactionErrors};

@@ -5,10 +5,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mio::Registry;
-
 use ground::clock::{Clock, Nanos};
-use ground::readiness::{Readiness, Ready};
+use ground::poll::{Poll, Ready};
+use ground::readiness::Readiness;
 use wire::network::Network;
 use wire::{Backend, OpenError};
 
@@ -66,7 +65,7 @@ impl System {
 }
 
 impl Shell for System {
-    type Network = Registry;
+    type Network = Poll;
     type Ready = Ready;
 
     #[inline(always)]
@@ -79,8 +78,8 @@ impl Shell for System {
     }
 
     #[inline(always)]
-    fn network(&self) -> &Registry {
-        self.readiness.registry()
+    fn network(&self) -> &Poll {
+        self.readiness.poll()
     }
 
     #[inline]

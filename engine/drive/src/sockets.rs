@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use mio::Token;
+use ground::poll::Token;
 
 use wire::network::Network;
 use wire::statement::ResultFormat;

@@ -1,6 +1,6 @@
 //! A client's way through a transaction: the program says what is next, the request goes out, the answer comes in.
 
-use mio::Token;
+use ground::poll::Token;
 
 use crate::client::{Awaited, ClientState};
 use crate::mode::{ClientOf, Mode};

@@ -8,7 +8,7 @@
 //! - `options`: tables of command-line options, one row each
 //! - `output`: standard output and standard error
 //! - `random`: the random number generator and the distributions of pgbench
-//! - `readiness`: waits until a socket is readable or writable, or until a time
+//! - `poll`: waits until a socket is readable or writable; `readiness`: or until a time
 //! - `sql`: the ends of comments and quoted texts in SQL
 //! - `shard`: the share that each of several engines has of one run
 //! - `text`: texts of the system, which need not be UTF-8
@@ -21,6 +21,7 @@ pub mod interrupt;
 pub mod manual;
 pub mod options;
 pub mod output;
+pub mod poll;
 pub mod random;
 pub mod readiness;
 pub mod shard;

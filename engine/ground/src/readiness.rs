@@ -1,18 +1,12 @@
 //! Waits until sockets can be read or written, or until a given time.
-//!
-//! Sockets are registered with mio. On Linux the wait is a direct system call (rustix), without the C library around it.
 
 use std::io;
 use std::time::Duration;
 
-use mio::{Poll, Registry};
-
 use crate::clock::Nanos;
+use crate::poll::{Poll, Ready};
 
-/// The most sockets that one wait reports.
-const AT_ONCE: usize = 256;
-
-/// The sockets of one thread.
+/// The sockets of one thread, and the times at which its waits end.
 pub struct Readiness {
     poll: Poll,
     alarm: Alarm,
@@ -23,14 +17,14 @@ impl Readiness {
     /// Creates the poll, without sockets.
     pub fn new() -> io::Result<Self> {
         let poll = Poll::new()?;
-        let (alarm, beat) = (Alarm::new(poll.registry())?, Alarm::new(poll.registry())?);
+        let (alarm, beat) = (Alarm::new(&poll)?, Alarm::new(&poll)?);
         Ok(Self { poll, alarm, beat })
     }
 
-    /// Returns the registry in which sockets are registered.
+    /// Returns the poll in which sockets are registered.
     #[inline]
-    pub fn registry(&self) -> &Registry {
-        self.poll.registry()
+    pub fn poll(&self) -> &Poll {
+        &self.poll
     }
 
     /// Sets the time at which a wait ends, on the system's monotonic clock. It holds until another time is set.
@@ -46,48 +40,30 @@ impl Readiness {
     }
 
     /// Waits until a socket is ready, a set time has come, or `timeout` (whole milliseconds), if there is one, is over. Returns
-    /// the number of tokens in `ready`; a signal ends the wait with 0.
+    /// the number of tokens in `ready`, among which may be that of set times, which no socket has; a signal ends the wait
+    /// with 0.
     #[inline(always)]
     pub fn wait(&mut self, ready: &mut Ready, timeout: Option<Duration>) -> io::Result<usize> {
-        match ready.events.wait(&mut self.poll, [&self.alarm, &self.beat], timeout) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
-            done => done,
-        }
-    }
-}
-
-/// What one wait reports.
-#[derive(Default)]
-pub struct Ready {
-    events: Events,
-}
-
-impl Ready {
-    /// Returns the tokens of the first `count` events. The token of alarms may be among them, which is that of no socket.
-    #[inline(always)]
-    pub fn tokens(&self, count: usize) -> impl Iterator<Item = usize> {
-        self.events.tokens(count)
+        self.poll.wait(ready, limit([&mut self.alarm, &mut self.beat], timeout))
     }
 }
 
 #[cfg(target_os = "linux")]
-use linux::{Alarm, Events};
+use linux::{Alarm, limit};
 #[cfg(not(target_os = "linux"))]
-use others::{Alarm, Events};
+use others::{Alarm, limit};
 
 #[cfg(target_os = "linux")]
 mod linux {
     use std::io;
-    use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+    use std::os::fd::OwnedFd;
     use std::time::Duration;
 
-    use mio::unix::SourceFd;
-    use mio::{Interest, Poll, Registry, Token};
     use rustix::event::Timespec;
-    use rustix::event::epoll::{self, Event, EventData, EventFlags};
     use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
-    use super::{AT_ONCE, Nanos};
+    use crate::clock::Nanos;
+    use crate::poll::{Poll, Token};
 
     /// The token of alarms. No socket uses it.
     const ALARM: Token = Token(usize::MAX - 1);
@@ -101,10 +77,10 @@ mod linux {
     }
 
     impl Alarm {
-        pub(super) fn new(registry: &Registry) -> io::Result<Self> {
+        pub(super) fn new(poll: &Poll) -> io::Result<Self> {
             let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-            // mio registers for edges, so the timer never has to be read.
-            registry.register(&mut SourceFd(&timer.as_raw_fd()), ALARM, Interest::READABLE)?;
+            // The poll reports changes, so the timer never has to be read.
+            poll.register(&timer, ALARM, false)?;
             Ok(Self { timer, at: 0 })
         }
 
@@ -114,40 +90,19 @@ mod linux {
                 return Ok(());
             }
             self.at = at;
+            let time = Duration::from_nanos(at);
             let never = Timespec { tv_sec: 0, tv_nsec: 0 };
-            let once = Itimerspec { it_interval: never, it_value: timespec(Duration::from_nanos(at)) };
+            let at = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
+            let once = Itimerspec { it_interval: never, it_value: at };
             timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)?;
             Ok(())
         }
     }
 
-    /// The events of one wait.
-    pub(super) struct Events(Box<[Event; AT_ONCE]>);
-
-    impl Default for Events {
-        fn default() -> Self {
-            let nothing = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
-            Self(Box::new([nothing; AT_ONCE]))
-        }
-    }
-
-    impl Events {
-        #[inline(always)]
-        pub(super) fn wait(&mut self, poll: &mut Poll, _: [&Alarm; 2], timeout: Option<Duration>) -> io::Result<usize> {
-            let timeout = timeout.map(timespec);
-            Ok(epoll::wait(poll.registry().as_fd(), &mut self.0[..], timeout.as_ref())?)
-        }
-
-        #[inline(always)]
-        pub(super) fn tokens(&self, count: usize) -> impl Iterator<Item = usize> {
-            // mio stores the token in the data of the event.
-            self.0[..count.min(AT_ONCE)].iter().map(|event| event.data.u64() as usize)
-        }
-    }
-
+    /// The timers end the wait by themselves.
     #[inline(always)]
-    fn timespec(time: Duration) -> Timespec {
-        Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
+    pub(super) fn limit(_: [&mut Alarm; 2], timeout: Option<Duration>) -> Option<Duration> {
+        timeout
     }
 }
 
@@ -156,10 +111,8 @@ mod others {
     use std::io;
     use std::time::Duration;
 
-    use mio::{Poll, Registry};
-
-    use super::{AT_ONCE, Nanos};
-    use crate::clock::monotonic;
+    use crate::clock::{Nanos, monotonic};
+    use crate::poll::Poll;
 
     /// The time at which waits end, on the system's monotonic clock.
     pub(super) struct Alarm {
@@ -167,7 +120,7 @@ mod others {
     }
 
     impl Alarm {
-        pub(super) fn new(_: &Registry) -> io::Result<Self> {
+        pub(super) fn new(_: &Poll) -> io::Result<Self> {
             Ok(Self { at: None })
         }
 
@@ -177,38 +130,15 @@ mod others {
         }
     }
 
-    /// The events of one wait.
-    pub(super) struct Events {
-        events: mio::Events,
-        tokens: Vec<usize>,
-    }
-
-    impl Default for Events {
-        fn default() -> Self {
-            Self { events: mio::Events::with_capacity(AT_ONCE), tokens: Vec::with_capacity(AT_ONCE) }
-        }
-    }
-
-    impl Events {
-        pub(super) fn wait(
-            &mut self,
-            poll: &mut Poll,
-            alarms: [&Alarm; 2],
-            timeout: Option<Duration>,
-        ) -> io::Result<usize> {
-            let now = monotonic();
-            let left = |alarm: &Alarm| alarm.at.map(|at| Duration::from_nanos(at.saturating_sub(now)));
-            // A time that is past has ended a wait already.
-            let left = alarms.into_iter().filter_map(left).filter(|left| !left.is_zero());
-            poll.poll(&mut self.events, left.chain(timeout).min())?;
-            self.tokens.clear();
-            self.tokens.extend(self.events.iter().map(|event| event.token().0));
-            Ok(self.tokens.len())
-        }
-
-        pub(super) fn tokens(&self, count: usize) -> impl Iterator<Item = usize> {
-            self.tokens.iter().take(count).copied()
-        }
+    /// How long a wait may last until the first of the alarms or `timeout`. A time that is past ends one wait at once.
+    pub(super) fn limit(alarms: [&mut Alarm; 2], timeout: Option<Duration>) -> Option<Duration> {
+        let now = monotonic();
+        let left = |alarm: &mut Alarm| {
+            let at = alarm.at?;
+            alarm.at = Some(at).filter(|at| *at > now);
+            Some(Duration::from_nanos(at.saturating_sub(now)))
+        };
+        alarms.into_iter().filter_map(left).chain(timeout).min()
     }
 }
 
@@ -216,21 +146,6 @@ mod others {
 mod tests {
     use super::*;
     use crate::clock::monotonic;
-    use mio::net::UnixStream;
-    use mio::{Interest, Token};
-    use std::io::Write;
-
-    #[test]
-    fn a_socket_is_reported_when_there_is_something_to_read() {
-        let (mut readiness, mut ready) = (Readiness::new().unwrap(), Ready::default());
-        let (mut near, mut far) = UnixStream::pair().unwrap();
-        readiness.registry().register(&mut far, Token(7), Interest::READABLE).unwrap();
-        assert_eq!(readiness.wait(&mut ready, Some(Duration::ZERO)).unwrap(), 0);
-        assert_eq!(readiness.wait(&mut ready, Some(Duration::from_millis(2))).unwrap(), 0);
-        near.write_all(b"x").unwrap();
-        assert_eq!(readiness.wait(&mut ready, None).unwrap(), 1);
-        assert!(ready.tokens(1).eq([7]));
-    }
 
     #[test]
     fn a_wait_ends_at_the_time_that_was_set_and_not_before() {

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -12,12 +11,10 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use ground::output::print_stderr;
-use ground::readiness::{Readiness, Ready};
-use mio::unix::SourceFd;
-use mio::{Interest, Token, Waker};
+use ground::poll::{Poll, Ready, Token};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::serving::{Accepted, ServerState};
+use crate::serving::{Accepted, ServerState, Waker};
 use crate::session::ClientSession;
 
 /// How many connections may wait to be accepted. The system reduces it to its own limit.
@@ -105,16 +102,15 @@ pub fn accept(
     max_connections: usize,
     stop: &UnixStream,
 ) -> io::Result<()> {
-    let mut readiness = Readiness::new()?;
-    readiness.registry().register(&mut SourceFd(&stop.as_raw_fd()), STOP, Interest::READABLE)?;
+    let mut poll = Poll::new()?;
+    poll.register(stop, STOP, false)?;
     for (number, listener) in listeners.iter().enumerate() {
-        let registry = readiness.registry();
-        registry.register(&mut SourceFd(&listener.socket.as_raw_fd()), Token(number), Interest::READABLE)?;
+        poll.register(&listener.socket, Token(number), false)?;
     }
     let (mut ready, mut patience, mut is_reported) = (Ready::default(), None, false);
     let mut number = 0u32;
     loop {
-        let count = readiness.wait(&mut ready, patience)?;
+        let count = poll.wait(&mut ready, patience)?;
         if ready.tokens(count).any(|token| Token(token) == STOP) {
             return Ok(());
         }

@@ -3,16 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use ground::clock::{Clock, Nanos};
-use ground::readiness::{Readiness, Ready};
-use mio::unix::SourceFd;
-use mio::{Interest, Registry, Token, Waker};
+use ground::poll::{Poll, Ready, Token};
+use ground::readiness::Readiness;
 use socket2::Socket;
 
 use crate::session::{ClientSession, ServerAction, Setup};
@@ -31,6 +30,28 @@ const KEPT_CAPACITY: usize = 64 * 1024;
 pub struct Accepted {
     pub socket: Socket,
     pub session: ClientSession,
+}
+
+/// Wakes a thread of the server that waits.
+pub struct Waker(UnixStream);
+
+impl Waker {
+    /// A waker, and what can be read when it has been called.
+    fn new() -> io::Result<(Self, UnixStream)> {
+        let (near, far) = UnixStream::pair()?;
+        near.set_nonblocking(true)?;
+        far.set_nonblocking(true)?;
+        Ok((Self(near), far))
+    }
+
+    /// Wakes the thread.
+    pub fn wake(&self) -> io::Result<()> {
+        match (&self.0).write(&[0]) {
+            // So many wakes are unread that one more says nothing.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            written => written.map(drop),
+        }
+    }
 }
 
 /// What the threads share.
@@ -72,6 +93,8 @@ enum Next {
 pub struct Serving {
     shared: Arc<ServerState>,
     inbox: Receiver<Accepted>,
+    /// What its waker writes to.
+    wakes: UnixStream,
     readiness: Readiness,
     clock: Clock,
     clients: Vec<Option<ServedClient>>,
@@ -88,10 +111,12 @@ impl Serving {
     /// Creates a thread's state; it receives clients from `inbox` when the waker is called.
     pub fn new(shared: Arc<ServerState>, inbox: Receiver<Accepted>) -> io::Result<(Self, Waker)> {
         let readiness = Readiness::new()?;
-        let waker = Waker::new(readiness.registry(), WAKE)?;
+        let (waker, wakes) = Waker::new()?;
+        readiness.poll().register(&wakes, WAKE, false)?;
         let serving = Self {
             shared,
             inbox,
+            wakes,
             readiness,
             clock: Clock::start(),
             clients: Vec::new(),
@@ -169,12 +194,14 @@ impl Serving {
     }
 
     fn add_clients(&mut self) -> io::Result<()> {
+        // Everything, since the poll reports only what comes after it.
+        while self.wakes.read(&mut self.buffer).is_ok_and(|read| read > 0) {}
         while let Ok(Accepted { socket, session }) = self.inbox.try_recv() {
             let index = self.free.pop().unwrap_or(self.clients.len());
             if index == self.clients.len() {
                 self.clients.push(None);
             }
-            self.readiness.registry().register(&mut SourceFd(&socket.as_raw_fd()), Token(index), Interest::READABLE)?;
+            self.readiness.poll().register(&socket, Token(index), false)?;
             self.clients[index] = Some(ServedClient {
                 socket,
                 session,
@@ -199,7 +226,7 @@ impl Serving {
             buffer: &mut self.buffer,
             clock: has_delay.then_some(self.clock),
             due: None,
-            registry: self.readiness.registry(),
+            poll: self.readiness.poll(),
             token: Token(index),
         };
         let next = step.drive(client).unwrap_or(Next::Close);
@@ -225,7 +252,7 @@ struct Step<'a> {
     clock: Option<Clock>,
     /// The end of a statement that this step has begun.
     due: Option<Nanos>,
-    registry: &'a Registry,
+    poll: &'a Poll,
     token: Token,
 }
 
@@ -315,8 +342,7 @@ impl Step<'_> {
         if is_complete == client.waits_for_write {
             client.waits_for_write = !is_complete;
             // Writability is asked for only while output waits: each answer that a client reads would wake the thread.
-            let interest = if is_complete { Interest::READABLE } else { Interest::READABLE | Interest::WRITABLE };
-            self.registry.reregister(&mut SourceFd(&client.socket.as_raw_fd()), self.token, interest)?;
+            self.poll.reregister(&client.socket, self.token, !is_complete)?;
         }
         Ok(is_complete)
     }

@@ -1,11 +1,8 @@
 //! Cancel requests: a connection of its own asks the server to end what another session is doing, as libpq's
 //! `PQcancelBlocking` does. It goes to the address of the session, and is encrypted if the session is.
 
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use mio::{Events, Poll, Token};
 
 use crate::backend::Backend;
 use crate::error::ConnectionError;
@@ -14,6 +11,7 @@ use crate::opening::OpenError;
 use crate::socket::Socket;
 use crate::startup::Startup;
 use crate::stream::Stream;
+use ground::poll::{Poll, Ready, Token};
 
 /// The most requests that are under way at a time: fewer than any listener's queue has room for.
 const AT_ONCE: usize = 32;
@@ -58,12 +56,12 @@ pub fn cancel<'a>(backends: impl IntoIterator<Item = &'a Arc<Backend>>, until: I
 
 /// Brings the requests of one batch.
 fn deliver(batch: &[&Arc<Backend>], poll: &mut Poll, until: Instant) -> Result<(), OpenError> {
-    let (mut events, mut buffer) = (Events::with_capacity(AT_ONCE), vec![0; 1024]);
+    let (mut ready, mut buffer) = (Ready::default(), vec![0; 1024]);
     let mut first_error = None;
     let mut requests = Vec::new();
     for (number, backend) in batch.iter().enumerate() {
         let begun = begin(backend).and_then(|request| {
-            request.stream.socket.register(poll.registry(), Token(number), true).map_err(ConnectionError::Connect)?;
+            poll.register(&request.stream.socket, Token(number), true).map_err(ConnectionError::Connect)?;
             Ok(request)
         });
         match begun {
@@ -85,9 +83,6 @@ fn deliver(batch: &[&Arc<Backend>], poll: &mut Poll, until: Instant) -> Result<(
             return Err(first_error.unwrap_or_else(|| failure(backend, &ConnectionError::Timeout)));
         }
         let crowded = requests.iter().any(|(_, request)| request.stream.socket.awaits_room());
-        match poll.poll(&mut events, Some(if crowded { RETRY.min(left) } else { left })) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error.into()),
-            _ => {}
-        }
+        poll.wait(&mut ready, Some(if crowded { RETRY.min(left) } else { left }))?;
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use mio::Token;
+use ground::poll::Token;
 
 use crate::backend::Backend;
 use crate::error::ConnectionError;

@@ -10,8 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use mio::event::Event;
-use mio::{Events, Poll, Token};
+use ground::poll::{Poll, Token};
 use proptest::prelude::*;
 
 use super::session::{Fill, Session};
@@ -181,15 +180,17 @@ fn a_server_that_keeps_silent_is_given_up_when_the_time_is_over() {
 
 #[test]
 fn an_answer_in_time_counts_even_if_it_is_read_late() {
-    let (port, _heard) = serve(|stream| stream.write_all(&welcome()).unwrap());
-    let (mut poll, mut events) = (Poll::new().unwrap(), Events::with_capacity(4));
+    let (written, answer) = channel();
+    let (port, _heard) = serve(move |stream| {
+        stream.write_all(&welcome()).unwrap();
+        written.send(()).unwrap();
+    });
+    let poll = Poll::new().unwrap();
     let target = target(port, "sslmode=disable connect_timeout=1");
-    let mut connection = Connection::open(&target, poll.registry(), Token(0)).unwrap();
-    while !events.iter().any(Event::is_readable) {
-        poll.poll(&mut events, None).unwrap();
-    }
+    let mut connection = Connection::open(&target, &poll, Token(0)).unwrap();
+    answer.recv().unwrap();
     thread::sleep(connection.deadline().unwrap().saturating_duration_since(Instant::now()));
-    let progress = connection.advance(&mut [0; BUFFER_SIZE], poll.registry(), Token(0)).unwrap();
+    let progress = connection.advance(&mut [0; BUFFER_SIZE], &poll, Token(0)).unwrap();
     assert!(progress.as_ref().is_some_and(|server| server.version == "18.6"), "{progress:?}");
 }
 
@@ -235,9 +236,9 @@ fn leaving(welcomed: bool) -> (tempfile::TempDir, Arc<Target>, impl FnOnce()) {
 fn the_last_word_is_heard_even_if_the_socket_breaks_first() {
     let (_folder, target, leave) = leaving(false);
     let poll = Poll::new().unwrap();
-    let mut connection = Connection::open(&target, poll.registry(), Token(0)).unwrap();
+    let mut connection = Connection::open(&target, &poll, Token(0)).unwrap();
     leave();
-    let error = connection.advance(&mut [0; BUFFER_SIZE], poll.registry(), Token(0)).unwrap_err();
+    let error = connection.advance(&mut [0; BUFFER_SIZE], &poll, Token(0)).unwrap_err();
     assert!(error.message.ends_with("failed: FATAL:  the server leaves"), "{error}");
 
     let (_folder, target, leave) = leaving(true);

@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use mio::Token;
 use nix::unistd::{Uid, User};
 
 use crate::error::ConnectionError;
 use crate::params::Params;
+use ground::poll::Token;
 
 /// Where a socket leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,8 @@ pub trait Network {
     /// Starts connecting.
     fn connect(&self, address: &SocketAddress, params: &Params) -> Result<Self::Transport, ConnectionError>;
 
-    /// Has the poll report under `token` when the stream can be read and, with `writable`, when it can be written.
+    /// Has the poll report under `token` when the stream can be read and, with `writable`, when it can be written. Asking for
+    /// the latter only while something is unsent matters: otherwise each request that the server takes would wake the client.
     fn register(&self, transport: &Self::Transport, token: Token, writable: bool) -> io::Result<()>;
 
     /// Changes what [`Network::register`] asked for.

@@ -4,8 +4,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mio::{Events, Poll, Token};
-
 use crate::backend::Backend;
 use crate::cancel;
 use crate::connection::{BUFFER_SIZE, Connection, ReceiveBuffer};
@@ -18,6 +16,7 @@ use crate::results::{Answered, Rows, values};
 use crate::startup::ServerInfo;
 use crate::stream::Sent;
 use crate::target::{Target, User};
+use ground::poll::{Poll, Ready, Token};
 use ground::text;
 
 const TOKEN: Token = Token(0);
@@ -59,7 +58,6 @@ pub enum CopyError {
 pub struct Session {
     connection: Connection,
     poll: Poll,
-    events: Events,
     buffer: ReceiveBuffer,
     target: Arc<Target>,
     /// Whether the user is not told notices.
@@ -89,17 +87,15 @@ impl Session {
     pub fn connect(target: &Arc<Target>) -> Result<Self, OpenError> {
         let mut poll = Poll::new()?;
         let mut buffer = ReceiveBuffer::default();
-        let mut connection = Connection::open(target, poll.registry(), TOKEN)?;
-        let mut events = Events::with_capacity(4);
+        let mut connection = Connection::open(target, &poll, TOKEN)?;
         loop {
             if target.is_interrupted() == Some(true) {
                 return Err(io::Error::other("interrupted").into());
             }
-            if let Some(server) = connection.advance(&mut buffer.bytes, poll.registry(), TOKEN)? {
+            if let Some(server) = connection.advance(&mut buffer.bytes, &poll, TOKEN)? {
                 return Ok(Self {
                     connection,
                     poll,
-                    events,
                     buffer,
                     target: Arc::clone(target),
                     is_silent: false,
@@ -110,7 +106,7 @@ impl Session {
             let left = connection.deadline().map(|end| end.saturating_duration_since(Instant::now()));
             let looks = target.is_interrupted().map(|_| PATIENCE);
             let patience = left.into_iter().chain(connection.awaits_room().then_some(cancel::RETRY)).chain(looks).min();
-            wait(&mut poll, &mut events, patience)?;
+            wait(&mut poll, patience)?;
         }
     }
 
@@ -140,7 +136,7 @@ impl Session {
         if self.is_interrupted() {
             return Err(ConnectionError::Interrupted);
         }
-        let (registry, buffer) = (self.poll.registry(), &mut self.buffer);
+        let (registry, buffer) = (&self.poll, &mut self.buffer);
         let sent = send(&mut self.connection).and_then(|_| Ok(self.connection.watch_unsent(registry, TOKEN)?));
         // A broken socket may still hold the server's last message.
         let mut reply = self.connection.receive(buffer, registry, TOKEN)?;
@@ -150,7 +146,7 @@ impl Session {
                 return Ok(reply);
             }
             self.pause()?;
-            reply = self.connection.receive(&mut self.buffer, self.poll.registry(), TOKEN)?;
+            reply = self.connection.receive(&mut self.buffer, &self.poll, TOKEN)?;
         }
     }
 
@@ -232,11 +228,11 @@ impl Session {
     /// Waits until the socket has taken all that was sent.
     fn send_rest(&mut self, mut sent: Sent) -> Result<(), ConnectionError> {
         while sent == Sent::InPart {
-            self.connection.watch_unsent(self.poll.registry(), TOKEN)?;
-            wait(&mut self.poll, &mut self.events, None)?;
+            self.connection.watch_unsent(&self.poll, TOKEN)?;
+            wait(&mut self.poll, None)?;
             sent = self.connection.flush()?;
         }
-        Ok(self.connection.watch_unsent(self.poll.registry(), TOKEN)?)
+        Ok(self.connection.watch_unsent(&self.poll, TOKEN)?)
     }
 
     /// Takes what the server has sent, without waiting.
@@ -272,8 +268,8 @@ impl Session {
     /// cancels nothing.
     fn pause(&mut self) -> Result<(), ConnectionError> {
         let patience = self.target.is_interrupted().map(|_| PATIENCE);
-        wait(&mut self.poll, &mut self.events, patience)?;
-        if self.is_interrupted() && self.events.is_empty() {
+        let is_ready = wait(&mut self.poll, patience)?;
+        if self.is_interrupted() && !is_ready {
             if self.cancelled.get_or_insert_with(Instant::now).elapsed() > PATIENCE_WITH_CANCELS {
                 return Err(ConnectionError::Interrupted);
             }
@@ -284,12 +280,9 @@ impl Session {
     }
 }
 
-/// Waits until the socket is ready, `patience` is over or a signal has come.
-fn wait(poll: &mut Poll, events: &mut Events, patience: Option<Duration>) -> io::Result<()> {
-    match poll.poll(events, patience) {
-        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
-        _ => Ok(()),
-    }
+/// Waits until the socket is ready, `patience` is over or a signal has come. Returns whether the socket is ready.
+fn wait(poll: &mut Poll, patience: Option<Duration>) -> io::Result<bool> {
+    Ok(poll.wait(&mut Ready::default(), patience)? > 0)
 }
 
 /// The end of the session, for which it waits a moment: the server adds what the session did to its statistics before
@@ -300,8 +293,7 @@ impl Drop for Session {
         let end = Instant::now() + FAREWELL;
         while let Ok(flow) = self.connection.visit(&mut self.buffer.bytes, &mut Unheard) {
             let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() || (flow == Flow::Continue && wait(&mut self.poll, &mut self.events, Some(left)).is_err())
-            {
+            if left.is_zero() || (flow == Flow::Continue && wait(&mut self.poll, Some(left)).is_err()) {
                 return;
             }
         }

@@ -2,12 +2,11 @@
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use mio::unix::SourceFd;
-use mio::{Interest, Registry, Token};
+use ground::poll::{Poll, Token};
 use rustix::io::Errno;
 use rustix::net::sockopt::{
     set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl, set_tcp_nodelay,
@@ -43,17 +42,6 @@ impl Socket {
             }
             SocketAddress::Unix(path) => connect_unix(path).map_err(ConnectionError::Connect),
         }
-    }
-
-    /// Registers the socket for events on readability and, with `writable`, on writability. Asking for the latter only while
-    /// something is unsent matters: otherwise each request that the server takes would wake the client.
-    pub fn register(&self, registry: &Registry, token: Token, writable: bool) -> io::Result<()> {
-        registry.register(&mut SourceFd(&self.socket.as_raw_fd()), token, interest(writable))
-    }
-
-    /// Changes what [`Socket::register`] asked for.
-    pub fn reregister(&self, registry: &Registry, token: Token, writable: bool) -> io::Result<()> {
-        registry.reregister(&mut SourceFd(&self.socket.as_raw_fd()), token, interest(writable))
     }
 }
 
@@ -92,10 +80,6 @@ impl Transport for Socket {
     }
 }
 
-fn interest(writable: bool) -> Interest {
-    if writable { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE }
-}
-
 impl AsFd for Socket {
     #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -124,8 +108,8 @@ impl Write for Socket {
     }
 }
 
-/// The operating system's sockets, and a poll of mio's.
-impl Network for Registry {
+/// The operating system's sockets.
+impl Network for Poll {
     type Transport = Socket;
 
     fn now(&self) -> Instant {
@@ -137,11 +121,11 @@ impl Network for Registry {
     }
 
     fn register(&self, socket: &Socket, token: Token, writable: bool) -> io::Result<()> {
-        socket.register(self, token, writable)
+        Poll::register(self, socket, token, writable)
     }
 
     fn reregister(&self, socket: &Socket, token: Token, writable: bool) -> io::Result<()> {
-        socket.reregister(self, token, writable)
+        Poll::reregister(self, socket, token, writable)
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use mio::Token;
+use ground::poll::Token;
 
 use super::extras::{Extras, Input, clocks};
 use super::world::{Strand, world};

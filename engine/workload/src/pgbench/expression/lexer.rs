@@ -6,7 +6,7 @@ use ground::sql::is_name;
 
 /// One word of an expression.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Token {
+pub enum ExpressionToken {
     /// A sign, e.g. `<=`.
     Sign(&'static str),
     Keyword(&'static str),
@@ -57,25 +57,25 @@ impl<'a> Lexer<'a> {
     }
 
     /// Returns the next word; after the last one always `End`.
-    pub fn next(&mut self) -> Result<Token, Mistake> {
+    pub fn next(&mut self) -> Result<ExpressionToken, Mistake> {
         if self.ended {
-            return Ok(Token::End);
+            return Ok(ExpressionToken::End);
         }
         self.skip_space();
         let rest = &self.text[self.at..];
         match rest {
             [] => {
                 self.ended = true;
-                Ok(Token::End)
+                Ok(ExpressionToken::End)
             }
             [b'\n', ..] => {
                 self.ended = true;
                 self.at += 1;
-                Ok(Token::End)
+                Ok(ExpressionToken::End)
             }
             [b':', c, ..] if is_name(*c) => {
                 self.at += 1;
-                Ok(Token::Variable(self.take(is_name)))
+                Ok(ExpressionToken::Variable(self.take(is_name)))
             }
             [b'0'..=b'9', ..] | [b'.', b'0'..=b'9', ..] => self.number(),
             [c, ..] if is_name(*c) => Ok(word(self.take(is_name))),
@@ -88,7 +88,7 @@ impl<'a> Lexer<'a> {
     pub fn finish(&mut self, mut mistake: Mistake) -> Mistake {
         loop {
             match self.next() {
-                Ok(Token::End) => return mistake,
+                Ok(ExpressionToken::End) => return mistake,
                 Ok(_) => {}
                 Err(later) => mistake = later,
             }
@@ -119,17 +119,17 @@ impl<'a> Lexer<'a> {
         ground::text::of(&rest[..length])
     }
 
-    fn sign(&mut self, first: u8) -> Result<Token, Mistake> {
+    fn sign(&mut self, first: u8) -> Result<ExpressionToken, Mistake> {
         let rest = &self.text[self.at..];
         if let Some(sign) = SIGNS.into_iter().find(|sign| rest.starts_with(sign.as_bytes())) {
             self.at += sign.len();
-            return Ok(Token::Sign(sign));
+            return Ok(ExpressionToken::Sign(sign));
         }
         self.at += 1;
         Err(self.mistake("unexpected character", Some(char::from(first).to_string())))
     }
 
-    fn number(&mut self) -> Result<Token, Mistake> {
+    fn number(&mut self) -> Result<ExpressionToken, Mistake> {
         let rest = &self.text[self.at..];
         let digits = |from: usize| rest[from..].iter().take_while(|c| c.is_ascii_digit()).count();
         let whole = digits(0);
@@ -148,12 +148,12 @@ impl<'a> Lexer<'a> {
         let text = &rest[..length];
         self.at += length;
         if text == b"9223372036854775808" {
-            return Ok(Token::IntLimit);
+            return Ok(ExpressionToken::IntLimit);
         }
         let token = if length == whole {
-            c_numbers::integer(text).map(Token::Int)
+            c_numbers::integer(text).map(ExpressionToken::Int)
         } else {
-            c_numbers::double(text).map(Token::Double)
+            c_numbers::double(text).map(ExpressionToken::Double)
         };
         token.map_err(|_: NumberError| {
             let message = if length == whole { "bigint constant overflow" } else { "double constant overflow" };
@@ -162,13 +162,13 @@ impl<'a> Lexer<'a> {
     }
 }
 
-fn word(text: String) -> Token {
+fn word(text: String) -> ExpressionToken {
     if text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false") {
-        return Token::Bool(text.eq_ignore_ascii_case("true"));
+        return ExpressionToken::Bool(text.eq_ignore_ascii_case("true"));
     }
     match KEYWORDS.into_iter().find(|word| text.eq_ignore_ascii_case(word)) {
-        Some(keyword) => Token::Keyword(keyword),
-        None => Token::Name(text),
+        Some(keyword) => ExpressionToken::Keyword(keyword),
+        None => ExpressionToken::Name(text),
     }
 }
 
@@ -185,12 +185,12 @@ pub fn continuation(text: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    fn tokens(text: &str) -> Vec<Token> {
+    fn tokens(text: &str) -> Vec<ExpressionToken> {
         let mut lexer = Lexer::new(text.as_bytes(), 0);
         let mut found = Vec::new();
         loop {
             match lexer.next().unwrap() {
-                Token::End => return found,
+                ExpressionToken::End => return found,
                 token => found.push(token),
             }
         }
@@ -200,10 +200,16 @@ mod tests {
     fn numbers_are_integers_unless_they_have_a_point_or_an_exponent() {
         assert_eq!(
             tokens("1 2. .5 1e3 1.5E-2"),
-            [Token::Int(1), Token::Double(2.0), Token::Double(0.5), Token::Double(1000.0), Token::Double(0.015),]
+            [
+                ExpressionToken::Int(1),
+                ExpressionToken::Double(2.0),
+                ExpressionToken::Double(0.5),
+                ExpressionToken::Double(1000.0),
+                ExpressionToken::Double(0.015),
+            ]
         );
-        assert_eq!(tokens("1e"), [Token::Int(1), Token::Name("e".into())]);
-        assert_eq!(tokens("9223372036854775808"), [Token::IntLimit]);
+        assert_eq!(tokens("1e"), [ExpressionToken::Int(1), ExpressionToken::Name("e".into())]);
+        assert_eq!(tokens("9223372036854775808"), [ExpressionToken::IntLimit]);
     }
 
     #[test]
@@ -211,18 +217,21 @@ mod tests {
         assert_eq!(
             tokens(":a<=b!=TRUE"),
             [
-                Token::Variable("a".into()),
-                Token::Sign("<="),
-                Token::Name("b".into()),
-                Token::Sign("!="),
-                Token::Bool(true),
+                ExpressionToken::Variable("a".into()),
+                ExpressionToken::Sign("<="),
+                ExpressionToken::Name("b".into()),
+                ExpressionToken::Sign("!="),
+                ExpressionToken::Bool(true),
             ]
         );
     }
 
     #[test]
     fn a_backslash_continues_the_line() {
-        assert_eq!(tokens("1 \\\n 2\\\r\n3\n4"), [Token::Int(1), Token::Int(2), Token::Int(3)]);
+        assert_eq!(
+            tokens("1 \\\n 2\\\r\n3\n4"),
+            [ExpressionToken::Int(1), ExpressionToken::Int(2), ExpressionToken::Int(3)]
+        );
     }
 
     #[test]

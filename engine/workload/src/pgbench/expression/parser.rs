@@ -2,7 +2,7 @@
 //! which do not chain; bit operators and `~`; sums; products; signs.
 
 use super::functions::{self, Arity, IS as IS_OPERATOR, NOT as NOT_OPERATOR};
-use super::lexer::{Lexer, Mistake, Token};
+use super::lexer::{ExpressionToken, Lexer, Mistake};
 use super::scalar::Scalar;
 use super::tree::{Syntax, Tree};
 
@@ -16,7 +16,7 @@ pub struct ParseError {
 /// Parses the expression that starts at byte `at` of a script and ends with its line; also returns the offset after the
 /// line. Trees are at most [`MAX_HEIGHT`] high, so that walking over them cannot exhaust the stack.
 pub fn parse(text: &[u8], at: usize) -> Result<(Syntax, usize), ParseError> {
-    let mut parser = Parser { lexer: Lexer::new(text, at), token: Token::End, nesting: 0 };
+    let mut parser = Parser { lexer: Lexer::new(text, at), token: ExpressionToken::End, nesting: 0 };
     match parser.whole() {
         Ok(tree) => Ok((tree, parser.lexer.position())),
         Err(mistake) => {
@@ -52,7 +52,7 @@ struct Node {
 struct Parser<'a> {
     lexer: Lexer<'a>,
     /// The next word, which has been read.
-    token: Token,
+    token: ExpressionToken,
     nesting: usize,
 }
 
@@ -60,7 +60,7 @@ impl Parser<'_> {
     fn whole(&mut self) -> Result<Syntax, Mistake> {
         self.advance()?;
         let node = self.expression(OR)?;
-        if self.token == Token::End { Ok(node.tree) } else { Err(self.unexpected()) }
+        if self.token == ExpressionToken::End { Ok(node.tree) } else { Err(self.unexpected()) }
     }
 
     /// Operands joined by operators that bind at least as strong as `least`.
@@ -95,10 +95,10 @@ impl Parser<'_> {
     fn operator(&self) -> Option<Infix> {
         use Infix::{Call, Is, Logic, Swapped};
         Some(match self.token {
-            Token::Keyword("or") => Logic(true),
-            Token::Keyword("and") => Logic(false),
-            Token::Keyword("is" | "isnull" | "notnull") => Is,
-            Token::Sign(sign) => match sign {
+            ExpressionToken::Keyword("or") => Logic(true),
+            ExpressionToken::Keyword("and") => Logic(false),
+            ExpressionToken::Keyword("is" | "isnull" | "notnull") => Is,
+            ExpressionToken::Sign(sign) => match sign {
                 "+" | "-" => Call(sign, SUM),
                 "*" | "/" | "%" => Call(sign, PRODUCT),
                 "=" | "<>" | "<=" | "<" => Call(sign, COMPARISON),
@@ -135,13 +135,13 @@ impl Parser<'_> {
         let keyword = self.token.clone();
         self.advance()?;
         let (negated, wanted) = match keyword {
-            Token::Keyword("isnull") => (false, Scalar::Null),
-            Token::Keyword("notnull") => (true, Scalar::Null),
+            ExpressionToken::Keyword("isnull") => (false, Scalar::Null),
+            ExpressionToken::Keyword("notnull") => (true, Scalar::Null),
             _ => {
-                let negated = self.eat(&Token::Keyword("not"))?;
+                let negated = self.eat(&ExpressionToken::Keyword("not"))?;
                 let wanted = match self.token {
-                    Token::Keyword("null") => Scalar::Null,
-                    Token::Bool(truth) => Scalar::Bool(truth),
+                    ExpressionToken::Keyword("null") => Scalar::Null,
+                    ExpressionToken::Bool(truth) => Scalar::Bool(truth),
                     _ => return Err(self.unexpected()),
                 };
                 self.advance()?;
@@ -164,19 +164,19 @@ impl Parser<'_> {
         let constant = |scalar| Node { tree: Tree::Constant(scalar), height: 1 };
         let token = self.token.clone();
         let node = match token {
-            Token::Bool(truth) => constant(Scalar::Bool(truth)),
-            Token::Int(number) => constant(Scalar::Int(number)),
-            Token::Double(number) => constant(Scalar::Double(number)),
-            Token::Keyword("null") => constant(Scalar::Null),
-            Token::Variable(name) => Node { tree: Tree::Variable(name), height: 1 },
-            Token::Name(name) => return self.function(&name),
-            Token::Keyword("case") => return self.case(),
-            Token::Keyword("not") => {
+            ExpressionToken::Bool(truth) => constant(Scalar::Bool(truth)),
+            ExpressionToken::Int(number) => constant(Scalar::Int(number)),
+            ExpressionToken::Double(number) => constant(Scalar::Double(number)),
+            ExpressionToken::Keyword("null") => constant(Scalar::Null),
+            ExpressionToken::Variable(name) => Node { tree: Tree::Variable(name), height: 1 },
+            ExpressionToken::Name(name) => return self.function(&name),
+            ExpressionToken::Keyword("case") => return self.case(),
+            ExpressionToken::Keyword("not") => {
                 self.advance()?;
                 let operand = self.expression(NOT)?;
                 return self.call(NOT_OPERATOR, operand.height, [operand.tree]);
             }
-            Token::Sign(sign) => return self.prefix(sign),
+            ExpressionToken::Sign(sign) => return self.prefix(sign),
             _ => return Err(self.unexpected()),
         };
         self.advance()?;
@@ -192,11 +192,11 @@ impl Parser<'_> {
         match sign {
             "(" => {
                 let inner = self.expression(OR)?;
-                self.expect(&Token::Sign(")"))?;
+                self.expect(&ExpressionToken::Sign(")"))?;
                 Ok(inner)
             }
             "+" => self.expression(SIGN),
-            "-" if self.token == Token::IntLimit => {
+            "-" if self.token == ExpressionToken::IntLimit => {
                 self.advance()?;
                 Ok(Node { tree: Tree::Constant(Scalar::Int(i64::MIN)), height: 1 })
             }
@@ -217,17 +217,17 @@ impl Parser<'_> {
         };
         let (name, arity) = (function.name, function.arity);
         self.advance()?;
-        self.expect(&Token::Sign("("))?;
+        self.expect(&ExpressionToken::Sign("("))?;
         let (mut arguments, mut height) = (Vec::new(), 0);
         // pgbench's grammar allows a comma before the first argument.
-        if self.token != Token::Sign(")") && self.token != Token::Sign(",") {
+        if self.token != ExpressionToken::Sign(")") && self.token != ExpressionToken::Sign(",") {
             self.argument(&mut arguments, &mut height)?;
         }
-        while self.token == Token::Sign(",") {
+        while self.token == ExpressionToken::Sign(",") {
             self.advance()?;
             self.argument(&mut arguments, &mut height)?;
         }
-        if self.token != Token::Sign(")") {
+        if self.token != ExpressionToken::Sign(")") {
             return Err(self.unexpected());
         }
         let wrong = |message| Err(self.lexer.mistake(message, Some(name.to_owned())));
@@ -256,20 +256,20 @@ impl Parser<'_> {
         self.advance()?;
         let (mut branches, mut height) = (Vec::new(), 1);
         loop {
-            self.expect(&Token::Keyword("when"))?;
+            self.expect(&ExpressionToken::Keyword("when"))?;
             self.argument(&mut branches, &mut height)?;
-            self.expect(&Token::Keyword("then"))?;
+            self.expect(&ExpressionToken::Keyword("then"))?;
             self.argument(&mut branches, &mut height)?;
-            if self.token != Token::Keyword("when") {
+            if self.token != ExpressionToken::Keyword("when") {
                 break;
             }
         }
-        if self.eat(&Token::Keyword("else"))? {
+        if self.eat(&ExpressionToken::Keyword("else"))? {
             self.argument(&mut branches, &mut height)?;
         } else {
             branches.push(Tree::Constant(Scalar::Null));
         }
-        self.expect(&Token::Keyword("end"))?;
+        self.expect(&ExpressionToken::Keyword("end"))?;
         self.node(height, Tree::Case(branches.into()))
     }
 
@@ -278,7 +278,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn eat(&mut self, wanted: &Token) -> Result<bool, Mistake> {
+    fn eat(&mut self, wanted: &ExpressionToken) -> Result<bool, Mistake> {
         let found = self.token == *wanted;
         if found {
             self.advance()?;
@@ -286,7 +286,7 @@ impl Parser<'_> {
         Ok(found)
     }
 
-    fn expect(&mut self, wanted: &Token) -> Result<(), Mistake> {
+    fn expect(&mut self, wanted: &ExpressionToken) -> Result<(), Mistake> {
         if self.eat(wanted)? { Ok(()) } else { Err(self.unexpected()) }
     }
 
