@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,9 @@ def _require_tools() -> None:
 def container(image: Image, directory: Path) -> Iterator[Run]:
     """Run a command in one container of the image, as its user."""
     with buildah_in(directory / "storage") as buildah:
-        name = buildah("from", f"oci:{image.layout}:{__version__}")
+        # buildah takes a path for a name of an image too, and those of temporary directories are not always one
+        with chdir(image.layout.parent):
+            name = buildah("from", f"oci:{image.layout.name}:{__version__}")
         yield _runner(buildah, name)
         assert mounts_below(directory) == []
 
