@@ -21,7 +21,7 @@ from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.selftest import Wanted
 from pgtrial.model.records import Record
-from pgtrial.model.records.results import Word
+from pgtrial.model.records.claims import Word
 from pgtrial.model.study.setup import WORK
 from pgtrial.model.units import as_written, format_duration, percent
 from pgtrial.report.data import read_data

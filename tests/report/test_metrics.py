@@ -129,10 +129,10 @@ def test_without_a_bounded_interval_the_curve_is_drawn_without_a_band():
 
 
 def test_leading_words_name_what_lies_right_of_zero():
-    leads = {section.topic.key: section.topic.lead for section in sections(data_of("p99"), short=True)}
+    leads = {section.topic.key: section.lead for section in sections(data_of("p99"), short=True)}
     assert leads["ratio"].endswith("Right of zero the arm has more of p99 than the baseline.")
     assert leads["latency"].startswith("Marks are the median trial")
-    leads = {section.topic.key: section.topic.lead for section in sections(data_of("response"), short=True)}
+    leads = {section.topic.key: section.lead for section in sections(data_of("response"), short=True)}
     assert leads["ratio"].endswith("Right of zero the arm is faster than the baseline.")
 
 
@@ -140,7 +140,7 @@ def test_leading_words_name_what_lies_right_of_zero():
 def test_declared_costs_are_not_said_to_be_no_part_of_the_verdict(metric, words):
     data = data_of(metric)
     data = replace(data, timelines={trial.index: timeline(trial) for trial in data.trials})
-    leads = {section.topic.key: section.topic.lead for section in sections(data)}
+    leads = {section.topic.key: section.lead for section in sections(data)}
     assert leads["costs"].endswith(words)
 
 

@@ -10,7 +10,7 @@ import pytest
 import vl_convert
 
 from pgtrial.model.records.plan import LoadPoint
-from pgtrial.model.records.results import Bounds
+from pgtrial.model.records.sweeps import Bounds
 from pgtrial.report.brief import brief
 from pgtrial.report.charts.differences import forest
 from pgtrial.report.charts.levels import size_charts

@@ -15,8 +15,9 @@ import pytest
 import scipy
 
 from pgtrial.conduct.plan import make_plan
+from pgtrial.model.records.claims import Claim
 from pgtrial.model.records.plan import Interleaving, Plan
-from pgtrial.model.records.results import Claim, StudyResult
+from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.setup import SetUp

@@ -10,8 +10,9 @@ import pytest
 import scipy
 
 from pgtrial.conduct.deployments import share_out
+from pgtrial.model.records.claims import BlockRatio
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.results import BlockRatio, StudyResult
+from pgtrial.model.records.results import StudyResult
 from pgtrial.statistics import p8
 from pgtrial.statistics.paired_t import t_interval
 from pgtrial.verdict.claims import comparisons

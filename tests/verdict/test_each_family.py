@@ -9,8 +9,10 @@ from functools import partial
 import numpy as np
 import pytest
 
+from pgtrial.model.records.claims import Claim, Estimate
 from pgtrial.model.records.plan import Plan, PlannedTrial
-from pgtrial.model.records.results import Claim, Criterion, Estimate, MetricClaim, Scaling, SizeCurve, StatementClaim
+from pgtrial.model.records.results import Criterion, MetricClaim, StatementClaim
+from pgtrial.model.records.sweeps import Scaling, SizeCurve
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics.scalability import Curve
 from pgtrial.verdict.changes import Changes

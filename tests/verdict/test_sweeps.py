@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pgtrial.model.records.claims import Claim
 from pgtrial.model.records.plan import LoadPoint
-from pgtrial.model.records.results import Claim, StudyResult
+from pgtrial.model.records.results import StudyResult
 from pgtrial.statistics.scalability import Curve
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics.cliffs import cliffs

@@ -29,7 +29,7 @@ from pgtrial.conduct.progress import (
     TrialBegins,
     TrialEnds,
 )
-from pgtrial.model.records.results import Estimate
+from pgtrial.model.records.claims import Estimate
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import format_duration, plural
 from pgtrial.report.words import bounds_text, change_text

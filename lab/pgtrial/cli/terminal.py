@@ -12,7 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from pgtrial.model.printable import printable
-from pgtrial.model.records.results import Word
+from pgtrial.model.records.claims import Word
 from pgtrial.report.table import Table
 
 VERDICT_STYLES: dict[Word | None, str] = {

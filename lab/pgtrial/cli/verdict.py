@@ -11,8 +11,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from pgtrial.cli.terminal import VERDICT_STYLES, for_terminal
+from pgtrial.model.records.claims import Claim, Word
 from pgtrial.model.records.plan import measure_of
-from pgtrial.model.records.results import Claim, Criterion, MetricClaim, StudyResult, Word
+from pgtrial.model.records.results import Criterion, MetricClaim, StudyResult
 from pgtrial.model.records.where_it_ran import MachinePart, WhereItRan
 from pgtrial.report.brief import Brief, Line
 from pgtrial.report.table import Column, Table, number

@@ -23,8 +23,7 @@ def least_duration(spec: StudySpec) -> float:
 
 def metric_warnings(spec: StudySpec, plan: Plan) -> Iterator[str]:
     """What the user should know of the declared metrics, a sentence each."""
-    repeated = [name for name in plan.metrics if METRICS[name].follows_throughput]
-    if repeated and not plan.is_paced:
+    if repeated := plan.repeated_metrics:
         yield (
             f"a closed loop makes {' and '.join(repeated)} follow from the throughput; give the load a rate ([load] "
             "rate) that all arms can serve"

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgtrial.model.records.claims import Claim, Word
 from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.plan import Plan, measure_of
-from pgtrial.model.records.results import Claim, StudyResult, Word
+from pgtrial.model.records.results import StudyResult
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural, shortened
 from pgtrial.report.statement_errors import errors_text
 from pgtrial.report.sweep_words import next_sizes, peak_text, sweep_remarks

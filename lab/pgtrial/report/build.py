@@ -6,11 +6,12 @@ import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pgtrial import __version__
 from pgtrial.model.errors import StoreError
-from pgtrial.model.records.results import JUDGED_BLOCKS, Side, StudyResult
+from pgtrial.model.records.claims import SIDES
+from pgtrial.model.records.results import JUDGED_BLOCKS, StudyResult
 from pgtrial.report.data import StudyData, read_data, read_measured
 from pgtrial.report.published import beside
 from pgtrial.store.directory import StudyDirectory
@@ -113,9 +114,7 @@ def _unknown_then(stored: dict[str, Any], computed: dict[str, Any]) -> set[str]:
     missing: set[str] = {key for key in ("curve", "scaling", "cliffs") if key in computed and key not in stored}
     if not missing & {"scaling", "cliffs"}:
         return missing
-    split = any(
-        part.get("regime") in get_args(Side) for claim in computed["primary"] for part in claim.get("parts", [])
-    )
+    split = any(part.get("regime") in SIDES for claim in computed["primary"] for part in claim.get("parts", []))
     return missing | {"notes"} | ({"primary", "sentences", "moved"} if split else set())
 
 

@@ -15,7 +15,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Te
 from markupsafe import Markup
 
 from pgtrial.model.printable import printable, printable_json
-from pgtrial.model.records.results import Claim
+from pgtrial.model.records.claims import Claim
 from pgtrial.model.resources import resource
 from pgtrial.model.units import decimals_for, percent
 from pgtrial.report.brief import Brief, Headline, brief

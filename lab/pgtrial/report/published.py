@@ -10,7 +10,7 @@ from pydantic import Field
 from pgtrial.model.published import Claim as PublishedClaim
 from pgtrial.model.published import Exactness, Figure, Point, Published, read_published, same_arm
 from pgtrial.model.records import Record
-from pgtrial.model.records.results import Claim, Word
+from pgtrial.model.records.claims import Claim, Word
 from pgtrial.model.units import decimals_for
 from pgtrial.report.data import StudyData
 from pgtrial.report.words import where

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pgtrial.model.metrics import METRICS
@@ -42,7 +42,7 @@ class Topic:
 
     key: str
     title: str
-    lead: str
+    lead: str | Callable[[StudyData], str]
     charts: Sequence[Callable[[StudyData], list[Figure]]] = ()
     tables: Sequence[Callable[[StudyData], Table[Any] | list[Table[Any]]]] = ()
     folded: bool = True
@@ -55,12 +55,32 @@ class Section:
     topic: Topic
     figures: list[Figure]
     tables: list[Table[Any]]
+    lead: str = ""
+    """The topic's leading words for this study."""
 
 
 CERTIFICATE = "certificate"
 """Comes first in the report of a self-test."""
 
-_NOT_CLAIMED = " These costs explain the verdict; they are not part of it."
+
+def _lead_of_differences(data: StudyData) -> str:
+    """Of a percentile or a cost more is not faster."""
+    metric = data.plan.primary_metric
+    is_speed = metric is None or METRICS[metric].kind == "speed"
+    right = "is faster" if is_speed else f"has more of {metric}"
+    return (
+        "Bars are 95% intervals, the shaded band is the margin within which arms count as equivalent. "
+        f"Right of zero the arm {right} than the baseline."
+    )
+
+
+def _lead_of_costs(data: StudyData) -> str:
+    """Costs that a study declares are part of its verdict."""
+    lead = "What a committed transaction took, and how far it moved with the effect."
+    if any(METRICS[name].kind == "cost" for name in data.plan.metrics):
+        return lead
+    return f"{lead} These costs explain the verdict; they are not part of it."
+
 
 _TOPICS = (
     Topic(
@@ -73,8 +93,7 @@ _TOPICS = (
     Topic(
         "ratio",
         "Differences",
-        "Bars are 95% intervals, the shaded band is the margin within which arms count as equivalent. "
-        "Right of zero the arm is faster than the baseline.",
+        _lead_of_differences,
         [forest],
         [metrics.metric_tables, results.ratio_table],
         folded=False,
@@ -161,7 +180,7 @@ _TOPICS = (
     Topic(
         "costs",
         "Cost per transaction",
-        f"What a committed transaction took, and how far it moved with the effect.{_NOT_CLAIMED}",
+        _lead_of_costs,
         [cost_charts],
         [servers.cost_table],
     ),
@@ -233,27 +252,18 @@ _SHORT = ("tps", "ratio", "sweeps", "criteria", "statements", "regimes", "publis
 """The sections of a short report."""
 
 
-def _of_metric(topic: Topic, data: StudyData) -> Topic:
-    """The topic, whose leading words follow what the study declares: the direction of a metric, costs as claims."""
-    metric, lead = data.plan.primary_metric, topic.lead
-    if topic.key == "ratio" and metric is not None and METRICS[metric].kind != "speed":
-        lead = lead.replace("the arm is faster", f"the arm has more of {metric}")
-    if topic.key == "costs" and any(METRICS[name].kind == "cost" for name in data.plan.metrics):
-        lead = lead.removesuffix(_NOT_CLAIMED)
-    return replace(topic, lead=lead)
-
-
 def sections(data: StudyData, *, short: bool = False) -> list[Section]:
     """All sections that have something to show; tables without rows are left out."""
     made = []
-    for topic in (_of_metric(topic, data) for topic in _TOPICS):
+    for topic in _TOPICS:
         if short and topic.key not in _SHORT:
             continue
         figures = draw(topic.key, data)
         groups = [table(data) for table in topic.tables]
         tables = [table for part in groups for table in (part if isinstance(part, list) else [part]) if table.rows]
         if figures or tables or topic.key == "method":
-            made.append(Section(topic, figures, tables))
+            lead = topic.lead if isinstance(topic.lead, str) else topic.lead(data)
+            made.append(Section(topic, figures, tables, lead))
     if data.certificate is not None and data.certificate.created == data.plan.created:
         made.sort(key=lambda section: section.topic.key != CERTIFICATE)
     return made

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from pgtrial.model.records.plan import LoadPoint
-from pgtrial.model.records.results import Bounds, Cliff, Scaling, SizeCurve, StudyResult
+from pgtrial.model.records.results import StudyResult
+from pgtrial.model.records.sweeps import Bounds, Cliff, Scaling, SizeCurve
 from pgtrial.model.units import percent, plural
 from pgtrial.report.words import bounds_text, signed
+
+_Curve = TypeVar("_Curve", Scaling, SizeCurve)
 
 
 def sweep_label(points: Sequence[LoadPoint], of_arm: Scaling | SizeCurve) -> str:
@@ -16,6 +20,14 @@ def sweep_label(points: Sequence[LoadPoint], of_arm: Scaling | SizeCurve) -> str
     if isinstance(of_arm, Scaling):
         return point.load
     return f"{point.workload}, {plural(point.clients, 'client')}"
+
+
+def by_sweep(curves: Sequence[_Curve]) -> dict[tuple[int, ...], list[_Curve]]:
+    """The curves of the arms over the same load points, by these."""
+    sweeps: dict[tuple[int, ...], list[_Curve]] = {}
+    for curve in curves:
+        sweeps.setdefault(tuple(curve.load_points), []).append(curve)
+    return sweeps
 
 
 def number_text(value: float) -> str:
@@ -52,16 +64,15 @@ def peak_place(of_arm: Scaling) -> str | None:
 
 def peak_text(result: StudyResult, arm: str) -> str:
     """`11,200 tps at 44 clients (43 to 46) against 9,800 tps at ..., +14% (+12 to +16%), better`; empty without one."""
-    texts = []
-    for of_arm in result.scaling:
-        if of_arm.arm != arm or of_arm.difference is None or of_arm.verdict == "withheld":
+    texts, sweeps = [], by_sweep(result.scaling)
+    for same in sweeps.values():
+        curves = {other.arm: other for other in same}
+        of_arm, baseline = curves[arm], curves[result.baseline]
+        if of_arm.difference is None or of_arm.verdict == "withheld":
             continue
-        same = [other for other in result.scaling if other.load_points == of_arm.load_points]
-        baseline = next(other for other in same if other.arm == result.baseline)
         pair = " against ".join(_peak(of_one) for of_one in (of_arm, baseline))
         value = f"{signed(of_arm.difference.value)} ({bounds_text(of_arm.difference)})"
-        several = len({tuple(other.load_points) for other in result.scaling}) > 1
-        place = f"{sweep_label(result.load_points, of_arm)}: " if several else ""
+        place = f"{sweep_label(result.load_points, of_arm)}: " if len(sweeps) > 1 else ""
         texts.append(f"{place}{pair}, {value}, {of_arm.verdict}")
     return "; ".join(texts)
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
-from pgtrial.model.records.results import Word
+from pgtrial.model.records.claims import Word
 
 Row = TypeVar("Row")
 

@@ -6,9 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from pgtrial.model.records.claims import Claim
 from pgtrial.model.records.disturbances import Interruption
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.results import Claim, StudyResult
+from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import plural
 from pgtrial.report.sweep_words import sweep_remarks

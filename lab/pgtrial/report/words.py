@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import get_args
 
 from pgtrial.model.metrics import METRICS
+from pgtrial.model.records.claims import PARTS, SIDES, Claim, Estimate
 from pgtrial.model.records.plan import LoadPoint, Plan
-from pgtrial.model.records.results import (
-    PARTS,
-    CellRegimes,
-    Claim,
-    Cost,
-    Estimate,
-    Failures,
-    Side,
-    Steadiness,
-    StudyResult,
-)
+from pgtrial.model.records.results import CellRegimes, Cost, Failures, Steadiness, StudyResult
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
 from pgtrial.verdict.units import is_fixed
 
@@ -64,8 +54,7 @@ def where(claim: Claim, plan: Plan) -> str:
 
 def side_of(claim: Claim) -> str | None:
     """`load points below the cliff` for a claim on one side of a cliff, None for others."""
-    is_side = claim.regime is not None and claim.regime in get_args(Side)
-    return f"load points{in_regime(claim).replace(',', '')}" if is_side else None
+    return f"load points {PARTS[claim.regime]}" if claim.regime in SIDES else None
 
 
 def in_regime(claim: Claim) -> str:
@@ -87,20 +76,23 @@ def change_text(
 
     `metric`: that of the primary claims, None: speed; without `baseline` the end is left out. `less` stands before it.
     """
-    size = percent(abs(difference), places)
-    if metric is None or METRICS[metric].kind == "speed":
-        than = f"{less} than {baseline}" if baseline else ""
-        return f"{arm} is {size} {'faster' if difference >= 0 else 'slower'}{than}"
-    than = f"{less} than that of {baseline}" if baseline else ""
-    return f"{metric} of {arm} is {size} {'higher' if difference >= 0 else 'lower'}{than}"
+    subject, words, of = _compared(metric, arm)
+    than = f"{less} than {of}{baseline}" if baseline else ""
+    return f"{subject} is {percent(abs(difference), places)} {words[difference < 0]}{than}"
 
 
 def _direction(metric: str | None, arm: str, baseline: str, *, better: bool) -> str:
     """`off is faster than on`, of a percentile or cost `p99 of off is lower than that of on`."""
+    subject, words, of = _compared(metric, arm)
+    falls = better == (metric is not None and METRICS[metric].kind != "speed" and METRICS[metric].better == "less")
+    return f"{subject} is {words[falls]} than {of}{baseline}"
+
+
+def _compared(metric: str | None, arm: str) -> tuple[str, tuple[str, str], str]:
+    """What is compared, the words for more and for less of it, and what stands before the baseline."""
     if metric is None or METRICS[metric].kind == "speed":
-        return f"{arm} is {'faster' if better else 'slower'} than {baseline}"
-    higher = better == (METRICS[metric].better == "more")
-    return f"{metric} of {arm} is {'higher' if higher else 'lower'} than that of {baseline}"
+        return arm, ("faster", "slower"), ""
+    return f"{metric} of {arm}", ("higher", "lower"), "that of "
 
 
 def headline(claim: Claim, plan: Plan) -> str:

@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import fdtrc, fdtri
 
+from pgtrial.statistics.describe import interactions
 from pgtrial.statistics.p8 import Floats, Interval
 from pgtrial.statistics.paired_t import ALPHA
 
@@ -117,7 +118,7 @@ def _broken_line(sizes: tuple[float, ...], rows: tuple[tuple[float, ...], ...], 
     """A study asks for the same line several times: for its claims, for each arm, and after each trial."""
     blocks = np.asarray(rows)
     means = blocks.mean(axis=0)
-    within = float(np.sum((blocks - means - blocks.mean(axis=1, keepdims=True) + means.mean()) ** 2))
+    within = float(np.sum(interactions(blocks) ** 2))
     places = tuple(math.log(size) for size in sizes)
     models = [_Model.best(places, means, len(rows), within, number) for number in range(3)]
     chosen = models[knots] if knots is not None else min(models, key=lambda model: model.criterion)
@@ -193,14 +194,23 @@ class _Model:
         total = max(self.n * self.least + self.within, 1e-12 * number)
         return number * math.log(total / number) + self.parameters * math.log(number)
 
+    @property
+    def free(self) -> int:
+        """Degrees of freedom of the means about the line; negative: it has more parameters than there are means."""
+        return len(self.means) - self.parameters
+
+    @property
+    def pure(self) -> int:
+        """Degrees of freedom of the blocks about the means."""
+        return (self.n - 1) * (len(self.means) - 1)
+
     @cached_property
     def misses(self) -> bool:
         """Whether the line misses the means by more than their noise, at 5%."""
-        columns = len(self.means)
-        free, pure = columns - self.parameters, (self.n - 1) * (columns - 1)
-        if free <= 0 or not self.within:
-            return free > 0 and self.least > 0
-        return float(fdtrc(free, pure, (self.n * self.least / free) / (self.within / pure))) < ALPHA
+        if self.free <= 0 or not self.within:
+            return self.free > 0 and self.least > 0
+        ratio = (self.n * self.least / self.free) / (self.within / self.pure)
+        return float(fdtrc(self.free, self.pure, ratio)) < ALPHA
 
     def knot(self, place: int) -> Knot:
         """The knot in this place, with the interval of its size."""
@@ -208,7 +218,7 @@ class _Model:
         inside = self.candidates[self.squares <= bound][:, place]
         at = float(self.at[place])
         low, high = min(at, *inside), max(at, *inside)
-        if self.misses or len(self.means) - self.parameters < _FEWEST_FREE:
+        if self.misses or self.free < _FEWEST_FREE:
             low = max(self.places[self.places <= low + _ROUNDING])
             high = min(self.places[self.places >= high - _ROUNDING])
         else:
@@ -227,13 +237,13 @@ class _Model:
 
     def _bound(self) -> float:
         """The largest sum of squares of the means at which a place belongs to the interval."""
-        columns = len(self.means)
-        free, pure = columns - self.parameters, (self.n - 1) * (columns - 1)
-        variance = self.within / pure
-        if free > 0:
-            variance = (self.n * self.least + self.within) / (free + pure)
-            variance = self.n * self.least / free if self.misses else variance
-        return self.least + variance * float(fdtri(1, max(free, 0) + pure, 1 - ALPHA)) / self.n
+        free = max(self.free, 0)
+        if self.misses:
+            variance = self.n * self.least / free
+        else:
+            about_line = self.n * self.least if free else 0.0
+            variance = (about_line + self.within) / (free + self.pure)
+        return self.least + variance * float(fdtri(1, free + self.pure, 1 - ALPHA)) / self.n
 
 
 def _design(places: Floats, knots: Floats) -> Floats:

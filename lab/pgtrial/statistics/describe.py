@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import bdtr
 
 from pgtrial.model.records.results import Spread
-from pgtrial.statistics.p8 import Values
+from pgtrial.statistics.p8 import Floats, Values
 
 _TO_SD = 1.4826
 """1 / the third quartile of the standard normal distribution."""
@@ -25,6 +25,12 @@ _UNEVEN = 0.05
 def robust_sd(values: Values, centre: float) -> float:
     """Standard deviation of normal values around `centre`, from the median distance, robust against outliers."""
     return _TO_SD * float(np.median(np.abs(np.asarray(values) - centre)))
+
+
+def interactions(blocks: Floats) -> Floats:
+    """What is left of values, a row a block, without the mean of each column and what all of a block have in common."""
+    left: Floats = blocks - blocks.mean(axis=0) - blocks.mean(axis=1, keepdims=True) + blocks.mean()
+    return left
 
 
 def median_interval(ascending: list[float]) -> tuple[float | None, float | None]:

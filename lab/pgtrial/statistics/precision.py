@@ -20,8 +20,8 @@ from itertools import takewhile
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from pgtrial.model.records.claims import Estimate
 from pgtrial.model.records.machine import Precision
-from pgtrial.model.records.results import Estimate
 from pgtrial.statistics import p8
 
 POWER = 0.8

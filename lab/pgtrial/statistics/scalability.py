@@ -22,6 +22,7 @@ from functools import partial
 import numpy as np
 from scipy.optimize import nnls
 
+from pgtrial.statistics.describe import interactions
 from pgtrial.statistics.p8 import Floats, Interval
 from pgtrial.statistics.paired_t import ALPHA, quantile
 
@@ -135,7 +136,6 @@ def scalability(clients: Sequence[int], blocks: Floats) -> Scalability | None:
     def ratio(value: Callable[[Curve], float]) -> Interval:
         return _exponential(estimate(lambda law: math.log(value(law)) if value(law) else -math.inf))
 
-    residuals = blocks - means - blocks.mean(axis=1, keepdims=True) + means.mean()
     fitted = np.log([curve.speed(number) for number in clients])
     return Scalability(
         curve,
@@ -146,7 +146,7 @@ def scalability(clients: Sequence[int], blocks: Floats) -> Scalability | None:
         highest=ratio(lambda law: law.highest(min(clients), max(clients))),
         bands=tuple(ratio(partial(Curve.speed, clients=number)) for number in clients),
         misfit=math.sqrt(float(np.sum((means - fitted) ** 2)) / (numbers - 3)),
-        noise=math.sqrt(float(np.sum(residuals**2)) / ((n - 1) * (numbers - 1))),
+        noise=math.sqrt(float(np.sum(interactions(blocks) ** 2)) / ((n - 1) * (numbers - 1))),
     )
 
 

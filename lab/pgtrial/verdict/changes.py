@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
 
+from pgtrial.model.records.claims import BlockRatio, When
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.results import BlockRatio, CellRegimes, Steadiness, When
+from pgtrial.model.records.results import CellRegimes, Steadiness
 from pgtrial.model.records.trial import Regime, Shape, Trial, TrialRegime
 from pgtrial.statistics.describe import spread
 from pgtrial.statistics.p8 import TOLERATED

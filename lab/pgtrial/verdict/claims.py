@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from pgtrial.model.records.results import BlockRatio, Claim, Comparison, Estimate, LookReading
+from pgtrial.model.records.claims import BlockRatio, Claim, Comparison, Estimate, LookReading
 from pgtrial.statistics import p8
 from pgtrial.statistics.describe import robust_sd
 from pgtrial.statistics.paired_t import ALPHA, t_interval

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pgtrial.model.records.claims import Claim
 from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.results import Claim, PlannedLook, StudyResult
+from pgtrial.model.records.results import PlannedLook, StudyResult
 from pgtrial.verdict import levels
 from pgtrial.verdict.carry_over import carry_over
 from pgtrial.verdict.changes import Changes, may_change, regimes_of

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from typing import get_args
 
+from pgtrial.model.records.claims import SIDES, BlockRatio, Side, When
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.results import BlockRatio, Side, When
 from pgtrial.verdict.changes import Changes
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.series import Question, Series, follow
@@ -80,7 +79,7 @@ def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
 
 def _kinds(keys: Iterable[Key]) -> set[str]:
     """Of which kind claims are: on whole trials of all sizes, on regimes, or on sides of a cliff."""
-    return {"whole" if key is None else "side" if key in get_args(Side) else "regime" for key in keys}
+    return {"whole" if key is None else "side" if key in SIDES else "regime" for key in keys}
 
 
 def counting(ratios: list[BlockRatio]) -> dict[int, float]:

@@ -9,8 +9,8 @@ from itertools import takewhile
 from operator import attrgetter
 from statistics import fmean
 
+from pgtrial.model.records.claims import BlockRatio
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.results import BlockRatio
 from pgtrial.model.records.trial import Trial
 from pgtrial.verdict.declared import primary_metric
 from pgtrial.verdict.metric import Metric

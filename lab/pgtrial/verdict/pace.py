@@ -8,9 +8,9 @@ from datetime import datetime
 from functools import partial
 from statistics import median
 
+from pgtrial.model.records.claims import Claim, Estimate
 from pgtrial.model.records.machine import FEWEST_BLOCKS
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.results import Claim, Estimate
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import grouped
 from pgtrial.statistics import p8

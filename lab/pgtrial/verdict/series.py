@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pgtrial.model.records.results import Estimate, Word
+from pgtrial.model.records.claims import Estimate, Word
 from pgtrial.statistics import p8
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metric import RATIO, Scale

@@ -13,12 +13,14 @@ from typing import Literal
 
 import numpy as np
 
+from pgtrial.model.records.claims import Claim, Side
 from pgtrial.model.records.plan import LoadPoint, Plan
-from pgtrial.model.records.results import Side
+from pgtrial.model.records.sweeps import Bounds
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics.cliffs import FEWEST_SIZES, BrokenLine, broken_line
-from pgtrial.statistics.p8 import Floats
+from pgtrial.statistics.p8 import Floats, Interval
 from pgtrial.statistics.scalability import FEWEST_NUMBERS
+from pgtrial.verdict.changes import WHEN
 from pgtrial.verdict.grid import Grid
 
 Dimension = Literal["clients", "scale"]
@@ -48,6 +50,23 @@ def sweeps(plan: Plan, over: Dimension) -> list[Sweep]:
         for places in alike.values()
         if len(places) >= _FEWEST[over]
     ]
+
+
+def family_of(plan: Plan, found: Sequence[Sweep]) -> int:
+    """How many claims on these sweeps share the error of each look: one for each, on every arm but the baseline."""
+    return len(found) * len(plan.others)
+
+
+def changing_arms(grid: Grid, primary: Sequence[Claim]) -> set[str]:
+    """The arms compared by regime: their average throughput is a level of nothing."""
+    changing = {claim.arm for claim in primary if any(part.regime in WHEN for part in claim.parts)}
+    return changing | ({grid.plan.baseline} if changing else set())
+
+
+def bounds(interval: Interval) -> Bounds:
+    """An interval as it is stored: without infinite numbers."""
+    low, value, high = (end if math.isfinite(end) else None for end in (interval.low, interval.estimate, interval.high))
+    return Bounds(low=low, value=value, high=high)
 
 
 Curves = dict[int, tuple[float, ...]]

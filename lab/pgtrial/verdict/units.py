@@ -17,8 +17,8 @@ from typing import Literal
 
 import numpy as np
 
+from pgtrial.model.records.claims import BlockRatio
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.results import BlockRatio
 from pgtrial.statistics import p8
 from pgtrial.statistics.paired_t import ALPHA, quantile, t_interval
 

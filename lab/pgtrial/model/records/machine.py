@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from pgtrial.model.records import Record, added
-from pgtrial.model.records.results import Estimate, Word
+from pgtrial.model.records.claims import Estimate, Word
 from pgtrial.model.records.trial import Amount
 
 

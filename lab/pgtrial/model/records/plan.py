@@ -346,6 +346,11 @@ class Plan(Record):
         return measure_of(self.load_points) != "goodput"
 
     @property
+    def repeated_metrics(self) -> list[str]:
+        """The declared metrics that follow from the throughput, since the load is a closed loop (Little's law)."""
+        return [] if self.is_paced else [name for name in self.metrics if METRICS[name].follows_throughput]
+
+    @property
     def measure(self) -> str:
         """What the study's primary claims compare: a Measure, or a declared metric."""
         return METRICS[self.metrics[0]].noun if self.metrics else measure_of(self.load_points)

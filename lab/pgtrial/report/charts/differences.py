@@ -6,7 +6,8 @@ import math
 from functools import partial
 from typing import Any
 
-from pgtrial.model.records.results import BlockRatio, Claim, Cost
+from pgtrial.model.records.claims import BlockRatio, Claim
+from pgtrial.model.records.results import Cost
 from pgtrial.model.units import as_written, percent
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure, log_ticks, numbered, row_axis
 from pgtrial.report.charts.vega import channel

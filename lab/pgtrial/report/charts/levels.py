@@ -33,6 +33,7 @@ class Over:
     """A place in words: `8 clients`."""
     label: str
     """Vega expression of a tick's label."""
+    in_megabytes: bool = False
 
 
 CLIENTS = Over("clients", lambda point: point.clients, lambda n: f"{n} client{'s' if n != 1 else ''}", "datum.value")
@@ -201,6 +202,7 @@ def over_size(data: StudyData) -> Over:
         lambda point: PgbenchTables(point.scale, fillfactor).mb,
         _words,
         _LABEL,
+        in_megabytes=True,
     )
 
 
@@ -208,13 +210,8 @@ def _over_size(data: StudyData, title: str, measured: Readings) -> Figure:
     canvas = Canvas()
     layers: list[Any] = lines(canvas, measured, measured.places)
     alt_text = f"Throughput in transactions per second, {title}: {measured.in_words()}."
-    cache = _shared_buffers(data)
-    in_megabytes = measured.over.label == _LABEL
-    if (
-        in_megabytes
-        and cache is not None
-        and measured.places[0] / _NEAR <= cache["place"] <= measured.places[-1] * _NEAR
-    ):
+    cache = _shared_buffers(data) if measured.over.in_megabytes else None
+    if cache is not None and measured.places[0] / _NEAR <= cache["place"] <= measured.places[-1] * _NEAR:
         # the words stand on the side where there is more room
         left = cache["place"] ** 2 < measured.places[0] * measured.places[-1]
         aside: dict[str, Any] = {"align": "left", "dx": 5} if left else {"align": "right", "dx": -5}

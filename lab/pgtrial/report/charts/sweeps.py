@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from pgtrial.model.records.results import Bounds, Law, Scaling, SizeCurve
+from pgtrial.model.records.sweeps import Bounds, Law, Scaling, SizeCurve
 from pgtrial.report.charts.levels import CLIENTS, Over, Readings, horizontal, lines, over_size, readings
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash
 from pgtrial.report.charts.vega import Layer, channel
 from pgtrial.report.data import StudyData
-from pgtrial.report.sweep_words import cliff_text, peak_place, sweep_label
+from pgtrial.report.sweep_words import by_sweep, cliff_text, peak_place, sweep_label
 from pgtrial.statistics.scalability import Curve
 
 _STEPS = 80
@@ -23,8 +23,7 @@ _STEPS = 80
 def scaling_charts(data: StudyData) -> list[Figure]:
     """The laws that fit, over the medians of the trials; one chart for each sweep over clients."""
     charts = []
-    for points in dict.fromkeys(tuple(of_arm.load_points) for of_arm in data.result.scaling):
-        arms = [of_arm for of_arm in data.result.scaling if tuple(of_arm.load_points) == points]
+    for points, arms in by_sweep(data.result.scaling).items():
         laws = {of_arm.arm: of_arm for of_arm in arms if of_arm.law is not None and of_arm.law.fits}
         if laws:
             charts.append(_scaling(data, list(points), laws))
@@ -74,8 +73,7 @@ def _ends(bands: Sequence[tuple[float, float, float]]) -> tuple[list[tuple[float
 def cliff_charts(data: StudyData) -> list[Figure]:
     """The broken lines of arms with a cliff, and where it is; one chart for each sweep over sizes."""
     charts = []
-    for points in dict.fromkeys(tuple(of_arm.load_points) for of_arm in data.result.cliffs):
-        arms = [of_arm for of_arm in data.result.cliffs if tuple(of_arm.load_points) == points]
+    for points, arms in by_sweep(data.result.cliffs).items():
         if any(of_arm.cliffs for of_arm in arms):
             charts.append(_cliffs(data, list(points), arms))
     return charts

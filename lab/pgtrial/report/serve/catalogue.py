@@ -18,7 +18,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pgtrial.model.errors import PgtrialError, StoreError
-from pgtrial.model.records.results import Claim, StudyResult
+from pgtrial.model.records.claims import Claim
+from pgtrial.model.records.results import StudyResult
 from pgtrial.model.units import plural, slug
 from pgtrial.report.brief import brief
 from pgtrial.report.data import StudyData, read_data

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pgtrial.model.records.results import Estimate
+from pgtrial.model.records.claims import Estimate
 from pgtrial.report.serve.live import SHOWN_S, SoFar
 from pgtrial.report.words import in_regime
 

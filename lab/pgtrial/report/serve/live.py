@@ -14,9 +14,9 @@ from pydantic_core import from_json
 
 from pgtrial.loads.engine import own_s
 from pgtrial.model.errors import StoreError
+from pgtrial.model.records.claims import Claim, Estimate
 from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.plan import Plan, PlannedTrial
-from pgtrial.model.records.results import Claim, Estimate
 from pgtrial.report.data import StudyData, read_data
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.running import is_running, stop_is_asked

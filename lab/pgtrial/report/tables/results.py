@@ -7,12 +7,10 @@ from functools import partial
 from itertools import chain
 
 from pgtrial.model.metrics import METRICS
+from pgtrial.model.records.claims import BlockRatio, Claim, Estimate
 from pgtrial.model.records.plan import Measure, Plan, measure_of
 from pgtrial.model.records.results import (
-    BlockRatio,
     CellRegimes,
-    Claim,
-    Estimate,
     Level,
     MetricClaim,
     PlannedLook,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pgtrial.model.records.claims import Claim, Estimate
 from pgtrial.model.records.plan import LoadPoint
-from pgtrial.model.records.results import CarryOver, CarryOverShift, Claim, Estimate
+from pgtrial.model.records.results import CarryOver, CarryOverShift
 from pgtrial.model.records.trial import SliceRow, Trial
 from pgtrial.model.units import format_duration, percent
 from pgtrial.report.data import StudyData

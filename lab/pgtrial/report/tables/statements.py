@@ -7,8 +7,9 @@ from functools import partial
 from statistics import median
 from typing import Any
 
+from pgtrial.model.records.claims import Estimate
 from pgtrial.model.records.replay import IN_FAILED_TRANSACTION
-from pgtrial.model.records.results import Estimate, StatementClaim, StatementErrors
+from pgtrial.model.records.results import StatementClaim, StatementErrors
 from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.model.units import as_written, percent
 from pgtrial.report.data import StudyData

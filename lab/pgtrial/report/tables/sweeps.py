@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pgtrial.model.records.results import Bounds, Cliff, Estimate, Law, Scaling, SizeCurve
+from pgtrial.model.records.claims import Estimate
+from pgtrial.model.records.sweeps import Bounds, Cliff, Law, Scaling, SizeCurve
 from pgtrial.model.units import percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.sweep_words import between_text, number_text, peak_place, reads_text, sweep_label

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pgtrial.model.records import Record
-from pgtrial.model.records.results import Claim
+from pgtrial.model.records.claims import Claim
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics.cliffs import cliffs
 from pgtrial.verdict.metrics.costs import costs

@@ -14,13 +14,24 @@ from itertools import pairwise
 
 import numpy as np
 
-from pgtrial.model.records.results import Claim, Cliff, SizeCurve
+from pgtrial.model.records.claims import Claim
+from pgtrial.model.records.sweeps import Cliff, SizeCurve
 from pgtrial.statistics.cliffs import BrokenLine, Knot, broken_line, steepest
 from pgtrial.statistics.p8 import Floats
 from pgtrial.verdict.grid import Grid
-from pgtrial.verdict.metrics.scaling import bounds, changing_arms
 from pgtrial.verdict.series import Question, Series, follow
-from pgtrial.verdict.sweeps import Sweep, curves, line_of_loser, of_units, readings, spoilt, sweeps
+from pgtrial.verdict.sweeps import (
+    Sweep,
+    bounds,
+    changing_arms,
+    curves,
+    family_of,
+    line_of_loser,
+    of_units,
+    readings,
+    spoilt,
+    sweeps,
+)
 from pgtrial.verdict.transaction_costs import READS
 
 _NARROW = 1.1
@@ -30,8 +41,7 @@ _NARROW = 1.1
 def cliffs(grid: Grid, primary: Sequence[Claim]) -> list[SizeCurve]:
     """Each arm over each sweep of sizes; none of a study without one."""
     found = sweeps(grid.plan, "scale")
-    family = len(found) * len(grid.plan.others)
-    return [of_arm for sweep in found for of_arm in _arms(grid, sweep, primary, family)]
+    return [of_arm for sweep in found for of_arm in _arms(grid, sweep, primary, family_of(grid.plan, found))]
 
 
 def _arms(grid: Grid, sweep: Sweep, primary: Sequence[Claim], family: int) -> list[SizeCurve]:
@@ -39,10 +49,11 @@ def _arms(grid: Grid, sweep: Sweep, primary: Sequence[Claim], family: int) -> li
     rows = {arm: of_units(grid, sweep, curves(grid, sweep, arm)) for arm in plan.arms}
     lines = {arm: broken_line(sweep.numbers, of_arm) if arm not in changing else None for arm, of_arm in rows.items()}
     with_cliff = {arm for arm, line in lines.items() if line is not None and line.cliffs}
+    claims = {claim.arm: claim for claim in primary}
     made = []
     for arm in plan.arms:
         line = lines[arm]
-        claim = next((claim for claim in primary if claim.arm == arm), None)
+        claim = claims.get(arm)
         compares = claim is not None and {arm, plan.baseline} <= with_cliff
         series = _compared(grid, sweep, arm, family) if compares else None
         withheld = claim is not None and claim.verdict == "withheld"

@@ -11,7 +11,8 @@ from itertools import product
 
 import numpy as np
 
-from pgtrial.model.records.results import Claim, Cost
+from pgtrial.model.records.claims import Claim
+from pgtrial.model.records.results import Cost
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics.describe import median_interval
 from pgtrial.verdict.family import sharing

@@ -15,7 +15,8 @@ from typing import Literal
 
 import numpy as np
 
-from pgtrial.model.records.results import Claim, Criterion
+from pgtrial.model.records.claims import Claim
+from pgtrial.model.records.results import Criterion
 from pgtrial.model.records.trial import TaskSummary, Trial
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.levels import NOTABLE_SHARE

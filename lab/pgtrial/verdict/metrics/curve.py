@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgtrial.model.metrics import PERCENTILES
-from pgtrial.model.records.results import Claim, CurvePoint
+from pgtrial.model.records.claims import Claim
+from pgtrial.model.records.results import CurvePoint
 from pgtrial.verdict.declared import objection
 from pgtrial.verdict.family import sharing
 from pgtrial.verdict.grid import Grid

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgtrial.model.metrics import METRICS, RESPONSE
+from pgtrial.model.records.claims import Claim
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.results import Claim, MetricClaim
+from pgtrial.model.records.results import MetricClaim
 from pgtrial.verdict.declared import declared_metric, objection
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metric import Metric

@@ -14,32 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from pgtrial.model.records.results import Bounds, Claim, Law, Scaling
-from pgtrial.statistics.p8 import Interval
+from pgtrial.model.records.claims import Claim
+from pgtrial.model.records.sweeps import Law, Scaling
 from pgtrial.statistics.scalability import Scalability, fit, scalability
-from pgtrial.verdict.changes import WHEN
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.series import read
-from pgtrial.verdict.sweeps import Curves, Sweep, curves, of_units, spoilt, sweeps
+from pgtrial.verdict.sweeps import Curves, Sweep, bounds, changing_arms, curves, family_of, of_units, spoilt, sweeps
 
 
 def scaling(grid: Grid, primary: Sequence[Claim]) -> list[Scaling]:
     """Each arm over each sweep of clients; none of a study without one."""
     found = sweeps(grid.plan, "clients")
-    family = len(found) * len(grid.plan.others)
-    return [of_arm for sweep in found for of_arm in _arms(grid, sweep, primary, family)]
-
-
-def changing_arms(grid: Grid, primary: Sequence[Claim]) -> set[str]:
-    """The arms compared by regime: their average throughput is a level of nothing."""
-    changing = {claim.arm for claim in primary if any(part.regime in WHEN for part in claim.parts)}
-    return changing | ({grid.plan.baseline} if changing else set())
-
-
-def bounds(interval: Interval) -> Bounds:
-    """An interval as it is stored: without infinite numbers."""
-    low, value, high = (end if math.isfinite(end) else None for end in (interval.low, interval.estimate, interval.high))
-    return Bounds(low=low, value=value, high=high)
+    return [of_arm for sweep in found for of_arm in _arms(grid, sweep, primary, family_of(grid.plan, found))]
 
 
 def _arms(grid: Grid, sweep: Sweep, primary: Sequence[Claim], family: int) -> list[Scaling]:

@@ -11,8 +11,9 @@ from collections.abc import Sequence, Set
 from functools import partial
 from statistics import median
 
+from pgtrial.model.records.claims import Claim
 from pgtrial.model.records.replay import TemplateResult
-from pgtrial.model.records.results import Claim, StatementClaim
+from pgtrial.model.records.results import StatementClaim
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.verdict.grid import Grid

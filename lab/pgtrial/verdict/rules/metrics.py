@@ -36,8 +36,8 @@ def metric_does_not_stand(case: Case) -> Iterator[Concern]:
 @rule("closed_loop", "metrics that follow from the throughput", over_trials=True)
 def closed_loop(case: Case) -> Iterator[Concern]:
     """Where a client starts a transaction when the last one has ended, its time is the throughput once more."""
-    names = [name for name in case.plan.metrics if METRICS[name].follows_throughput]
-    if names and not case.plan.is_paced and case.trials:
+    names = case.plan.repeated_metrics
+    if names and case.trials:
         yield Concern(
             case.others,
             f"The load is a closed loop: {' and '.join(names)} follow from the throughput, and a stall delays few "

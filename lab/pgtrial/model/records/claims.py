@@ -1,0 +1,170 @@
+"""One comparison of an arm with the baseline, as types: what the rule says of it, its interval, looks and blocks.
+
+Differences are shares (0.41: 41% faster).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from pydantic import Field
+
+from pgtrial.model.records import Record, added
+from pgtrial.model.units import decimals_for
+
+Word = Literal["better", "worse", "equivalent", "undecided", "withheld"]
+"""A verdict in one word, about an arm against the baseline."""
+
+
+class Estimate(Record):
+    """A relative difference with its interval: speed(arm) / speed(baseline) - 1. None: not bounded by the data.
+
+    The speed is the goodput, or at a given rate and of tasks the inverse of the mean response time. Of percentiles and
+    costs that a study declares it is the difference of the values.
+    """
+
+    low: float | None
+    value: float
+    high: float | None
+
+    @property
+    def known(self) -> list[float]:
+        """The estimate and its bounds, as far as the data bound it."""
+        return [value for value in (self.low, self.value, self.high) if value is not None]
+
+    def text(self, *, sign: bool = True) -> str:
+        """The interval: `+35..+48%`, without `sign` `35..48%` and `-0.3..1.9%`, or that nothing is bounded yet."""
+        if self.low is None or self.high is None:
+            return "not bounded yet"
+        places = decimals_for(self.known)
+        low, high = (f"{bound * 100:{'+' if sign else ''}.{places}f}" for bound in (self.low, self.high))
+        return f"{_no_minus_zero(low)}..{_no_minus_zero(high)}%"
+
+
+def _no_minus_zero(text: str) -> str:
+    return text.lstrip("-") if float(text) == 0 else text
+
+
+class BlockRatio(Record):
+    """One block's part in a claim."""
+
+    block: int
+    log_ratio: float | None = Field(
+        description="ln(speed of the arm / speed of the baseline), of a percentile or cost ln(baseline / arm); "
+        "None: void, both arms failed, or one of them has no speed in this regime."
+    )
+    counted: bool = Field(description="False: provisional, the block or one before it is not complete.")
+    failed: list[str] = Field(description="Arms with a failed trial in it: they take the worst possible rank.")
+    order: list[str] = Field(description="The arms as the coin ordered them; empty for a mean over load points.")
+
+
+class LookReading(Record):
+    """What one planned look said about a claim."""
+
+    blocks: int
+    alpha: float = Field(description="Error that the look may spend on all claims of the family together.")
+    claim_alpha: float = Field(description="Error that this claim may spend.")
+    difference: Estimate
+    verdict: Word
+
+
+When = Literal["before", "after"]
+"""Before a trial's first change of regime (the burst), or on the level that it kept after the last (the sustained)."""
+
+Side = Literal["below", "above"]
+"""Of a cliff over the size of the data: the sizes up to it, with load points that have none, or those beyond."""
+
+SIDES: tuple[Side, ...] = get_args(Side)
+
+PARTS: Mapping[When | Side, str] = {
+    "before": "before the change",
+    "after": "after the change",
+    "below": "below the cliff",
+    "above": "above the cliff",
+}
+"""What the part of a claim speaks of, in words."""
+
+Unit = Literal["block", "deployment"]
+"""What a claim counts: blocks, or pairs of deployments with all their blocks."""
+
+
+class Claim(Record):
+    """One comparison of an arm with the baseline, and what the rule says about it.
+
+    Where regimes change, `parts` holds the claims before and (if known) after the change; where throughput falls off a
+    cliff over the sizes, those below and above it. The claim itself then has no estimate, for that would be an average
+    across the change; its verdict is the parts' if they agree, else undecided.
+    """
+
+    arm: str
+    baseline: str
+    load_point: int | None = Field(
+        description="Index into load_points; None: the mean over all of them, the primary claim."
+    )
+    family: int = Field(description="Number of claims that share the error of each look.")
+    verdict: Word
+    within_margin: bool = Field(description="Whether the whole interval lies within the margin, whatever the verdict.")
+    blocks: int = Field(
+        description="Blocks on which the interval rests: those of the last look that carries the verdict."
+    )
+    difference: Estimate | None = Field(
+        None,
+        description="Hodges-Lehmann estimate and sequential interval, of four to seven pairs of deployments the mean "
+        "and its t interval; None before the first look.",
+    )
+    mean: Estimate | None = Field(
+        None, description="Mean log-ratio of the same blocks with its 95% t interval, as a difference."
+    )
+    totals: float | None = Field(
+        None, description="Difference of the committed transactions in total over the same blocks."
+    )
+    unstable: bool = Field(
+        False, description="Whether mean and estimate differ by more than half the interval: rare odd blocks."
+    )
+    odd_blocks: list[int] = Field([], description="Blocks far from the estimate (modified z-score above 3.5).")
+    changing: bool = Field(False, description="Whether a later look no longer carries the verdict.")
+    running: float | None = Field(
+        None, description="Estimate from all blocks so far, provisional ones too; no guarantee."
+    )
+    fewest_blocks: int = Field(description="Blocks below which nothing can be decided with so many claims.")
+    more_blocks: int | None = Field(
+        None, description="When undecided: blocks more that would decide, as a forecast; None: unknown."
+    )
+    more_s: float | None = Field(None, description="About how long they take.")
+    more_chance: float | None = added(
+        None, "Probability that they decide, if the difference is as estimated; None: unknown, or too few blocks."
+    )
+    established_margin: float | None = Field(None, description="The arms are already equivalent within this margin.")
+    looks: list[LookReading] = Field([])
+    ratios: list[BlockRatio] = Field([])
+    unit: Unit = added("block", "What the numbers of blocks in this claim, its looks and ratios count.")
+    regime: When | Side | None = added(
+        None, "Of which regime, or of which side of a cliff, a part speaks; None: whole trials."
+    )
+    parts: list[Claim] = added([], "The claims by regime if it changes, or by side of a cliff.")
+
+    @property
+    def read(self) -> list[Claim]:
+        """The claims to be read: the parts where there are some, else this one."""
+        return self.parts or [self]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What one series of blocks says so far of an arm against the baseline: all that the loop of a study asks."""
+
+    arm: str
+    regime: When | Side | None
+    decided: bool
+    """Whether the rule has decided it at some look."""
+    so_far: Estimate | None
+    """Relative difference over all blocks so far, with the interval of a study that ends now; None before the first."""
+    at_look: Estimate | None
+    """The difference that the verdict shows, with the sequential interval of its look; None before the first look."""
+
+    @property
+    def name(self) -> str:
+        """`off`, or of a part `off, before the change`."""
+        return f"{self.arm}, {PARTS[self.regime]}" if self.regime else self.arm
