@@ -233,6 +233,8 @@ def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator
         if spec.load.replays
         else "each of all tasks to their end"
         if spec.load.runs_tasks
+        else f"each {plural(spec.load.suite.runs, 'run')} of {plural(spec.load.suite.queries or 1, 'query')}"
+        if spec.load.runs_suite
         else f"each {format_duration(plan.warmup_s)} of warm-up and {format_duration(plan.duration_s)} measured"
     )
     yield (

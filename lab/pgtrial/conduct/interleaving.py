@@ -100,6 +100,8 @@ def _obstacles(spec: StudySpec) -> Iterator[str]:
         yield "tasks run to their end"
     if load.replays:
         yield "the recorded times of a replay would pass during the slices of the others"
+    if load.runs_suite:
+        yield "the queries of a suite run to their end"
     if load.on_server_loss != "fail":
         yield "the time without service of a server that is lost is to count"
     if not sessions_of(spec):

@@ -49,7 +49,9 @@ def design(data: StudyData) -> list[tuple[str, str]]:
 
 def _load(data: StudyData) -> str:
     load, points = data.spec.load, data.plan.load_points
-    replay = points[0].replay
+    replay, suite = points[0].replay, points[0].suite
+    if suite is not None:
+        return f"the suite {suite.name} in one session: {points[0].label}"
     if replay is None:
         return f"{plural(len(points), 'load point')}, {load.protocol} protocol, fill factor {load.fillfactor}"
     connections = load.replay.max_connections
@@ -64,6 +66,12 @@ def _trial(data: StudyData) -> str:
     plan, load = data.plan, data.spec.load
     if load.replays:
         return f"one replay {plan.load_points[0].replay.pace}" if plan.load_points[0].replay else "one replay"
+    if load.runs_suite:
+        suite = load.suite
+        before = "an unmeasured pass over all queries, then " if not suite.drops_caches else ""
+        limit = format_duration(suite.limit_s)
+        runs = plural(suite.runs, "run")
+        return f"{before}{runs} of each in random order; a query is cancelled after {limit}"
     if not load.runs_tasks:
         lengths = f"{format_duration(plan.warmup_s)} of warm-up, {format_duration(plan.duration_s)} measured"
         found = plan.lengths.preliminary if plan.lengths is not None else None

@@ -183,8 +183,8 @@ def _unsettled(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
 
 
 def measured_text(claim: Claim, plan: Plan) -> str:
-    """`8 blocks of 2 x 6s`, `8 blocks of 2 x 15,000 tasks`, `12 blocks of 2 x one replay`, or with several load points
-    `8 blocks of 2 arms x 6 load points x 6s`.
+    """`8 blocks of 2 x 6s`, `8 blocks of 2 x 15,000 tasks`, `12 blocks of 2 x one replay`, `8 blocks of 2 x 22
+    queries`, or with several load points `8 blocks of 2 arms x 6 load points x 6s`.
 
     With deployments as units `6 deployments of each arm with 4 blocks of 2 x 6s each`.
     """
@@ -204,6 +204,9 @@ def _length(plan: Plan) -> str:
         return plural(tasks.apps * tasks.tasks, "task")
     if any(point.replay is not None for point in plan.load_points):
         return "one replay"
+    suite = next((point.suite for point in plan.load_points if point.suite is not None), None)
+    if suite is not None:
+        return plural(len(suite.queries) * suite.runs, "query")
     return format_duration(plan.duration_s)
 
 
@@ -238,7 +241,9 @@ def outlook(claim: Claim, plan: Plan) -> str:
 
 
 def transaction(points: list[LoadPoint]) -> str:
-    """`transaction`, or of a replay `statement`."""
+    """`transaction`, of a replay `statement`, of a suite `execution`."""
+    if any(point.suite is not None for point in points):
+        return "execution"
     return "statement" if any(point.replay is not None for point in points) else "transaction"
 
 

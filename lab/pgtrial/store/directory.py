@@ -110,7 +110,9 @@ class StudyDirectory:
         self.plan = plan
 
     def script(self, point: LoadPoint) -> Path | None:
-        """The file of a workload of the study's own, of a pack or a mix the folder; None for a built-in one."""
+        """The file of a workload of the study's own, of a pack, a suite or a mix the folder; None: a built-in one."""
+        if point.suite is not None:
+            return self.path / FOLDER / point.suite.name
         if point.mix:
             return self.path / FOLDER
         name = point.workload.partition("/")[0]

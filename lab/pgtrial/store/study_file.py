@@ -21,6 +21,7 @@ from pgtrial.model.study.servers import objection_to_arm, objection_to_table
 from pgtrial.model.study.setup import ProviderMetrics, SetUp
 from pgtrial.model.study.spec import StudySection, StudySpec, VerdictSection, objection_to_metrics, objection_to_prices
 from pgtrial.model.study.storage import Storage, Volume
+from pgtrial.model.study.suites import SuiteSection
 from pgtrial.model.study.sysbench import SysbenchSection
 from pgtrial.model.study.tasks import TasksSection
 from pgtrial.model.study.variants import SECTION, Build, expanded, profile_names, with_profile
@@ -43,6 +44,7 @@ _NESTED: dict[str, type[BaseModel]] = {
     "tasks": TasksSection,
     "pack": PackSection,
     "replay": ReplaySection,
+    "suite": SuiteSection,
     "storage": Storage,
     "wal": Volume,
     "metrics": ProviderMetrics,

@@ -29,7 +29,9 @@ from pgtrial.model.study.packs import (
     read_pack,
 )
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.suites import SUITE
 from pgtrial.model.units import nearest
+from pgtrial.store.suites import check_suite_servers, find_suite, with_suite_files
 
 FOLDER = "scripts"
 """Where a study directory keeps them; its study.toml names them as paths beside it: `scripts/orders.sql`. A pack is a
@@ -43,6 +45,8 @@ _REQUIRE = re.compile(r"""\brequire\s*\(?\s*["']([\w.-]+)["']""")
 
 def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """The spec with the texts of its scripts and packs, whose paths are relative to `folder`. Raises StudyError."""
+    if spec.load.runs_suite:
+        return _with_suite(spec, folder, source)
     texts: dict[str, str] = {}
     origins: dict[str, str] = {}
     packs: dict[str, FoundPack] = {}
@@ -80,6 +84,18 @@ def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     _check_own(load, packs, source)
     load = _with_packs(load, packs, texts, source)
     return spec.model_copy(update={"load": load}).with_scripts(texts, origins)
+
+
+def _with_suite(spec: StudySpec, folder: Path, source: str) -> StudySpec:
+    """The spec with the files of its suite."""
+    (named,) = spec.load.workload
+    found = find_suite(named, folder, f"{source}: [load] workload")
+    check_suite_servers(spec, source)
+    load = with_suite_files(spec.load, found, source)
+    load = load.model_copy(update={"workload": [f"{SUITE}{FOLDER}/{found.name}"]})
+    _check_own(load, {}, source)
+    origins = {name: f"{named.removeprefix(SUITE)}/{PurePosixPath(name).name}" for name in found.scripts}
+    return spec.model_copy(update={"load": load}).with_scripts(found.scripts, origins)
 
 
 def _with_query(spec: StudySpec, texts: dict[str, str], origins: dict[str, str]) -> StudySpec:

@@ -10,6 +10,7 @@ from pydantic import Field
 from pgtrial.model.metrics import METRICS
 from pgtrial.model.records import FORMAT, Record, added
 from pgtrial.model.records.replay import ReplayLoad
+from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.units import format_duration, plural, slug
 
@@ -93,6 +94,7 @@ class LoadPoint(Record):
     data: str | None = added(None, "The user's own data, for people; None: tables that pgtrial makes.")
     pack: PackLoad | None = added(None, "Of a workload that is a pack: what runs.")
     replay: ReplayLoad | None = added(None, "Of a replay: what runs.")
+    suite: SuiteLoad | None = added(None, "Of a suite: what runs.")
     clients: int = Field(description="Of tasks and replays the connections that there may be.")
     protocol: str
     rate: float | None = added(None, "Transactions per second; None: a closed loop.")
@@ -104,7 +106,7 @@ class LoadPoint(Record):
     @property
     def label(self) -> str:
         """For people: `tpcb-like, scale 20, 8 clients`, with a rate `tpcb-like, scale 20, 8 clients, 500/s`."""
-        to_its_end = self.tasks or self.replay
+        to_its_end = self.tasks or self.replay or self.suite
         if to_its_end is not None:
             return f"{self.load}, {to_its_end.label}"
         rate = f", {self.rate:,.10g}/s" if self.rate is not None else ""
@@ -119,7 +121,7 @@ class LoadPoint(Record):
             return f"replay of {self.replay.capture}"
         if self.data is not None:
             return f"{self.workload} on {self.data}"
-        if not self.sysbench:
+        if not self.sysbench and (self.suite is None or self.suite.data is not None):
             return f"{self.workload}, scale {self.scale}"
         if self.table_size is not None:
             return f"{self.workload}, {f'{self.tables:,} x ' if self.tables else ''}{self.table_size:,} rows"
@@ -132,6 +134,9 @@ class LoadPoint(Record):
             return f"{slug(self.workload)}-{self.tasks.apps}x{self.tasks.tasks}-p{self.tasks.pool}"
         if self.replay is not None:
             return slug(self.workload)
+        if self.suite is not None:
+            size = "own" if self.suite.data is None else f"s{self.scale}"
+            return f"{slug(self.workload)}-{size}-{self.suite.cache}"
         rate = f"-r{self.rate:.10g}" if self.rate is not None else ""
         if self.sysbench:
             size = "x".join(str(part) for part in (self.tables, self.table_size) if part is not None)
@@ -140,13 +145,15 @@ class LoadPoint(Record):
         return f"{slug(self.workload)}-{size}-c{self.clients}{rate}"
 
 
-Measure = Literal["goodput", "mean response time", "mean response time of tasks"]
+Measure = Literal["goodput", "mean response time", "mean response time of tasks", "geometric mean of query times"]
 
 
 def measure_of(points: Sequence[LoadPoint]) -> Measure:
     """What claims compare unless the study says otherwise: how much is done, or where that is fixed, how soon."""
     if any(point.tasks is not None for point in points):
         return "mean response time of tasks"
+    if any(point.suite is not None for point in points):
+        return "geometric mean of query times"
     if any(point.replay is not None and point.replay.speed is not None for point in points):
         return "mean response time"
     return "goodput" if all(point.rate is None for point in points) else "mean response time"

@@ -22,6 +22,7 @@ from pgtrial.model.study.own_data import (
 )
 from pgtrial.model.study.packs import BUNDLED, PackSection
 from pgtrial.model.study.replay import NOT_FOR_REPLAYS, ReplaySection, is_replay
+from pgtrial.model.study.suites import NOT_FOR_SUITES, SuiteSection, is_suite
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS, SysbenchSection, is_sysbench
 from pgtrial.model.study.tasks import APP_TASKS, NOT_FOR_TASKS, TasksSection
 from pgtrial.model.units import Seconds, ServerLoss, as_list, parse_duration
@@ -61,7 +62,7 @@ BUILT_IN = (*WORKLOADS, *SYSBENCH_TESTS, ORDER_ENTRY, APP_TASKS)
 
 def is_script(workload: str) -> bool:
     """Whether a workload is a script of the study's own, given by its path, or a pack, and not a built-in one."""
-    if is_replay(workload):
+    if is_replay(workload) or is_suite(workload):
         return False
     workload = weight_of(workload)[0]
     return "/" in workload or workload.endswith((".sql", ".lua")) or workload.startswith(BUNDLED)
@@ -76,7 +77,7 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 def _known(names: list[str]) -> list[str]:
     for name in names:
-        if name not in BUILT_IN and not is_script(name) and not is_replay(name):
+        if name not in BUILT_IN and not is_script(name) and not is_replay(name) and not is_suite(name):
             near = difflib.get_close_matches(name, BUILT_IN, n=1, cutoff=0.4)
             hint = (
                 f"did you mean {near[0]}?"
@@ -136,7 +137,8 @@ class LoadSection(Record):
         description="pgbench's tpcb-like, simple-update, select-only. sysbench's tests, such as oltp_read_write. "
         "[order-entry](order-entry.md). [app-tasks](tasks.md), alone. Scripts by their paths, relative "
         "to the study file: `.sql` for pgbench, `.lua` for sysbench. [Packs](packs.md): `pack:queue`, "
-        "`pack:kv/A` or a folder. `replay:DIRECTORY`, alone: a [capture](replay.md). A pgbench script "
+        "`pack:kv/A` or a folder. `replay:DIRECTORY`, alone: a [capture](replay.md). `suite:NAME` or "
+        "`suite:FOLDER`, alone: [queries](suites.md). A pgbench script "
         "finds pgbench's tables, `:scale`, and what setup_sql makes; on a given server the tables only "
         "if it names one or `scale` is set. Weights make one load of scripts: "
         '`["a.sql", "b.sql=3"]`.',
@@ -175,6 +177,7 @@ class LoadSection(Record):
     tasks: TasksSection = Field(TasksSection(), description="See `[load.tasks]`.")
     pack: PackSection = Field(PackSection(), description="See `[load.pack]`.")
     replay: ReplaySection = Field(ReplaySection(), description="See `[load.replay]`.")
+    suite: SuiteSection = Field(SuiteSection(), description="See `[load.suite]`.")
     cpus: str | None = Field(None, description="CPUs of the engine, `4-7`; default: all.")
     jobs: int | None = Field(
         None,
@@ -311,6 +314,14 @@ class LoadSection(Record):
                 )
         elif self.replay != ReplaySection():
             yield "replay is for the workload replay:DIRECTORY; set it, or remove replay"
+        if self.runs_suite:
+            if len(self.workload) > 1:
+                yield "a suite is judged by its queries, and the others are not; give it a study of its own"
+            if len(self.scale) > 1:
+                yield "a suite has one scale; give each scale a study of its own"
+            yield from self._misplaced(NOT_FOR_SUITES, "a suite")
+        elif self.suite != SuiteSection():
+            yield "suite is for the workload suite:NAME; set it, or remove suite"
 
     def _misplaced(self, keys: Mapping[str, str], workload: str) -> Iterator[str]:
         """Objections to keys that say nothing of a workload. A frozen study has its defaults written out."""
@@ -340,10 +351,17 @@ class LoadSection(Record):
         return any(map(is_replay, self.workload))
 
     @property
-    def _own_end(self) -> TasksSection | ReplaySection | None:
+    def runs_suite(self) -> bool:
+        """Whether a trial runs the queries of a suite, each as often as the study says."""
+        return any(map(is_suite, self.workload))
+
+    @property
+    def _own_end(self) -> TasksSection | ReplaySection | SuiteSection | None:
         """The section of a load that has an end of its own."""
         if self.replays:
             return self.replay
+        if self.runs_suite:
+            return self.suite
         return self.tasks if self.runs_tasks else None
 
     @property

@@ -17,6 +17,7 @@ from pgtrial.model.study.replay import ReplaySection
 from pgtrial.model.study.setup import ProviderMetrics, SetUp
 from pgtrial.model.study.spec import StudySection, VerdictSection
 from pgtrial.model.study.storage import Storage
+from pgtrial.model.study.suites import SuiteSection
 from pgtrial.model.study.sysbench import SysbenchSection
 from pgtrial.model.study.tasks import TasksSection
 
@@ -60,6 +61,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "`[load.tasks]`": TasksSection,
     "`[load.pack]`": PackSection,
     "`[load.replay]`": ReplaySection,
+    "`[load.suite]`": SuiteSection,
     "`[server]` and `[arms.NAME]`": SetUp,
     "`storage`": Storage,
     "`metrics`": ProviderMetrics,

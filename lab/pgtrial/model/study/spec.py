@@ -15,6 +15,7 @@ from pgtrial.model.published import known_name, published_names
 from pgtrial.model.records import Record
 from pgtrial.model.records.plan import LoadPoint, TaskLoad
 from pgtrial.model.records.replay import ReplayLoad
+from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.own_data import weight_of
@@ -23,6 +24,7 @@ from pgtrial.model.study.price import Price, price_of
 from pgtrial.model.study.replay import REPLAY
 from pgtrial.model.study.servers import Given, Server, names_server, parts_of, server_of
 from pgtrial.model.study.setup import SetUp
+from pgtrial.model.study.suites import SUITE, queries_of, suite_of
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.study.tasks import APP_TASKS
 from pgtrial.model.units import Seconds, Share, as_list
@@ -131,6 +133,8 @@ def objection_to_metrics(spec: StudySpec) -> str | None:
     load, names = spec.load, spec.verdict.metrics
     if names and load.runs_tasks:
         return f"metrics are not for the workload {APP_TASKS}, which has criteria of its own; remove it"
+    if names and load.runs_suite:
+        return "metrics are not for a suite, whose queries have claims of their own; remove it"
     for name in (TPS, PER_CENT):
         if name in names and is_paced(spec):
             return f'metrics: at a rate "{name}" is the rate itself; leave it out, or leave out the rate'
@@ -172,8 +176,9 @@ def primary_metric_of(spec: StudySpec) -> str | None:
 
 
 def is_paced(spec: StudySpec) -> bool:
-    """Whether transactions start at given times, so that the server's speed does not change their number."""
-    return bool(spec.load.rate) or (spec.load.replays and spec.load.replay.factor is not None)
+    """Whether the number of transactions is given, so that the server's speed does not change it."""
+    load = spec.load
+    return bool(load.rate) or load.runs_suite or (load.replays and load.replay.factor is not None)
 
 
 def load_points(spec: StudySpec) -> list[LoadPoint]:
@@ -187,6 +192,8 @@ def load_points(spec: StudySpec) -> list[LoadPoint]:
         return [_tasks(load)]
     if load.replays:
         return [_replay(load)]
+    if load.runs_suite:
+        return [_suite(load, spec.scripts)]
     rates: list[float | None] = [*load.rate] or [None]
     return [
         LoadPoint(**data, clients=clients, protocol=load.protocol, rate=rate)
@@ -228,6 +235,26 @@ def _replay(load: LoadSection) -> LoadPoint:
             speed=asked.factor,
             sample=asked.sample,
             copies=asked.copies,
+        ),
+    )
+
+
+def _suite(load: LoadSection, scripts: Mapping[str, str]) -> LoadPoint:
+    asked, name = load.suite, PurePosixPath(load.workload[0].removeprefix(SUITE)).name
+    data = suite_of(name, scripts).data
+    return LoadPoint(
+        workload=f"{SUITE}{name}",
+        **_sizes(load)[0] if data is not None or load.data else {"scale": 1},
+        clients=1,
+        protocol="simple",
+        suite=SuiteLoad(
+            name=name,
+            queries=queries_of(name, scripts),
+            runs=asked.runs,
+            limit_s=asked.limit_s,
+            cache=asked.cache,
+            data=data,
+            unchecked=asked.unchecked,
         ),
     )
 

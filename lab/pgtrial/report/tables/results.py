@@ -82,6 +82,9 @@ _COMPARED: dict[str, str] = {
     "mean response time of tasks": "Speed of each arm against the baseline: the baseline's mean response time of all "
     "tasks by the arm's (+25%: the arm takes four fifths of the time). A task that failed counts with the time until "
     "it did.",
+    "geometric mean of query times": "Speed of each arm against the baseline: the baseline's geometric mean of the "
+    "times of all queries by the arm's (+25%: the arm takes four fifths of the time). A query that failed counts with "
+    "its limit.",
 }
 
 
@@ -179,6 +182,8 @@ _MEANING: dict[Measure, str] = {
     "about its mean.",
     "mean response time of tasks": "It counts from the arrival of a task, its wait for a connection included; tasks "
     "that failed are not in it.",
+    "geometric mean of query times": "It is of all runs of all queries; the verdict is about the geometric mean over "
+    "queries.",
 }
 
 

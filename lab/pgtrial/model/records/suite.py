@@ -1,0 +1,88 @@
+"""What is stored of suites of queries: what runs at a load point, and what became of each query in a trial."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from pydantic import Field
+
+from pgtrial.model.records import Record, added
+from pgtrial.model.units import plural
+
+Cache = Literal["warm", "os", "cold"]
+"""What a query finds in memory: all of it; what the kernel's cache has; nothing."""
+
+
+class SuiteLoad(Record):
+    """The suite of a load point."""
+
+    name: str
+    queries: list[str] = Field(description="Names, in the order of their files.")
+    runs: int = Field(description="Measured runs of each query in a trial.")
+    limit_s: float = Field(description="A query that runs longer is cancelled, and counts as this.")
+    cache: Cache
+    data: str | None = Field(description="Data of the engine's generator of this name; None: other data.")
+    unchecked: list[str] = Field(description="Queries whose results are not compared.")
+
+    def __hash__(self) -> int:
+        """Load points are keys of dictionaries, and dictionaries have no hash of their own."""
+        return hash((self.name, self.cache))
+
+    @property
+    def label(self) -> str:
+        """For people: `22 queries, 2 runs of each, caches warm`."""
+        runs = f", {self.runs} runs of each" if self.runs > 1 else ""
+        return f"{plural(len(self.queries), 'query')}{runs}, {CACHES[self.cache]}"
+
+
+CACHES: dict[Cache, str] = {
+    "warm": "caches warm",
+    "os": "shared buffers empty before each query",
+    "cold": "shared buffers and the kernel's cache empty before each query",
+}
+"""For people."""
+
+
+class QueryAnswer(Record):
+    """What a run of a query returned."""
+
+    rows: int = Field(description="Of the last statement.")
+    rows_hash: str | None = Field(description="Of their values, in any order; None: no rows are returned.")
+
+
+class QueryResult(Record):
+    """The measured runs of one query in a trial."""
+
+    query: str = Field(description="The name of its file, without `.sql`.")
+    times_us: list[float] = Field(description="Of runs without an error, from sending to the answer; in their order.")
+    over_limit: int = added(0, "Runs that were cancelled at the limit; they have it as their time.")
+    failures: dict[str, int] = added({}, "By SQLSTATE, runs that ended with an error, and have no time.")
+    message: str | None = added(None, "The first error, in the server's words.")
+    answers: list[QueryAnswer] = Field([], description="What runs returned, each answer once.")
+    blocks_read: float | None = added(
+        None, "Blocks that a run read from outside of shared buffers, a mean; None: not counted."
+    )
+
+    def time_us(self, limit_s: float) -> float | None:
+        """Geometric mean over the runs, one with an error as the limit; None where no run has a time."""
+        if not self.times_us:
+            return None
+        times = [*self.times_us, *[1e6 * limit_s] * sum(self.failures.values())]
+        return math.exp(math.fsum(math.log(max(time, 1.0)) for time in times) / len(times))
+
+
+class SuiteSummary(Record):
+    """What became of a suite in one trial."""
+
+    queries: list[QueryResult]
+    limit_s: float = Field(description="As in the load point.")
+
+    @property
+    def mean_us(self) -> float | None:
+        """Geometric mean of the queries' times, one that failed as the limit; None where all failed."""
+        times = [query.time_us(self.limit_s) for query in self.queries]
+        if all(time is None for time in times):
+            return None
+        known = [1e6 * self.limit_s if time is None else time for time in times]
+        return math.exp(math.fsum(math.log(time) for time in known) / len(known))

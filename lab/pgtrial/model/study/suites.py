@@ -1,0 +1,164 @@
+"""Suites: folders of queries, a file each, that come with pgtrial or are the user's own.
+
+A study holds the files of its suite among its scripts, as `reports/q01.sql`, and names it by the folder in which they
+are kept, `suite:scripts/reports`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, ValidationError, field_validator
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records import Record
+from pgtrial.model.records.suite import Cache
+from pgtrial.model.units import Seconds, as_list, nearest
+
+SUITE = "suite:"
+"""With which the name of such a workload begins."""
+
+SUITE_FILE = "suite.toml"
+
+QUERY_ENDING = ".sql"
+
+GENERATORS: tuple[str, ...] = ()
+"""Data that the engine makes for suites, by name."""
+
+DEFAULT_LIMIT_S = 60.0
+
+NOT_FOR_SUITES = {
+    "clients": "its queries run one after the other, in one session",
+    "rate": "its queries run one after the other",
+    "warmup": "its unmeasured part is a pass over all queries",
+    "duration": "it ends when each query has run as often as suite.runs says",
+    "protocol": "its queries are sent as their files have them",
+    "fillfactor": "it is for tables of pgbench",
+    "foreign_keys": "they are for tables of pgbench",
+    "max_tries": "a query that fails has failed",
+    "latency_limit": "suite.limit is the limit of its queries",
+    "interleave": "a query is longer than a slice",
+    "on_server_loss": "a trial that loses its server has failed",
+}
+"""Keys of `[load]` that say nothing of a suite, each with the reason."""
+
+MOST_QUERIES = 500
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}")
+
+_EXPECTED_S = 1.0
+"""What a query takes, at a guess: nothing is known of it before it has run."""
+_RESTART_S = 1.0
+_RESTART_PATIENCE_S = 60.0
+
+
+class SuiteSection(Record):
+    """For `workload = "suite:NAME"`: [suites](suites.md). A trial runs each query `runs` times, in random order and one
+    session. Keys of time, clients, rate, protocol and tries are refused.
+    """
+
+    runs: int = Field(1, ge=1, le=1000, description="Measured runs of each query in a trial.")
+    limit: Seconds | None = Field(
+        None,
+        gt=0,
+        le=86_400,
+        description="A query that runs longer is cancelled, and counts as the limit; default: suite.toml's, or 1min.",
+    )
+    cache: Cache = Field(
+        "warm",
+        description="`warm`: after an unmeasured pass. `os`: the server is restarted before each query. `cold`: the "
+        "kernel's cache is emptied as well (root).",
+    )
+    unchecked: Annotated[list[str], BeforeValidator(as_list)] = Field(
+        [], description="Queries whose results are not compared between arms."
+    )
+    queries: int | None = Field(None, ge=1, le=MOST_QUERIES, description="Their number; written by pgtrial.")
+
+    @property
+    def drops_caches(self) -> bool:
+        """Whether the server is restarted before each query."""
+        return self.cache != "warm"
+
+    @property
+    def limit_s(self) -> float:
+        """The limit of a query, seconds."""
+        return DEFAULT_LIMIT_S if self.limit is None else self.limit
+
+    @property
+    def _executions(self) -> int:
+        return (self.queries or 1) * (self.runs if self.drops_caches else self.runs + 1)
+
+    @property
+    def expected_s(self) -> float:
+        """A guess of how long a trial takes, seconds."""
+        query_s = min(_EXPECTED_S, self.limit_s) + (_RESTART_S if self.drops_caches else 0.0)
+        return self._executions * query_s
+
+    @property
+    def longest_s(self) -> float:
+        """What no trial exceeds that goes on, seconds."""
+        restart_s = _RESTART_PATIENCE_S if self.drops_caches else 0.0
+        return self._executions * (self.limit_s + restart_s) + _RESTART_PATIENCE_S
+
+
+class Suite(Record):
+    """suite.toml."""
+
+    description: str = Field("", description="What the queries ask, in one sentence.")
+    data: str | None = Field(None, description="Data of the engine's generator of this name.")
+    limit: Seconds | None = Field(None, gt=0, le=86_400, description="A query that runs longer is cancelled.")
+
+    @field_validator("data")
+    @classmethod
+    def _known(cls, data: str | None) -> str | None:
+        if data is not None and data not in GENERATORS:
+            raise ValueError(f"{data!r} is no data of the engine; {nearest(data, GENERATORS, 'there are')}")
+        return data
+
+
+def is_suite(workload: str) -> bool:
+    """Whether a workload is a suite."""
+    return workload.startswith(SUITE)
+
+
+def suite_of(name: str, scripts: Mapping[str, str]) -> Suite:
+    """What suite.toml says of a suite with these files, by paths as a study holds them. Raises StudyError."""
+    return read_suite(name, scripts.get(f"{name}/{SUITE_FILE}", ""))
+
+
+@lru_cache
+def read_suite(name: str, text: str) -> Suite:
+    """A suite.toml. Raises StudyError."""
+    try:
+        return Suite.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(f"the suite {name}: {SUITE_FILE} is not valid TOML: {error}") from None
+    except ValidationError as error:
+        raise StudyError(f"the suite {name}: {SUITE_FILE}: {_explain(error)}") from None
+
+
+def _explain(error: ValidationError) -> str:
+    """The first error as one sentence."""
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    first = min(errors, key=lambda item: item["type"] != "extra_forbidden")
+    key = str(first["loc"][-1]) if first["loc"] else ""
+    if first["type"] == "extra_forbidden":
+        return f"unknown key {key!r}; {nearest(key, Suite.model_fields, 'known are')}"
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{key}: {message[:1].lower()}{message[1:]}"
+
+
+def queries_of(name: str, scripts: Mapping[str, str]) -> list[str]:
+    """The names of a suite's queries, among the scripts of a study, in the order of their files."""
+    files = [path.removeprefix(f"{name}/") for path in scripts if path.startswith(f"{name}/")]
+    return sorted(file.removesuffix(QUERY_ENDING) for file in files if file.endswith(QUERY_ENDING))
+
+
+def check_suite_name(name: str, source: str) -> None:
+    """Raise StudyError for a name of a folder or of a query that results cannot have."""
+    if not _NAME.fullmatch(name):
+        raise StudyError(f"{source}: {name!r} is no name for a suite or a query; use letters, digits, _, . and -")

@@ -1,0 +1,142 @@
+"""Suites: where their files are, those that come with pgtrial and folders of the user's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.servers import Given
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.suites import (
+    MOST_QUERIES,
+    QUERY_ENDING,
+    SUITE,
+    SUITE_FILE,
+    Suite,
+    check_suite_name,
+    queries_of,
+    read_suite,
+)
+from pgtrial.model.units import nearest
+
+_SUITES = files("pgtrial") / "suites"
+"""Those that come with pgtrial: a folder each, with suite.toml."""
+
+_KEPT = (QUERY_ENDING, SUITE_FILE)
+
+
+@dataclass(frozen=True)
+class FoundSuite:
+    """A suite as its folder has it."""
+
+    name: str
+    files: dict[str, str]
+    """Text of each file, by its name in the folder."""
+    suite: Suite
+
+    @property
+    def scripts(self) -> dict[str, str]:
+        """The files among the scripts of a study."""
+        return {f"{self.name}/{file}": text for file, text in self.files.items()}
+
+    @property
+    def queries(self) -> list[str]:
+        """The names of its queries."""
+        return queries_of(self.name, self.scripts)
+
+
+def bundled_suites() -> list[str]:
+    """The names of the suites that come with pgtrial."""
+    if not _SUITES.is_dir():
+        return []
+    return sorted(folder.name for folder in _SUITES.iterdir() if (folder / SUITE_FILE).is_file())
+
+
+def described_suites() -> dict[str, Suite]:
+    """The suites that come with pgtrial, by name."""
+    return {name: _read(_SUITES / name, name, name).suite for name in bundled_suites()}
+
+
+def find_suite(workload: str, folder: Path, source: str) -> FoundSuite:
+    """The suite that a workload names: `suite:NAME` of one that comes with pgtrial, or a path from `folder` on.
+
+    Raises StudyError, which begins with `source`.
+    """
+    named = workload.removeprefix(SUITE)
+    if named in bundled_suites():
+        return _read(_SUITES / named, named, source)
+    path = folder / named
+    if not named or not path.exists():
+        names = bundled_suites()
+        hint = nearest(named, names, "those are") if names else "none comes with pgtrial"
+        raise StudyError(
+            f"{source}: {workload} is neither a folder of queries (*{QUERY_ENDING}) nor a suite of pgtrial; {hint}"
+        )
+    if not path.is_dir():
+        raise StudyError(f"{source}: {workload} is a file; a suite is a folder with a file for each query")
+    return _read(path, path.resolve().name, source)
+
+
+def with_suite_files(load: LoadSection, found: FoundSuite, source: str) -> LoadSection:
+    """The load with what the files of its suite say. Raises StudyError for keys that do not go with them."""
+    _check(load, found, source)
+    update = {"queries": len(found.queries), "limit": load.suite.limit or found.suite.limit}
+    return load.model_copy(update={"suite": load.suite.model_copy(update=update)})
+
+
+def check_suite_servers(spec: StudySpec, source: str) -> None:
+    """Raise StudyError for servers on which a suite cannot run as the study asks for."""
+    if spec.fleet is not None:
+        raise StudyError(f"{source}: [fleet] one session runs the queries of a suite, so it has no fleet; remove it")
+    if not spec.load.suite.drops_caches:
+        return
+    for arm in spec.arms:
+        if isinstance(spec.resolved(arm), Given):
+            raise StudyError(
+                f'{source}: [arms.{arm}] [load.suite] cache = "{spec.load.suite.cache}" restarts the server before '
+                'each query, and a given server is not restarted; write cache = "warm", or have pgtrial make the server'
+            )
+
+
+def _check(load: LoadSection, found: FoundSuite, source: str) -> None:
+    queries = found.queries
+    if not queries:
+        raise StudyError(f"{source}: the suite {found.name} has no query; write one or more files *{QUERY_ENDING}")
+    if len(queries) > MOST_QUERIES:
+        raise StudyError(f"{source}: the suite {found.name} has {len(queries):,} queries; the most are {MOST_QUERIES}")
+    for name in load.suite.unchecked:
+        if name not in queries:
+            hint = nearest(name, queries, "there are")
+            raise StudyError(f"{source}: [load.suite] unchecked: there is no query {name!r} in {found.name}; {hint}")
+    if found.suite.data is not None and load.data:
+        raise StudyError(
+            f"{source}: [load] data: the suite {found.name} has data of its own ({found.suite.data}); leave data out"
+        )
+    if found.suite.data is None and load.scale != LoadSection.model_fields["scale"].default:
+        raise StudyError(
+            f"{source}: [load] scale is not for the suite {found.name}, whose data pgtrial does not make; remove it"
+        )
+
+
+def _read(folder: Traversable, name: str, source: str) -> FoundSuite:
+    check_suite_name(name, source)
+    texts: dict[str, str] = {}
+    try:
+        for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+            if file.is_file() and file.name.endswith(_KEPT) and not file.name.startswith("."):
+                # bytes, since reading text would change the line ends
+                texts[file.name] = file.read_bytes().decode()
+    except UnicodeDecodeError:
+        raise StudyError(f"{source}: the file {file.name} of the suite {name} is not a text in UTF-8") from None
+    except OSError as error:
+        raise StudyError(f"{source}: cannot read the suite {folder}: {error.strerror or 'unreadable'}") from None
+    for file_name in texts:
+        check_suite_name(file_name, source)
+    try:
+        return FoundSuite(name, texts, read_suite(name, texts.get(SUITE_FILE, "")))
+    except StudyError as error:
+        raise StudyError(f"{source}: {error}") from None

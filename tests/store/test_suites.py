@@ -1,0 +1,133 @@
+"""Suites as studies name them: folders of queries, their files, and what goes with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgtrial.conduct.interleaving import why_not
+from pgtrial.loads.data.kinds import NO_TABLES, data_of
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.frozen import freeze, thaw
+from pgtrial.model.study.spec import StudySpec, is_paced, load_points
+from pgtrial.store.study_file import build_study
+
+ARMS = {"off": {"settings": {"jit": "off"}}, "on": {"settings": {"jit": "on"}}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    queries = tmp_path / "queries"
+    queries.mkdir()
+    (queries / "q02.sql").write_text("select 2;\n")
+    (queries / "q01.sql").write_text("select 1;\r\n")
+    (queries / "README").write_text("not a query")
+    return tmp_path
+
+
+def study(folder: Path, arms: dict[str, Any] | None = None, **load: Any) -> StudySpec:
+    return build_study({"load": {"workload": "suite:queries", **load}, "arms": arms or ARMS}, "study.toml", folder)
+
+
+def test_a_suite_is_a_folder_with_a_file_for_each_query(folder: Path) -> None:
+    spec = study(folder)
+    assert spec.load.workload == ["suite:scripts/queries"]
+    assert spec.scripts == {"queries/q01.sql": "select 1;\r\n", "queries/q02.sql": "select 2;\n"}
+    assert spec.origin("queries/q02.sql") == "queries/q02.sql"
+    (point,) = load_points(spec)
+    assert point.suite is not None
+    assert (point.suite.queries, point.suite.limit_s, point.suite.cache) == (["q01", "q02"], 60.0, "warm")
+    assert (point.label, point.slug) == ("suite:queries, 2 queries, caches warm", "suite-queries-own-warm")
+    assert is_paced(spec)
+    assert data_of(spec, point) == NO_TABLES
+    assert why_not(spec) == "the queries of a suite run to their end"
+
+
+def test_a_frozen_suite_is_read_again(folder: Path) -> None:
+    spec = study(folder, suite={"runs": 3, "limit": "5s", "cache": "os", "unchecked": "q02"})
+    again = thaw(freeze(spec)).with_scripts(spec.scripts)
+    assert load_points(again) == load_points(spec)
+    assert (again.load.longest_s, again.load.expected_s) == (6 * 65.0 + 60.0, 6 * 2.0)
+    # the study's own directory is a study file too
+    (folder / "scripts").mkdir()
+    for name, text in spec.scripts.items():
+        (folder / "scripts" / name).parent.mkdir(exist_ok=True)
+        (folder / "scripts" / name).write_bytes(text.encode())
+    (folder / "study.toml").write_text(freeze(spec))
+    assert build_study(again.model_dump(exclude_none=True), "study.toml", folder) == again
+
+
+def test_own_data_is_that_of_the_study(folder: Path) -> None:
+    (folder / "shop.sql").write_text("create table orders (id int);")
+    (point,) = load_points(study(folder, data="shop.sql"))
+    assert (point.data, point.label) == ("shop.sql", "suite:queries on shop.sql, 2 queries, caches warm")
+
+
+def test_the_limit_is_that_of_the_study_or_of_the_suite(folder: Path) -> None:
+    (folder / "queries" / "suite.toml").write_text('description = "Two numbers."\nlimit = "2min"\n')
+    assert study(folder).load.suite.limit_s == 120
+    assert study(folder, suite={"limit": "90s"}).load.suite.limit_s == 90
+
+
+@pytest.mark.parametrize(
+    ("load", "words"),
+    [
+        ({"workload": "suite:nothing"}, "suite:nothing is neither a folder of queries (*.sql) nor a suite of pgtrial"),
+        ({"workload": "suite:queries/q01.sql"}, "suite:queries/q01.sql is a file; a suite is a folder"),
+        ({"workload": "suite:"}, "is neither a folder"),
+        ({"workload": ["suite:queries", "select-only"]}, "give it a study of its own"),
+        ({"clients": 4}, "clients is not for a suite: its queries run one after the other"),
+        ({"duration": "10s"}, "duration is not for a suite"),
+        ({"scale": 5}, "[load] scale is not for the suite queries, whose data pgtrial does not make"),
+        ({"scale": [1, 2]}, "a suite has one scale"),
+        ({"values": {"id": "orders.id"}}, "values are for a query or scripts of pgbench"),
+        ({"suite": {"unchecked": ["q3"]}}, "[load.suite] unchecked: there is no query 'q3' in queries; there are q01"),
+        ({"suite": {"cache": "hot"}}, "[load] suite.cache: input should be 'warm', 'os' or 'cold'"),
+        ({"suite": {"limits": 3}}, "unknown key 'limits' in [load.suite]; did you mean 'limit'?"),
+        ({"workload": "select-only", "suite": {"runs": 2}}, "suite is for the workload suite:NAME"),
+    ],
+)
+def test_what_does_not_go_with_a_suite_is_a_sentence(folder: Path, load: dict[str, Any], words: str) -> None:
+    with pytest.raises(StudyError) as error:
+        study(folder, **load)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("limit = ", "suite.toml is not valid TOML"),
+        ('generator = "x"', "suite.toml: unknown key 'generator'; known are description, data, limit"),
+        ('data = "x"', "suite.toml: data: 'x' is no data of the engine"),
+        ("limit = 0", "suite.toml: limit: "),
+    ],
+)
+def test_a_wrong_suite_file_is_a_sentence(folder: Path, text: str, words: str) -> None:
+    (folder / "queries" / "suite.toml").write_text(text)
+    with pytest.raises(StudyError) as error:
+        study(folder)
+    assert words in str(error.value)
+
+
+def test_files_that_are_no_queries_are_refused(folder: Path) -> None:
+    (folder / "queries" / "q 3.sql").write_text("select 3")
+    with pytest.raises(StudyError, match=r"'q 3\.sql' is no name for a suite or a query"):
+        study(folder)
+    (folder / "queries" / "q 3.sql").unlink()
+    (folder / "queries" / "q01.sql").write_bytes(b"select '\xff'")
+    with pytest.raises(StudyError, match=r"the file q01\.sql of the suite queries is not a text in UTF-8"):
+        study(folder)
+    (folder / "empty").mkdir()
+    with pytest.raises(StudyError, match="the suite empty has no query"):
+        study(folder, workload="suite:empty")
+
+
+@pytest.mark.parametrize("cache", ["os", "cold"])
+def test_a_given_server_keeps_its_caches(folder: Path, cache: str) -> None:
+    given = {"here": {"dsn": "host=/tmp"}, "there": {"dsn": "host=/var"}}
+    with pytest.raises(StudyError, match=rf'arms.here\] \[load.suite\] cache = "{cache}" restarts the server before'):
+        study(folder, given, suite={"cache": cache})
+    assert load_points(study(folder, given))
