@@ -51,7 +51,7 @@ budget = "1h"
 
 `[arms]` names at least two arms; the first is the baseline. Everything else has a default. Each key has its type, and
 behind "=" its default. A number may be text with a unit: `500ms`, `1h 30min`, `1%`. A single value may stand for a
-list. `pgtrial plan STUDY` shows what a study would do. The program writes this page from its own definitions.
+list. `pgtrial plan STUDY` shows what a study would do.
 """
 
 _SECTIONS: dict[str, type[BaseModel]] = {
