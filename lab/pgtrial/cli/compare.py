@@ -35,7 +35,8 @@ def compare_command(
         str | None,
         typer.Option(
             help="tpcb-like, simple-update, select-only, order-entry, a test of sysbench such as oltp_read_write, "
-            "app-tasks, a pack (pack:queue, or its folder), a replay (replay:DIRECTORY), or the path of a script "
+            "app-tasks, a pack (pack:queue, or its folder), a replay (replay:DIRECTORY), a job (job:FILE.sql, such as "
+            "CREATE INDEX, which is timed), or the path of a script "
             "(pgbench's .sql, sysbench's .lua); several with commas, mixed by weights: a.sql,b.sql=3."
         ),
     ] = None,

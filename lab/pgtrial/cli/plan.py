@@ -235,6 +235,8 @@ def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator
         if spec.load.runs_tasks
         else f"each {plural(spec.load.suite.runs, 'run')} of {plural(spec.load.suite.queries or 1, 'query')}"
         if spec.load.runs_suite
+        else f"each one run of the job, ended after {format_duration(spec.load.job.limit)}"
+        if spec.load.runs_job
         else f"each {format_duration(plan.warmup_s)} of warm-up and {format_duration(plan.duration_s)} measured"
     )
     yield (

@@ -20,6 +20,7 @@ from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.outlook import in_words
 from pgtrial.conduct.progress import (
     BlockEnds,
+    JobProgress,
     Listener,
     Preparing,
     ProgressEvent,
@@ -32,6 +33,7 @@ from pgtrial.conduct.progress import (
 from pgtrial.model.records.claims import Estimate
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import format_duration, plural
+from pgtrial.report.tables.results import digits
 from pgtrial.report.words import bounds_text, change_text
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -59,10 +61,29 @@ def describe(trial: Trial) -> str:
     measured = trial.measured
     if measured is None:
         return "completed"
+    if trial.load_point.job is not None and measured.latency_us is not None:
+        return f"{digits(measured.latency_us.mean / 1e6)} s{_written(trial)}"
     failed = sum(measured.failures.values())
     latency = f", latency {measured.latency_us.mean / 1000:.2f} ms" if measured.latency_us else ""
     warned = "".join(f", {warning.kind}" for warning in trial.client.warnings) if trial.client else ""
     return f"{measured.tps:,.0f} tps{latency}{f', {failed:,} failed' if failed else ''}{warned}"
+
+
+def _written(trial: Trial) -> str:
+    wal = trial.job.wal_bytes if trial.job is not None else None
+    return f", {wal / 1e6:,.1f} MB of WAL" if wal is not None else ""
+
+
+def how_far(event: JobProgress) -> str:
+    """`second 12, create index: building index: loading tuples in tree, 45%, about 8s left of it`."""
+    parts = [f"second {event.second}"]
+    if event.command is not None:
+        parts.append(f"{event.command}: {event.phase}" if event.phase else event.command)
+    if event.share is not None:
+        parts.append(f"{event.share:.0%}")
+    if event.left_s is not None:
+        parts.append(f"about {format_duration(round(event.left_s) or 1)} left of it")
+    return ", ".join(parts)
 
 
 def running_estimate(event: BlockEnds) -> str:
@@ -152,7 +173,7 @@ class _Display:
         """Prints a line above the display that stays when it is gone."""
         self._preparing = "preparing"
         self._begun: TrialBegins | None = None
-        self._second: Second | None = None
+        self._second: Second | JobProgress | None = None
         self._tps: dict[str, deque[float]] = {}
         """The last seconds or slices of the trial under way, by arm."""
         self._last: Trial | None = None
@@ -173,6 +194,8 @@ class _Display:
             case Second(arm=arm, tps=tps):
                 self._second = event
                 self._tps[arm].append(tps)
+            case JobProgress():
+                self._second = event
             case TrialEnds(trial):
                 self._last = trial
                 if trial.status == "failed":
@@ -205,6 +228,8 @@ class _Display:
     def _now(self) -> str:
         if self._second is None:
             return "fresh data, starting the server"
+        if isinstance(self._second, JobProgress):
+            return how_far(self._second)
         phase = "measuring" if self._second.phase == "measure" else "warm-up"
         if self._begun is not None and self._begun.others:
             return f"{phase}, slice {self._second.second + 1} of {self._second.arm}: {self._second.tps:,.0f} tps"

@@ -24,7 +24,7 @@ from pgtrial.loads.target import Target
 from pgtrial.model.errors import TrialError, one_line
 from pgtrial.model.records.disturbances import InterruptedTrial
 from pgtrial.model.records.plan import LoadPoint, PlannedTrial
-from pgtrial.model.records.trial import LoadStatement
+from pgtrial.model.records.trial import JobSummary, LoadStatement
 from pgtrial.model.records.where_it_ran import MachineShare
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.servers.arm import Arm
@@ -77,6 +77,7 @@ class Course:
     lost: str | None = None
     table_created_s: float | None = None
     quality: float | None = None
+    job: JobSummary | None = None
     machines: list[MachineShare] = field(default_factory=list)
 
     def lose(self, error: psycopg.Error) -> None:

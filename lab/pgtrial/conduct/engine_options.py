@@ -78,6 +78,8 @@ def engine_options(
             calls = ["--procedures"] if load.procedures else []
             options = ["run", *_closed_loop(load, point, seed, jobs, turn), *calls]
         case "pgbench":
+            if point.job is not None:
+                return ["-n", *job_options(script, point), *tail]
             drawn = [f"--values={name}={path}" for name, path in (values or {}).items()]
             options = ["-n", *scripts_of(point, script), *drawn, *_closed_loop(load, point, seed, jobs, turn)]
     return [*options, *turn.options(seed)]
@@ -154,6 +156,11 @@ def scripts_of(point: LoadPoint, script: Path | None) -> list[str]:
         return [*(word for name, weight in point.mix.items() for word in ("-f", f"{script / name}@{weight}")), *scale]
     # the weight keeps an @ in the path from being taken for one
     return ["-f", f"{script}@1", *scale]
+
+
+def job_options(script: Path | None, point: LoadPoint) -> list[str]:
+    """pgbench's options that run the statements of a job once, one after the other."""
+    return [*scripts_of(point, script), "-M", point.protocol, "-c", "1", "-t", "1"]
 
 
 def pack_options(pack: PackLoad, folder: Path, scale: int) -> list[str]:

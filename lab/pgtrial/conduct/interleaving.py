@@ -98,6 +98,8 @@ def _obstacles(spec: StudySpec) -> Iterator[str]:
     load = spec.load
     if load.runs_tasks:
         yield "tasks run to their end"
+    if load.runs_job:
+        yield "a job has the machine to itself"
     if load.replays:
         yield "the recorded times of a replay would pass during the slices of the others"
     if load.runs_suite:

@@ -116,6 +116,8 @@ def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: No
     """
     overhead_s = overhead_estimate(spec) if overhead_s is None else overhead_s
     trials = len(spec.arms) * len(load_points(spec))
+    if spec.load.runs_job:
+        return _of_unknown_job(spec, trials, overhead_s)
     if not spec.load.chooses_lengths:
         load = spec.load
         return TrialLengths(load.expected_s, *load.phases_s, trials, overhead_s)
@@ -131,12 +133,31 @@ def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: No
 def measured_lengths(spec: StudySpec, plan: Plan, block: PreliminaryBlock, noise: Noise | None) -> TrialLengths:
     """The lengths that follow from the preliminary block. Raises StudyError if none fit the budget."""
     trials = len(plan.arms) * len(plan.load_points)
+    if spec.load.runs_job:
+        chosen = Lengths(wanted_warmup_s=0.0, expected_s=block.wall_s, preliminary=block)
+        return TrialLengths(block.load_s, 0.0, 0.0, trials, block.overhead_s, chosen, block.wall_s)
     slices = _slices(spec, plan.interleaving)
     known = _Known(spec.verdict.budget, trials, block.overhead_s, block.wall_s, slices, block, noise)
     lengths = _choose(spec, known) or _choose(spec, replace(known, budget_s=OVERRUN * known.budget_s))
     if lengths is None:
         raise StudyError(_too_short(spec, known))
     return lengths
+
+
+def _of_unknown_job(spec: StudySpec, trials: int, overhead_s: float) -> TrialLengths:
+    """The longest job with which the budget holds a verdict; the preliminary block finds how long it really is.
+
+    With a number of blocks that the study gives there is no such block.
+    """
+    blocks, limit_s = spec.verdict.blocks, spec.load.job.limit
+    share_s = spec.verdict.budget / (blocks or fewest_for_a_verdict(spec) + 1)
+    load_s = min(limit_s, max(0.0, share_s - overhead_s) / trials)
+    if blocks is not None or are_units(spec):
+        return TrialLengths(load_s, 0.0, 0.0, trials, overhead_s)
+    block_s = overhead_s + trials * load_s
+    return TrialLengths(
+        load_s, 0.0, 0.0, trials, overhead_s, Lengths(wanted_warmup_s=0.0, expected_s=round(block_s, 3)), block_s
+    )
 
 
 def planned_lengths(plan: Plan) -> TrialLengths:
@@ -366,12 +387,28 @@ def _too_short(spec: StudySpec, known: _Known) -> str:
     )
 
 
+def _of_job(plan: Plan, chosen: Lengths) -> str:
+    """How long a trial may take, or how long the job takes."""
+    blocks = plural(plan.max_blocks, "block")
+    if chosen.preliminary is None:
+        return (
+            f"the budget holds {blocks} if a trial takes {format_duration(round(plan.trial_estimate_s))}, and more if "
+            "it takes less; a block before them, which does not count, finds the time of the job"
+        )
+    took = format_duration(round(chosen.preliminary.load_s, 1))
+    block = format_duration(round(plan.block_estimate_s))
+    return f"the job takes {took} in the mean of all arms; {blocks} of about {block}"
+
+
 def in_words(plan: Plan, spec: StudySpec) -> Iterator[str]:
     """What was chosen and why, a sentence or two; nothing where the study gives the lengths."""
     chosen = plan.lengths
     if chosen is None:
         return
     lengths = planned_lengths(plan)
+    if plan.runs_job:
+        yield _of_job(plan, chosen)
+        return
     both = f"{format_duration(plan.warmup_s)} of warm-up and {format_duration(plan.duration_s)} measured"
     fits = (
         f"{plural(plan.max_blocks, 'block')} of about {format_duration(round(lengths.block_s))}, "

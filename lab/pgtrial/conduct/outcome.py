@@ -47,6 +47,8 @@ class Outcome:
         self.ticks: list[Event] = []
         self.done: Event = {}
         self.first_error: str | None = None
+        self.refused: Event | None = None
+        """The event of the first statement that the server refused."""
         self.failed_after_s: list[float] = []
         self.clients = 0
         self.scripts: list[str] = []
@@ -69,6 +71,8 @@ class Outcome:
             case "error":
                 where = f"{event['machine']}: " if "machine" in event else ""
                 self.first_error = self.first_error or where + str(event.get("message", "unknown error"))
+                if self.refused is None and event.get("kind") == "statement":
+                    self.refused = event
             case "task":
                 self.failed_after_s.append(float(event["waited_s"]) + float(event["served_s"]))
             case "done":

@@ -158,6 +158,8 @@ def _max_blocks(spec: StudySpec, lengths: TrialLengths) -> int:
         enough = f"{math.ceil(floor * block_s / 60)}min"
         chosen = spec.verdict.budget >= LEAST_BUDGET_S and not spec.load.has_own_end
         shorter = "leave out warmup and duration" if chosen else "shorten the trials"
+        if spec.load.runs_job:
+            shorter = "take less data ([load] scale)"
         raise StudyError(
             f"a verdict needs at least {floor} blocks of about {format_duration(block_s)}, and the budget of "
             f'{format_duration(spec.verdict.budget)} holds {affordable}; set [verdict] budget = "{enough}" or more, '

@@ -69,7 +69,8 @@ _Run = Callable[[Sequence[PlannedTrial], LoadSection, float], list[Course]]
 
 def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) -> PreliminaryBlock:
     due = [planned for planned in study.plan.wanted if planned.block == 0]
-    listener(Preparing("a preliminary block, which does not count, finds the lengths of trials", stays=True))
+    what = "the time of the job" if spec.load.runs_job else "the lengths of trials"
+    listener(Preparing(f"a preliminary block, which does not count, finds {what}", stays=True))
     began = time.monotonic()
     courses: list[Course] = []
     lost_s = 0.0
@@ -86,14 +87,23 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
             continue
         due = due[len(group) :]
     wall_s = time.monotonic() - began
-    load_s = sum(sum(course.load.phases_s) for course in courses)
+    load_s = sum(_load_s(course) for course in courses)
     return PreliminaryBlock(
         wall_s=round(wall_s, 3),
         load_s=round(load_s / len(courses), 3),
         overhead_s=round(max(0.0, wall_s - lost_s - load_s), 3),
         checkpoint_s=round(max((course.checkpoint_s or 0.0 for course in courses), default=0.0), 3),
-        shapes=[_shape(study.plan, course) for course in courses if course.outcome.ticks],
+        shapes=[_shape(study.plan, course) for course in courses if _has_shape(course)],
     )
+
+
+def _load_s(course: Course) -> float:
+    """How long the load of a trial took: as planned, or a job as it did."""
+    return sum(course.load.phases_s) if course.point.job is None else course.timings.get("load", 0.0)
+
+
+def _has_shape(course: Course) -> bool:
+    return bool(course.outcome.ticks) and course.point.job is None
 
 
 def _slice_s(plan: Plan, group: Sequence[PlannedTrial]) -> float:

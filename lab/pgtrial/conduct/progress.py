@@ -55,6 +55,21 @@ class Second:
 
 
 @dataclass(frozen=True)
+class JobProgress:
+    """One second of a job has passed: what PostgreSQL reports of it; None: it reports nothing of what runs now."""
+
+    arm: str
+    second: int
+    command: str | None
+    """`create index`."""
+    phase: str | None
+    share: float | None
+    """Of the phase."""
+    left_s: float | None
+    """Until the end of the phase, if it goes on as until now."""
+
+
+@dataclass(frozen=True)
 class TrialEnds:
     """The trial is stored."""
 
@@ -88,5 +103,5 @@ class StudyEnds:
     blocks: int
 
 
-ProgressEvent = Preparing | StudyBegins | TrialBegins | Second | TrialEnds | BlockEnds | StudyEnds
+ProgressEvent = Preparing | StudyBegins | TrialBegins | Second | JobProgress | TrialEnds | BlockEnds | StudyEnds
 Listener = Callable[[ProgressEvent], None]

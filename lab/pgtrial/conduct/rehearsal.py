@@ -15,10 +15,10 @@ from typing import NoReturn
 
 import psycopg
 
-from pgtrial.conduct.engine_options import pack_options
+from pgtrial.conduct.engine_options import job_options, pack_options
 from pgtrial.conduct.packs import check, held, measure
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
-from pgtrial.conduct.settle import run_setup_sql
+from pgtrial.conduct.settle import empty_tables, run_setup_sql
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pack_tables import sql_files
@@ -26,21 +26,21 @@ from pgtrial.loads.parsed_statements import changes_data, first_refusal
 from pgtrial.loads.process import lua_environment
 from pgtrial.loads.sampled_values import sample_values
 from pgtrial.loads.script_commands import ScriptCommand, ScriptFailure, run_once, script_commands
+from pgtrial.loads.sql_files import objection, reads_rows, statements
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import StudyError, TrialError, one_line
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.own_data import QUERY
 from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec, load_points
-from pgtrial.model.units import shortened
 from pgtrial.servers.arm import Arm
 
 _SHORTEST_LIMIT_S = 60.0
 """A script may take so long in a rehearsal, or as long as the load of a trial if that is longer."""
-_SHOWN = 60
-"""Characters of a statement in a message."""
 _MISSING = frozenset(("42P01", "3F000", "42703", "42883", "42704"))
 """SQLSTATEs of names that the server does not know."""
+_NOT_FOR_WANT_OF_ROWS = ("0A", "25", "3F", "42", "58")
+"""Classes of SQLSTATEs that a statement has on empty tables as on full ones."""
 _READ_ONLY = {"default_transaction_read_only": "on"}
 _WRITES = "25006"
 """SQLSTATE of a statement that a read-only transaction refuses."""
@@ -52,11 +52,29 @@ Say = Callable[[str], None]
 
 def check_scripts(spec: StudySpec) -> None:
     """Have the engine read the scripts of a study. Raises StudyError with the user's file and the line."""
+    if spec.load.runs_job:
+        for name, text in spec.scripts.items():
+            _check_job(spec.origin(name), text)
     scripts = _scripts_of(spec)
     if scripts:
         with _written(spec) as folder:
             for script in scripts:
                 _commands(spec, folder, script)
+
+
+def _check_job(file: str, text: str) -> None:
+    """Raise StudyError for what a job cannot have."""
+    todo = statements(text, {})
+    if not todo:
+        raise StudyError(f"[load] workload: {file} has no statement; write what the job does")
+    for statement in todo:
+        against = objection(statement.text)
+        if reads_rows(statement.text):
+            against = (
+                "COPY ... FROM STDIN has no rows here; name a file that the server reads, COPY ... FROM '/tmp/rows'"
+            )
+        if against is not None:
+            raise StudyError(f"[load] workload: {file}, line {statement.line}: {against}")
 
 
 def rehearse(
@@ -196,6 +214,10 @@ class _Stage:
         files = sql_files(self.spec, point)
         with self.target.connect() as session:
             run_setup_sql(session, self.arm.name, self.arm.setup)
+            if point.job is not None:
+                empty_tables(session)
+        if point.job is not None:
+            return self._try_job(point)
         if files is not None:
             check(files, self.target, "in the rehearsal")
         with held(files, None if point.pack is None else point.pack.hold, self.target):
@@ -205,6 +227,16 @@ class _Stage:
         if files is not None and not failures:
             measure(files, self.target)
         return failures
+
+    def _try_job(self, point: LoadPoint) -> list[_Failure]:
+        """Run a job on empty tables: that finds wrong names and syntax without the time that it takes on data."""
+        script = self._script(point)
+        if script is None:
+            return []
+        failure = run_once("pgbench", ["-n", *job_options(script, point)], self.target.environment(), _SHORTEST_LIMIT_S)
+        if failure is None or failure.sqlstate is None or not failure.sqlstate.startswith(_NOT_FOR_WANT_OF_ROWS):
+            return []
+        return [self._failed(point.workload, failure)]
 
     def explain(self, points: Sequence[LoadPoint], plans: RehearsedPlans, *, several: bool) -> None:
         """Take the plans of the statements. Raises psycopg.OperationalError."""
@@ -301,8 +333,7 @@ class _Stage:
         """A failure with its place."""
         place = self.spec.origin(script)
         if failure.command is not None:
-            command = _commands(self.spec, self.folder, script)[failure.command]
-            place = f"{place}, line {command.line} ({shortened(' '.join(command.text.split()), _SHOWN)})"
+            place = _commands(self.spec, self.folder, script)[failure.command].place_in(place)
         by_server = "PostgreSQL says: " if failure.sqlstate is not None else ""
         words = failure.words.replace(f"{self.folder}/", "").removesuffix(".")
         return _Failure(f"{place}: {by_server}{words}", _cure(self.spec, failure))

@@ -18,7 +18,7 @@ from pgtrial.verdict.rules.use import LoadUse, Unused, common_plans, unused_word
 
 def has_listed(spec: StudySpec) -> bool:
     """Whether scripts list statements of the load."""
-    return any(front_end(point) == "pgbench" for point in load_points(spec))
+    return any(front_end(point) == "pgbench" and point.job is None for point in load_points(spec))
 
 
 @dataclass
@@ -33,7 +33,7 @@ class RehearsedPlans:
     def take(self, arm: str, session: Session, point: LoadPoint, script: Path | None, *, several: bool) -> None:
         """Take the plans of a load point. `several`: there are others. Raises psycopg.OperationalError."""
         plans = self.by_arm.setdefault(arm, {})
-        if front_end(point) != "pgbench":
+        if front_end(point) != "pgbench" or point.job is not None:  # a job's statements have no plans to compare
             self.unlisted.add(point.workload)
             return
         listed = listed_statements(point, script)

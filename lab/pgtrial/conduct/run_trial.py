@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psycopg
 
-from pgtrial.conduct import leftovers
+from pgtrial.conduct import job, leftovers
 from pgtrial.conduct.course import Course, NotWatching, Watching, observed, sentence
 from pgtrial.conduct.engine_options import engine_options, front_end, most_parts
 from pgtrial.conduct.outcome import PHASES
@@ -94,7 +94,7 @@ class RunningTrial:
             return
         with self._loading():
             if isinstance(event, TrialError):
-                raise event
+                raise job.overrun(self.course, event)
             if event is not None:
                 self._measured.hear(event)
                 return
@@ -185,6 +185,7 @@ class _Measured:
         self._measured_since: float | None = None
         self._sampler: Watching = NotWatching()
         self._timed = ExitStack()
+        self._job = job.JobWatch(course, arm, self._session) if course.point.job is not None else None
 
     def begin(self, load: ExitStack) -> EngineRun:
         """Make ready, and start the engine; `load` ends what goes on during the load."""
@@ -197,6 +198,8 @@ class _Measured:
         hold = None if course.point.pack is None else course.point.pack.hold
         load.enter_context(held(course.pack, hold, target))
         self._sampler = load.enter_context(observed(course, arm, target))
+        if self._job is not None:
+            self._job.begin(load)
         run = load.enter_context(_engine(course, target))
         load.callback(self._timed.close)
         self._timed.enter_context(timed(course.timings, "load"))
@@ -212,6 +215,8 @@ class _Measured:
         course.note(course.outcome.overrun())
         _check_script(course, run)
         course.reason = run.trouble or course.outcome.failure(status, run.last_words())
+        if self._job is not None:
+            course.reason = job.refusal(course) or course.reason
 
     def hear(self, event: Event) -> None:
         """Count an event of the load, and do what the lab does at its moment."""
@@ -227,6 +232,8 @@ class _Measured:
                     self._before = self._counters() if self._counts else None
                 except psycopg.OperationalError as error:
                     course.lose(error)
+            case {"event": "tick"} if self._job is not None:
+                self._job.hear(event)
             case {"event": "tick", "phase": phase} if phase in PHASES:
                 course.listener(Second(course.planned.arm, phase, event["second"], course.outcome.tps_of(event)))
                 if course.statements is not None:
@@ -243,6 +250,8 @@ class _Measured:
             try:
                 if not course.shared_server:
                     wait_for_clients_to_leave(session, self._others)
+                if self._job is not None:
+                    self._job.end()
                 if self._before is not None:
                     course.deltas |= views.deltas(self._before, self._counters())
                 if course.statements is not None:
@@ -374,6 +383,7 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
         relations=course.relations,
         table_created_s=course.table_created_s,
         quality=course.quality,
+        job=course.job,
         machines=course.machines,
         load_point=course.point,
         status="completed" if course.reason is None else "failed",

@@ -162,7 +162,8 @@ def _run(
                 under_way.append(trial)
                 stack.enter_context(trial.ended_with_the_others())
                 trial.begin()
-            deadline = time.monotonic() + under_way[0].course.turn.wall_s(load.longest_s) + engine_grace_s
+            grace_s = 0.0 if load.runs_job else engine_grace_s  # the limit of a job is meant
+            deadline = time.monotonic() + under_way[0].course.turn.wall_s(load.longest_s) + grace_s
             _hear_loads(under_way, deadline, study.plan, longest_s)
             for trial in under_way:
                 trial.collect()

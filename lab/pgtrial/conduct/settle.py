@@ -57,6 +57,19 @@ def run_setup_sql(session: Session, arm: str, server: Server) -> None:
             raise StudyError(f"{failed}: {first_line(error)}") from None
 
 
+_OWN_TABLES = """SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p')
+        AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+        AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')"""
+
+
+def empty_tables(session: Session) -> None:
+    """Empty all tables of a copy of the data; those of extensions stay as they are. Raises psycopg.Error."""
+    tables = [name for (name,) in session.execute(_OWN_TABLES).fetchall()]
+    if tables:
+        session.execute(f"TRUNCATE {', '.join(tables)} CASCADE".encode())
+
+
 def warm_relations(session: Session, server: Server, data: Data) -> str | None:
     """Read tables and indexes into shared buffers, by pg_prewarm if possible; returns what was not possible, or None.
 

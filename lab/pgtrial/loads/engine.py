@@ -76,6 +76,10 @@ def recorded_examples(capture: Path, templates: Sequence[int]) -> dict[int, Exam
     return {example["template"]: Example(example["text"], example["values"]) for example in examples}
 
 
+class NotInTime(TrialError):
+    """A load had not ended at its deadline, and was ended."""
+
+
 class EngineRun:
     """One process of the engine that writes events; a context manager that leaves no process behind."""
 
@@ -230,7 +234,7 @@ def events_of(runs: Sequence[EngineRun], deadline: float) -> Iterator[tuple[Engi
             if overdue:
                 for late in running:
                     late.kill()
-                    yield late, TrialError("the engine did not finish in time and was killed")
+                    yield late, NotInTime("the engine did not finish in time and was killed")
                 return
             for late in running:
                 late.interrupt()
@@ -242,7 +246,7 @@ def events_of(runs: Sequence[EngineRun], deadline: float) -> Iterator[tuple[Engi
             if run.copy_error is not None:
                 raise run.copy_error
             running.remove(run)
-            yield run, TrialError("the engine did not finish in time and was stopped") if overdue else None
+            yield run, NotInTime("the engine did not finish in time and was stopped") if overdue else None
             continue
         try:
             event = _parse(line)

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from pgtrial.loads.engine import EngineRun, FrontEnd, load_command
 from pgtrial.loads.process import finished, last_words, starting
 from pgtrial.model.errors import StudyError, TrialError
+from pgtrial.model.units import shortened
 
 _ERROR = "pgbench: error: "
+_SHOWN = 60
+"""Characters of a statement in a message."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,10 @@ class ScriptCommand:
     """A statement with parameters in the place of variables; None for a backslash command."""
     variables: Sequence[str]
     """Those of its parameters."""
+
+    def place_in(self, file: str) -> str:
+        """`orders.sql, line 3 (select 1;)`."""
+        return f"{file}, line {self.line} ({shortened(' '.join(self.text.split()), _SHOWN)})"
 
 
 @dataclass(frozen=True)

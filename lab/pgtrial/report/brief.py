@@ -132,6 +132,9 @@ def _level_texts(result: StudyResult) -> dict[str, str]:
     if measure == "mean response time":
         means = {level.arm: level.latency_us["mean"] for level in result.levels}
         return {arm: f"{milliseconds(mean.median)} ms" for arm, mean in means.items() if mean is not None}
+    if measure == "time of the job":
+        times = {level.arm: level.latency_us["mean"] for level in result.levels}
+        return {arm: f"{digits(time.median / 1e6)} s" for arm, time in times.items() if time is not None}
     of_tasks = [row.values for row in result.criteria if row.primary]
     return {arm: f"{digits(1000 * mean)} ms" for values in of_tasks for arm, mean in values.items() if mean is not None}
 

@@ -22,6 +22,7 @@ from pgtrial.report.data import StudyData
 from pgtrial.report.table import Table
 from pgtrial.report.tables import (
     certificate,
+    jobs,
     metrics,
     plans,
     published,
@@ -82,6 +83,9 @@ def _lead_of_costs(data: StudyData) -> str:
     return f"{lead} These costs explain the verdict; they are not part of it."
 
 
+_NOT_OF_JOBS = ("tps", "latency", "timeline", "costs")
+"""Topics that say nothing of a load that runs once."""
+
 _TOPICS = (
     Topic(
         "tps",
@@ -89,6 +93,13 @@ _TOPICS = (
         "Median trial per arm with its interval; small dots are single trials.",
         [tps_charts, size_charts],
         [results.level_table],
+    ),
+    Topic(
+        "job",
+        "The job",
+        "What the job took on each arm, the median trial, and what it did to the server.",
+        tables=[jobs.job_table],
+        folded=False,
     ),
     Topic(
         "ratio",
@@ -248,7 +259,7 @@ def draw(key: str, data: StudyData) -> list[Figure]:
     return [figure for topic in _TOPICS if topic.key == key for charts in topic.charts for figure in charts(data)]
 
 
-_SHORT = ("tps", "ratio", "sweeps", "criteria", "statements", "regimes", "published", "latency", "failures")
+_SHORT = ("tps", "job", "ratio", "sweeps", "criteria", "statements", "regimes", "published", "latency", "failures")
 """The sections of a short report."""
 
 
@@ -256,7 +267,7 @@ def sections(data: StudyData, *, short: bool = False) -> list[Section]:
     """All sections that have something to show; tables without rows are left out."""
     made = []
     for topic in _TOPICS:
-        if short and topic.key not in _SHORT:
+        if (short and topic.key not in _SHORT) or (data.plan.runs_job and topic.key in _NOT_OF_JOBS):
             continue
         figures = draw(topic.key, data)
         groups = [table(data) for table in topic.tables]

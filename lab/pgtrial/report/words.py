@@ -207,6 +207,8 @@ def _length(plan: Plan) -> str:
     suite = next((point.suite for point in plan.load_points if point.suite is not None), None)
     if suite is not None:
         return plural(len(suite.queries) * suite.runs, "query")
+    if plan.runs_job:
+        return "one run of the job"
     return format_duration(plan.duration_s)
 
 

@@ -14,12 +14,20 @@ from pydantic import BaseModel, ValidationError
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.frozen import without_secrets
+from pgtrial.model.study.jobs import JobSection
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.packs import PackSection
 from pgtrial.model.study.replay import ReplaySection
 from pgtrial.model.study.servers import objection_to_arm, objection_to_table
 from pgtrial.model.study.setup import ProviderMetrics, SetUp
-from pgtrial.model.study.spec import StudySection, StudySpec, VerdictSection, objection_to_metrics, objection_to_prices
+from pgtrial.model.study.spec import (
+    StudySection,
+    StudySpec,
+    VerdictSection,
+    objection_to_job,
+    objection_to_metrics,
+    objection_to_prices,
+)
 from pgtrial.model.study.storage import Storage, Volume
 from pgtrial.model.study.suites import SuiteSection
 from pgtrial.model.study.sysbench import SysbenchSection
@@ -45,6 +53,7 @@ _NESTED: dict[str, type[BaseModel]] = {
     "pack": PackSection,
     "replay": ReplaySection,
     "suite": SuiteSection,
+    "job": JobSection,
     "storage": Storage,
     "wal": Volume,
     "metrics": ProviderMetrics,
@@ -161,8 +170,9 @@ def _text(path: Path) -> str:
 def _check_arms(spec: StudySpec, source: str) -> None:
     if (objection := objection_to_metrics(spec)) is not None:
         raise StudyError(f"{source}: [verdict] {objection}")
-    if (objection := objection_to_prices(spec)) is not None:
-        raise StudyError(f"{source}: {objection}")
+    for objection in (objection_to_prices(spec), objection_to_job(spec)):
+        if objection is not None:
+            raise StudyError(f"{source}: {objection}")
     for name, table in [("server", spec.server), *((f"arms.{arm}", table) for arm, table in spec.arms.items())]:
         if (objection := objection_to_table(table)) is not None:
             raise StudyError(f"{source}: [{name}] {objection}")

@@ -14,6 +14,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.jobs import JOB, is_job
 from pgtrial.model.study.load_section import BUILT_IN, LoadSection, is_script
 from pgtrial.model.study.own_data import QUERY, weight_of
 from pgtrial.model.study.packs import (
@@ -54,6 +55,9 @@ def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     if spec.load.query is not None:
         spec = _with_query(spec, texts, origins)
     for named in spec.load.workload if not texts else ():
+        if is_job(named):
+            kept.append(_with_job(named, folder, source, texts, origins))
+            continue
         path, weight = weight_of(named)
         if not is_script(path):
             kept.append(named)
@@ -105,6 +109,17 @@ def _with_query(spec: StudySpec, texts: dict[str, str], origins: dict[str, str])
     origins[QUERY] = "the query"
     load = spec.load.model_copy(update={"workload": [f"{FOLDER}/{QUERY}"], "query": None})
     return spec.model_copy(update={"load": load})
+
+
+def _with_job(named: str, folder: Path, source: str, texts: dict[str, str], origins: dict[str, str]) -> str:
+    """The workload with the file of a job at its place in the study; adds the text of the file."""
+    path = named.removeprefix(JOB)
+    if not path:
+        return named
+    name = PurePosixPath(path).name
+    texts[name] = _read(folder / path, source)
+    origins[name] = path
+    return f"{JOB}{FOLDER}/{name}"
 
 
 def _check_own(load: LoadSection, packs: Mapping[str, FoundPack], source: str) -> None:

@@ -108,6 +108,26 @@ def _process_files(parent: int) -> list[str]:
     return [f"/proc/{number}/stat" for number in (parent, *read(listed).split())]
 
 
+def server_memory(data_directory: Path) -> float | None:
+    """Bytes of memory of a server's processes, shared memory counted once (PSS); None: not known."""
+    postmaster = _postmaster(data_directory)
+    if postmaster is None:
+        return None
+    directories = [path.removesuffix("stat") for path in _process_files(postmaster)]
+    sizes = [proportional(read(f"{directory}smaps_rollup")) for directory in directories]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if known else None
+
+
+def proportional(smaps_rollup: str) -> float | None:
+    """Bytes of a process, each page divided by the number of processes that have it; None if it has ended."""
+    for line in smaps_rollup.splitlines():
+        name, _, rest = line.partition(":")
+        if name == "Pss":
+            return int(rest.split()[0]) * 1024.0
+    return None
+
+
 def _postmaster(data_directory: Path) -> int | None:
     with suppress(OSError):
         first = read_of_others(data_directory / "postmaster.pid").split("\n", 1)[0]

@@ -33,6 +33,13 @@ class TaskLoad(Record):
         return f"{self.apps} x {self.tasks:,} tasks {when} on pools of {self.pool}"
 
 
+class JobLoad(Record):
+    """The job of a load point, which runs once in a trial."""
+
+    limit_s: float = Field(description="A job that takes longer has failed, seconds.")
+    command: str | None = added(None, "The program with its options; None: a file of SQL.")
+
+
 Weight = Annotated[int, Field(ge=0, le=1_000_000)]
 """How often a script is chosen, against the weights of the others."""
 
@@ -95,6 +102,7 @@ class LoadPoint(Record):
     pack: PackLoad | None = added(None, "Of a workload that is a pack: what runs.")
     replay: ReplayLoad | None = added(None, "Of a replay: what runs.")
     suite: SuiteLoad | None = added(None, "Of a suite: what runs.")
+    job: JobLoad | None = added(None, "Of a job: what runs; the workload is the name of its file or program.")
     clients: int = Field(description="Of tasks and replays the connections that there may be.")
     protocol: str
     rate: float | None = added(None, "Transactions per second; None: a closed loop.")
@@ -106,6 +114,8 @@ class LoadPoint(Record):
     @property
     def label(self) -> str:
         """For people: `tpcb-like, scale 20, 8 clients`, with a rate `tpcb-like, scale 20, 8 clients, 500/s`."""
+        if self.job is not None:
+            return self.load
         to_its_end = self.tasks or self.replay or self.suite
         if to_its_end is not None:
             return f"{self.load}, {to_its_end.label}"
@@ -119,10 +129,11 @@ class LoadPoint(Record):
             return f"{self.workload}, {self.tasks.threads_in_table:,} x {self.tasks.rows:,} rows"
         if self.replay is not None:
             return f"replay of {self.replay.capture}"
+        name = f"job {self.workload}" if self.job is not None else self.workload
         if self.data is not None:
-            return f"{self.workload} on {self.data}"
+            return f"{name} on {self.data}"
         if not self.sysbench and (self.suite is None or self.suite.data is not None):
-            return f"{self.workload}, scale {self.scale}"
+            return f"{name}, scale {self.scale}"
         if self.table_size is not None:
             return f"{self.workload}, {f'{self.tables:,} x ' if self.tables else ''}{self.table_size:,} rows"
         return self.workload if self.tables is None else f"{self.workload}, {plural(self.tables, 'table')}"
@@ -142,10 +153,18 @@ class LoadPoint(Record):
             size = "x".join(str(part) for part in (self.tables, self.table_size) if part is not None)
             return f"{slug(self.workload)}{size and f'-t{size}'}-c{self.clients}{rate}"
         size = f"s{self.scale}" if self.data is None else "own"
+        if self.job is not None:
+            return f"job-{slug(self.workload)}-{size}"
         return f"{slug(self.workload)}-{size}-c{self.clients}{rate}"
 
 
-Measure = Literal["goodput", "mean response time", "mean response time of tasks", "geometric mean of query times"]
+Measure = Literal[
+    "goodput",
+    "mean response time",
+    "mean response time of tasks",
+    "geometric mean of query times",
+    "time of the job",
+]
 
 
 def measure_of(points: Sequence[LoadPoint]) -> Measure:
@@ -154,6 +173,8 @@ def measure_of(points: Sequence[LoadPoint]) -> Measure:
         return "mean response time of tasks"
     if any(point.suite is not None for point in points):
         return "geometric mean of query times"
+    if any(point.job is not None for point in points):
+        return "time of the job"
     if any(point.replay is not None and point.replay.speed is not None for point in points):
         return "mean response time"
     return "goodput" if all(point.rate is None for point in points) else "mean response time"
@@ -341,6 +362,11 @@ class Plan(Record):
     def awaits_lengths(self) -> bool:
         """Whether the preliminary block, which sets the lengths of trials, is still to run."""
         return self.lengths is not None and self.lengths.preliminary is None
+
+    @property
+    def runs_job(self) -> bool:
+        """Whether a trial is one run of a job."""
+        return any(point.job is not None for point in self.load_points)
 
     @property
     def primary_metric(self) -> str | None:

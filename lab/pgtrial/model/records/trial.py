@@ -159,6 +159,18 @@ class TaskSummary(Record):
         return sum(self.classes[name] for name in names[: names.index(f"up_to_{limit}") + 1])
 
 
+class JobSummary(Record):
+    """What a job did to its server. Its time is the latency of the measured part."""
+
+    wal_bytes: Amount | None = Field(description="WAL written meanwhile; None: the role may not ask.")
+    size_before_bytes: Amount = Field(description="Of the database on disk, before the job.")
+    size_bytes: Amount | None = Field(description="After it; None: not known.")
+    peak_memory_bytes: Amount | None = Field(
+        description="The most memory that all processes of the server had together, shared memory counted once (PSS), "
+        "looked at four times a second; None: not a server on a Linux that the lab can look into."
+    )
+
+
 class LoadStatement(Record):
     """A statement that a load was seen to send, and its plan on the arm's server after the load."""
 
@@ -193,6 +205,7 @@ class Trial(Record):
     tasks: TaskSummary | None = added(None, "Of the workload app-tasks.")
     kinds: list[TransactionKind] = added([], "Of the workload order-entry: each of its transactions.")
     replay: ReplaySummary | None = added(None, "Of a replay: what became of its statements.")
+    job: JobSummary | None = added(None, "Of a job.")
     quality: float | None = added(None, "What measure.sql of a pack found after the load, e.g. the recall.")
     table_created_s: float | None = added(
         None, "How long the workload's table took to be made, once for all trials on the same data."

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pgtrial.model.records import Record
+from pgtrial.model.study.jobs import NOT_FOR_JOBS, JobSection, is_job, objections_to_job
 from pgtrial.model.study.order_entry import MOST_WAREHOUSES, ORDER_ENTRY
 from pgtrial.model.study.own_data import (
     NOT_FOR_OWN_DATA,
@@ -62,7 +63,7 @@ BUILT_IN = (*WORKLOADS, *SYSBENCH_TESTS, ORDER_ENTRY, APP_TASKS)
 
 def is_script(workload: str) -> bool:
     """Whether a workload is a script of the study's own, given by its path, or a pack, and not a built-in one."""
-    if is_replay(workload) or is_suite(workload):
+    if is_replay(workload) or is_suite(workload) or is_job(workload):
         return False
     workload = weight_of(workload)[0]
     return "/" in workload or workload.endswith((".sql", ".lua")) or workload.startswith(BUNDLED)
@@ -77,7 +78,7 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 def _known(names: list[str]) -> list[str]:
     for name in names:
-        if name not in BUILT_IN and not is_script(name) and not is_replay(name) and not is_suite(name):
+        if name not in BUILT_IN and not any(kind(name) for kind in (is_script, is_replay, is_suite, is_job)):
             near = difflib.get_close_matches(name, BUILT_IN, n=1, cutoff=0.4)
             hint = (
                 f"did you mean {near[0]}?"
@@ -138,7 +139,7 @@ class LoadSection(Record):
         "[order-entry](order-entry.md). [app-tasks](tasks.md), alone. Scripts by their paths, relative "
         "to the study file: `.sql` for pgbench, `.lua` for sysbench. [Packs](packs.md): `pack:queue`, "
         "`pack:kv/A` or a folder. `replay:DIRECTORY`, alone: a [capture](replay.md). `suite:NAME` or "
-        "`suite:FOLDER`, alone: [queries](suites.md). A pgbench script "
+        "`suite:FOLDER`, alone: [queries](suites.md). `job:FILE.sql`, alone: a [job](jobs.md). A pgbench script "
         "finds pgbench's tables, `:scale`, and what setup_sql makes; on a given server the tables only "
         "if it names one or `scale` is set. Weights make one load of scripts: "
         '`["a.sql", "b.sql=3"]`.',
@@ -178,6 +179,7 @@ class LoadSection(Record):
     pack: PackSection = Field(PackSection(), description="See `[load.pack]`.")
     replay: ReplaySection = Field(ReplaySection(), description="See `[load.replay]`.")
     suite: SuiteSection = Field(SuiteSection(), description="See `[load.suite]`.")
+    job: JobSection = Field(JobSection(), description="See `[load.job]`.")
     cpus: str | None = Field(None, description="CPUs of the engine, `4-7`; default: all.")
     jobs: int | None = Field(
         None,
@@ -322,6 +324,9 @@ class LoadSection(Record):
             yield from self._misplaced(NOT_FOR_SUITES, "a suite")
         elif self.suite != SuiteSection():
             yield "suite is for the workload suite:NAME; set it, or remove suite"
+        yield from objections_to_job(self.workload, self.job)
+        if self.runs_job:
+            yield from self._misplaced(NOT_FOR_JOBS, "a job")
 
     def _misplaced(self, keys: Mapping[str, str], workload: str) -> Iterator[str]:
         """Objections to keys that say nothing of a workload. A frozen study has its defaults written out."""
@@ -356,12 +361,19 @@ class LoadSection(Record):
         return any(map(is_suite, self.workload))
 
     @property
-    def _own_end(self) -> TasksSection | ReplaySection | SuiteSection | None:
+    def runs_job(self) -> bool:
+        """Whether a trial is one run of a job to its end."""
+        return any(map(is_job, self.workload))
+
+    @property
+    def _own_end(self) -> TasksSection | ReplaySection | SuiteSection | JobSection | None:
         """The section of a load that has an end of its own."""
         if self.replays:
             return self.replay
         if self.runs_suite:
             return self.suite
+        if self.runs_job:
+            return self.job
         return self.tasks if self.runs_tasks else None
 
     @property

@@ -13,10 +13,11 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.metrics import PER_CENT, RESPONSE, TPS, known_metrics
 from pgtrial.model.published import known_name, published_names
 from pgtrial.model.records import Record
-from pgtrial.model.records.plan import LoadPoint, TaskLoad
+from pgtrial.model.records.plan import JobLoad, LoadPoint, TaskLoad
 from pgtrial.model.records.replay import ReplayLoad
 from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.study.fleet import FleetSection
+from pgtrial.model.study.jobs import JOB
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.own_data import weight_of
 from pgtrial.model.study.packs import pack_load
@@ -155,6 +156,27 @@ def objection_to_prices(spec: StudySpec) -> str | None:
     return None
 
 
+def objection_to_job(spec: StudySpec) -> str | None:
+    """What speaks against a job on the study's servers, a sentence; None: nothing."""
+    if not spec.load.runs_job:
+        return None
+    for arm in spec.arms:
+        server = spec.resolved(arm)
+        if isinstance(server, Given):
+            return (
+                f"[arms.{arm}] a job changes the data, and a given server has no fresh copy of them for each trial; "
+                "have pgtrial make the server (postgres=18 in place of its connection string)"
+            )
+        if server.reset != "copy":
+            return (
+                f'[arms.{arm}] reset = "{server.reset}" keeps what a job has done, and each trial is to do it anew; '
+                "leave reset out"
+            )
+    if spec.fleet is not None:
+        return "[fleet] one session runs a job, so it has no fleet; remove it"
+    return None
+
+
 def prices_of(spec: StudySpec) -> dict[str, Price]:
     """The prices of the arms that have one."""
     texts = {arm: spec.resolved(arm).price for arm in spec.arms}
@@ -178,14 +200,15 @@ def primary_metric_of(spec: StudySpec) -> str | None:
 def is_paced(spec: StudySpec) -> bool:
     """Whether the number of transactions is given, so that the server's speed does not change it."""
     load = spec.load
-    return bool(load.rate) or load.runs_suite or (load.replays and load.replay.factor is not None)
+    given = load.runs_suite or load.runs_job or (load.replays and load.replay.factor is not None)
+    return bool(load.rate) or given
 
 
 def load_points(spec: StudySpec) -> list[LoadPoint]:
     """The crossing of workloads, scales, clients and rates, in the order of the study file.
 
     Tests of sysbench are crossed with clients and rates only: their tables have one size in a study. Tasks and a replay
-    are one load point.
+    are one load point, and a job is one for each scale.
     """
     load = spec.load
     if load.runs_tasks:
@@ -194,6 +217,8 @@ def load_points(spec: StudySpec) -> list[LoadPoint]:
         return [_replay(load)]
     if load.runs_suite:
         return [_suite(load, spec.scripts)]
+    if load.runs_job:
+        return [_job(load, size) for size in _sizes(load)]
     rates: list[float | None] = [*load.rate] or [None]
     return [
         LoadPoint(**data, clients=clients, protocol=load.protocol, rate=rate)
@@ -256,6 +281,18 @@ def _suite(load: LoadSection, scripts: Mapping[str, str]) -> LoadPoint:
             data=data,
             unchecked=asked.unchecked,
         ),
+    )
+
+
+def _job(load: LoadSection, size: Mapping[str, Any]) -> LoadPoint:
+    asked, file = load.job, load.workload[0].removeprefix(JOB)
+    program = asked.command.split()[0] if asked.command is not None else file
+    return LoadPoint(
+        workload=PurePosixPath(program).name,
+        **size,
+        clients=1,
+        protocol="simple",
+        job=JobLoad(limit_s=asked.limit, command=asked.command),
     )
 
 

@@ -60,7 +60,8 @@ def _forest(data: StudyData, primary: Claim) -> Figure | None:
     low, high = min(-0.15 * reach, *bounds), max(0.15 * reach, *bounds)
     pad = 0.06 * (high - low)
     title = f"{primary.arm} against {primary.baseline}"
-    speed = "speed by mean response time" if data.plan.measure.startswith("mean") else data.plan.measure
+    measure = data.plan.measure
+    speed = f"speed by {measure}" if measure.startswith(("mean", "time of the job")) else measure
     x = partial(
         channel,
         title=f"{speed} of {title}",

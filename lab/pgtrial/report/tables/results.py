@@ -79,6 +79,8 @@ _COMPARED: dict[str, str] = {
     "goodput": "Goodput of each arm against the baseline.",
     "mean response time": "Speed of each arm against the baseline at the given rate: the baseline's mean response time "
     "by the arm's (+25%: the arm takes four fifths of the time).",
+    "time of the job": "Speed of each arm against the baseline: the baseline's time of the job by the arm's (+25%: the "
+    "arm takes four fifths of the time).",
     "mean response time of tasks": "Speed of each arm against the baseline: the baseline's mean response time of all "
     "tasks by the arm's (+25%: the arm takes four fifths of the time). A task that failed counts with the time until "
     "it did.",
@@ -180,6 +182,7 @@ _MEANING: dict[Measure, str] = {
     "finding.",
     "mean response time": "It counts from the moment for which the rate had scheduled a transaction; the verdict is "
     "about its mean.",
+    "time of the job": "It is the time of the whole job.",
     "mean response time of tasks": "It counts from the arrival of a task, its wait for a connection included; tasks "
     "that failed are not in it.",
     "geometric mean of query times": "It is of all runs of all queries; the verdict is about the geometric mean over "

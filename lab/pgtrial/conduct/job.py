@@ -1,0 +1,111 @@
+"""A trial that is a job: what the lab reads around it, how far it is, and why it failed."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, suppress
+
+import psycopg
+
+from pgtrial.conduct.course import Course
+from pgtrial.conduct.engine_options import job_options
+from pgtrial.conduct.progress import JobProgress
+from pgtrial.evidence.observe.job import PeakMemory, Progress, ProgressViews
+from pgtrial.loads.engine import Event, NotInTime
+from pgtrial.loads.script_commands import script_commands
+from pgtrial.loads.target import Session
+from pgtrial.model.errors import StudyError, TrialError
+from pgtrial.model.records.trial import JobSummary
+from pgtrial.model.units import format_duration
+from pgtrial.servers.arm import Arm
+
+_WAL_BEFORE_10 = "SELECT pg_xlog_location_diff(pg_current_xlog_insert_location(), '0/0')"
+_WAL = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')"
+_SIZE = "SELECT pg_database_size(current_database())"
+
+
+class JobWatch:
+    """The lab's part of a job: `begin` before it, `hear` for each event of the engine, `end` after it."""
+
+    def __init__(self, course: Course, arm: Arm, session: Session) -> None:
+        self._course, self._session = course, session
+        self._memory = PeakMemory(arm.machine, arm.data_directory)
+        self._views: ProgressViews | None = None
+        self._shown: Progress | None = None
+        self._phase_began = 0.0
+
+    def begin(self, load: ExitStack) -> None:
+        """Read what the job changes; `load` ends the look at the memory. Raises psycopg.Error."""
+        self._views = ProgressViews(self._session)
+        self._wal = wal_position(self._session)
+        self._size = database_size(self._session)
+        load.enter_context(self._memory)
+
+    def hear(self, event: Event) -> None:
+        """Once a second, report how far the job is. Raises psycopg.OperationalError."""
+        if event["event"] != "tick" or self._views is None:
+            return
+        progress = self._views.look()
+        now = time.monotonic()
+        if progress is None or self._shown is None or progress.phase != self._shown.phase:
+            self._phase_began = now
+        self._shown = progress
+        left_s = None
+        if progress is not None and progress.share and now > self._phase_began:
+            left_s = (now - self._phase_began) * (1 - progress.share) / progress.share
+        self._course.listener(
+            JobProgress(
+                self._course.planned.arm,
+                event["second"] + 1,
+                progress.command if progress else None,
+                progress.phase if progress else None,
+                progress.share if progress else None,
+                left_s,
+            )
+        )
+
+    def end(self) -> None:
+        """Read what the job has changed. Raises psycopg.Error."""
+        wal = wal_position(self._session)
+        self._course.job = JobSummary(
+            wal_bytes=None if wal is None or self._wal is None else max(0.0, wal - self._wal),
+            size_before_bytes=self._size,
+            size_bytes=database_size(self._session),
+            peak_memory_bytes=self._memory.bytes,
+        )
+
+
+def wal_position(session: Session) -> float | None:
+    """Bytes of WAL since the cluster was made; None where the role may not ask. Raises psycopg.Error."""
+    query = _WAL if session.info.server_version >= 100000 else _WAL_BEFORE_10
+    try:
+        row = session.execute(query.encode()).fetchone()
+    except psycopg.errors.InsufficientPrivilege:
+        return None
+    return None if row is None else float(row[0])
+
+
+def database_size(session: Session) -> float:
+    """Bytes on disk of the session's database. Raises psycopg.Error."""
+    row = session.execute(_SIZE).fetchone()
+    return float(row[0]) if row is not None else 0.0
+
+
+def overrun(course: Course, error: TrialError) -> TrialError:
+    """What to say of a load that went wrong: of a job that was ended at its limit, that limit."""
+    if course.point.job is None or not isinstance(error, NotInTime):
+        return error
+    limit = format_duration(course.point.job.limit_s)
+    return TrialError(f"the job had not ended after {limit}, its limit ([load.job] limit), and was ended")
+
+
+def refusal(course: Course) -> str | None:
+    """Why the server ended a job: file, line, statement, and the server's words; None: it did not refuse any."""
+    refused = course.outcome.refused
+    if refused is None or course.script is None:
+        return None
+    words = refused["message"].splitlines()[0].removeprefix("ERROR:").strip()
+    place = course.script.name
+    with suppress(StudyError, IndexError, TypeError):
+        place = script_commands(job_options(course.script, course.point))[refused["command"]].place_in(place)
+    return f"{place}: PostgreSQL says: {words}"

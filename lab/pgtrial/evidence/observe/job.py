@@ -1,0 +1,120 @@
+"""What a server says of a job while it runs (pg_stat_progress_*), and its memory meanwhile."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from pgtrial.evidence.observe.linux import server_memory
+from pgtrial.loads.target import Session
+from pgtrial.machines.interrupt import held_off
+from pgtrial.machines.machine import LOCAL
+from pgtrial.machines.windows import AnyMachine
+
+MEMORY_EVERY_S = 0.25
+
+_VIEWS = {
+    "create_index": (("tuples_done", "tuples_total"), ("blocks_done", "blocks_total")),
+    "vacuum": (
+        ("indexes_processed", "indexes_total"),
+        ("heap_blks_vacuumed", "heap_blks_total"),
+        ("heap_blks_scanned", "heap_blks_total"),
+    ),
+    "analyze": (("sample_blks_scanned", "sample_blks_total"),),
+    "copy": (("bytes_processed", "bytes_total"),),
+    "cluster": (("heap_blks_scanned", "heap_blks_total"),),
+    "basebackup": (("backup_streamed", "backup_total"),),
+}
+"""By progress view: counters with their totals, the latest phase first."""
+
+_AVAILABLE = """SELECT relname FROM pg_catalog.pg_class
+    WHERE relnamespace = 'pg_catalog'::regnamespace AND relname LIKE 'pg\\_stat\\_progress\\_%'"""
+_OF_CLIENTS = "pid IN (SELECT pid FROM pg_stat_activity WHERE client_port IS NOT NULL AND pid <> pg_backend_pid())"
+"""Not of autovacuum."""
+_QUICKLY = "SET LOCAL statement_timeout = '1s'"
+"""A job may lock what a look reads."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a command of the server is."""
+
+    command: str
+    """`create index`, `vacuum`."""
+    phase: str
+    share: float | None
+    """Of the phase; None: the server does not know."""
+
+
+class ProgressViews:
+    """The progress views of a server; versions before 9.6 have none, and later ones have more."""
+
+    def __init__(self, session: Session) -> None:
+        """Raises psycopg.Error."""
+        self._session = session
+        known = {name for (name,) in session.execute(_AVAILABLE.encode()).fetchall()}
+        parts = [
+            f"SELECT '{name}', to_jsonb(p) FROM pg_stat_progress_{name} p WHERE {_OF_CLIENTS}"
+            for name in _VIEWS
+            if f"pg_stat_progress_{name}" in known
+        ]
+        self._query = " UNION ALL ".join(parts)
+
+    def look(self) -> Progress | None:
+        """What is under way now; None where no command reports progress, or the look would wait."""
+        if not self._query:
+            return None
+        try:
+            with self._session.transaction():
+                self._session.execute(_QUICKLY)
+                row = self._session.execute(f"{self._query} LIMIT 1".encode()).fetchone()
+        except (psycopg.errors.QueryCanceled, psycopg.errors.InsufficientPrivilege):
+            return None
+        return None if row is None else progress_of(*row)
+
+
+def progress_of(view: str, row: Mapping[str, Any]) -> Progress:
+    """A row of a progress view."""
+    pairs = ((row.get(done), row.get(total)) for done, total in _VIEWS[view])
+    share = next((done / total for done, total in pairs if done and total), None)
+    command = row.get("command") or view.replace("_", " ")
+    phase = row.get("phase") or row.get("type") or ""
+    return Progress(str(command).lower(), str(phase).lower(), None if share is None else min(1.0, share))
+
+
+class PeakMemory:
+    """A context manager that looks at the memory of a server's processes until it ends; `bytes` is the most of it."""
+
+    def __init__(self, machine: AnyMachine | None, data_directory: Path | None) -> None:
+        self.bytes: float | None = None
+        self._directory = data_directory if machine is LOCAL and os.path.exists("/proc/self/smaps_rollup") else None
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> PeakMemory:
+        if self._directory is not None:
+            with held_off():
+                self._thread = threading.Thread(target=self._watch, args=(self._directory,), name="memory", daemon=True)
+                self._thread.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _watch(self, directory: Path) -> None:
+        with suppress(OSError):  # the trial goes on without the number
+            while True:
+                size = server_memory(directory)
+                if size is not None:
+                    self.bytes = max(self.bytes or 0.0, size)
+                if self._over.wait(MEMORY_EVERY_S):
+                    return

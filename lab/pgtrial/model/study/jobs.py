@@ -1,0 +1,94 @@
+"""The workload job:FILE.sql: statements that end by themselves, such as CREATE INDEX or VACUUM, run once in a trial."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from pydantic import Field, field_validator
+
+from pgtrial.model.records import Record
+from pgtrial.model.units import Seconds
+
+JOB = "job:"
+"""With which the name of such a workload begins; the path of an SQL file follows, or nothing where a command runs."""
+
+NOT_FOR_JOBS = {
+    "values": "its statements are run once, as they are written",
+    "clients": "one session runs it",
+    "rate": "it is run once",
+    "jobs": "one session runs it",
+    "warmup": "all of it counts",
+    "duration": "it runs to its end; job.limit ends one that takes too long",
+    "protocol": "its statements are sent one after the other",
+    "max_tries": "a statement that fails ends it",
+    "latency_limit": "job.limit ends one that takes too long",
+    "interleave": "it has the machine to itself",
+    "on_server_loss": "a job whose connection breaks has failed",
+}
+"""Keys of `[load]` that say nothing of a job, each with the reason."""
+
+_SECRETS = re.compile(r"password\s*=|://[^/@\s:]*:[^/@\s]+@", re.IGNORECASE)
+
+
+class JobSection(Record):
+    """For `workload = "job:FILE.sql"`: [a job](jobs.md) that runs once in a trial, on a fresh copy of the data. The
+    verdict is about its time. Keys of time, clients, rate and protocol are refused.
+    """
+
+    limit: Seconds = Field(
+        3600.0, gt=0, le=2_000_000, description="A job that takes longer is ended, and its trial has failed."
+    )
+    command: str | None = Field(
+        None,
+        description='With `workload = "job:"`: a program in place of a file, `"pg_dump -f /dev/null"`. PG* variables '
+        "lead it to the server; no shell reads it.",
+    )
+
+    @field_validator("command")
+    @classmethod
+    def _is_a_command(cls, command: str | None) -> str | None:
+        if command is None:
+            return None
+        if _SECRETS.search(command):
+            raise ValueError(
+                "it holds a password, which other users see in the process list; leave it out, PGPASSWORD is set for it"
+            )
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise ValueError(f"it is no command ({error}); close the quotation") from None
+        if not words:
+            raise ValueError('it is empty; write a program with its options, "pg_dump -f /dev/null"')
+        return command
+
+    @property
+    def expected_s(self) -> float:
+        """How long the job takes, seconds: not known before it has run; 0."""
+        return 0.0
+
+    @property
+    def longest_s(self) -> float:
+        """How long the job may take, seconds."""
+        return self.limit
+
+
+def is_job(workload: str) -> bool:
+    """Whether a workload is a job."""
+    return workload.startswith(JOB)
+
+
+def objections_to_job(workloads: list[str], section: JobSection) -> Iterator[str]:
+    """What is wrong with a load that is a job, or has keys of one, the rest of a sentence each."""
+    if not any(map(is_job, workloads)):
+        if section != JobSection():
+            yield "job is for the workload job:FILE.sql; set it, or remove job"
+        return
+    if len(workloads) > 1:
+        yield "a job is judged by its own time, and the others are not; give it a study of its own"
+    file = workloads[0].removeprefix(JOB)
+    if file and section.command is not None:
+        yield f'a job is either a file or a command; write workload = "{JOB}" to run the command'
+    if not file and section.command is None:
+        yield f'{JOB} names no file; write "{JOB}index.sql", or what is to run as command in [load.job]'

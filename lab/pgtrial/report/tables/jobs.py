@@ -1,0 +1,88 @@
+"""The table of a job: its time on each arm, and what it did to the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+from pgtrial.model.records.trial import JobSummary, Trial
+from pgtrial.report.data import StudyData
+from pgtrial.report.table import Column, Table, number
+from pgtrial.report.tables.results import digits
+from pgtrial.statistics.describe import median_interval
+
+_MB = 1e6
+
+
+@dataclass(frozen=True)
+class _Row:
+    """An arm at a load point."""
+
+    arm: str
+    point: str
+    trials: list[Trial]
+
+    @property
+    def times_s(self) -> list[float]:
+        """Of the trials that completed, ascending."""
+        latencies = [trial.measured.latency_us for trial in self._completed if trial.measured]
+        return sorted(latency.mean / 1e6 for latency in latencies if latency is not None)
+
+    @property
+    def _completed(self) -> list[Trial]:
+        return [trial for trial in self.trials if trial.status == "completed"]
+
+    @property
+    def failed(self) -> int:
+        """Trials in which the job did not end, or not well."""
+        return len(self.trials) - len(self._completed)
+
+    def megabytes(self, value: Callable[[JobSummary], float | None]) -> str | None:
+        """The median of what the trials have."""
+        summaries = [trial.job for trial in self._completed if trial.job is not None]
+        known = [size for summary in summaries if (size := value(summary)) is not None]
+        return f"{median(known) / _MB:,.1f}" if known else None
+
+
+def job_table(data: StudyData) -> Table[_Row]:
+    """No rows of a study without a job."""
+    points = data.plan.load_points if data.plan.runs_job else []
+    rows = [
+        _Row(arm, data.labels[place], [t for t in data.trials if t.arm == arm and t.load_point == point])
+        for place, point in enumerate(points)
+        for arm in data.plan.arms
+    ]
+    return Table(
+        "The job on each arm: its time with a distribution-free interval of at least 95%, and of the median trial the "
+        "WAL that was written meanwhile, by how much the database grew on disk, its size then, and the most memory "
+        "that all processes of the server had together, shared memory counted once (looked at four times a second).",
+        rows,
+        [
+            Column("load point", lambda row: row.point),
+            Column("arm", lambda row: row.arm),
+            number("median, s", lambda row: digits(median(row.times_s)) if row.times_s else None),
+            number("95% interval", _interval),
+            number("lowest to highest", _range),
+            number("WAL, MB", lambda row: row.megabytes(lambda job: job.wal_bytes)),
+            number("growth, MB", lambda row: row.megabytes(_growth)),
+            number("size then, MB", lambda row: row.megabytes(lambda job: job.size_bytes)),
+            number("peak memory, MB", lambda row: row.megabytes(lambda job: job.peak_memory_bytes)),
+            number("trials", lambda row: len(row.trials)),
+            number("failed", lambda row: row.failed),
+        ],
+    )
+
+
+def _interval(row: _Row) -> str | None:
+    low, high = median_interval(row.times_s) if row.times_s else (None, None)
+    return None if low is None or high is None else f"{digits(low)} to {digits(high)}"
+
+
+def _range(row: _Row) -> str | None:
+    times = row.times_s
+    return f"{digits(times[0])} to {digits(times[-1])}" if times else None
+
+
+def _growth(job: JobSummary) -> float | None:
+    return None if job.size_bytes is None else job.size_bytes - job.size_before_bytes
