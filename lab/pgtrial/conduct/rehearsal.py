@@ -233,7 +233,8 @@ class _Stage:
         script = self._script(point)
         if script is None:
             return []
-        failure = run_once("pgbench", ["-n", *job_options(script, point)], self.target.environment(), _SHORTEST_LIMIT_S)
+        limit_s = min(_SHORTEST_LIMIT_S, self.spec.load.job.limit)
+        failure = run_once("pgbench", ["-n", *job_options(script, point)], self.target.environment(), limit_s)
         if failure is None or failure.sqlstate is None or not failure.sqlstate.startswith(_NOT_FOR_WANT_OF_ROWS):
             return []
         return [self._failed(point.workload, failure)]

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from pgtrial.model.study.fleet import FleetSection
+from pgtrial.model.study.jobs import JobSection
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.packs import PackSection
 from pgtrial.model.study.replay import ReplaySection
@@ -62,6 +63,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "`[load.pack]`": PackSection,
     "`[load.replay]`": ReplaySection,
     "`[load.suite]`": SuiteSection,
+    "`[load.job]`": JobSection,
     "`[server]` and `[arms.NAME]`": SetUp,
     "`storage`": Storage,
     "`metrics`": ProviderMetrics,

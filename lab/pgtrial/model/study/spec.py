@@ -286,13 +286,12 @@ def _suite(load: LoadSection, scripts: Mapping[str, str]) -> LoadPoint:
 
 def _job(load: LoadSection, size: Mapping[str, Any]) -> LoadPoint:
     asked, file = load.job, load.workload[0].removeprefix(JOB)
-    program = asked.command.split()[0] if asked.command is not None else file
     return LoadPoint(
-        workload=PurePosixPath(program).name,
+        workload=PurePosixPath(file).name,
         **size,
         clients=1,
         protocol="simple",
-        job=JobLoad(limit_s=asked.limit, command=asked.command),
+        job=JobLoad(limit_s=asked.limit),
     )
 
 

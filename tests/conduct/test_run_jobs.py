@@ -1,0 +1,66 @@
+"""Studies of jobs on real servers: what is measured, what fails a trial, and what a job reports of itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pgtrial.conduct.place import find_or_create
+from pgtrial.conduct.progress import JobProgress
+from pgtrial.conduct.run_study import run_study
+from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.store.comparison import comparison
+from tests.conftest import require_engine
+
+pytestmark = pytest.mark.server
+
+JOB = """CREATE TABLE copied AS SELECT * FROM pgbench_accounts;
+CREATE INDEX ON copied (bid, filler);
+VACUUM copied;
+SELECT 1 / (current_setting('work_mem') <> '5MB')::int, pg_sleep(1.2);
+"""
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch, workspace):
+    require_engine()
+    monkeypatch.chdir(tmp_path)
+
+
+def run(text, arms=("work_mem=4MB", "work_mem=5MB"), **job):
+    Path("job.sql").write_text(text)
+    load = {"workload": "job:job.sql", "scale": 1, "job": job}
+    spec = comparison(list(arms), "test", None, 5, {"load": load, "verdict": {"blocks": 1, "canary": False}})
+    study, _ = find_or_create(spec, None, anew=True)
+    events = []
+    run_study(study, events.append, spec=spec)
+    return {trial.arm: trial for trial in study.trials()}, events
+
+
+def test_a_job_runs_once_and_a_statement_that_fails_is_named():
+    trials, events = run(JOB)
+    good, bad = trials["work_mem=4MB"], trials["work_mem=5MB"]
+    assert good.reason is None
+    assert good.measured.transactions == 1
+    assert good.measured.latency_us.mean > 1.2e6
+    assert good.job.wal_bytes > 10e6, "the rows, which are logged"
+    assert good.job.size_bytes - good.job.size_before_bytes > 13e6, "a table and its index"
+    assert good.job.peak_memory_bytes > 10e6
+    seconds = [event for event in events if isinstance(event, JobProgress)]
+    assert seconds
+    assert {event.arm for event in seconds} <= set(trials)
+    assert bad.reason == (
+        "job.sql, line 4 (SELECT 1 / (current_setting('work_mem') <> '5MB')::int, pg_…): PostgreSQL says: division by "
+        "zero"
+    )
+
+
+def test_a_job_is_ended_at_its_limit():
+    with pytest.raises(ArmError, match="the job had not ended after 1s, its limit"):
+        run("SELECT pg_sleep(600);", limit="1s")
+
+
+def test_a_name_that_does_not_exist_is_found_before_the_first_trial():
+    with pytest.raises(StudyError, match=r'job.sql, line 1 .*relation "acounts" does not exist, on all arms'):
+        run("VACUUM acounts;")
