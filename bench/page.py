@@ -75,8 +75,7 @@ def _lines(
     yield from (f"# {page.title}", "", page.reader, "", "```sh", page.command, "```", "")
     yield (
         f"Measured on {datetime.now(UTC):%Y-%m-%d} in {conditions.rounds} rounds of {conditions.seconds} s, all "
-        f"programs once in each round in random order. Goals that compare are about ratios within the rounds. "
-        f"{page.about} `bench/figures/{page.name}.json` gets all figures of `make bench`."
+        f"programs once in each round in random order. Ratios are taken within a round. {page.about}"
     )
     yield from ("", conditions.machine.describe(), "", *(_by_clients(figures) if page.by_clients else _goals(figures)))
     if skipped:
