@@ -15,6 +15,7 @@ WRONG = {
     "run": [[], ["absent.toml"], ["broken.toml"], ["@nothing"], ["--more", "1h"], ["@demo", "--seed", "-1"]],
     "stop": [[], ["absent"], ["--nonsense"], ["."]],
     "compare": [[], ["jit=on"], ["jit=on", "jit=off", "--clients", "x"], ["jit=on", "jit=off", "--budget", "1s"]],
+    "gate": [[], ["jit=on"], ["jit=on", "jit=off"], ["a", "b", "--study", "broken.toml"], ["a", "b", "--fail-on", "x"]],
     "selftest": [["absent"], ["--planted", "99%"], ["--budget", "soon"], ["--clients", "0"]],
     "plan": [[], ["absent.toml"], ["broken.toml"], ["@demo", "--nonsense"]],
     "verdict": [[], ["absent"], ["empty"], ["broken.tar.xz"]],

@@ -17,6 +17,7 @@ OF_THE_LAB = (
     "demo",
     "run",
     "compare",
+    "gate",
     "plan",
     "verdict",
     "report",

@@ -28,6 +28,9 @@ from pgtrial.report.build import ReportNotWrittenError, build_report
 from pgtrial.servers.configured_values import check_configured
 from pgtrial.store.directory import StudyDirectory
 
+Conclude = Callable[[StudyDirectory], RenderableType]
+"""Writes what follows from a study that has run; returns what the terminal shows of it."""
+
 
 def start(
     spec: StudySpec,
@@ -35,9 +38,11 @@ def start(
     *,
     anew: bool = False,
     as_json: bool = False,
+    conclude: Conclude | None = None,
+    console: Terminal | None = None,
     reword: Reword = str,
 ) -> int:
-    """Begin the study, or go on with the same one. What is printed is as `reword` returns it."""
+    """Begin the study, or go on with the same one. What is printed is as `reword` returns it; the rest as `conduct`."""
     check_configured(spec)
     study, there = find_or_create(spec, results, anew=anew)
     if there:
@@ -48,7 +53,7 @@ def start(
             "use ~/.pgpass"
         )
     try:
-        return conduct(study, spec, as_json=as_json, reword=reword)
+        return conduct(study, spec, as_json=as_json, conclude=conclude, console=console, reword=reword)
     except PgtrialError:
         if not there and not study.trials():
             # refused before its first trial: nothing worth keeping, and nothing to go on with
@@ -69,15 +74,17 @@ def conduct(
     as_json: bool = False,
     quiet: bool = False,
     command: str = "run",
-    conclude: Callable[[StudyDirectory], RenderableType] | None = None,
+    conclude: Conclude | None = None,
+    console: Terminal | None = None,
     reword: Reword = str,
 ) -> int:
     """Run what is missing of a study, or `more`, and conclude: by default, report.
 
-    `command` is the one that goes on with the study; `quiet` leaves out what a person should know before it.
+    `command` is the one that goes on with the study; `quiet` leaves out what a person should know before it. What a
+    person reads is drawn on `console`, by default stdout.
     The exit status: 0 when it is complete, 128 + signal when stopped.
     """
-    console = Terminal()
+    console = console or Terminal()
     ended = study.plan if more is not None else None
     again = f"pgtrial {command} {shlex.quote(str(study.path))}"
     if not quiet and more is None:

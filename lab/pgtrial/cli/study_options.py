@@ -12,7 +12,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.variants import Build
 from pgtrial.servers.installations import find_servers
-from pgtrial.store.study_file import profiles_of, read_study, with_fleet
+from pgtrial.store.study_file import Change, profiles_of, read_study, with_fleet
 
 Profile = Annotated[
     str | None, typer.Option(help="The profile of a study that has several; default: its first.", show_default=False)
@@ -20,14 +20,14 @@ Profile = Annotated[
 Seed = Annotated[int | None, typer.Option(help="Seed of the order; default: the study's, else drawn.", min=0)]
 
 
-def read(study: str, profile: str | None, seed: int | None = None) -> StudySpec:
+def read(study: str, profile: str | None, seed: int | None = None, change: Change = dict) -> StudySpec:
     """The spec of a study file or a bundled study (`@name`); prints which profile it is where none was asked for."""
     names = profiles_of(study)
     if profile is None and names:
         profile = names[0]
         others = " or ".join(f"--profile {name}" for name in names[1:]) or "it has no other"
         say(f"profile {profile} of {study}; {others}")
-    spec = read_study(study, profile, builds_here)
+    spec = read_study(study, profile, builds_here, change)
     return spec if seed is None else spec.model_copy(update={"study": spec.study.model_copy(update={"seed": seed})})
 
 

@@ -18,7 +18,7 @@ from pgtrial.conduct.interleaving import SLICE_S, interleaving_of, is_whole, ses
 from pgtrial.conduct.stopping import OVERRUN
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE
-from pgtrial.model.errors import StudyError
+from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.machine import Noise
 from pgtrial.model.records.plan import Interleaving, Lengths, LoadPoint, Plan, PreliminaryBlock
 from pgtrial.model.study.order_entry import ORDER_ENTRY
@@ -126,7 +126,7 @@ def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: No
     known = _Known(spec.verdict.budget, trials, overhead_s, preliminary_s, slices, noise=noise)
     lengths = _choose(spec, known)
     if lengths is None or (spec.verdict.blocks is None and spec.verdict.budget < LEAST_BUDGET_S):
-        raise StudyError(_too_short(spec, known))
+        raise _too_short(spec, known)
     return lengths
 
 
@@ -140,7 +140,7 @@ def measured_lengths(spec: StudySpec, plan: Plan, block: PreliminaryBlock, noise
     known = _Known(spec.verdict.budget, trials, block.overhead_s, block.wall_s, slices, block, noise)
     lengths = _choose(spec, known) or _choose(spec, replace(known, budget_s=OVERRUN * known.budget_s))
     if lengths is None:
-        raise StudyError(_too_short(spec, known))
+        raise _too_short(spec, known)
     return lengths
 
 
@@ -373,17 +373,19 @@ def _needed(spec: StudySpec, known: _Known) -> tuple[float, float]:
     return block_s, max(LEAST_BUDGET_S, known.preliminary_s + blocks * block_s / _SPENT_SHARE)
 
 
-def _too_short(spec: StudySpec, known: _Known) -> str:
-    """Why no lengths fit the budget, and what would fit."""
+def _too_short(spec: StudySpec, known: _Known) -> BudgetError:
+    """That no lengths fit the budget, and what would fit."""
     block_s, needed_s = _needed(spec, known)
     blocks = spec.verdict.blocks or fewest_for_a_verdict(spec)
     points = len(load_points(spec))
     fitting = [number for number in range(1, points) if needed_s * number / points <= spec.verdict.budget]
     fewer = f", or use {plural(fitting[-1], 'load point')}" if fitting and spec.verdict.budget >= LEAST_BUDGET_S else ""
-    return (
+    minutes = math.ceil(needed_s / 60)
+    return BudgetError(
         f"a verdict needs at least {blocks} blocks of about {format_duration(block_s)} and one before them that does "
         f"not count, and the budget is {format_duration(spec.verdict.budget)}; set [verdict] budget (--budget) to "
-        f"{math.ceil(needed_s / 60)}min or more{fewer}"
+        f"{minutes}min or more{fewer}",
+        60.0 * minutes,
     )
 
 

@@ -32,7 +32,7 @@ from pgtrial.conduct.lengths import (
 )
 from pgtrial.conduct.scope import differing_keys, hosts_of, scope_of
 from pgtrial.conduct.stopping import OVERRUN, as_option, waiting
-from pgtrial.model.errors import StudyError
+from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.plan import Extension, Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.places import draw_places
@@ -155,15 +155,16 @@ def _max_blocks(spec: StudySpec, lengths: TrialLengths) -> int:
     if affordable >= floor:
         return affordable
     if floor * block_s > OVERRUN * budget_s:
-        enough = f"{math.ceil(floor * block_s / 60)}min"
+        minutes = math.ceil(floor * block_s / 60)
         chosen = spec.verdict.budget >= LEAST_BUDGET_S and not spec.load.has_own_end
         shorter = "leave out warmup and duration" if chosen else "shorten the trials"
         if spec.load.runs_job:
             shorter = "take less data ([load] scale)"
-        raise StudyError(
+        raise BudgetError(
             f"a verdict needs at least {floor} blocks of about {format_duration(block_s)}, and the budget of "
-            f'{format_duration(spec.verdict.budget)} holds {affordable}; set [verdict] budget = "{enough}" or more, '
-            f"{shorter}, or use fewer load points"
+            f'{format_duration(spec.verdict.budget)} holds {affordable}; set [verdict] budget = "{minutes}min" or '
+            f"more, {shorter}, or use fewer load points",
+            60.0 * minutes,
         )
     return floor
 

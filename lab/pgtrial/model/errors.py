@@ -12,6 +12,14 @@ class StudyError(PgtrialError):
     """The study file or the command line asks for something that cannot be; found before anything runs."""
 
 
+class BudgetError(StudyError):
+    """The time is too short for any verdict. `needed_s` is a time that holds one, seconds."""
+
+    def __init__(self, sentence: str, needed_s: float) -> None:
+        super().__init__(sentence)
+        self.needed_s = needed_s
+
+
 class ArmError(PgtrialError):
     """An arm could not be made, reached, started or put back."""
 

@@ -20,43 +20,45 @@ def render(data: StudyData, parts: Sequence[Section], *, remarks: bool = True) -
 
 def _lines(data: StudyData, parts: Sequence[Section], *, remarks: bool) -> Iterator[str]:
     result = data.result
-    yield f"# {_text(data.spec.study.question)}\n"
+    yield f"# {escaped(data.spec.study.question)}\n"
     for finding in result.findings:
         if finding.severity != "info":
-            yield f"> **{finding.severity}** {_text(finding.message)} {_text(finding.cure)}\n"
+            yield f"> **{finding.severity}** {escaped(finding.message)} {escaped(finding.cure)}\n"
     short = brief(result, data.plan)
     for headline in short.headlines:
-        yield f"**{_text(headline.text)}**\n"
-        yield from (f"- {line.label}: {_text(line.text)}" for line in headline.lines)
+        yield f"**{escaped(headline.text)}**\n"
+        yield from (f"- {line.label}: {escaped(line.text)}" for line in headline.lines)
         yield ""
-    yield from (f"- {line.label}: {_text(line.text)}" for line in short.lines())
+    yield from (f"- {line.label}: {escaped(line.text)}" for line in short.lines())
     yield ""
     for sentence in result.sentences:
-        yield f"{_text(sentence)}\n"
+        yield f"{escaped(sentence)}\n"
     for note in [*result.moved, *result.notes]:
-        yield f"- {_text(note)}"
+        yield f"- {escaped(note)}"
     yield ""
     for section in parts:
         yield f"## {section.topic.title}\n"
         if section.topic.key == "method":
             for word, what in design(data):
-                yield f"- {word}: {_text(what)}"
+                yield f"- {word}: {escaped(what)}"
             yield ""
         for table in section.tables:
-            yield from _table(table)
+            yield from table_lines(table)
         if not section.tables and section.figures:
             yield "Drawn in report.html from each trial's timeline.parquet.\n"
     infos = [finding for finding in result.findings if finding.severity == "info"]
     if infos and remarks:
         yield "## Remarks of the audit\n"
-        yield from (f"- {_text(finding.message)} {_text(finding.cure)}" for finding in infos)
+        yield from (f"- {escaped(finding.message)} {escaped(finding.cure)}" for finding in infos)
 
 
-def _table(table: Table[Any]) -> Iterator[str]:
+def table_lines(table: Table[Any]) -> Iterator[str]:
+    """A table with its caption, a list as one paragraph."""
     if table.is_list:
-        yield f"{_text(table.caption)}: {'; '.join(_text(' = '.join(row)) for row in table.rows)}.\n"
+        yield f"{escaped(table.caption)}: {'; '.join(escaped(' = '.join(row)) for row in table.rows)}.\n"
         return
-    yield f"{_text(table.caption)}\n"
+    if table.caption:
+        yield f"{escaped(table.caption)}\n"
     yield f"| {' | '.join(map(_cell, table.heads))} |"
     yield f"|{'|'.join('---:' if column.right else '---' for column in table.columns)}|"
     for row in table.rows:
@@ -64,7 +66,7 @@ def _table(table: Table[Any]) -> Iterator[str]:
     yield ""
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
     """Text on one line, with signs for control characters, and the characters escaped that have a meaning in Markdown
     or HTML."""
     text = printable(text)
@@ -74,4 +76,4 @@ def _text(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    return _text(text).replace("|", "\\|")
+    return escaped(text).replace("|", "\\|")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pgtrial.model.errors import StudyError
@@ -36,14 +36,15 @@ def comparison(
     return build_study({"study": study, "arms": named, **sections}, origin)
 
 
-def name_arms(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+def name_arms(texts: Sequence[str], known: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
     """The arms by name, as a study file would hold them.
 
     A name that is not given is the text of the set-up, of given servers what distinguishes them; numbered where it
-    repeats.
+    repeats. A text that is the name of a `known` arm stands for that arm.
     """
-    given = [_with_name(text) for text in texts]
-    setups = [parse_setup(text) for _, text in given]
+    known = known or {}
+    given = [(text, text) if text in known else _with_name(text) for text in texts]
+    setups = [known[text] if text in known else parse_setup(text) for _, text in given]
     servers = _server_names(
         [setup["dsn"] for (name, _), setup in zip(given, setups, strict=True) if name is None and "dsn" in setup]
     )
@@ -124,3 +125,32 @@ def _server_name(dsn: str) -> str:
         return "server"
     port = f":{parts['port']}" if "port" in parts else ""
     return f"{_host(parts)}{port}/{parts.get('dbname', '')}".rstrip("/")
+
+
+def with_arms(texts: Sequence[str], *, again: bool = False) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A change of a study file: these arms in place of its own, the baseline first.
+
+    A text is the name of an arm of the file, or a set-up of the command line. With `again` the baseline comes once more
+    as the last arm.
+    """
+
+    def change(data: dict[str, Any]) -> dict[str, Any]:
+        own = data.get("arms")
+        arms = name_arms(texts, own if isinstance(own, Mapping) else {})
+        if again:
+            baseline = next(iter(arms))
+            arms[numbered(f"{baseline[: _LONGEST_NAME - len(_AGAIN)]}{_AGAIN}", arms)] = arms[baseline]
+        study = data.get("study")
+        if isinstance(study, Mapping):
+            study = {**study, "question": f"{_about(study)}: {' or '.join(list(arms)[: len(texts)])}?"}
+        return {**data, "study": study, "arms": arms}
+
+    return change
+
+
+_AGAIN = " again"
+
+
+def _about(study: Mapping[str, Any]) -> str:
+    """What a study file asks, to which the names of other arms are added."""
+    return str(study.get("question") or study.get("name") or "Which is faster").rstrip("?. ")

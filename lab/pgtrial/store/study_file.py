@@ -61,13 +61,20 @@ _NESTED: dict[str, type[BaseModel]] = {
 """Tables within others."""
 
 
+Change = Callable[[dict[str, Any]], Mapping[str, Any]]
+"""A change of the keys of a study file, before they are checked."""
+
+
 def read_study(
-    source: str | Path, profile: str | None = None, builds: Callable[[], Sequence[Build]] = tuple
+    source: str | Path,
+    profile: str | None = None,
+    builds: Callable[[], Sequence[Build]] = tuple,
+    change: Change = dict,
 ) -> StudySpec:
     """The spec of a TOML file, or of a bundled study when `source` is `@name`. Raises StudyError.
 
     Of a study with profiles the one called `profile`, else its first. `builds` finds the servers of this machine, for
-    an arm that stands for every one of them.
+    an arm that stands for every one of them. `change` is applied to the keys of the profile.
     """
     name, data, folder = _parsed(source)
     section = data.setdefault("study", {})
@@ -76,7 +83,7 @@ def read_study(
     data = with_profile(data, profile, str(source))
     chosen = data["study"].get("profile") if isinstance(data["study"], Mapping) else None
     where = f"{source}, profile {chosen}" if chosen is not None else str(source)
-    return build_study(expanded(data, builds, where), where, folder)
+    return build_study(change(expanded(data, builds, where)), where, folder)
 
 
 def profiles_of(source: str | Path) -> list[str]:

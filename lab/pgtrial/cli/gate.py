@@ -1,0 +1,217 @@
+"""`pgtrial gate`: whether HEAD is slower than BASE, for continuous integration."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from pgtrial.cli.by_options import by_options
+from pgtrial.cli.conduct import start
+from pgtrial.cli.output import json_text, say, warn
+from pgtrial.cli.study_options import Profile, Seed, parsed, read
+from pgtrial.cli.terminal import Terminal
+from pgtrial.cli.verdict import in_short
+from pgtrial.conduct.outlook import in_words, outlook
+from pgtrial.conduct.place import plan_now
+from pgtrial.model.errors import ERROR_STATUS, BudgetError, PgtrialError, StudyError
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import format_duration, parse_duration
+from pgtrial.report.brief import brief
+from pgtrial.report.build import build_report
+from pgtrial.report.data import StudyData, read_measured
+from pgtrial.report.gate.junit import junit
+from pgtrial.report.gate.outcome import FailOn, Outcome, Rules, outcome
+from pgtrial.report.gate.summary import summary, summary_without_study
+from pgtrial.store.bundle import write_bundle
+from pgtrial.store.comparison import with_arms
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.files import hidden, write_atomically, writing
+from pgtrial.store.state import study_certificate
+from pgtrial.store.study_file import Change
+
+_by_options = by_options(("budget", "blocks"))
+_STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+"""Environment variable of GitHub's runners: a file to which Markdown is appended."""
+
+
+def gate_command(
+    base: Annotated[str, typer.Argument(help="The set-up to compare with, in the form of an arm of `compare`.")],
+    head: Annotated[str, typer.Argument(help="The set-up that is to pass; BASE and HEAD may be arms of the study.")],
+    *,
+    study: Annotated[
+        str, typer.Option(help="The study file, or bundled study (@NAME), that has load and data.", metavar="FILE")
+    ],
+    profile: Profile = None,
+    budget: Annotated[str, typer.Option(help="Time for running the blocks, e.g. 10min.")] = "10min",
+    fail_on: Annotated[
+        FailOn,
+        typer.Option(help="What has status 1: HEAD is worse; or it differs, in either direction."),
+    ] = "worse",
+    accept_undecided: Annotated[
+        bool,
+        typer.Option(
+            "--accept-undecided",
+            help="Status 0 in place of 2 where the budget ends with an interval that allows no verdict.",
+        ),
+    ] = False,
+    base_twice: Annotated[
+        bool,
+        typer.Option("--base-twice", help="Run BASE as a third arm too, which shows whether this runner is fair."),
+    ] = False,
+    summary_file: Annotated[
+        Path | None, typer.Option("--summary", help="Write a summary as Markdown.", metavar="FILE", show_default=False)
+    ] = None,
+    junit_file: Annotated[
+        Path | None, typer.Option("--junit", help="Write JUnit XML.", metavar="FILE", show_default=False)
+    ] = None,
+    bundle: Annotated[
+        Path | None, typer.Option(help="Write the study's bundle.", metavar="FILE", show_default=False)
+    ] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="The study's directory; default: results/NAME-DATE-TIME.", show_default=False)
+    ] = None,
+    seed: Seed = None,
+    new: Annotated[bool, typer.Option("--new", help="Start anew even if the same gate is unfinished.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, as verdict.json has it.")] = False,
+) -> int:
+    """Compare HEAD with BASE under the load of a study, and say whether HEAD passes.
+
+    Exit status: 0 HEAD is not worse, 1 it is worse than BASE, 2 no verdict, 3 an error. A comparison that is empty, of
+    arms that are the same, or too short for any verdict has status 2. A gate that was interrupted goes on when it is
+    run again.
+
+    The summary is appended to $GITHUB_STEP_SUMMARY, too. Files of a gate before are removed first.
+
+    Example: pgtrial gate postgres=git:.@main postgres=git:.@HEAD --study load.toml --junit gate.xml
+    """
+    files = _Files("base", "head", summary_file, junit_file, bundle)
+    files.prepare()
+    rules = Rules(fail_on, accept_undecided)
+    try:
+        spec = _spec(study, profile, seed, budget, with_arms([base, head], again=base_twice))
+        files = replace(files, base=spec.baseline, head=list(spec.arms)[1])
+        return _run(spec, rules, files, results, anew=new, as_json=json)
+    except BudgetError as error:
+        of_gate = Outcome(2, _too_short(error, spec))
+        files.write_without_study(of_gate)
+        say(of_gate.sentence)
+        return of_gate.status
+    except PgtrialError as error:
+        files.write_without_study(Outcome(ERROR_STATUS, str(error).removesuffix(".")))
+        raise
+
+
+def _spec(study: str, profile: str | None, seed: int | None, budget: str, change: Change) -> StudySpec:
+    """The study with the gate's arms and budget; how many blocks it has, the budget alone says."""
+    spec = read(study, profile, seed, change)
+    budget_s = parsed("--budget", parse_duration, budget)
+    if budget_s <= 0:
+        raise StudyError(f"--budget {budget} is no time; write for example --budget 10min")
+    verdict = spec.verdict.model_copy(update={"budget": budget_s, "blocks": None})
+    return spec.model_copy(update={"verdict": verdict})
+
+
+def _too_short(error: BudgetError, spec: StudySpec) -> str:
+    """The sentence of the error, and what difference a budget that is long enough would find, as far as known."""
+    enough = spec.model_copy(update={"verdict": spec.verdict.model_copy(update={"budget": error.needed_s})})
+    known = None
+    with suppress(BudgetError):
+        known = outlook(enough, plan_now(enough))
+    within = f"with {format_duration(error.needed_s)} a gate"
+    words = _by_options(str(error))
+    if known is None or known.precision is None:
+        return f"{words}; what difference it then finds is not known, since no study like it ran on this machine"
+    return f"{words}; {within} {in_words(known.precision)}"
+
+
+def _run(spec: StudySpec, rules: Rules, files: _Files, results: Path | None, *, anew: bool, as_json: bool) -> int:
+    """Run the study, write the files, and return the exit status."""
+    ended: list[tuple[StudyData, Outcome]] = []
+    began = monotonic()
+
+    def conclude(study: StudyDirectory) -> RenderableType:
+        build_report(study)
+        data = replace(read_measured(study), certificate=study_certificate(study))
+        of_gate = outcome(data.result, data.plan, rules)
+        ended.append((data, of_gate))
+        files.write(study, data, of_gate, monotonic() - began)
+        return Group(in_short(brief(data.result, data.plan, study.path)), Text(f"gate: {of_gate.sentence}", "bold"))
+
+    console = Terminal(file=sys.stderr) if as_json else None
+    status = start(spec, results, anew=anew, conclude=conclude, console=console, reword=_by_options)
+    if not ended:
+        # a signal has ended it
+        files.write_without_study(Outcome(ERROR_STATUS, "the gate was stopped; the same command goes on with it"))
+        return status
+    data, of_gate = ended[0]
+    if as_json:
+        json_text(data.result.model_dump_json(indent=1))
+    return of_gate.status
+
+
+@dataclass(frozen=True)
+class _Files:
+    """What a gate writes."""
+
+    base: str
+    head: str
+    summary: Path | None
+    junit: Path | None
+    bundle: Path | None
+
+    def prepare(self) -> None:
+        """Remove files of a gate before, which would pass for this one's. Raises StudyError for one that cannot be
+        written: not after ten minutes of load."""
+        for option, path in (("--summary", self.summary), ("--junit", self.junit), ("--bundle", self.bundle)):
+            if path is None:
+                continue
+            if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
+                raise StudyError(f"{option} {path} cannot be written; name a file in a directory that is there")
+            path.unlink(missing_ok=True)
+
+    def write(self, study: StudyDirectory, data: StudyData, of_gate: Outcome, seconds: float) -> None:
+        """Write all files of a study that has run. Raises StoreError."""
+        if self.bundle is not None:
+            temporary = hidden(self.bundle)
+            with writing(self.bundle):
+                write_bundle(study, temporary, everything=False)
+                temporary.replace(self.bundle)
+        text = summary(data, of_gate, self.bundle.name if self.bundle is not None else None)
+        self._write(text, of_gate, seconds, data.plan.created, "\n".join([of_gate.sentence, *data.result.sentences]))
+
+    def write_without_study(self, of_gate: Outcome) -> None:
+        """Write what a gate says that has measured nothing; it has no bundle."""
+        text = summary_without_study(self.base, self.head, of_gate)
+        self._write(text, of_gate, 0.0, datetime.now(UTC).isoformat(timespec="seconds"), "")
+
+    def _write(self, text: str, of_gate: Outcome, seconds: float, created: str, details: str) -> None:
+        if self.summary is not None:
+            write_atomically(self.summary, text)
+        if self.junit is not None:
+            of_case = junit(
+                self.base,
+                self.head,
+                of_gate,
+                seconds=seconds,
+                created=created,
+                host=platform.node(),
+                details=details,
+            )
+            write_atomically(self.junit, of_case)
+        if (step := os.environ.get(_STEP_SUMMARY)) is not None:
+            try:
+                with Path(step).open("a", encoding="utf-8") as file:
+                    file.write(f"{text}\n")
+            except OSError as error:
+                warn(f"the summary is not appended to {_STEP_SUMMARY}={step}: {error.strerror or error}")

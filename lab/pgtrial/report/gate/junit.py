@@ -1,0 +1,59 @@
+"""The outcome of a gate as JUnit XML: one test case, as of Apache Ant's schema that continuous integrations read."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from pgtrial.model.printable import printable
+from pgtrial.report.gate.outcome import Outcome
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 has no way to write."""
+
+
+def junit(base: str, head: str, of_gate: Outcome, *, seconds: float, created: str, host: str, details: str = "") -> str:
+    """The file. `created` is a UTC time, ISO 8601; `seconds` is what was spent; `details` is plain text."""
+    failures, errors = int(of_gate.status == 1), int(of_gate.status > 1)
+    suites = Element("testsuites")
+    suite = SubElement(
+        suites,
+        "testsuite",
+        {
+            "id": "0",
+            "package": "pgtrial",
+            "name": "pgtrial gate",
+            "timestamp": _without_zone(created),
+            "hostname": _xml(host) or "localhost",
+            "tests": "1",
+            "failures": str(failures),
+            "errors": str(errors),
+            "time": f"{seconds:.3f}",
+        },
+    )
+    properties = SubElement(suite, "properties")
+    for name, value in (("base", base), ("head", head), ("outcome", of_gate.word)):
+        SubElement(properties, "property", {"name": name, "value": _xml(value)})
+    case = SubElement(
+        suite,
+        "testcase",
+        {"classname": "pgtrial.gate", "name": _xml(f"{head} against {base}"), "time": f"{seconds:.3f}"},
+    )
+    if failures or errors:
+        kind = "failure" if failures else "error"
+        told = SubElement(case, kind, {"message": _xml(of_gate.sentence), "type": of_gate.word})
+        told.text = _xml(details or of_gate.sentence)
+    SubElement(suite, "system-out").text = _xml(details or of_gate.sentence)
+    SubElement(suite, "system-err")
+    indent(suites)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suites, encoding="unicode")}\n'
+
+
+def _xml(text: str) -> str:
+    return _NOT_IN_XML.sub("\ufffd", printable(text))
+
+
+def _without_zone(created: str) -> str:
+    """`2026-11-20T14:12:03`, UTC: the schema has no time zones."""
+    return datetime.fromisoformat(created).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,0 +1,147 @@
+"""Whether a change passes the gate: what follows from a verdict on HEAD against BASE. It never chooses a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pgtrial.model.errors import ERROR_STATUS
+from pgtrial.model.records.claims import Claim
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.results import Failures, StudyResult
+from pgtrial.model.units import plural
+from pgtrial.report.words import bounds_text, headline, interval_name, outlook
+from pgtrial.verdict.decide import reasons
+
+FailOn = Literal["worse", "not-equivalent"]
+"""What fails: HEAD is worse by more than the margin may hide; or it differs by that, in either direction."""
+
+WORDS = {0: "pass", 1: "fail", 2: "no verdict", ERROR_STATUS: "error"}
+"""By exit status of the gate."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a gate answers."""
+
+    status: int
+    """Exit status, as of `pgtrial verdict`: 0 pass, 1 fail, 2 no verdict, 3 an error."""
+    reason: str
+    """One sentence without its full stop."""
+
+    @property
+    def word(self) -> str:
+        """`pass`, `fail`, `no verdict` or `error`."""
+        return WORDS[self.status]
+
+    @property
+    def sentence(self) -> str:
+        """`pass: no difference larger than 1% between base and head.`"""
+        return f"{self.word}: {self.reason}."
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a gate lets pass."""
+
+    fail_on: FailOn = "worse"
+    accept_undecided: bool = False
+    """Whether an undecided comparison with a bounded interval passes."""
+
+
+def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:
+    """The outcome of a study whose first two arms are BASE and HEAD; a third one is BASE once more.
+
+    Nothing that was not measured passes, nor do arms without a declared difference.
+    """
+    claim = next(claim for claim in result.primary if claim.arm == plan.arms[1])
+    return (
+        _failed(result, *plan.arms[:2])
+        or _unfair(result, plan)
+        or _different(claim, plan, rules)
+        or _same(claim, plan)
+        or _open(claim, plan, result, rules)
+        or Outcome(0, _lower(headline(claim, plan)))
+    )
+
+
+def _unfair(result: StudyResult, plan: Plan) -> Outcome | None:
+    """The outcome where BASE differs from itself: then a difference of HEAD says nothing."""
+    unequal = [
+        part
+        for claim in result.primary
+        if claim.arm in plan.arms[2:]
+        for part in claim.read
+        if part.verdict in ("better", "worse") and not part.within_margin
+    ]
+    if not unequal:
+        return None
+    return Outcome(
+        2, f"this runner finds a difference between {plan.baseline} and itself: {headline(unequal[0], plan)}"
+    )
+
+
+def _different(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
+    """The outcome where HEAD differs by more than the margin may hide."""
+    words = {part.verdict for part in claim.read if not part.within_margin}
+    if "worse" in words:
+        return Outcome(1, headline(claim, plan))
+    if "better" in words and rules.fail_on == "not-equivalent":
+        return Outcome(1, f"{headline(claim, plan)}, and only what is equivalent may pass")
+    return None
+
+
+def _same(claim: Claim, plan: Plan) -> Outcome | None:
+    """The outcome of two arms without a declared difference: where BASE and HEAD were mistaken, all would pass."""
+    if plan.declared.get(claim.arm):
+        return None
+    pair = f"{claim.baseline} and {claim.arm}"
+    return Outcome(2, f"{pair} are the same set-up, so that nothing was compared; {_lower(headline(claim, plan))}")
+
+
+def _failed(result: StudyResult, base: str, head: str) -> Outcome | None:
+    """The outcome where an arm has no trial that measured something."""
+    of_arms = {failure.arm: failure for failure in result.failures}
+    silent = {arm for arm in (base, head) if of_arms[arm].failed_trials == of_arms[arm].trials}
+    if not silent:
+        return None
+    if silent == {head} and of_arms[head].trials:
+        return Outcome(1, f"{head} {_all_failed(of_arms[head], result)}")
+    if not any(of_arms[arm].trials for arm in silent):
+        return Outcome(2, "no trial was run, so that nothing was compared")
+    arm = base if base in silent else head
+    return Outcome(2, f"{arm} {_all_failed(of_arms[arm], result)}, so that nothing was compared")
+
+
+def _all_failed(failures: Failures, result: StudyResult) -> str:
+    reason = next((trial.reason for trial in result.failed_trials if trial.arm == failures.arm), "")
+    why = f" ({reason})" if reason else ""
+    return f"failed in all {plural(failures.trials, 'trial')}{why}" if failures.trials else "has no trial"
+
+
+def _open(claim: Claim, plan: Plan, result: StudyResult, rules: Rules) -> Outcome | None:
+    """The outcome of a comparison without a verdict: why it is withheld, or what the budget could not decide."""
+    words = _lower(headline(claim, plan))
+    if claim.verdict == "withheld":
+        why = "; ".join(reason.removesuffix(".") for reason in reasons(result.findings, claim.arm, plan.baseline))
+        return Outcome(2, f"{words}: {why}" if why else words)
+    parts = [part for part in claim.read if part.verdict == "undecided"]
+    if claim.verdict != "undecided" and not parts:
+        return None
+    bounded = bool(parts) and all(part.difference is not None and part.difference.low is not None for part in parts)
+    evidence = "; ".join([words, *_intervals(parts, plan)])
+    return Outcome(0 if rules.accept_undecided and bounded else 2, evidence)
+
+
+def _intervals(parts: list[Claim], plan: Plan) -> Iterator[str]:
+    for part in parts:
+        if part.difference is not None:
+            yield f"{bounds_text(part.difference)} ({interval_name(plan)})"
+        yield outlook(part, plan)
+
+
+def _lower(words: str) -> str:
+    """The words of a headline within a sentence; a name that begins one stays as it is."""
+    begins = ("No ", "Undecided ", "Two ")
+    return words[0].lower() + words[1:] if words.startswith(begins) else words

@@ -1,0 +1,202 @@
+"""The summary of a gate as Markdown, short enough for a comment: outcome, levels, causes, what this runner can tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from pgtrial.model.records.claims import Claim
+from pgtrial.model.records.results import Cost, StudyResult
+from pgtrial.model.units import as_written, format_duration, percent, plural
+from pgtrial.report.data import StudyData
+from pgtrial.report.gate.outcome import Outcome
+from pgtrial.report.markdown import escaped, table_lines
+from pgtrial.report.table import Column, Table, number
+from pgtrial.report.tables.certificate import dated
+from pgtrial.report.tables.metrics import metric_text
+from pgtrial.report.tables.results import digits, median_tps, milliseconds, verdict_text
+from pgtrial.report.words import cost_text, estimate_text, measured_text, signed, where
+from pgtrial.statistics.precision import precision
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.metrics.costs import clearly
+from pgtrial.verdict.pace import measured_spread
+
+_MOST_ROWS = 40
+"""Load points that the table shows: a comment has room for 65,536 characters."""
+_MOST_COSTS = 8
+_MOST_NOTES = 6
+
+
+def summary(data: StudyData, of_gate: Outcome, bundle: str | None) -> str:
+    """The summary of a study that has run; `bundle` is the name of its bundle, if one is written."""
+    return "\n".join(_lines(data, of_gate, bundle)).rstrip() + "\n"
+
+
+def summary_without_study(base: str, head: str, of_gate: Outcome) -> str:
+    """The summary of a gate that measured nothing."""
+    return f"{_title(of_gate)}\n\n**{_text(head)} against {_text(base)}**: {_text(of_gate.sentence)}\n"
+
+
+def _lines(data: StudyData, of_gate: Outcome, bundle: str | None) -> Iterator[str]:
+    result, plan = data.result, data.plan
+    head = plan.arms[1]
+    claim = next(claim for claim in result.primary if claim.arm == head)
+    yield f"{_title(of_gate)}\n"
+    yield f"**{_text(of_gate.sentence)}**\n"
+    yield from _table(_comparison(data, claim))
+    more = len(result.claims(head)) - _MOST_ROWS
+    if more > 0:
+        yield f"and {plural(more, 'more load point')}, see the report\n"
+    for row in result.metrics:
+        if row.arm == head and not row.primary:
+            yield f"- {_text(row.metric)}: {_text(metric_text(row))}"
+    for failure in result.failures:
+        if failure.failed_trials or failure.failed_transactions:
+            failed = f"{failure.failed_trials} of {plural(failure.trials, 'trial')} failed"
+            yield f"- {_text(failure.arm)}: {failed}, {failure.failed_transactions:,} failed transactions"
+    warnings = [finding for finding in result.findings if finding.severity != "info"]
+    yield from (f"- {finding.severity}: {_text(finding.message)}" for finding in warnings[:_MOST_NOTES])
+    yield "\n#### Causes per transaction\n"
+    yield from _causes(data, claim)
+    yield "\n#### What this runner can tell\n"
+    yield from (f"- {_text(sentence)}" for sentence in _reach(data))
+    yield ""
+    yield _text(_measured(data, claim))
+    if bundle is not None:
+        name = "".join(character for character in bundle if character.isalnum() or character in "._-+=")
+        yield f"Bundle: `{name}`; `pgtrial report` shows all of it, `pgtrial verify` checks it."
+
+
+def _title(of_gate: Outcome) -> str:
+    return f"### pgtrial gate: {of_gate.word}"
+
+
+def _text(text: str) -> str:
+    """Escaped, and without mentions of people, such as that of `git:.@main`."""
+    return _unmentioned(escaped(text))
+
+
+def _unmentioned(text: str) -> str:
+    return text.replace("@", "@<!-- -->")
+
+
+def _table(table: Table[Row] | Table[Cost]) -> Iterator[str]:
+    yield from map(_unmentioned, table_lines(table))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the comparison: a load point, a regime of it, or the mean."""
+
+    place: str
+    levels: dict[str, str]
+    claim: Claim
+
+
+def _comparison(data: StudyData, claim: Claim) -> Table[Row]:
+    plan, result = data.plan, data.result
+    base, head = plan.arms[:2]
+    several = len(plan.load_points) > 1
+    claims = [claim, *(result.claims(head)[:_MOST_ROWS] if several else [])]
+    rows = [
+        Row(where(part, plan) + (" (decides)" if several and part.load_point is None else ""), levels, part)
+        for of_point in claims
+        for levels in [_levels(result, of_point)]
+        for part in of_point.read
+    ]
+    unit = "tps" if plan.measure == "goodput" else "mean ms"
+    return Table(
+        "",
+        rows,
+        [
+            Column("load", lambda row: row.place),
+            *(number(f"{arm}, {unit}", partial(_level_of, arm)) for arm in (base, head)),
+            number("difference", lambda row: estimate_text(row.claim, "so far")),
+            number("95% interval", lambda row: row.claim.difference and row.claim.difference.text()),
+            Column("verdict", lambda row: verdict_text(row.claim)),
+        ],
+    )
+
+
+def _level_of(arm: str, row: Row) -> str | None:
+    return row.levels.get(arm)
+
+
+def _levels(result: StudyResult, claim: Claim) -> dict[str, str]:
+    """By arm, the median trial's tps or mean response time, ms; empty for the mean over load points."""
+    if claim.load_point is None and len(result.load_points) > 1:
+        return {}
+    by_goodput = result.load_points[0].rate is None and result.load_points[0].tasks is None
+    texts = {}
+    for level in result.levels:
+        mean = level.latency_us.get("mean")
+        text = median_tps(level) if by_goodput else milliseconds(mean.median) if mean else None
+        if level.load_point == (claim.load_point or 0) and text:
+            texts[level.arm] = text
+    return texts
+
+
+def _causes(data: StudyData, claim: Claim) -> Iterator[str]:
+    """Costs of a transaction that differ clearly between HEAD and BASE, the largest first."""
+    result, margin = data.result, data.plan.margin
+    single = len(result.load_points) == 1
+    moved = [
+        cost
+        for cost in result.costs
+        if cost.arm == claim.arm and (cost.load_point is None or single) and clearly(cost, margin)
+    ]
+    moved.sort(key=lambda cost: -abs(math.log1p(max(cost.difference.value if cost.difference else 0.0, -0.9999))))
+    if not moved:
+        known = "No measured cost of a transaction differs clearly." if result.costs else "No cost was measured."
+        yield known
+        return
+    medians = {(cost.arm, cost.what): cost.median for cost in result.costs if single}
+    yield from table_lines(
+        Table(
+            "",
+            moved[:_MOST_COSTS],
+            [
+                Column("cost", lambda cost: f"{cost.what}, {cost.unit}" if cost.unit else cost.what),
+                number("base", lambda cost: medians.get((data.plan.baseline, cost.what)), partial(digits, most=4)),
+                number("head", lambda cost: medians.get((cost.arm, cost.what)), partial(digits, most=4)),
+                number("difference", lambda cost: cost_text(cost) or signed(cost.difference.value)),
+            ],
+        )
+    )
+
+
+def _reach(data: StudyData) -> Iterator[str]:
+    """What differences this runner finds: base against itself, the noise of these blocks, a self-test of before."""
+    plan, result = data.plan, data.result
+    again = [claim for claim in result.primary if claim.arm in plan.arms[2:]]
+    for claim in again:
+        interval = claim.difference.text() if claim.difference else "no interval yet"
+        yield f"Base against base: {interval}, {verdict_text(claim)}."
+    measured = measured_spread(Grid(plan, data.trials))
+    if measured is None:
+        yield "The noise of a block is known from four blocks on."
+    else:
+        spread, blocks = measured
+        reach = precision(plan.looks, len(plan.arms) - 1, spread)
+        finds = (
+            f"{plural(plan.looks[-1], 'block')}, the most of this plan, find a difference of "
+            f"{percent(reach.difference)} with a power of 80%"
+            if reach is not None
+            else "so few blocks decide nothing"
+        )
+        yield f"The log-ratio of a block varies by {percent(spread)} over {plural(blocks, 'block')}: {finds}."
+    if data.certificate is not None:
+        yield f"Self-test {dated(data.certificate)}."
+    elif not again:
+        yield "Base was not compared with itself: --base-twice does that, and pgtrial selftest once for this machine."
+
+
+def _measured(data: StudyData, claim: Claim) -> str:
+    plan, result = data.plan, data.result
+    taken = f" in {format_duration(round(result.block_s * result.blocks_complete))}"
+    return (
+        f"{plan.measure}, {measured_text(claim, plan)}{taken}; margin {as_written(plan.margin)}; {plan.scope}; "
+        f"pgtrial {result.pgtrial}."
+    )

@@ -1,0 +1,184 @@
+"""What a gate answers to a verdict, and its files: no empty comparison passes, and strangers' names stay text."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from pgtrial.model.records.facts import Audit
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.report.data import StudyData
+from pgtrial.report.gate.junit import junit
+from pgtrial.report.gate.outcome import Outcome, Rules, outcome
+from pgtrial.report.gate.summary import summary, summary_without_study
+from pgtrial.statistics import p8
+from tests.report.conftest import FSYNC
+from tests.verdict.studies import POINT, make_plan, noisy, run, verdict_of
+
+PAIR = ("base", "head")
+TRIPLE = (*PAIR, "base again")
+HOSTILE = "]]></failure><script>alert(1)</script> & $(touch x) `id` | @admin [a](b)"
+
+
+def data_of(tps, arms=PAIR, *, blocks=12, upto=None, audit=None, margin=0.01, points=(POINT,), **known) -> StudyData:
+    plan = make_plan(arms, blocks=blocks, margin=margin, points=points, **known)
+    plan = plan.model_copy(update={"looks": p8.looks(blocks, len(arms) - 1)})
+    trials = run(plan, tps, upto=upto)
+    spec = StudySpec(arms={arm: {} for arm in arms})
+    return StudyData(spec, plan, trials, facts={}, result=verdict_of(plan, trials, audit))
+
+
+def status(data: StudyData, **rules) -> int:
+    return outcome(data.result, data.plan, Rules(**rules)).status
+
+
+def silent(*arms):
+    return lambda planned: None if planned.arm in arms else 2000.0 + planned.index
+
+
+SLOWER, FASTER, ALIKE = (noisy({"head": ratio}, sd=0.002) for ratio in (0.94, 1.06, 1.0))
+NOISY = noisy({"head": 0.985}, sd=0.03)
+WITHHELD = Audit(findings=[FSYNC.model_copy(update={"arms": list(PAIR)})])
+
+CASES = {
+    "slower": (data_of(SLOWER), 1, 1, 1),
+    "faster": (data_of(FASTER), 0, 1, 0),
+    "equivalent": (data_of(ALIKE), 0, 0, 0),
+    "slower within the margin": (data_of(noisy({"head": 0.99}, sd=0.001), margin=0.05), 0, 0, 0),
+    "undecided": (data_of(NOISY), 2, 2, 0),
+    "before the first look": (data_of(SLOWER, upto=14), 2, 2, 2),
+    "no trial": (data_of(SLOWER, upto=0), 2, 2, 2),
+    "withheld": (data_of(SLOWER, audit=WITHHELD), 2, 2, 2),
+    "head fails": (data_of(silent("head")), 1, 1, 1),
+    "head fails once, in a first block": (data_of(silent("head"), upto=2), 1, 1, 1),
+    "base fails": (data_of(silent("base")), 2, 2, 2),
+    "both fail": (data_of(silent(*PAIR)), 2, 2, 2),
+    "the same set-up": (data_of(ALIKE, declared=False), 2, 2, 2),
+    "the same set-up, called worse": (data_of(SLOWER, declared=False), 1, 1, 1),
+    "base differs from itself": (data_of(noisy({"head": 0.94, "base again": 0.95}, sd=0.002), TRIPLE), 2, 2, 2),
+    "base is like itself": (data_of(SLOWER, TRIPLE), 1, 1, 1),
+}
+"""A study, the status of a gate with --fail-on worse, with not-equivalent, and with --accept-undecided."""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_status_of_a_gate(case):
+    data, *expected = CASES[case]
+    rules = ({}, {"fail_on": "not-equivalent"}, {"accept_undecided": True})
+    assert [status(data, **of_gate) for of_gate in rules] == expected
+
+
+@pytest.mark.parametrize("case", ["slower", "faster", "equivalent", "undecided", "withheld", "no trial"])
+def test_the_status_is_that_of_the_verdict(case):
+    data = CASES[case][0]
+    assert status(data) == data.result.exit_status
+
+
+def sentence(case: str) -> str:
+    data = CASES[case][0]
+    return outcome(data.result, data.plan, Rules()).sentence
+
+
+def test_an_undecided_gate_says_what_is_excluded_and_what_would_decide():
+    said = sentence("undecided")
+    assert re.search(r"-\d\.\d to \+\d\.\d% \(95% sequential interval\); about \d+ more blocks", said)
+    assert "only differences larger than" in said
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("slower", "fail: head is 5.99% slower than base."),
+        ("equivalent", "pass: no difference larger than 1% between head and base."),
+        ("no trial", "no verdict: no trial was run, so that nothing was compared."),
+        ("withheld", f"no verdict: no verdict on head against base: {FSYNC.message} {FSYNC.cure}"),
+        ("head fails", "fail: head failed in all 12 trials (the server closed the connection)."),
+        ("base fails", "no verdict: base failed in all 12 trials (the server closed the connection), so that nothing "),
+        ("the same set-up", "no verdict: base and head are the same set-up, so that nothing was compared; no "),
+        ("base differs from itself", "no verdict: this runner finds a difference between base and itself: base again "),
+    ],
+)
+def test_a_gate_says_why(case, said):
+    assert sentence(case).startswith(said)
+
+
+def text_of(case: str, bundle: str | None = "gate.tar.xz") -> str:
+    data = CASES[case][0]
+    return summary(data, outcome(data.result, data.plan, Rules()), bundle)
+
+
+def test_the_summary_has_levels_causes_and_what_the_runner_can_tell():
+    text = text_of("slower")
+    assert text.startswith("### pgtrial gate: fail\n\n**fail: head is 5.99% slower than base.**\n")
+    assert "| load | base, tps | head, tps | difference | 95% interval | verdict |" in text
+    assert re.search(
+        r"\| tpcb-like, scale 10, 8 clients \| 2,0\d\d \| 1,8\d\d \| -6\.0% \| -6\.\d\d..-5\.\d\d% \| worse", text
+    )
+    assert re.search(r"\| client CPU, us \| [\d.]+ \| [\d.]+ \| \+6\.\d% ", text)
+    assert "12 blocks, the most of this plan, find a difference of 0." in text
+    assert "--base-twice does that" in text
+    assert "Bundle: `gate.tar.xz`" in text
+    assert "Bundle" not in text_of("slower", None)
+
+
+def test_base_stands_beside_itself():
+    assert re.search(r"- Base against base: [-+\d.%]+, \w+\.", text_of("base is like itself"))
+    assert "--base-twice" not in text_of("base is like itself")
+
+
+def test_a_summary_of_many_load_points_fits_a_comment():
+    points = [POINT.model_copy(update={"clients": clients}) for clients in range(1, 121)]
+    data = data_of(SLOWER, points=points, blocks=8)
+    text = summary(data, outcome(data.result, data.plan, Rules()), None)
+    assert len(text) < 20_000
+    assert "| mean over 120 load points (decides) |" in text
+    assert "and 80 more load points, see the report" in text
+
+
+def test_names_of_strangers_stay_text_in_the_summary():
+    data = data_of(noisy({HOSTILE: 0.9}, sd=0.002), ("git:.@main", HOSTILE))
+    of_gate = outcome(data.result, data.plan, Rules())
+    for text in (summary(data, of_gate, "a`b\n$(id).tar.xz"), summary_without_study(*data.plan.arms[:2], of_gate)):
+        assert not re.search(r"(?<!\\)<(?!!-- -->)", text)
+        assert not re.search(r"@(?!<!-- -->)", text)
+        assert not re.search(r"(?<!\\)\[", text)
+        assert "a`b" not in text
+    rows = [line for line in summary(data, of_gate, None).splitlines() if line.startswith("| load")]
+    assert len(re.findall(r"(?<!\\)\|", rows[0])) == 7
+
+
+ATTRIBUTES = {"id", "package", "name", "timestamp", "hostname", "tests", "failures", "errors", "time"}
+
+
+def suite_of(of_gate: Outcome, base: str = "base", head: str = "head") -> ElementTree.Element:
+    created = "2026-11-20T14:12:03+02:00"
+    text = junit(base, head, of_gate, seconds=12.5, created=created, host="runner", details="a ]]> b\x00\x1b[31m\ufffe")
+    suites = ElementTree.fromstring(text.encode())
+    (suite,) = suites
+    assert (suites.tag, suite.tag) == ("testsuites", "testsuite")
+    return suite
+
+
+@pytest.mark.parametrize(("of_status", "child"), [(0, None), (1, "failure"), (2, "error"), (3, "error")])
+def test_the_junit_file_is_as_its_schema_has_it(of_status, child):
+    suite = suite_of(Outcome(of_status, "why"))
+    assert suite.attrib.keys() == ATTRIBUTES
+    assert suite.attrib["timestamp"] == "2026-11-20T12:12:03"
+    assert [part.tag for part in suite] == ["properties", "testcase", "system-out", "system-err"]
+    case = suite[1]
+    assert case.attrib.keys() == {"name", "classname", "time"}
+    counts = [int(suite.attrib[name]) for name in ("tests", "failures", "errors")]
+    assert counts == [1, int(child == "failure"), int(child == "error")]
+    assert [part.tag for part in case] == ([child] if child else [])
+    assert all(part.attrib.keys() == {"message", "type"} for part in case)
+
+
+def test_names_of_strangers_stay_text_in_the_junit_file():
+    suite = suite_of(Outcome(1, f"{HOSTILE} is slower"), "b", HOSTILE)
+    case = suite[1]
+    assert case.attrib["name"] == f"{HOSTILE} against b"
+    assert case[0].attrib["message"] == f"fail: {HOSTILE} is slower."
+    assert case[0].text == "a ]]> b␀␛[31m\ufffd"
+    assert not list(suite.iter("script"))
