@@ -22,6 +22,7 @@ WRONG = {
     "report": [[], ["absent"], ["empty"], ["broken.tar.xz"]],
     "bundle": [[], ["absent"], ["empty"], ["broken.tar.xz"]],
     "verify": [[], ["absent"], ["empty"], ["broken.tar.xz"]],
+    "rerun": [[], ["absent"], ["empty"], ["broken.tar.xz"], ["--budget"]],
     "serve": [["absent"], ["--port", "0"], ["--port", "x"], ["broken.toml"]],
     "sql": [[], ["SELECT 1"], ["SELECT 1", "absent"], ["SELEC 1", "empty"]],
     "metrics": [[], ["absent"], ["empty"]],

@@ -1,0 +1,94 @@
+"""`pgtrial rerun`: run the study of a bundle here, and say whether it agrees."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from pgtrial.cli.conduct import start
+from pgtrial.cli.output import json_text
+from pgtrial.cli.study_options import Seed, parsed
+from pgtrial.cli.terminal import Terminal, for_terminal
+from pgtrial.cli.verdict import in_short
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import parse_duration
+from pgtrial.report.brief import brief
+from pgtrial.report.build import build_report
+from pgtrial.report.data import StudyData, read_measured
+from pgtrial.report.rerun import STATUSES, Rerun, rerun_of, table
+from pgtrial.store.bundle import open_study
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.files import values_of
+
+
+def rerun_command(
+    bundle: Annotated[Path, typer.Argument(help="A bundle, or the directory of a study.")],
+    *,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Time for the blocks, e.g. 30min; default: the blocks of the study.", show_default=False),
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(help="The new study's directory; default: results/NAME-DATE-TIME.", show_default=False),
+    ] = None,
+    seed: Seed = None,
+    new: Annotated[bool, typer.Option("--new", help="Start anew even if the same rerun is unfinished.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+) -> int:
+    """Run the study of a bundle on this machine, in an order of its own, and compare the two results.
+
+    Agrees: each comparison has the same verdict again and intervals that fit, or estimates that differ by less than the
+    margin. Disagrees: a verdict is the opposite, or the intervals are further apart than the margin. Exit status: 0 it
+    agrees, 1 it disagrees, 2 it cannot say, 3 an error.
+
+    The scripts of a bundle are its author's: a rerun executes them as any study does, and makes the changes of the
+    machine that the study asks for.
+    """
+    with open_study(bundle) as opened, values_of(bundle):
+        then, spec = read_measured(opened), opened.spec
+    if not any(claim.difference is not None for whole in then.result.primary for claim in whole.read):
+        raise StudyError(f"{bundle} has no interval that a rerun could agree with; its study was not finished")
+    ended: list[Rerun] = []
+
+    def conclude(study: StudyDirectory) -> RenderableType:
+        build_report(study)
+        now = read_measured(study)
+        rerun = rerun_of(then, now, str(bundle), str(study.path))
+        ended.append(rerun)
+        return Group(in_short(brief(now.result, now.plan, study.path)), "", *_lines(rerun))
+
+    console = Terminal(file=sys.stderr) if json else None
+    status = start(_again(spec, then, budget, seed), results, anew=new, conclude=conclude, console=console)
+    if not ended:
+        return status
+    if json:
+        json_text(ended[0].model_dump_json(indent=1))
+    return STATUSES[ended[0].agreement]
+
+
+def _again(spec: StudySpec, then: StudyData, budget: str | None, seed: int | None) -> StudySpec:
+    """The same study with an order that is drawn anew, and as many blocks as it had or as the budget holds."""
+    limits: dict[str, float | None] = {"blocks": then.plan.max_blocks}
+    if budget is not None:
+        limits = {"blocks": None, "budget": parsed("--budget", parse_duration, budget)}
+    return spec.model_copy(
+        update={
+            "study": spec.study.model_copy(update={"seed": seed}),
+            "verdict": spec.verdict.model_copy(update=limits),
+        }
+    )
+
+
+def _lines(rerun: Rerun) -> Iterator[RenderableType]:
+    yield for_terminal(table(rerun))
+    for fact in rerun.facts:
+        yield Text(f"{fact.key} of {fact.arm} was {fact.then} and is {fact.now}")
+    yield Text(f"rerun: {rerun.agreement}", "bold")

@@ -1,0 +1,179 @@
+"""Whether a study that was run again agrees with the first: interval against interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from pgtrial.model.records import Record
+from pgtrial.model.records.claims import Claim, Estimate, Word
+from pgtrial.model.records.facts import Facts
+from pgtrial.model.units import as_written
+from pgtrial.report.data import StudyData
+from pgtrial.report.table import Column, Table, number
+from pgtrial.report.words import in_regime, signed
+from pgtrial.statistics.p8 import Interval, ratio_limits
+from pgtrial.statistics.recovery import difference
+from pgtrial.verdict.series import as_difference
+
+Agreement = Literal["agrees", "disagrees", "cannot say"]
+
+STATUSES: Mapping[Agreement, int] = {"agrees": 0, "disagrees": 1, "cannot say": 2}
+"""Exit status by agreement."""
+
+_MACHINE = ("cpu.model", "cpu.logical", "memory.total_mb", "os.kernel", "storage.filesystem", "server.version")
+"""Facts that are shown where they differ between the two runs."""
+
+
+class Pair(Record):
+    """One comparison in both studies."""
+
+    arm: str
+    baseline: str
+    regime: str | None = Field(description="The part of the trials that it speaks of; None: whole trials.")
+    then_verdict: Word
+    now_verdict: Word
+    then: Estimate | None
+    now: Estimate | None
+    difference: Estimate | None = Field(
+        description="Ratio of the two ratios - 1, with an interval recovered from both; None: an interval is missing."
+    )
+    word: Agreement
+    why: str
+
+
+class FactOfBoth(Record):
+    """A fact of an arm that differs between the two runs."""
+
+    arm: str
+    key: str
+    then: Any
+    now: Any
+
+
+class Rerun(Record):
+    """What `pgtrial rerun --json` prints."""
+
+    bundle: str
+    study: str = Field(description="The directory of the new study.")
+    agreement: Agreement = Field(description="Disagrees if any comparison does, else cannot say if any cannot.")
+    margin: float
+    pairs: list[Pair]
+    facts: list[FactOfBoth]
+
+
+def rerun_of(then: StudyData, now: StudyData, bundle: str, study: str) -> Rerun:
+    """Compare the primary claims of two runs of one study."""
+    pairs = list(_pairs(then, now))
+    words: set[Agreement] = {pair.word for pair in pairs}
+    agreement: Agreement = "disagrees" if "disagrees" in words else "cannot say" if "cannot say" in words else "agrees"
+    return Rerun(
+        bundle=bundle,
+        study=study,
+        agreement=agreement,
+        margin=now.plan.margin,
+        pairs=pairs,
+        facts=list(_facts(then.facts, now.facts)),
+    )
+
+
+def table(rerun: Rerun) -> Table[Pair]:
+    """The comparisons of both studies, one below the other."""
+    return Table(
+        "",
+        rerun.pairs,
+        [
+            Column("arms", lambda pair: f"{pair.arm} / {pair.baseline}{f', {pair.regime}' if pair.regime else ''}"),
+            number("then", lambda pair: _with_interval(pair.then)),
+            number("now", lambda pair: _with_interval(pair.now)),
+            number("now / then", lambda pair: _with_interval(pair.difference)),
+            Column("", lambda pair: pair.word),
+            Column("since", lambda pair: pair.why),
+        ],
+    )
+
+
+def _with_interval(estimate: Estimate | None) -> str | None:
+    return f"{signed(estimate.value)} ({estimate.text()})" if estimate is not None else None
+
+
+def _pairs(then: StudyData, now: StudyData) -> Iterator[Pair]:
+    for earlier in then.result.primary:
+        later = next((claim for claim in now.result.primary if claim.arm == earlier.arm), None)
+        if later is None:
+            continue
+        parts = {part.regime: part for part in later.read}
+        for part in earlier.read:
+            yield _pair(part, parts.get(part.regime), now.plan.margin)
+
+
+def _pair(then: Claim, now: Claim | None, margin: float) -> Pair:
+    gap = None
+    if now is None:
+        word, why = _unsure("the trials of the two runs change their regime in different ways")
+    else:
+        intervals = [_interval(then), _interval(now)]
+        if intervals[0] is None or intervals[1] is None:
+            missing = "the first run" if intervals[0] is None else "this run"
+            word, why = _unsure(f"{missing} has no interval")
+        else:
+            gap = difference(intervals[1], intervals[0])
+            word, why = _agreement(then.verdict, now.verdict, gap, margin)
+    return Pair(
+        arm=then.arm,
+        baseline=then.baseline,
+        regime=in_regime(then).removeprefix(", ") or None,
+        then_verdict=then.verdict,
+        now_verdict=now.verdict if now is not None else "undecided",
+        then=then.difference,
+        now=now.difference if now is not None else None,
+        difference=as_difference(gap) if gap is not None else None,
+        word=word,
+        why=why,
+    )
+
+
+def _unsure(why: str) -> tuple[Agreement, str]:
+    return "cannot say", why
+
+
+_OPPOSITE = {("better", "worse"), ("worse", "better")}
+
+
+def _agreement(then: Word, now: Word, gap: Interval, margin: float) -> tuple[Agreement, str]:
+    """The word on two estimates whose difference is `gap`, a log-ratio."""
+    low, high = ratio_limits(margin)
+    if (then, now) in _OPPOSITE:
+        return "disagrees", f"the verdict was {then} and is {now}"
+    if gap.low > high or gap.high < low:
+        return "disagrees", f"the intervals are further apart than the margin of {as_written(margin)}"
+    if low < gap.low and gap.high < high:
+        return "agrees", f"the estimates differ by less than the margin of {as_written(margin)}"
+    if then == now and then in ("better", "worse", "equivalent") and gap.low <= 0 <= gap.high:
+        return "agrees", f"the verdict is {now} again, and the intervals fit each other"
+    if then != now:
+        return _unsure(f"the verdict was {then} and is {now}, and the intervals exclude neither")
+    return _unsure("the intervals are too wide" if gap.low <= 0 <= gap.high else "they differ, maybe within the margin")
+
+
+def _interval(claim: Claim) -> Interval | None:
+    """The log-ratio of a claim with its interval; None without bounds, and of a claim that is withheld."""
+    estimate = claim.difference
+    if claim.verdict == "withheld" or estimate is None or estimate.low is None or estimate.high is None:
+        return None
+    return Interval(*(math.log1p(share) for share in (estimate.low, estimate.value, estimate.high)))
+
+
+def _facts(then: Mapping[str, Facts], now: Mapping[str, Facts]) -> Iterator[FactOfBoth]:
+    """The facts that differ, of the first arm that they differ for."""
+    told: set[str] = set()
+    for arm in (arm for arm in then if arm in now):
+        for key in _MACHINE:
+            group, name = key.split(".")
+            pair = [facts[arm].facts.get(group, {}).get(name) for facts in (then, now)]
+            if pair[0] != pair[1] and key not in told:
+                told.add(key)
+                yield FactOfBoth(arm=arm, key=key, then=pair[0], now=pair[1])
