@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -24,12 +24,16 @@ from pgtrial.model.study.sysbench import SYSBENCH_TESTS
 from pgtrial.model.units import format_duration, format_size, parse_duration, plural
 from pgtrial.report.table import Table, by_place
 from pgtrial.servers import forgotten, given_data
+from pgtrial.servers.builds.kept import Builds, KeptBuild
 from pgtrial.servers.installations import find_servers
-from pgtrial.servers.kept_templates import KeptTemplate
-from pgtrial.servers.workspace import clean, leftovers, templates_of
+from pgtrial.servers.kept_templates import KeptTemplate, Templates
+from pgtrial.servers.workspace import builds_of, clean, leftovers, templates_of
+from pgtrial.store.repositories import remove_fetched
 from pgtrial.store.state import state_root
 from pgtrial.store.study_file import bundled_studies, profiles_of, read_study
 from pgtrial.store.workloads import described_packs
+
+_Kept = TypeVar("_Kept", KeptTemplate, KeptBuild)
 
 WORKLOADS = {
     "tpcb-like": "pgbench's default: five statements in a transaction, updates of three tables and a history",
@@ -48,11 +52,11 @@ def _workloads() -> dict[str, str]:
 
 
 def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the PostgreSQL servers, the workloads and the bundled studies found here, and the templates that are kept.
+    """List the PostgreSQL servers, the workloads and the bundled studies found here, and what is kept for studies.
 
-    A template is data that a study has loaded. Each is made once for a server and shared by all studies.
+    A template is data that a study has loaded, a build a server or extension from source. All studies share them.
     """
-    binaries, templates = find_servers(), templates_of(state_root()).kept()
+    binaries, templates, builds = find_servers(), templates_of(state_root()).kept(), builds_of(state_root()).kept()
     if as_json:
         servers = [
             {"version": server.version, "postgres": str(server.major), "bin": str(server.bin), "origin": server.origin}
@@ -63,6 +67,7 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
             "workloads": _workloads(),
             "studies": bundled_studies(),
             "templates": list(map(dataclasses.asdict, templates)),
+            "builds": list(map(dataclasses.asdict, builds)),
         }
         json_line(content, indent=2, default=datetime.isoformat)
         return
@@ -78,8 +83,17 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
     if templates:
         columns = by_place("template", "data", "size", "last used", "by", right=[2], whole=[0])
         console.print("", for_terminal(Table("", list(map(_row, templates)), columns)))
+    if builds:
+        columns = by_place("build", "of", "size", "last used", "", right=[2], whole=[0])
+        console.print("", for_terminal(Table("", list(map(_row_of_build, builds)), columns)))
     console.print()
     console.print(_kept(templates))
+    if builds:
+        size = format_size(sum(build.bytes_on_disk for build in builds))
+        console.print(
+            f"{plural(len(builds), 'build')} from source: {size}. `pgtrial cleanup --build NAME` removes one, "
+            "`--unused 30d` those that were not used for 30 days, `--builds` all."
+        )
 
 
 def _row(template: KeptTemplate) -> tuple[str, ...]:
@@ -90,6 +104,11 @@ def _row(template: KeptTemplate) -> tuple[str, ...]:
     by += [f"(not used any more: {template.fault})"] if template.fault is not None else []
     size = format_size(template.bytes_on_disk)
     return template.name, template.contents, size, used, " ".join(by)
+
+
+def _row_of_build(build: KeptBuild) -> tuple[str, ...]:
+    used = build.last_used.astimezone().strftime("%Y-%m-%d")
+    return build.name, build.contents, format_size(build.bytes_on_disk), used, "(in use now)" if build.in_use else ""
 
 
 def _kept(templates: Sequence[KeptTemplate]) -> str:
@@ -130,6 +149,7 @@ def _time(study: str, profile: str | None) -> str:
 
 
 def cleanup_command(
+    *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
     templates: Annotated[
         bool,
@@ -141,7 +161,16 @@ def cleanup_command(
     ] = None,
     unused: Annotated[
         str | None,
-        typer.Option(help="Remove the templates too that no study has used for this time, e.g. 30d.", metavar="TIME"),
+        typer.Option(
+            help="Remove the templates and builds too that no study has used for this time, e.g. 30d.", metavar="TIME"
+        ),
+    ] = None,
+    builds: Annotated[
+        bool, typer.Option("--builds", help="Remove all builds from source too, and what was fetched for them.")
+    ] = False,
+    build: Annotated[
+        list[str] | None,
+        typer.Option(help="Remove this build too, a name as `pgtrial list` shows it; repeatable.", metavar="NAME"),
     ] = None,
     forget: Annotated[
         list[Path] | None,
@@ -152,10 +181,11 @@ def cleanup_command(
     ] = None,
 ) -> int:
     """Stop servers and Ray clusters and remove directories that an interrupted lab left; put the host and given servers
-    back, and drop the tables that pgtrial has made on these. A template that a running lab uses stays, and so do tables
-    on a server where a study runs. The exit status is 3 if something could not be done."""
-    store = templates_of(state_root())
-    chosen = _chosen(store.kept(), template or [], unused, all_of_them=templates)
+    back, and drop the tables that pgtrial has made on these. A template or build that a running lab uses stays, and so
+    do tables on a server where a study runs. The exit status is 3 if something could not be done."""
+    store, made = templates_of(state_root()), builds_of(state_root())
+    chosen = _chosen("template", store.kept(), template or [], unused, all_of_them=templates)
+    chosen_builds = _chosen("build", made.kept(), build or [], unused, all_of_them=builds)
     left = False
     if dry_run:
         sentences = [f"{leftover.path}: {leftover.what}" for leftover in (*leftovers(), *scratch.leftovers())]
@@ -165,34 +195,53 @@ def cleanup_command(
             f"{', stays since it is in use' if kept_one.in_use else ''}"
             for kept_one in chosen
         ]
+        sentences += [
+            f"{made.root / one.name}: build of {one.contents}, {format_size(one.bytes_on_disk)}"
+            f"{', stays since it is in use' if one.in_use else ''}"
+            for one in chosen_builds
+        ]
     else:
         sentences = [forgotten.forget(state_root(), record) for record in forget or []]
         sentences += [*scratch.clean(), *clean()]
         removed, not_removed = given_data.remove_all(state_root())
         sentences += [*removed, *not_removed]
         left = bool(leftovers() or not_removed)
-        for kept_one in chosen:
-            try:
-                store.remove(kept_one.name)
-            except ArmError as error:
-                warn(str(error))
-                left = True
-            else:
-                size = format_size(kept_one.bytes_on_disk)
-                sentences.append(f"Removed the template {store.root / kept_one.name}, {kept_one.contents}, {size}.")
+        for removed_sentence in _removed(store, chosen, made, chosen_builds):
+            left = left or removed_sentence is None
+            sentences += [removed_sentence] if removed_sentence is not None else []
+        if builds and (fetched := remove_fetched()) is not None:
+            sentences.append(f"Removed the repositories that were fetched to {fetched}.")
     if sentences or not left:
         line("\n".join(sentences) if sentences else f"Nothing was left behind in {state_root()}.")
     return ERROR_STATUS if left else 0
 
 
+def _removed(
+    templates: Templates, chosen: Sequence[KeptTemplate], builds: Builds, chosen_builds: Sequence[KeptBuild]
+) -> Iterator[str | None]:
+    """Remove templates and builds; a sentence for each, or None after a warning that it stays."""
+    kept: list[tuple[Templates | Builds, str, KeptTemplate | KeptBuild]] = [
+        *((templates, "template", one) for one in chosen),
+        *((builds, "build", one) for one in chosen_builds),
+    ]
+    for store, noun, one in kept:
+        try:
+            store.remove(one.name)
+        except ArmError as error:
+            warn(str(error))
+            yield None
+        else:
+            yield f"Removed the {noun} {store.root / one.name}, {one.contents}, {format_size(one.bytes_on_disk)}."
+
+
 def _chosen(
-    kept: Sequence[KeptTemplate], names: Sequence[str], unused: str | None, *, all_of_them: bool
-) -> list[KeptTemplate]:
-    """The templates that are to be removed. Raises StudyError."""
-    known = {template.name for template in kept}
+    noun: str, kept: Sequence[_Kept], names: Sequence[str], unused: str | None, *, all_of_them: bool
+) -> list[_Kept]:
+    """The templates or builds that are to be removed. Raises StudyError."""
+    known = {one.name for one in kept}
     for name in names:
         if name not in known:
-            raise StudyError(f"--template {name}: there is none of this name; `pgtrial list` shows those that are kept")
+            raise StudyError(f"--{noun} {name}: there is none of this name; `pgtrial list` shows those that are kept")
     unused_s = math.inf if unused is None else parsed("--unused", parse_duration, unused)
     now = datetime.now(UTC)
     return [

@@ -31,6 +31,7 @@ from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.fleet import LOCAL, FleetSection
 from pgtrial.model.study.places import shared_places
 from pgtrial.model.study.servers import Given, MadeHere, conninfo_of, parts_of
+from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration, plural
 from pgtrial.servers.arm import Needs
@@ -103,7 +104,7 @@ def _not_here(spec: StudySpec) -> Iterator[str]:
     """A sentence for each arm whose server is not installed on this machine."""
     for arm in spec.arms:
         server = spec.resolved(arm)
-        if isinstance(server, MadeHere):
+        if isinstance(server, MadeHere) and not is_source(server.postgres):
             try:
                 resolve(server.postgres)
             except StudyError as error:

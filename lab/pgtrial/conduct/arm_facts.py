@@ -11,6 +11,7 @@ from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm
+from pgtrial.servers.builds.of_study import facts_of_build
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.verdict.rules import audit
 from pgtrial.verdict.rules.case import changes
@@ -73,6 +74,7 @@ class ArmFacts:
             facts = facts_of_server(arm, target, measure=measure)
             if arm.tables_of_others:
                 facts.facts["server"]["tables_of_others"] = list(arm.tables_of_others)
+            facts.facts["server"].update(facts_of_build(arm.setup))
             return facts
         except HostTrouble as error:
             if arm.data_directory is not None:

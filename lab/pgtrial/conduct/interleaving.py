@@ -77,7 +77,7 @@ def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]]:
     apart_from_settings = [server.model_copy(update={"settings": {}}) for server in servers.values()]
     alike = all(server == apart_from_settings[0] for server in apart_from_settings)
     several = isinstance(base, Given) and len(base.dsn) > 1
-    if not spec.load.share_server or not alike or several or base.setup_sql:
+    if not spec.load.share_server or not alike or several or base.setup_sql or getattr(base, "extensions", None):
         return {}
     names = {name for server in servers.values() for name in server.settings}
     differing = {name for name in names if len({server.settings.get(name) for server in servers.values()}) > 1}

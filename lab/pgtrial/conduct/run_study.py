@@ -40,6 +40,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import plural
 from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.arms import make_arms
+from pgtrial.servers.builds.of_study import built, has_sources
 from pgtrial.servers.configured_values import check_configured
 from pgtrial.servers.dumped import take_dump
 from pgtrial.servers.given_data import made_for
@@ -89,6 +90,7 @@ def run_study(
         workspace = stack.enter_context(_workspace(study, listener))
         for notice in workspace.notices:
             listener(Preparing(notice, stays=True))
+        given = _built(given, workspace, listener)
         if (dumped := take_dump(given)) is not None:
             listener(Preparing(dumped, stays=True))
         maker = stack.enter_context(load_maker(given, lambda text: listener(Preparing(text))))
@@ -148,6 +150,7 @@ def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> Rehearsed
     check_unchanged(spec)
     with ExitStack() as stack:
         workspace = stack.enter_context(Workspace())
+        spec = _built(spec, workspace, listener)
         maker = stack.enter_context(load_maker(spec, lambda text: listener(Preparing(text))))
         sessions = sessions_of(spec) if plan.shares_server else {}
         arms = make_arms(spec, workspace, sessions, maker)
@@ -210,6 +213,15 @@ def _by_turns(study: StudyDirectory, spec: StudySpec, arms: list[str], server: T
         )
     study.extend(study.plan.model_copy(update={"interleaving": None}))
     listener(Preparing(f"{what}: their trials do not alternate", stays=True))
+
+
+def _built(spec: StudySpec, workspace: Workspace, listener: Listener) -> StudySpec:
+    """The study with its sources built, and its settings checked by what was built."""
+    if not has_sources(spec):
+        return spec
+    with_builds = built(spec, workspace.builds, lambda text: listener(Preparing(text)))
+    check_configured(with_builds)
+    return with_builds
 
 
 def _canary(workspace: Workspace) -> CanaryProbes:

@@ -8,10 +8,14 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 _MODE = 0o600
+NAME_LOCK = ".lock"
+"""How the lock file of a directory ends, behind the directory's name."""
 
 
 def open_lock(path: Path, *, make: bool = True) -> IO[bytes]:
@@ -39,3 +43,25 @@ def take(lock: IO[bytes] | int) -> bool:
 def wait_for(lock: IO[bytes] | int, *, shared: bool = False) -> None:
     """Lock an open file for this process alone, or with others that share it, as soon as no other one has it locked."""
     fcntl.flock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+
+
+@contextmanager
+def holding_name(home: Path, wait: Callable[[], None]) -> Iterator[None]:
+    """Hold the lock of a directory that is there, or is to be made; the lock file goes with the directory.
+
+    `wait` is called before another process is waited for, and may raise.
+    """
+    path = home.with_name(f"{home.name}{NAME_LOCK}")
+    while True:
+        with open_lock(path) as file:
+            if not take(file):
+                wait()
+                wait_for(file)
+            if not os.fstat(file.fileno()).st_nlink:
+                continue  # whoever held it has removed it: another file is the lock now
+            try:
+                yield
+            finally:
+                if not home.exists():
+                    path.unlink(missing_ok=True)
+            return

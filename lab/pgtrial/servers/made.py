@@ -87,10 +87,13 @@ class MadeArm:
     @property
     def kind(self) -> str:
         """What arms with the same empty cluster have in common."""
+        return self._kind([])
+
+    def _kind(self, extensions: Sequence[str]) -> str:
         server = self._site.server
         digest = program_digest(self._site.room.machine, server.bin)
-        initdb = " ".join(["initdb", *(self.setup.initdb)])
-        return f"PostgreSQL {server.version} {digest[:16]} {initdb}"
+        words = [f"PostgreSQL {server.version} {digest[:16]}", *extensions, "initdb", *self.setup.initdb]
+        return " ".join(words)
 
     def check(self, needs: Needs) -> None:
         """Start the server once with the arm's settings: what PostgreSQL refuses is refused here, in its words.
@@ -285,7 +288,9 @@ class MadeArm:
         return self._site.state.in_force(cluster.data_directory, pages)
 
     def _key(self, tables: Data) -> TemplateKey:
-        return TemplateKey(self.kind, self._site.server.version, **tables.key)
+        # data of the user's own may hold objects of the extensions
+        brought = self.setup.extensions if tables.key.get("prepared") else None
+        return TemplateKey(self._kind(brought or []), self._site.server.version, **tables.key)
 
     def _templates(self, tables: Data) -> Templates | RoomTemplates:
         room = self._site.room

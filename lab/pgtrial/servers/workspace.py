@@ -5,7 +5,6 @@ Installations that the servers' account cannot run in place, such as a wheel bel
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -23,7 +22,9 @@ from pgtrial.machines.trust import check_way
 from pgtrial.model.errors import ArmError, StoreError
 from pgtrial.model.units import format_size
 from pgtrial.servers import settings_record
+from pgtrial.servers.builds.kept import Builds
 from pgtrial.servers.installations import ServerBinaries
+from pgtrial.servers.installed_code import digest_of_code
 from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.postmaster import stop_servers_below
 from pgtrial.servers.room import Room, servers_account
@@ -61,6 +62,7 @@ class Workspace(Room):
         self.rooms = Rooms(self.root)
         LOCAL.mkdir(self._sockets, 0o711)
         self.templates = templates_of(self.state, study)
+        self.builds = builds_of(self.state)
         self.own_templates = RoomTemplates(LOCAL)
         """Those that this run alone uses."""
         self._reachable: dict[ServerBinaries, ServerBinaries] = {}
@@ -96,6 +98,7 @@ class Workspace(Room):
         """
         stop_servers_below(self.root)
         self.templates.close()
+        self.builds.close()
         _, of_servers = settings_record.undo(self.root)
         elsewhere, here = self.rooms.remove(), [*of_servers, *undo_all(self.root, LOCAL)]
         shutil.rmtree(self._sockets, ignore_errors=True)
@@ -151,6 +154,7 @@ def leftovers(state: Path | None = None) -> list[Leftover]:
                 for what in (*pending_rooms(path), *settings_record.pending(path), *pending(path, LOCAL), _OF_A_LAB)
             ),
             *(Leftover(path, "unfinished template") for path in templates_of(root).unfinished()),
+            *(Leftover(path, "unfinished build") for path in builds_of(root).unfinished()),
         ]
 
 
@@ -168,12 +172,14 @@ def clean(state: Path | None = None) -> list[str]:
         with registry(root):
             claimed = [(path, lock) for path in abandoned_runs(root) if (lock := _taken(path, held)) is not None]
             unfinished = templates_of(root).remove_unfinished()
+            builds = builds_of(root).remove_unfinished()
             dumps = _remove_dumps(root) if len(claimed) == len(_runs(root)) else []
         notices = [notice for path, _ in claimed for notice in _remove_run(path)]
     strangers = [path for path in _runs(root) if not is_own(path)]
     return [
         *notices,
         *(f"Removed the unfinished template {path}." for path in unfinished),
+        *(f"Removed the unfinished build {path}." for path in builds),
         *(f"Removed the dump {path}, whose study has not loaded it." for path in dumps),
         *(
             f"{path} is no directory of this account's alone, and was left as it is; look whose it is."
@@ -193,6 +199,11 @@ def _remove_dumps(root: Path) -> list[Path]:
 def templates_of(state: Path, study: str = "") -> Templates:
     """The templates that are kept in a state directory, as a study uses them."""
     return Templates(state / "templates", study)
+
+
+def builds_of(state: Path) -> Builds:
+    """The builds that are kept in a state directory."""
+    return Builds(state / "builds")
 
 
 def abandoned_runs(root: Path) -> list[Path]:
@@ -304,7 +315,7 @@ def runnable(room: Room, server: ServerBinaries, installs: Path) -> ServerBinari
         return server
     prefix = server.bin.parent
     package = prefix.parent
-    home = installs / f"pg{server.version}-{_digest_of_code(prefix)[:8]}"
+    home = installs / f"pg{server.version}-{digest_of_code(prefix)[:8]}"
     if not home.is_dir():
         staged = room.root / f"install-{home.name}"
         _copy_tree(prefix, staged / package.name / prefix.name)
@@ -324,15 +335,6 @@ def runnable(room: Room, server: ServerBinaries, installs: Path) -> ServerBinari
             f"its copy in {copied.bin} ({trouble}): install it where everyone can read it"
         )
     return copied
-
-
-def _digest_of_code(prefix: Path) -> str:
-    """SHA-256 of programs and libraries: builds of one version may differ in any of them."""
-    digest = hashlib.sha256()
-    for path in sorted(path for part in ("bin", "lib") for path in (prefix / part).rglob("*") if path.is_file()):
-        digest.update(f"{path.relative_to(prefix)} {path.stat().st_size}\n".encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 _CATALOG = re.compile(r"^POSTGRES_BKI=(.+)$", re.MULTILINE)

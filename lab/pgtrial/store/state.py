@@ -50,6 +50,8 @@ _OWN_ENTRIES = frozenset(
         "kept",
         "wheels",
         "given-data",
+        "builds",
+        "sources",
         "lock",
         "noise.json",
         "certificates.json",

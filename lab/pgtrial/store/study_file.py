@@ -36,6 +36,7 @@ from pgtrial.model.study.variants import SECTION, Build, expanded, profile_names
 from pgtrial.model.units import nearest
 from pgtrial.store.own_data import with_data
 from pgtrial.store.replay_files import with_replay
+from pgtrial.store.sources import with_sources
 from pgtrial.store.workloads import take_in
 
 _SECTIONS: dict[str, type[BaseModel]] = {
@@ -103,6 +104,7 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path()) -> 
     _check_arms(spec, source)
     # a connection string that cannot be parsed is an error here, not at the first trial
     without_secrets(spec)
+    spec = with_sources(spec, folder, source)
     return take_in(with_data(with_replay(spec, folder, source), folder, source), folder, source)
 
 

@@ -10,8 +10,10 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from pgtrial.model.records import Record
+from pgtrial.model.study.build_keys import BuildKeys
 from pgtrial.model.study.machine_keys import MachineKeys
 from pgtrial.model.study.setup import ENVIRONMENT, ProviderMetrics, SetUp
+from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.storage import Storage
 from pgtrial.model.study.variants import EVERY
 
@@ -50,7 +52,7 @@ class Given(Server):
         return [self.model_copy(update={"dsn": [dsn]}) for dsn in self.dsn]
 
 
-class Made(MachineKeys, Server):
+class Made(MachineKeys, BuildKeys, Server):
     """A server that pgtrial makes."""
 
     postgres: str
@@ -174,7 +176,25 @@ def _objections(table: SetUp, server: Server) -> Iterator[str]:
                 if _present(table, [key]):
                     which = "are of" if key == "metrics" else "is for"
                     yield f"has {key}, which {which} given servers; remove it, or give a dsn"
+            yield from _of_builds(server)
             yield from _of_place(table, server)
+
+
+def _of_builds(server: Made) -> Iterator[str]:
+    from_source = is_source(server.postgres)
+    for key in ("build", "lto"):
+        if getattr(server, key) is not None and not from_source:
+            yield (
+                f"has {key}, which is for a server that is built from source; remove it, or write "
+                'postgres = "git:PATH@REF"'
+            )
+    if server.compiler is not None and not from_source and not server.extensions:
+        yield "has compiler, and nothing of it is built from source; remove it"
+    if isinstance(server, MadeBySsh) and (from_source or server.extensions):
+        what = "postgres" if from_source else "extensions"
+        yield f"has ssh and {what} from source, which is built for this machine alone; give a bin directory there"
+    if server.extensions and server.reset != "copy":
+        yield 'has extensions, which are created on a fresh copy for every trial; leave reset out, or set it to "copy"'
 
 
 def _of_place(table: SetUp, server: Made) -> Iterator[str]:

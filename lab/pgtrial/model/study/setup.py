@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from pgtrial.model.records import Record
 from pgtrial.model.resources import table
+from pgtrial.model.study.build_keys import BuildKeys, checked_source
 from pgtrial.model.study.keys import Facts, Key, keys_of
 from pgtrial.model.study.machine_keys import MachineKeys, differing
 from pgtrial.model.study.price import known_price
@@ -75,12 +76,12 @@ class ServerKeys(Record):
     """Where a server comes from, what it is, and what its data are."""
 
     postgres: Annotated[
-        Setting | None,
+        Annotated[Setting, AfterValidator(checked_source)] | None,
         Key(shows=("server.version",), follows=("settings.*", "server.*"), apart=("server build", "loaded data")),
     ] = Field(
         None,
-        description='A [major version](versions.md), "10" to "18", or a bin directory; default: "18". In an arm '
-        'also "every": one arm for each installed build.',
+        description='A [major version](versions.md), "10" to "18", a bin directory, or a [source](builds.md), '
+        '`git:PATH@REF`; default: "18". In an arm also "every": one arm for each installed build.',
     )
     dsn: Annotated[
         list[str] | None,
@@ -158,7 +159,7 @@ class ServerKeys(Record):
     )
 
 
-class SetUp(MachineKeys, ServerKeys):
+class SetUp(MachineKeys, BuildKeys, ServerKeys):
     """A server. `[server]` holds for all arms; an arm overrides it key by key. Two equal arms are an A/A study, a
     check of the method.
     """

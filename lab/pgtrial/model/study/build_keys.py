@@ -1,0 +1,66 @@
+"""The keys of an arm whose server or extensions are built from source, each declared once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from pgtrial.model.records import Record
+from pgtrial.model.study.keys import Key
+from pgtrial.model.study.sources import is_source, source_of
+from pgtrial.model.units import as_list
+
+
+def checked_source(text: str) -> str:
+    """A text that is a version, a directory, or a source that can be read. Raises ValueError."""
+    if is_source(text):
+        try:
+            source_of(text)
+        except ValueError as error:
+            # a URL may hold a password
+            raise ValueError(f"the source {error}") from None
+    return text
+
+
+def _sources(texts: list[str] | None) -> list[str] | None:
+    for text in texts or ():
+        if not is_source(text):
+            raise ValueError("an extension is a source; write git:PATH@REF, git:URL@REF or source:DIRECTORY")
+        checked_source(text)
+    return texts
+
+
+_OF_A_BUILD = ("server.program*", "server.build_*", "server.version_full", "server.debug_assertions", "settings.*")
+
+
+class BuildKeys(Record):
+    """How a server or an extension is built. Builds are kept in the state directory and shared by all studies."""
+
+    build: Annotated[
+        list[str] | None,
+        BeforeValidator(as_list),
+        Key(shows=("server.build_options",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),
+    ] = Field(
+        None,
+        description="Of a server from source: options of meson, `-Dcassert=false`, or of configure, `--with-icu`, "
+        "`CFLAGS=-O3`.",
+    )
+    compiler: Annotated[
+        str | None,
+        Key(shows=("server.compiler",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),
+    ] = Field(None, min_length=1, description="C compiler of what is built, `clang`; default: `cc`.")
+    lto: Annotated[
+        bool | None,
+        Key(shows=("server.lto",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),
+    ] = Field(None, description="Of a server from source: optimisation at link time.")
+    extensions: Annotated[
+        list[str] | None,
+        BeforeValidator(as_list),
+        AfterValidator(_sources),
+        Key(shows=("server.extension_sources",), follows=("server.extension*", "*.extensions", "server.program")),
+    ] = Field(
+        None,
+        description="Extensions that are [built from source](builds.md) for a copy of the server and created before "
+        "`setup_sql`: `git:PATH@REF`.",
+    )

@@ -1,0 +1,132 @@
+"""Sources of a server or an extension as a study file writes them: `git:PATH@REF`, `git:URL@REF`, `source:DIRECTORY`.
+
+A frozen study has a commit in place of a ref, and a digest of its files behind a directory.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+_GIT, _DIRECTORY = "git:", "source:"
+_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_FROZEN = re.compile(r"(.+)@sha256:([0-9a-f]{16})")
+_AT = re.compile(r"@(?!\{)")
+_HOST = re.compile(r"[^/:]+:(?!/?$)[^:]")
+"""`user@host:path`, as ssh writes it."""
+
+
+@dataclass(frozen=True)
+class GitSource:
+    """A commit of a repository."""
+
+    repository: str
+    """A directory, or a URL."""
+    ref: str
+    """What names the commit: its 40 digits in a frozen study."""
+
+    @property
+    def text(self) -> str:
+        """As a study file writes it."""
+        return f"{_GIT}{self.repository}@{self.ref}"
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it names the commit itself, which cannot become another one."""
+        return is_commit(self.ref)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the repository is elsewhere."""
+        return "://" in self.repository or bool(_HOST.match(self.repository))
+
+    @property
+    def short(self) -> str:
+        """For people: `postgres@1a2b3c4d5e`."""
+        name = re.split(r"[/:]", self.repository.rstrip("/"))[-1].removesuffix(".git")
+        return f"{name or self.repository}@{self.ref[:10] if self.is_fixed else self.ref}"
+
+    def at(self, ref: str) -> GitSource:
+        """Another commit of the same repository."""
+        return GitSource(self.repository, ref)
+
+
+@dataclass(frozen=True)
+class DirectorySource:
+    """The files of a directory as they are now."""
+
+    directory: str
+    digest: str = ""
+    """First 16 hexadecimal digits of the SHA-256 of its files; empty before the study is frozen."""
+
+    @property
+    def text(self) -> str:
+        """As a study file writes it."""
+        return f"{_DIRECTORY}{self.directory}" + (f"@sha256:{self.digest}" if self.digest else "")
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it says which files it means."""
+        return bool(self.digest)
+
+    @property
+    def short(self) -> str:
+        """For people: `postgres with files 1a2b3c4d5e`."""
+        return f"{self.directory.rstrip('/').rpartition('/')[2]} with files {self.digest[:10]}"
+
+
+Source = GitSource | DirectorySource
+
+
+def is_source(text: str) -> bool:
+    """Whether a text names a source, in place of a version or a directory of programs."""
+    return text.startswith((_GIT, _DIRECTORY))
+
+
+def is_commit(ref: str) -> bool:
+    """Whether a ref is the whole name of a commit."""
+    return _COMMIT.fullmatch(ref) is not None
+
+
+def source_of(text: str) -> Source:
+    """The source that a text names. Raises ValueError, in the rest of a sentence that begins with the text."""
+    if text.startswith(_DIRECTORY):
+        return _directory(text.removeprefix(_DIRECTORY))
+    if not text.startswith(_GIT):
+        raise ValueError("is no source; write git:PATH@REF, git:URL@REF or source:DIRECTORY")
+    rest = text.removeprefix(_GIT)
+    places = [match.start() for match in _AT.finditer(rest)]
+    repository, ref = (rest[: places[-1]], rest[places[-1] + 1 :]) if places else (rest, "")
+    if not repository or not ref:
+        raise ValueError("names no commit; write a branch, tag or commit behind @, such as git:PATH@master")
+    _check_words(repository, ref)
+    return GitSource(repository, ref)
+
+
+def _directory(text: str) -> DirectorySource:
+    frozen = _FROZEN.fullmatch(text)
+    directory, digest = (frozen[1], frozen[2]) if frozen else (text, "")
+    if not directory or not directory.isprintable():
+        raise ValueError("names no directory; write source:DIRECTORY")
+    return DirectorySource(directory, digest)
+
+
+def _check_words(repository: str, ref: str) -> None:
+    """What git would take for an option or for a command, and passwords, are refused."""
+    for word in (repository, ref):
+        if word.startswith("-") or not word.isprintable() or " " in ref:
+            raise ValueError("has a repository or ref that git would not take for one; correct it")
+    if "::" in repository:
+        raise ValueError("names a transport of git that runs a command; write a path, or a URL of https or ssh")
+    if "://" in repository:
+        scheme, _, _ = repository.partition("://")
+        if scheme not in ("https", "http", "ssh", "git", "file"):
+            raise ValueError(f"has a URL of {scheme}, which is not fetched; write one of https, ssh, http, git or file")
+        try:
+            user, password = urlsplit(repository).username, urlsplit(repository).password
+        except ValueError:
+            raise ValueError("has a URL that cannot be read; correct it") from None
+        # where no password follows, the name of a user is often a token
+        if password is not None or (user is not None and scheme in ("https", "http")):
+            raise ValueError("has a login in its URL; leave it out, and let git's credential helper give it")

@@ -1,0 +1,169 @@
+"""The commands of a build, one after the other: progress, an estimate, and the last words of the one that fails."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from pgtrial.machines.interrupt import held_off
+from pgtrial.model.units import format_duration, shortened
+from pgtrial.servers.builds.kept import BuildError
+
+_PASSED = (
+    "PATH", "HOME", "TMPDIR", "PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR", "SDKROOT", "LD_LIBRARY_PATH", "CARGO_HOME",
+    "RUSTUP_HOME", "PGRX_HOME",
+)  # fmt: skip
+"""Environment variables that a build sees. CFLAGS and the like are not among them: a build is kept by its options."""
+
+_NINJA = re.compile(r"\[(\d+)/(\d+)\]")
+_COMPILES = re.compile(r"\s-c\s")
+_TAIL_LINES = 400
+_EVERY = 0.1
+"""Share of the steps after which progress is reported again."""
+_TRUSTED = 0.05
+"""Share of the steps from which the time that is left is estimated."""
+
+_WORDS = re.compile(
+    r"(?i)(\berror:|fatal error|configure: error|undefined reference|command not found|no such file|is missing|"
+    r"no rule to make|not found)"
+)
+_OF_MAKE = re.compile(r"^(g?make(\[\d+\])?: |ninja: build stopped|FAILED: )")
+_MISSING = (
+    (r"\bbison\b", "install bison"),
+    (r"\bflex\b", "install flex"),
+    (r"readline", 'install libreadline-dev (readline-devel), or add "--without-readline" to build'),
+    (r"zlib", 'install zlib1g-dev (zlib-devel), or add "--without-zlib" to build'),
+    (r"\bICU\b|icu-uc|icu-i18n", 'install libicu-dev (libicu-devel), or add "--without-icu" to build'),
+    (r"(?i)openssl|libcrypto|libssl", "install libssl-dev (openssl-devel)"),
+    (r"(?i)lz4", "install liblz4-dev (lz4-devel)"),
+    (r"(?i)zstd", "install libzstd-dev (libzstd-devel)"),
+    (r"(?i)libxml", "install libxml2-dev (libxml2-devel)"),
+    (r"(?i)perl\b.*(not found|missing)|no perl", "install perl"),
+    (r"C compiler cannot create|no acceptable C compiler", "install gcc or clang, and the headers of the C library"),
+    (
+        r"(postgres\.h|pgxs\.mk): No such file",
+        "install the headers of this server (postgresql-server-dev-NN, postgresqlNN-devel)",
+    ),
+)
+"""What is missing, by what a configure script or a compiler says of it, and what to install."""
+
+
+class Commands:
+    """Runs the commands of one build, and writes what they print to a file."""
+
+    def __init__(self, label: str, log: Path, say: Callable[[str], None], expected: int = 0) -> None:
+        """`expected`: how many steps the build takes, as lines that compile; 0: unknown."""
+        self.steps = 0
+        """Lines of progress until now."""
+        self._label = label
+        self._log = log
+        self._say = say
+        self._expected = expected
+        self._begun = time.monotonic()
+        self._told = 0.0
+        log.unlink(missing_ok=True)
+
+    def run(self, command: Sequence[str | Path], directory: Path, extra: Mapping[str, str] | None = None) -> None:
+        """Run a command to its end. Raises BuildError in its words."""
+        environment = {name: os.environ[name] for name in _PASSED if name in os.environ} | {"LC_ALL": "C"}
+        tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        with self._log.open("a") as log:
+            log.write(f"$ {' '.join(map(str, command))}\n")
+            log.flush()
+            try:
+                with held_off():
+                    process = subprocess.Popen(
+                        [str(word) for word in command],
+                        cwd=directory,
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.STDOUT,
+                        text=True,
+                        errors="replace",
+                        env={**environment, **(extra or {})},
+                        start_new_session=True,
+                    )
+            except OSError as error:
+                raise BuildError(f"{self._label}: {command[0]} does not start: {error.strerror}") from None
+            try:
+                for line in process.stdout or ():
+                    log.write(line)
+                    tail.append(line.rstrip())
+                    self._count(line)
+                status = process.wait()
+            except BaseException:
+                _end(process)
+                raise
+        if status != 0:
+            words = last_words(list(tail)) or f"{command[0]} ended with status {status}"
+            raise BuildError(f"{self._label} does not build: {words}; all that was printed is in {self._log}")
+
+    def _count(self, line: str) -> None:
+        if (ninja := _NINJA.match(line)) is not None:
+            self.steps, self._expected = int(ninja[1]), int(ninja[2])
+        elif _COMPILES.search(line):
+            self.steps += 1
+        else:
+            return
+        if not self._expected:
+            return
+        share = min(self.steps / self._expected, 0.99)
+        if share < self._told + _EVERY:
+            return
+        self._told = share
+        left_s = (time.monotonic() - self._begun) * (1 - share) / share
+        ahead = f", about {format_duration(round(left_s) or 1)} left" if share > _TRUSTED else ""
+        self._say(f"building {self._label}: {share:.0%} of about {self._expected:,} steps{ahead}")
+
+
+def last_words(lines: Sequence[str]) -> str:
+    """Why a build failed, from its last lines, with what to install where a known library or tool is missing."""
+    own = [line.strip() for line in lines if line.strip() and not _OF_MAKE.match(line)]
+    words = next((line for line in own if _WORDS.search(line)), own[-1] if own else "")
+    text = shortened(words.rstrip("."), 300)
+    cure = next((cure for sign, cure in _MISSING if re.search(sign, words)), None)
+    return f"{text}; {cure}" if cure is not None else text
+
+
+def make_program() -> str:
+    """GNU make. Raises BuildError where it is not installed."""
+    program = shutil.which("gmake") or shutil.which("make")
+    if program is None:
+        raise BuildError("make is not installed here, and a source is to be built; install make and a C compiler")
+    return program
+
+
+def jobs() -> str:
+    """How many commands of a build run at the same time, as an option of make and ninja."""
+    return f"-j{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1}"
+
+
+def compiler_version(compiler: str) -> str:
+    """What a C compiler says it is, in one line. Raises BuildError."""
+    program = shutil.which(compiler)
+    if program is None:
+        raise BuildError(f"there is no C compiler {compiler}; install it (gcc or clang), or name another as compiler")
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, errors="replace", check=False)
+    lines = done.stdout.splitlines()
+    if done.returncode != 0 or not lines:
+        raise BuildError(f"{program} does not say which compiler it is; name another as compiler")
+    return lines[0].strip()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a command with all that it has started."""
+    with_group = process.pid
+    try:
+        os.killpg(with_group, 15)
+        process.wait(5)
+    except ProcessLookupError:
+        pass
+    except subprocess.TimeoutExpired:
+        os.killpg(with_group, 9)
+        process.wait()

@@ -1,0 +1,170 @@
+"""Extensions from source, in a copy of a server's installation: the installation itself stays as it is.
+
+A copy that keeps the relative places of programs, libraries and shared files works like the original (PostgreSQL's
+relocatable installation, src/port/path.c).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.machines.machine import LOCAL
+from pgtrial.model.study.sources import GitSource, Source
+from pgtrial.servers.builds.commands import Commands, compiler_version, make_program
+from pgtrial.servers.builds.kept import BuildError, BuildRecord, Made, Order, record_beside
+from pgtrial.servers.installations import ServerBinaries
+from pgtrial.servers.installed_code import digest_of_code
+from pgtrial.store.sources import described, export
+
+_WRITTEN = ("bindir", "sharedir", "pkglibdir")
+_READ = ("libdir", "includedir", "includedir-server", "pkgincludedir", "pgxs")
+_WARNING = re.compile(r"-W(?!.,).*")
+_SYSTEM = (Path("/"), Path("/usr"), Path("/usr/local"))
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """What a copy of a server with extensions depends on."""
+
+    server: ServerBinaries
+    sources: Sequence[Source]
+    compiler: str | None
+    """None: the one that built the server."""
+
+    @property
+    def label(self) -> str:
+        return f"{' and '.join(source.short for source in self.sources)} for PostgreSQL {self.server.version}"
+
+    @property
+    def digest(self) -> str:
+        texts = [source.text for source in self.sources]
+        version = compiler_version(self.compiler) if self.compiler is not None else None
+        parts = [digest_of_code(self.server.bin.parent), self.server.version, texts, self.compiler, version]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
+
+
+def extension_order(
+    server: ServerBinaries, sources: Sequence[Source], compiler: str | None, say: Callable[[str], None]
+) -> Order:
+    """The copy of a server's installation that has these extensions. Raises BuildError."""
+    recipe = _Recipe(server, sources, compiler)
+    first = sources[0]
+    origin = first.repository if isinstance(first, GitSource) else first.directory
+
+    def make(home: Path, log: Path, earlier: BuildRecord | None) -> Made:
+        del earlier  # extensions are small
+        return _make(recipe, home, log, say)
+
+    return Order(f"pg{server.version}-with-{recipe.digest}", recipe.label, origin, make)
+
+
+def _make(recipe: _Recipe, home: Path, log: Path, say: Callable[[str], None]) -> Made:
+    say(f"building {recipe.label}")
+    programs = _copied(recipe.server, home / "install")
+    config = programs / "pg_config"
+    controls = Path(_asked(config, "sharedir")) / "extension"
+    before = _controls(controls)
+    commands = Commands(recipe.label, log, say)
+    for number, source in enumerate(recipe.sources):
+        folder = home / "work" / str(number)
+        export(source, folder, say)
+        _build(source, commands, folder, config, recipe.compiler)
+    shutil.rmtree(home / "work")
+    LOCAL.tool(["chmod", "-R", "u+rwX,go+rX,go-w", home / "install"])
+    of_server = record_beside(recipe.server.bin)
+    facts = {
+        **(of_server.facts if of_server is not None else {}),
+        "extension_sources": [source.text for source in recipe.sources],
+        "extension_subjects": [described(source) for source in recipe.sources],
+    }
+    return Made(str(programs.relative_to(home)), facts, sorted(_controls(controls) - before), commands.steps)
+
+
+def _build(source: Source, commands: Commands, folder: Path, config: Path, compiler: str | None) -> None:
+    if any((folder / name).is_file() for name in ("Makefile", "GNUmakefile", "makefile")):
+        options = [
+            f"PG_CONFIG={config}",
+            *([f"CC={compiler}"] if compiler is not None else []),
+            *_of_this_machine(config),
+        ]
+        commands.run([make_program(), *options], folder)
+        commands.run([make_program(), *options, "install"], folder)
+    elif (folder / "Cargo.toml").is_file():
+        if shutil.which("cargo-pgrx") is None:
+            raise BuildError(f"{source.short} is built by pgrx, which is not installed; run cargo install cargo-pgrx")
+        commands.run(["cargo", "pgrx", "install", "--release", "--pg-config", config], folder)
+    else:
+        raise BuildError(
+            f"{source.short} has neither a Makefile (PGXS) nor a Cargo.toml (pgrx); name the source of an extension"
+        )
+
+
+def _of_this_machine(config: Path) -> list[str]:
+    """Options of make for a server that was built elsewhere: without warnings that only its compiler knows, and without
+    bitcode where its clang is not here."""
+    made = Path(_asked(config, "pgxs")).parent.parent / "Makefile.global"
+    text = made.read_text(errors="replace") if made.is_file() else ""
+    options = []
+    for name in ("CFLAGS", "CXXFLAGS"):
+        if (flags := re.search(rf"^{name}\s*=(.*)", text, re.MULTILINE)) is not None:
+            options.append(f"{name}={' '.join(flag for flag in flags[1].split() if not _WARNING.fullmatch(flag))}")
+    clang = re.search(r"^CLANG\s*=\s*(\S+)", text, re.MULTILINE)
+    return [*options, *([] if clang is not None and shutil.which(clang[1]) else ["with_llvm=no"])]
+
+
+def _copied(server: ServerBinaries, root: Path) -> Path:
+    """A copy of an installation; its bin directory. Raises BuildError where it cannot be copied."""
+    config = server.bin / "pg_config"
+    needs = f"extensions are built for PostgreSQL {server.version} in {server.bin}"
+    if not config.is_file():
+        raise BuildError(
+            f"{needs}, which has no pg_config; install the server's development files, or name a server from source"
+        )
+    written = [Path(_asked(config, name)) for name in _WRITTEN]
+    read = [Path(_asked(config, name)) for name in _READ]
+    pgxs, headers = read[-1], read[2]
+    if not pgxs.is_file() or not (headers / "postgres.h").is_file():
+        major = server.major
+        raise BuildError(
+            f"{needs}, which has no {'PGXS' if not pgxs.is_file() else 'headers'}; install postgresql-server-dev-"
+            f"{major} (postgresql{major}-devel), or name another server, such as a source or the wheel of 18"
+        )
+    common = Path(os.path.commonpath(written))
+    # a wheel's programs look for their libraries beside the package
+    package = common.parent
+    beside = package.with_name(f"{package.name}.libs")
+    place = root / package.name / common.name if beside.is_dir() else root
+    wanted = [*written, *(path if path.is_dir() else path.parent.parent for path in read)]
+    within = sorted({path for path in wanted if path.is_relative_to(common) and path not in _SYSTEM})
+    chosen = [path for path in within if not any(path != other and path.is_relative_to(other) for other in within)]
+    system = common in _SYSTEM
+    for path in chosen:
+        if system and not any(path.is_relative_to(part) or part.is_relative_to(path) for part in (*written, headers)):
+            continue  # libraries of the whole system are found where they are
+        shutil.copytree(path, place / path.relative_to(common), symlinks=True, dirs_exist_ok=True)
+    if beside.is_dir():
+        shutil.copytree(beside, root / beside.name, symlinks=True)
+    programs = place / server.bin.relative_to(common)
+    for name in ("bindir", "sharedir", "pkglibdir"):
+        if not Path(_asked(programs / "pg_config", name)).is_relative_to(root.resolve()):
+            raise BuildError(f"{needs}, and a copy of it still uses {name} there; name a server from source")
+    return programs
+
+
+def _asked(config: Path, name: str) -> str:
+    done = subprocess.run([config, f"--{name}"], capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode != 0:
+        raise BuildError(f"{config} --{name} fails: {' '.join(done.stderr.split())}; name another server")
+    return done.stdout.strip()
+
+
+def _controls(folder: Path) -> set[str]:
+    return {path.stem for path in folder.glob("*.control")}

@@ -1,0 +1,262 @@
+"""The builds of this machine: each is made once, kept, and shared by all studies.
+
+`NAME/` holds the installation and, when that is complete, its record. Whoever makes, removes or looks for a build holds
+`NAME.lock` meanwhile; each lab that uses one holds a shared lock on `NAME/lock` until it ends.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from pydantic import AwareDatetime, ValidationError
+
+from pgtrial import __version__
+from pgtrial.machines.locks import holding_name, open_lock, take, wait_for
+from pgtrial.model.errors import ArmError, StoreError, StudyError
+from pgtrial.model.records import Record
+from pgtrial.store.files import write_atomically
+from pgtrial.store.state import is_own, own_directory
+
+_RECORD = "build.json"
+_IN_USE = "lock"
+
+
+class BuildError(StudyError):
+    """A source does not build."""
+
+
+class BuildInUse(ArmError):
+    """A running lab uses the build, makes it or removes it."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What has been built."""
+
+    programs: str
+    """Directory of the server's programs, relative to the build's directory."""
+    facts: dict[str, Any]
+    """What the arms' facts say of it."""
+    created: list[str]
+    """Extensions that are created in the database."""
+    steps: int
+    """Lines of progress that the build printed; 0: unknown."""
+
+
+class BuildRecord(Record):
+    """What a build is, and how it was made."""
+
+    label: str
+    origin: str
+    """The repository or directory, whose other builds take about as long."""
+    programs: str
+    facts: dict[str, Any]
+    created: list[str]
+    steps: int
+    took_s: float
+    bytes_on_disk: int
+    pgtrial: str
+    made: AwareDatetime
+
+
+@dataclass(frozen=True)
+class Order:
+    """A build that is wanted."""
+
+    name: str
+    """Of its directory; it ends in a digest of all that the build depends on."""
+    label: str
+    """What it is, for people."""
+    origin: str
+    make: Callable[[Path, Path, BuildRecord | None], Made]
+    """Builds into a directory, with a file for what is printed; the record of an earlier build tells how long it takes.
+    Raises BuildError."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A build that is there."""
+
+    home: Path
+    record: BuildRecord
+
+    @property
+    def programs(self) -> Path:
+        """The bin directory."""
+        return self.home / self.record.programs
+
+
+@dataclass(frozen=True)
+class KeptBuild:
+    """A build as people see it."""
+
+    name: str
+    contents: str
+    bytes_on_disk: int
+    made: datetime
+    last_used: datetime
+    in_use: bool
+
+
+class Builds:
+    """The builds below a directory, as one lab sees them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._held: dict[str, IO[bytes]] = {}
+
+    def ensure(self, order: Order, on_wait: Callable[[str], None]) -> Kept:
+        """The build, in use by this lab from now on; it is made if there is none.
+
+        Of two labs that want it one makes it, and `on_wait` hears that the other one waits. Raises BuildError, and
+        StoreError if it cannot be kept.
+        """
+        home = self.root / order.name
+        try:
+            own_directory(self.root)
+            with holding_name(home, lambda: on_wait(f"waiting for another pgtrial, which builds {order.label}")):
+                record = _record(home)
+                if record is None:
+                    record = self._make(order, home)
+                if order.name not in self._held:
+                    self._held[order.name] = lock = open_lock(home / _IN_USE)
+                    wait_for(lock, shared=True)
+                (home / _IN_USE).touch()
+        except OSError as error:
+            where = error.filename or home
+            raise StoreError(
+                f"the build of {order.label} cannot be kept ({where}: {error.strerror}); free some space, or set "
+                "PGTRIAL_STATE to a directory that you own"
+            ) from None
+        return Kept(home, record)
+
+    def find(self, name: str) -> Kept | None:
+        """A build that is complete."""
+        record = _record(self.root / name)
+        return None if record is None else Kept(self.root / name, record)
+
+    def kept(self) -> list[KeptBuild]:
+        """All complete builds, by name."""
+        found = []
+        for path in self._present():
+            if (record := _record(path)) is not None:
+                lock = path / _IN_USE
+                used = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else record.made
+                size = record.bytes_on_disk
+                found.append(KeptBuild(path.name, record.label, size, record.made, used, self._is_in_use(path)))
+        return found
+
+    def remove(self, name: str) -> None:
+        """Remove a build, finished or not. Raises BuildInUse, and ArmError if it cannot be removed."""
+        home = self.root / name
+        in_use = f"the build {name} is in use by a running pgtrial; try again when that has ended"
+        try:
+            with holding_name(home, lambda: _refuse(in_use)):
+                if home.exists() and not is_own(home):
+                    raise ArmError(f"{home} is not this account's alone: look whose it is, and remove it")
+                with suppress(FileNotFoundError), open_lock(home / _IN_USE, make=False) as lock:
+                    if not take(lock):
+                        _refuse(in_use)
+                (home / _RECORD).unlink(missing_ok=True)
+                shutil.rmtree(home, ignore_errors=False)
+            self.log(name).unlink(missing_ok=True)
+        except OSError as error:
+            raise ArmError(f"the build {name} cannot be removed ({error.filename}: {error.strerror})") from None
+
+    def remove_unfinished(self) -> list[Path]:
+        """Remove what a lab left that was killed while it built; returns the directories."""
+        removed = []
+        for path in self.unfinished():
+            with suppress(ArmError):
+                self.remove(path.name)
+                removed.append(path)
+        return removed
+
+    def unfinished(self) -> list[Path]:
+        """Directories without a record that no lab works in."""
+        return [path for path in self._present() if not (path / _RECORD).is_file() and not _is_being_made(path)]
+
+    def log(self, name: str) -> Path:
+        """What the last failed build of this name printed."""
+        return self.root / f"{name}.log"
+
+    def close(self) -> None:
+        """End the use of all builds."""
+        for name in list(self._held):
+            self._held.pop(name).close()
+
+    def _make(self, order: Order, home: Path) -> BuildRecord:
+        if home.exists():
+            shutil.rmtree(home)
+        home.mkdir(mode=0o755)
+        home.chmod(0o755)
+        begun, log = time.monotonic(), self.log(order.name)
+        try:
+            made = order.make(home, log, self._earlier(order.origin))
+            record = BuildRecord(
+                label=order.label,
+                origin=order.origin,
+                programs=made.programs,
+                facts=made.facts,
+                created=made.created,
+                steps=made.steps,
+                took_s=round(time.monotonic() - begun, 1),
+                bytes_on_disk=sum(path.lstat().st_blocks * 512 for path in home.rglob("*")),
+                pgtrial=__version__,
+                made=datetime.now(UTC).replace(microsecond=0),
+            )
+            write_atomically(home / _RECORD, record.model_dump_json(indent=1))
+            (home / _RECORD).chmod(0o644)
+        except BaseException:
+            shutil.rmtree(home, ignore_errors=True)
+            raise
+        log.unlink(missing_ok=True)
+        return record
+
+    def _earlier(self, origin: str) -> BuildRecord | None:
+        """The latest build from the same repository or directory."""
+        records = [record for path in self._present() if (record := _record(path)) and record.origin == origin]
+        return max(records, key=lambda record: record.made, default=None)
+
+    def _present(self) -> list[Path]:
+        return sorted(path for path in self.root.glob("*") if path.is_dir() and is_own(path))
+
+    def _is_in_use(self, home: Path) -> bool:
+        if home.name in self._held:
+            return True
+        try:
+            with open_lock(home / _IN_USE, make=False) as lock:
+                return not take(lock)
+        except FileNotFoundError:
+            return False
+        except PermissionError:  # another user's may be in use
+            return True
+
+
+def record_beside(programs: Path) -> BuildRecord | None:
+    """The record of the build that a bin directory belongs to."""
+    return next((record for parent in programs.parents if (record := _record(parent)) is not None), None)
+
+
+def _record(home: Path) -> BuildRecord | None:
+    with suppress(OSError, ValidationError):
+        if is_own(home):
+            return BuildRecord.model_validate_json((home / _RECORD).read_bytes())
+    return None
+
+
+def _is_being_made(home: Path) -> bool:
+    with suppress(ArmError), holding_name(home, lambda: _refuse("")):
+        return False
+    return True
+
+
+def _refuse(what: str) -> NoReturn:
+    raise BuildInUse(what)

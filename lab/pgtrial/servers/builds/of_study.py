@@ -1,0 +1,72 @@
+"""What a study has to build before its first trial, and the study with what was built in place of the sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.servers import MadeHere
+from pgtrial.model.study.sources import is_source, source_of
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.servers.builds.extensions import extension_order
+from pgtrial.servers.builds.kept import BuildError, Builds, record_beside
+from pgtrial.servers.builds.postgres import server_order
+from pgtrial.servers.installations import ServerBinaries, resolve
+
+
+def has_sources(spec: StudySpec) -> bool:
+    """Whether a server or an extension of the study is built from source."""
+    servers = [spec.resolved(arm) for arm in spec.arms]
+    return any(isinstance(one, MadeHere) and (is_source(one.postgres) or one.extensions) for one in servers)
+
+
+def built(spec: StudySpec, builds: Builds, say: Callable[[str], None]) -> StudySpec:
+    """The study whose arms name what was built: bin directories, and SQL that creates the extensions.
+
+    What is kept is not built again. Raises BuildError, StudyError and StoreError.
+    """
+    if not has_sources(spec):
+        return spec
+    arms = {}
+    for arm, table in spec.arms.items():
+        setup = spec.resolved(arm)
+        # the extensions come before the SQL that all arms share
+        changed: dict[str, Any] = {"setup_sql": setup.setup_sql}
+        if isinstance(setup, MadeHere) and (is_source(setup.postgres) or setup.extensions):
+            try:
+                server, created = _built(setup, builds, say)
+            except BuildError as error:
+                raise BuildError(f"arms.{arm}: {error}") from None
+            except StudyError as error:
+                raise StudyError(f"arms.{arm}: {error}") from None
+            changed["postgres"] = str(server.bin)
+            changed["setup_sql"] = [*map(_creation, created), *setup.setup_sql]
+        arms[arm] = table.model_copy(update=changed)
+    shared = spec.server.model_copy(update={"setup_sql": []})
+    return spec.model_copy(update={"server": shared, "arms": arms})
+
+
+def facts_of_build(setup: object) -> dict[str, Any]:
+    """What an arm's facts say of its build; empty for a server that was not built here."""
+    if not isinstance(setup, MadeHere) or "/" not in setup.postgres:
+        return {}
+    record = record_beside(resolve(setup.postgres).bin)
+    return {} if record is None else record.facts
+
+
+def _built(setup: MadeHere, builds: Builds, say: Callable[[str], None]) -> tuple[ServerBinaries, list[str]]:
+    """The server of an arm, and the extensions that are to be created in its databases."""
+    if is_source(setup.postgres):
+        server = resolve(str(builds.ensure(server_order(setup, say), say).programs))
+    else:
+        server = resolve(setup.postgres)
+    if not setup.extensions:
+        return server, []
+    sources = list(map(source_of, setup.extensions))
+    kept = builds.ensure(extension_order(server, sources, setup.compiler, say), say)
+    return resolve(str(kept.programs)), kept.record.created
+
+
+def _creation(extension: str) -> str:
+    return f'CREATE EXTENSION IF NOT EXISTS "{extension}" CASCADE'

@@ -1,0 +1,140 @@
+"""Sources of servers and extensions in a study: refs become commits, and directories get the digest of their files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.setup import SetUp
+from pgtrial.model.study.sources import DirectorySource, GitSource, Source, is_source, source_of
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.store import repositories
+
+_BUILD_FILES = ("meson.build", "configure", "configure.ac")
+"""A directory with one of these holds the source of PostgreSQL."""
+
+
+def with_sources(spec: StudySpec, folder: Path, source: str) -> StudySpec:
+    """The study with every source fixed; relative paths are relative to `folder`. Raises StudyError.
+
+    `source` is what errors name, a file or the command line.
+    """
+    tables = {"server": spec.server, **{f"arms.{arm}": table for arm, table in spec.arms.items()}}
+    # a ref that several arms name is looked up once, and cannot move in between
+    known: dict[str, str] = {}
+    changed = {name: _fixed_table(table, folder, f"{source}: [{name}]", known) for name, table in tables.items()}
+    if changed == tables:
+        return spec
+    arms = {arm: changed[f"arms.{arm}"] for arm in spec.arms}
+    return spec.model_copy(update={"server": changed["server"], "arms": arms})
+
+
+def export(source: Source, directory: Path, say: Callable[[str], None]) -> None:
+    """Write the files of a fixed source into a new directory. Raises StudyError, also where they have changed."""
+    if isinstance(source, GitSource):
+        repositories.export(repositories.local_of(source, say), source.ref, directory)
+        return
+    origin = Path(source.directory)
+    for name in _files_of(origin):
+        copy = directory / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(origin / name, copy, follow_symlinks=False)
+    if source.digest != digest_of(directory, _all_files(directory)):
+        raise StudyError(
+            f"{source.text}: its files have changed since the study was planned; restore them, or begin a new study"
+        )
+
+
+def described(source: Source) -> str:
+    """What a fixed source is, for the facts of an arm: the subject of its commit, or the state of its work tree."""
+    if isinstance(source, GitSource):
+        return repositories.commit_of(repositories.local_of(source), source.ref).subject
+    return repositories.state_of(Path(source.directory))
+
+
+def fixed_source(source: Source, folder: Path) -> Source:
+    """The source with an absolute path, and with its commit or digest. Raises StudyError."""
+    if isinstance(source, GitSource):
+        if source.is_remote:
+            return repositories.fixed(source)
+        path = Path(folder, Path(source.repository).expanduser()).absolute()
+        return repositories.fixed(GitSource(os.path.normpath(path), source.ref))
+    if source.is_fixed:
+        return source
+    path = Path(os.path.normpath(Path(folder, Path(source.directory).expanduser()).absolute()))
+    if not path.is_dir():
+        raise StudyError(f"source:{source.directory}: there is no directory {path}; name the one that has the source")
+    return DirectorySource(str(path), digest_of(path, _files_of(path)))
+
+
+def digest_of(directory: Path, names: list[str]) -> str:
+    """First 16 hexadecimal digits of the SHA-256 of files: their names, whether they are programs, and contents."""
+    digest = hashlib.sha256()
+    for name in sorted(names):
+        path = directory / name
+        kind = path.lstat().st_mode
+        content = os.readlink(path).encode() if stat.S_ISLNK(kind) else path.read_bytes()
+        digest.update(f"{name}\0{stat.S_ISLNK(kind)}\0{bool(kind & stat.S_IXUSR)}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()[:16]
+
+
+def _fixed_table(table: SetUp, folder: Path, where: str, known: dict[str, str]) -> SetUp:
+    changed: dict[str, Any] = {}
+    try:
+        if table.postgres is not None and (text := _as_source(table.postgres, folder)) is not None:
+            changed["postgres"] = _fixed_text(text, folder, known)
+        if table.extensions:
+            changed["extensions"] = [_fixed_text(text, folder, known) for text in table.extensions]
+    except StudyError as error:
+        raise StudyError(f"{where} {error}") from None
+    except OSError as error:
+        raise StudyError(f"{where} {error.filename} cannot be read: {error.strerror}") from None
+    return table.model_copy(update=changed)
+
+
+def _fixed_text(text: str, folder: Path, known: dict[str, str]) -> str:
+    if text not in known:
+        known[text] = fixed_source(source_of(text), folder).text
+    return known[text]
+
+
+def _as_source(postgres: str, folder: Path) -> str | None:
+    """The source that `postgres` names; a directory that has one may be named without `source:`."""
+    if is_source(postgres):
+        return postgres
+    if "/" not in postgres and not postgres.startswith("~"):
+        return None
+    directory = Path(folder, Path(postgres).expanduser())
+    has_programs = (directory / "postgres").is_file() or (directory / "bin" / "postgres").is_file()
+    has_source = any((directory / name).is_file() for name in _BUILD_FILES)
+    return f"source:{postgres}" if has_source and not has_programs else None
+
+
+def _files_of(directory: Path) -> list[str]:
+    """The files of a directory, without what git ignores."""
+    listed = repositories.listed_files(directory) if shutil.which("git") else None
+    names = _all_files(directory) if listed is None else [name for name in listed if _is_file(directory / name)]
+    if not names:
+        raise StudyError(f"source:{directory}: there are no files; name the directory that has the source")
+    return names
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is a file or a link; a submodule is a directory, and a file may have been removed."""
+    return path.is_symlink() or path.is_file()
+
+
+def _all_files(directory: Path) -> list[str]:
+    names = []
+    for folder, folders, files in os.walk(directory):
+        folders[:] = [name for name in folders if name != ".git"]
+        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        names += [os.path.relpath(os.path.join(folder, name), directory) for name in [*files, *links]]
+    return names

@@ -1,0 +1,101 @@
+"""Repositories of git for tests: a server whose build installs copies of an installed one, and an extension in C."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+_NOBODY = {
+    "GIT_AUTHOR_NAME": "Test",
+    "GIT_AUTHOR_EMAIL": "test@example.org",
+    "GIT_COMMITTER_NAME": "Test",
+    "GIT_COMMITTER_EMAIL": "test@example.org",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+}
+
+
+class Repository:
+    """A repository below a directory of the test's own."""
+
+    def __init__(self, path: Path) -> None:
+        path.mkdir(parents=True)
+        self.path = path
+        self.git("init", "--quiet", "--initial-branch=main")
+
+    def git(self, *arguments: str) -> str:
+        """What a command of git prints."""
+        command = ["git", "-C", self.path, "-c", "core.hooksPath=/dev/null", *arguments]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **_NOBODY})
+        return done.stdout.strip()
+
+    def commit(self, subject: str, files: Mapping[str, str]) -> str:
+        """Commit these files; those whose name ends in `configure` are programs. Returns the commit's name."""
+        for name, text in files.items():
+            path = self.path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            if path.name == "configure":
+                path.chmod(0o755)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "--message", subject)
+        return self.git("rev-parse", "HEAD")
+
+
+def server_files(installation: Path, mark: str = "one", broken: str = "") -> dict[str, str]:
+    """A source whose build compiles a few files, and installs a copy of an installation with a mark in its program.
+
+    `broken` is added to one of the files.
+    """
+    configure = """#!/bin/sh
+for option; do
+    case $option in
+        --prefix=*) prefix=${option#--prefix=} ;;
+        CC=*) compiler=${option#CC=} ;;
+        --without-readline) readline=no ;;
+        --fail) echo "configure: error: readline library not found"; exit 1 ;;
+    esac
+done
+printf 'PREFIX = %s\\nCC = %s\\n' "$prefix" "$compiler" > Makefile.global
+"""
+    makefile = f"""include Makefile.global
+FILES = src/one.o src/two.o src/three.o
+all: $(FILES)
+install: all
+\tmkdir -p $(PREFIX)
+\tcp -R {" ".join(shlex.quote(str(installation / part)) for part in ("bin", "lib", "share"))} $(PREFIX)
+\tchmod u+w $(PREFIX)/bin/postgres
+\tcat src/mark >> $(PREFIX)/bin/postgres
+"""
+    files = {"configure": configure, "Makefile": makefile, "src/mark": mark}
+    files |= {f"src/{name}.c": f"int {name}(void) {{ return 1; }}\n" for name in ("one", "two")}
+    return {**files, "src/three.c": f"int three(void) {{ return 3; }}\n{broken}"}
+
+
+def extension_files(rounds: int = 0, version: str = "1.0", broken: str = "") -> dict[str, str]:
+    """An extension with one function in C, `busy(integer)`, which adds up so many numbers before it returns."""
+    code = f"""#include "postgres.h"
+#include "fmgr.h"
+PG_MODULE_MAGIC;
+PG_FUNCTION_INFO_V1(busy);
+Datum
+busy(PG_FUNCTION_ARGS)
+{{
+    volatile int64 sum = 0;
+    for (int round = 0; round < {rounds}; round++)
+        sum += round;
+    PG_RETURN_INT32(PG_GETARG_INT32(0));
+}}
+{broken}
+"""
+    return {
+        "busy.c": code,
+        "busy.control": f"default_version = '{version}'\nmodule_pathname = '$libdir/busy'\n",
+        f"busy--{version}.sql": "CREATE FUNCTION busy(integer) RETURNS integer AS 'MODULE_PATHNAME', 'busy' "
+        "LANGUAGE C STRICT;\n",
+        "Makefile": f"MODULES = busy\nEXTENSION = busy\nDATA = busy--{version}.sql\nPG_CONFIG ?= pg_config\n"
+        "PGXS := $(shell $(PG_CONFIG) --pgxs)\ninclude $(PGXS)\n",
+    }

@@ -1,0 +1,200 @@
+"""Builds from source: made once by their own commands, kept, shared, and explained in one message when they fail."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from pgtrial.model.errors import StudyError
+from pgtrial.servers.builds.commands import Commands, last_words
+from pgtrial.servers.builds.kept import BuildError, BuildInUse, Builds, record_beside
+from pgtrial.servers.builds.of_study import built
+from pgtrial.servers.installations import resolve
+from pgtrial.store.study_file import build_study
+from tests.conftest import require_server
+from tests.repositories import Repository, extension_files, server_files
+
+
+def _unheard(text):
+    pytest.fail(f"nothing was to be said: {text}")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("builds")
+
+
+@pytest.fixture(scope="module")
+def builds(home):
+    store = Builds(home / "state")
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def servers(home):
+    """Commits that build: one, two; that does not: broken; without any file: nothing."""
+    installed = require_server(17).bin.parent
+    repository = Repository(home / "postgres")
+    for name, broken in [("one", ""), ("two", ""), ("broken", "int x = ;\n")]:
+        repository.commit(name, server_files(installed, name, broken))
+        repository.git("tag", name)
+    no_files = repository.git("hash-object", "-w", "-t", "tree", "/dev/null")
+    repository.git("tag", "nothing", repository.git("commit-tree", "-m", "no file", no_files))
+    return repository
+
+
+@pytest.fixture(scope="module")
+def extension(home):
+    repository = Repository(home / "extension")
+    repository.commit("quick", extension_files())
+    repository.git("tag", "quick")
+    repository.commit("slow", extension_files(1000, "2.0"))
+    repository.git("tag", "slow")
+    return repository
+
+
+def study(home, arms, **server):
+    return build_study({"server": server, "arms": arms}, "test", home)
+
+
+def test_two_commits_of_a_server_are_two_installations_that_run(home, builds, servers):
+    said = []
+    spec = study(home, {"a": {"postgres": "git:postgres@one"}, "b": {"postgres": "git:postgres@two"}})
+    with_builds = built(spec, builds, said.append)
+    programs = [Path(with_builds.resolved(arm).postgres) for arm in ("a", "b")]
+    assert [(resolve(str(path)).major, (path / "postgres").read_bytes()[-3:]) for path in programs] == [
+        (17, b"one"),
+        (17, b"two"),
+    ]
+    record = record_beside(programs[0])
+    assert record is not None
+    assert record.facts["source"] == f"git:{servers.path}@{servers.git('rev-parse', 'one')}"
+    assert (record.facts["source_subject"], record.facts["build_system"]) == ("one", "configure")
+    assert record.steps == 3
+    assert any("67% of about 3 steps, about" in text for text in said)
+    assert not (programs[0].parent.parent / "work").exists()
+    # those that are there are not built again
+    assert built(spec, builds, _unheard) == with_builds
+
+
+def test_options_and_compilers_have_builds_of_their_own(home, builds, servers):
+    arms = {"a": {"postgres": "git:postgres@one"}, "b": {"postgres": "git:postgres@one", "build": "--without-readline"}}
+    arms["c"] = {"postgres": "git:postgres@one", "compiler": "gcc"}
+    spec = built(study(home, arms), builds, lambda text: None)
+    programs = [spec.resolved(arm).postgres for arm in spec.arms]
+    assert len(set(programs)) == 3
+    records = [record_beside(Path(path)) for path in programs]
+    assert [record.facts["build_options"] for record in records] == [[], ["--without-readline"], []]
+    assert records[2].facts["compiler"].startswith("gcc")
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"postgres": "git:postgres@broken"}, r"does not build: src/three.c:\d+:\d+: error: expected expression"),
+        ({"postgres": "git:postgres@one", "build": "--fail"}, "readline library not found; install libreadline-dev"),
+        ({"postgres": "git:postgres@one", "compiler": "no-such-cc"}, "there is no C compiler no-such-cc"),
+        ({"postgres": "git:postgres@one", "build": ["-Dcassert=true"]}, "has no meson.build"),
+        ({"postgres": "git:postgres@one", "build": ["-Da=b", "--x"]}, "options of meson .* and of configure"),
+        ({"postgres": "git:extension@quick"}, "has neither meson.build nor configure"),
+        (
+            {"postgres": "17", "extensions": "git:extension@quick"},
+            "which has no headers; install postgresql-server-dev",
+        ),
+        ({"postgres": "18", "extensions": "git:postgres@nothing"}, "has neither a Makefile"),
+    ],
+)
+@pytest.mark.usefixtures("servers", "extension")
+def test_what_does_not_build_is_said_in_one_sentence(home, builds, keys, words):
+    require_server(18)
+    before = {kept.name for kept in builds.kept()}
+    with pytest.raises(StudyError, match=rf"^arms.a: .*{words}") as failed:
+        built(study(home, {"a": keys, "b": {}}), builds, lambda text: None)
+    assert "\n" not in str(failed.value)
+    assert {kept.name for kept in builds.kept()} == before
+    assert builds.unfinished() == []
+    if "all that was printed is in" in str(failed.value):
+        assert Path(str(failed.value).rpartition(" ")[2]).read_text().startswith("$ ./configure --prefix=")
+
+
+def test_two_versions_of_an_extension_are_two_copies_of_the_server(home, builds, extension):
+    installed = require_server(18)
+    before = sorted(path.name for path in installed.bin.parent.rglob("busy*"))
+    arms = {"a": {"setup_sql": "SELECT 1"}, "b": {"extensions": "git:extension@slow"}}
+    spec = built(study(home, arms, extensions="git:extension@quick", setup_sql="SELECT 0"), builds, lambda text: None)
+    creation = 'CREATE EXTENSION IF NOT EXISTS "busy" CASCADE'
+    assert [spec.resolved(arm).setup_sql for arm in ("a", "b")] == [
+        [creation, "SELECT 0", "SELECT 1"],
+        [creation, "SELECT 0"],
+    ]
+    versions = []
+    for arm in ("a", "b"):
+        server = resolve(spec.resolved(arm).postgres)
+        assert server.version == installed.version
+        versions += [path.name for path in server.bin.parent.rglob("busy--*.sql")]
+    assert versions == ["busy--1.0.sql", "busy--2.0.sql"]
+    assert sorted(path.name for path in installed.bin.parent.rglob("busy*")) == before == []
+
+
+def test_of_two_labs_one_builds_and_the_other_waits(home, servers):
+    first, second = Builds(home / "shared"), Builds(home / "shared")
+    spec = study(home, {"a": {"postgres": "git:postgres@one"}, "b": {}})
+    begun, said = threading.Event(), []
+    waiting = threading.Thread(target=lambda: (begun.wait(), built(spec, second, said.append)))
+    waiting.start()
+    built(spec, first, lambda text: begun.set())
+    waiting.join()
+    assert {tuple(text.split()[:2]) for text in said} <= {("waiting", "for")}
+    [kept] = first.kept()
+    with pytest.raises(BuildInUse, match="in use by a running pgtrial"):
+        Builds(home / "shared").remove(kept.name)
+    first.close()
+    second.close()
+    first.remove(kept.name)
+    assert first.kept() == []
+
+
+def test_a_build_that_was_killed_is_removed_and_made_anew(home, servers):
+    store = Builds(home / "killed")
+    spec = study(home, {"a": {"postgres": "git:postgres@one"}, "b": {}})
+    program = (
+        "import os, sys; from pathlib import Path; from pgtrial.servers.builds.kept import Builds;"
+        "from pgtrial.servers.builds.of_study import built; from pgtrial.store.study_file import build_study;"
+        "spec = build_study({'arms': {'a': {'postgres': 'git:postgres@one'}, 'b': {}}}, 'test', Path(sys.argv[1]));"
+        "built(spec, Builds(Path(sys.argv[2])), lambda text: '%' in text and os.kill(os.getpid(), 9))"
+    )
+    subprocess.run([sys.executable, "-c", program, home, store.root], check=False, env=os.environ)
+    assert [path.name.startswith("pg-") for path in store.unfinished()] == [True]
+    built(spec, store, lambda text: None)
+    assert store.unfinished() == []
+    assert len(store.kept()) == 1
+    store.close()
+
+
+def test_the_environment_changes_no_build(home, tmp_path, monkeypatch):
+    for name in ("CFLAGS", "CC", "MAKEFLAGS", "PG_CONFIG"):
+        monkeypatch.setenv(name, "changed")
+    Commands("x", tmp_path / "log", _unheard).run(["sh", "-c", 'test -z "$CFLAGS$CC$MAKEFLAGS$PG_CONFIG"'], tmp_path)
+    with pytest.raises(BuildError, match="x does not build: false ended with status 1; all that was printed is in"):
+        Commands("x", tmp_path / "log", _unheard).run(["false"], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["checking for bison... no", "configure: error: bison not found"], "bison not found; install bison"),
+        (["a.c:1: warning: x", "a.c:2: error: y.", "make: *** [a.o] Error 1"], "a.c:2: error: y"),
+        (['meson.build:1:0: ERROR: Dependency "icu-uc" not found'], 'install libicu-dev (libicu-devel), or add "--'),
+        (["last line", "make[1]: *** [all] Error 2", "make: *** [all] Error 2"], "last line"),
+        (["a.c:1:10: fatal error: postgres.h: No such file or directory"], "install the headers of this server"),
+        ([], ""),
+    ],
+)
+def test_the_last_words_are_those_of_the_compiler_with_what_to_install(lines, words):
+    assert words in last_words(lines)
