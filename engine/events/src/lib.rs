@@ -9,6 +9,7 @@ mod measured;
 mod measurement;
 mod replay;
 mod start;
+mod suite;
 
 pub use done::{
     ClientUsage, Done, Drain, MachineShare, ResponseClasses, ResponseTime, ScriptRecord, TasksRecord, Warning,
@@ -24,3 +25,4 @@ pub use replay::{OtherTemplates, ReplayCounts, ReplayPlanRecord, ReplayRecord, R
 pub use start::{
     Connected, Hello, PROTOCOL, PhaseStart, PlanRecord, Pools, ShardRecord, SlicesRecord, timestamp, to_map,
 };
+pub use suite::{PauseRecord, QueryRecord, SuitePlanRecord};

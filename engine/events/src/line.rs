@@ -9,6 +9,7 @@ use crate::done::Done;
 use crate::error::EventError;
 use crate::measured::TickRecord;
 use crate::start::{Connected, Hello, OLDEST_PROTOCOL, PROTOCOL, PhaseStart, to_map};
+use crate::suite::{PauseRecord, QueryRecord};
 use ground::clock::Phase;
 use ground::output::{CouldNot, OutputFile};
 
@@ -34,6 +35,8 @@ pub enum Event {
     Phase(PhaseStart),
     Tick(Box<TickRecord>),
     Task(TaskRecord),
+    Pause(PauseRecord),
+    Query(QueryRecord),
     Error(ClientError),
     Lost(Lost),
     Done(Box<Done>),
@@ -93,6 +96,8 @@ impl Event {
             Self::Phase(_) => "phase",
             Self::Tick(_) => "tick",
             Self::Task(_) => "task",
+            Self::Pause(_) => "pause",
+            Self::Query(_) => "query",
             Self::Error(_) => "error",
             Self::Lost(_) => "lost",
             Self::Done(_) => "done",

@@ -8,6 +8,7 @@ use time::OffsetDateTime;
 
 use crate::measured::Count;
 use crate::replay::ReplayPlanRecord;
+use crate::suite::SuitePlanRecord;
 use ground::clock::Phase;
 
 /// Version of the protocol. A change that a reader could notice raises it.
@@ -54,6 +55,8 @@ pub struct PlanRecord {
     pub slices: Option<SlicesRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayPlanRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suite: Option<SuitePlanRecord>,
 }
 
 /// The keys of a struct, such as those of a plan in [`Hello`].

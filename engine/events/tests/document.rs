@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use events::{
     ClientError, ClientUsage, Connected, Count, CountsRecord, DistributionRecord, Done, Drain, Event, EventLine,
-    Extent, Hello, Lost, MachineShare, OtherTemplates, PhaseStart, PlanRecord, PoolTimeouts, Pools, QueriesRecord,
-    ReplayCounts, ReplayPlanRecord, ReplayRecord, ReplaySessions, ReplayTemplate, ResponseClasses, ResponseTime,
-    ScriptRecord, ShardRecord, SliceRecord, SlicesRecord, Summary, TaskRecord, TasksRecord, TickRecord, Times, Warning,
-    to_map,
+    Extent, Hello, Lost, MachineShare, OtherTemplates, PauseRecord, PhaseStart, PlanRecord, PoolTimeouts, Pools,
+    QueriesRecord, QueryRecord, ReplayCounts, ReplayPlanRecord, ReplayRecord, ReplaySessions, ReplayTemplate,
+    ResponseClasses, ResponseTime, ScriptRecord, ShardRecord, SliceRecord, SlicesRecord, SuitePlanRecord, Summary,
+    TaskRecord, TasksRecord, TickRecord, Times, Warning, to_map,
 };
 use ground::clock::Phase;
 use latency::Percentiles;
@@ -87,6 +87,7 @@ fn hello() -> Hello {
             sample_percent: 100.0,
             copies: 1,
         }),
+        suite: Some(SuitePlanRecord { runs: 1, limit_s: 1.0, pauses: true }),
     };
     Hello {
         protocol: 1,
@@ -221,6 +222,18 @@ fn all_events() -> Vec<Event> {
             served_s: 1.0,
             more: Map::new(),
         }),
+        Event::Pause(PauseRecord { query: String::new(), phase: Phase::Measure, run: 1 }),
+        Event::Query(QueryRecord {
+            query: String::new(),
+            phase: Phase::Measure,
+            run: 1,
+            time_us: None,
+            over_limit: false,
+            rows: 1,
+            rows_hash: None,
+            sqlstate: None,
+            message: None,
+        }),
         Event::Error(ClientError {
             client: 1,
             script: 1,
@@ -236,7 +249,13 @@ fn all_events() -> Vec<Event> {
     for event in &all {
         match event {
             Event::Hello(_) | Event::Connected(_) | Event::Ready(_) | Event::Phase(_) | Event::Tick(_) => {}
-            Event::Task(_) | Event::Error(_) | Event::Lost(_) | Event::Done(_) | Event::Other(_) => {}
+            Event::Task(_)
+            | Event::Pause(_)
+            | Event::Query(_)
+            | Event::Error(_)
+            | Event::Lost(_)
+            | Event::Done(_)
+            | Event::Other(_) => {}
         }
     }
     all

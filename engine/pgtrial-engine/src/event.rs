@@ -284,6 +284,7 @@ fn plan_event(hello: &RunDescription<'_>) -> events::PlanRecord {
             seed: slices.seed.to_string(),
         }),
         replay: hello.replay.map(|replay| replay.plan.clone()),
+        suite: None,
     }
 }
 

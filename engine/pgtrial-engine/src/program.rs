@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::event;
 use crate::frontend::common::messages::USER;
-use crate::frontend::{capture, merge, order_entry, pgbench, replay, sysbench, tasks};
+use crate::frontend::{capture, merge, order_entry, pgbench, replay, suite, sysbench, tasks};
 use ground::manual::Manual;
 use ground::options::ERROR;
 use ground::output::print_stdout;
@@ -33,7 +33,7 @@ struct FrontEndRow {
 
 /// All of them, in the order of the help.
 #[rustfmt::skip]
-const FRONT_ENDS: [FrontEndRow; 8] = [
+const FRONT_ENDS: [FrontEndRow; 9] = [
     FrontEndRow { name: "pgbench", arguments: "[OPTION]... [DBNAME]", summary: "as pgbench",
         is_link: true, main: pgbench::main, manual: pgbench::manual },
     FrontEndRow { name: "sysbench", arguments: "[OPTION]... [TEST] [COMMAND]", summary: "as sysbench",
@@ -46,6 +46,8 @@ const FRONT_ENDS: [FrontEndRow; 8] = [
         is_link: false, main: order_entry::main, manual: order_entry::manual },
     FrontEndRow { name: "replay", arguments: "[OPTION]... DIRECTORY [DBNAME]", summary: "the sessions of a capture",
         is_link: false, main: replay::main, manual: replay::manual },
+    FrontEndRow { name: "suite", arguments: "[OPTION]... [DBNAME]", summary: "queries one after the other, each timed",
+        is_link: false, main: suite::main, manual: suite::manual },
     FrontEndRow { name: "merge", arguments: "[OPTION]... [FILE]...",
         summary: "the events of several machines as those of one run",
         is_link: false, main: merge::main, manual: merge::manual },
@@ -149,7 +151,7 @@ mod tests {
             "pgtrial-engine pgbench [OPTION]... [DBNAME] as pgbench; see pgtrial-engine pgbench --help"
         );
         assert_eq!(
-            lines[10],
+            lines[11],
             "pgtrial-engine null-server [OPTION]... a server with nothing behind it; see --help there"
         );
     }

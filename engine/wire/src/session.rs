@@ -31,6 +31,9 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// How long a server may take to cancel an interrupted statement; then it goes on alone, or does not answer at all.
 const PATIENCE_WITH_CANCELS: Duration = Duration::from_secs(5);
 
+/// How long a server may take to cancel a statement whose time is over.
+const PATIENCE_AFTER_LIMIT: Duration = Duration::from_secs(60);
+
 /// One row of a result; NULL is `None`.
 pub type Row = Vec<Option<String>>;
 
@@ -64,6 +67,8 @@ pub struct Session {
     is_silent: bool,
     /// When the first request to cancel was sent.
     cancelled: Option<Instant>,
+    /// When the server is asked to cancel the statement.
+    until: Option<Instant>,
     /// What the server said when the session started.
     pub server: ServerInfo,
 }
@@ -100,6 +105,7 @@ impl Session {
                     target: Arc::clone(target),
                     is_silent: false,
                     cancelled: None,
+                    until: None,
                     server,
                 });
             }
@@ -148,6 +154,19 @@ impl Session {
             self.pause()?;
             reply = self.connection.receive(&mut self.buffer, &self.poll, TOKEN)?;
         }
+    }
+
+    /// The same, and after `until` the server is asked to cancel the request. Returns whether it was; then a request to
+    /// cancel may still be under way, and the session is of no further use.
+    pub fn ask_until(
+        &mut self,
+        until: Instant,
+        send: impl FnOnce(&mut Connection) -> Result<Sent, ConnectionError>,
+    ) -> Result<(Reply, bool), ConnectionError> {
+        self.until = Some(until);
+        let reply = self.ask(send);
+        self.until = None;
+        Ok((reply?, self.cancelled.is_some()))
     }
 
     /// The answer to the last request of [`Session::ask`].
@@ -264,18 +283,30 @@ impl Session {
         self.target.is_interrupted() == Some(true)
     }
 
-    /// Waits until the socket is ready; after an interrupt it has the statement cancelled. The error is that the server
-    /// cancels nothing.
+    /// Waits until the socket is ready; after an interrupt or the end of the time it has the statement cancelled. The
+    /// error is that the server cancels nothing.
     fn pause(&mut self) -> Result<(), ConnectionError> {
-        let patience = self.target.is_interrupted().map(|_| PATIENCE);
-        let is_ready = wait(&mut self.poll, patience)?;
-        if self.is_interrupted() && !is_ready {
-            if self.cancelled.get_or_insert_with(Instant::now).elapsed() > PATIENCE_WITH_CANCELS {
-                return Err(ConnectionError::Interrupted);
-            }
-            // Where the request does not reach the server, the next one may.
-            let _ = cancel::cancel(self.connection.backend(), Instant::now() + FAREWELL);
+        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        let looks = self.target.is_interrupted().map(|_| PATIENCE);
+        let left = left.map(|left| if left.is_zero() { PATIENCE } else { left });
+        let is_ready = wait(&mut self.poll, looks.into_iter().chain(left).min())?;
+        let is_over = self.until.is_some_and(|until| Instant::now() >= until);
+        if !self.is_interrupted() && !is_over {
+            return Ok(());
         }
+        // An answer that comes is awaited, but one that comes for too long.
+        if is_ready && !(is_over && self.cancelled.is_none()) {
+            return Ok(());
+        }
+        let waited = self.cancelled.get_or_insert_with(Instant::now).elapsed();
+        if self.is_interrupted() && waited > PATIENCE_WITH_CANCELS {
+            return Err(ConnectionError::Interrupted);
+        }
+        if waited > PATIENCE_AFTER_LIMIT {
+            return Err(ConnectionError::Timeout);
+        }
+        // Where the request does not reach the server, the next one may.
+        let _ = cancel::cancel(self.connection.backend(), Instant::now() + FAREWELL);
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ pub mod merge;
 pub mod order_entry;
 pub mod pgbench;
 pub mod replay;
+pub mod suite;
 pub mod sysbench;
 pub mod tasks;
 

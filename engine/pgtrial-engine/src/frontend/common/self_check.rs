@@ -17,7 +17,7 @@ pub fn warnings(outcome: &Outcome, threads: &str) -> Vec<Warning> {
         .collect()
 }
 
-fn client_busy(share: f64, threads: &str) -> Option<Warning> {
+pub fn client_busy(share: f64, threads: &str) -> Option<Warning> {
     let message = format!(
         "the busiest client thread was on the processor {:.0}% of the time, so that the client may have been the limit; \
          more threads ({threads}) or another machine for the client would tell",

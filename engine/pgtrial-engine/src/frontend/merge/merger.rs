@@ -111,7 +111,9 @@ impl Merger {
             }
             Event::Task(task) => stream.add_task(task),
             Event::Done(done) => stream.finish(t, done)?,
-            Event::Error(_) | Event::Lost(_) | Event::Other(_) => self.pass_on(machine, t, event.into_other()),
+            Event::Pause(_) | Event::Query(_) | Event::Error(_) | Event::Lost(_) | Event::Other(_) => {
+                self.pass_on(machine, t, event.into_other());
+            }
         }
         Ok(())
     }

@@ -1,0 +1,43 @@
+//! Suites of queries: the plan, each query that has ended, and pauses before queries.
+
+use serde::{Deserialize, Serialize};
+
+use ground::clock::Phase;
+
+/// How a suite runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SuitePlanRecord {
+    /// Measured runs of each query.
+    pub runs: u32,
+    /// A query that runs longer is cancelled.
+    pub limit_s: f64,
+    /// Whether there is a pause before each query.
+    pub pauses: bool,
+}
+
+/// A query has ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueryRecord {
+    pub query: String,
+    pub phase: Phase,
+    /// From 1 in each phase.
+    pub run: u32,
+    /// From sending to the end of the answer; the limit of a cancelled query, `None` after an error.
+    pub time_us: Option<f64>,
+    pub over_limit: bool,
+    /// Of the last statement: returned or changed.
+    pub rows: u64,
+    /// Of the values of all returned rows, in any order; `None` if no rows are returned.
+    pub rows_hash: Option<String>,
+    pub sqlstate: Option<String>,
+    /// The error.
+    pub message: Option<String>,
+}
+
+/// The engine waits before a query, without a connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PauseRecord {
+    pub query: String,
+    pub phase: Phase,
+    pub run: u32,
+}

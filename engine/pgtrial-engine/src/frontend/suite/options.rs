@@ -1,0 +1,191 @@
+//! The command line of the suite front end, and the queries that it names.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::event::Events;
+use crate::frontend::common::connection::with_database;
+use crate::frontend::common::failure::Failure;
+use crate::frontend::common::messages::FrontEnd;
+use crate::frontend::common::rows;
+use crate::frontend::common::values::{count_to, positive_seconds, seed, seed_of_time};
+use ground::getopt;
+use ground::manual::{Manual, entries};
+use ground::options::{OptionRow, Stop, set};
+use ground::output::could_not;
+use wire::params::Given;
+
+const NAME: &str = "pgtrial-engine suite";
+
+/// This front end in its messages.
+pub const SUITE: FrontEnd = FrontEnd::new(NAME);
+
+const MOST_RUNS: u32 = 1_000_000;
+
+/// What runs where, and what is written about it.
+#[derive(Debug)]
+pub struct SuiteOptions {
+    files: Vec<PathBuf>,
+    pub server: Given,
+    /// Measured runs of each query.
+    pub runs: u32,
+    /// Whether all queries run once before, unmeasured.
+    pub warms_up: bool,
+    pub limit: Duration,
+    pub seed: u64,
+    /// Whether the engine waits before each query.
+    pub pauses: bool,
+    pub events: Option<Events>,
+}
+
+impl SuiteOptions {
+    fn new() -> Self {
+        Self {
+            files: Vec::new(),
+            server: Given::default(),
+            runs: 1,
+            warms_up: false,
+            limit: Duration::from_secs(60),
+            seed: seed_of_time(),
+            pauses: false,
+            events: None,
+        }
+    }
+
+    /// Whether standard output belongs to the events.
+    pub fn has_only_events(&self) -> bool {
+        self.events == Some(Events::Stdout)
+    }
+
+    /// Reads the queries.
+    pub fn queries(&self) -> Result<Vec<Query>, Failure> {
+        if self.files.is_empty() {
+            return Err(Failure::misuse("name one or more files of queries (-f)"));
+        }
+        let mut names = BTreeSet::new();
+        let mut queries = Vec::new();
+        for path in &self.files {
+            let shown = ground::text::of_path(path);
+            let text = fs::read(path).map_err(could_not(format_args!("read \"{shown}\"")))?;
+            let stem = path.file_stem().map(PathBuf::from).unwrap_or_default();
+            let name = ground::text::of_path(&stem);
+            if !names.insert(name.clone()) {
+                let message = format!("two files are called \"{name}\"; results tell queries apart by these names");
+                return Err(Failure::error(message));
+            }
+            queries.push(Query { name, text });
+        }
+        Ok(queries)
+    }
+}
+
+/// A query.
+#[derive(Debug)]
+pub struct Query {
+    /// Its file's, without the ending.
+    pub name: String,
+    pub text: Vec<u8>,
+}
+
+impl AsMut<Given> for SuiteOptions {
+    fn as_mut(&mut self) -> &mut Given {
+        &mut self.server
+    }
+}
+
+/// The heading of the help under which an option is listed.
+type Row = OptionRow<SuiteOptions, Failure, &'static str>;
+
+const QUERIES: &str = "Queries:";
+const OUTPUT: &str = "Output:";
+const CONNECTION: &str = "Connection:";
+
+#[rustfmt::skip]
+const OPTIONS: &[Row] = &[
+    Row::value("-f, --file=FILE", QUERIES, "run the statements of FILE as one query; may be given many times",
+        |o, v| { o.files.push(ground::text::path(v.text)); Ok(()) }),
+    Row::value("--limit=SECONDS", QUERIES, "cancel a query that runs longer (default: 60)",
+        |o, v| set(&mut o.limit, positive_seconds(v))),
+    Row::switch("--pause", QUERIES,
+        "before each query close the connection and wait for a line on\nstandard input",
+        |o| &mut o.pauses),
+    Row::value("--random-seed=NUM", QUERIES, "seed of the order, a whole number (default: from the time)",
+        |o, v| set(&mut o.seed, seed(v))),
+    Row::value("--runs=NUM", QUERIES, "run each query NUM times, in a new order each time (default: 1)",
+        |o, v| set(&mut o.runs, count_to(v, MOST_RUNS))),
+    Row::switch("--warmup", QUERIES, "before, run each query once without counting it", |o| &mut o.warms_up),
+
+    Row::value("--events=FILE", OUTPUT,
+        "write what happens as JSON Lines to FILE; with \"-\" to standard\noutput, in place of the report",
+        |o, v| set(&mut o.events, Ok::<_, Failure>(Events::named(v.text)))),
+
+    Row::part(&rows::DBNAME, CONNECTION, "database name or connection string"),
+    Row::part(&rows::HOST, CONNECTION, "database server host or socket directory"),
+    Row::part(&rows::PORT, CONNECTION, "database server port number"),
+    Row::part(&rows::USERNAME, CONNECTION, "connect as specified database user"),
+
+    Row::action("-V, --version", "", "output version information, then exit",
+        |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
+    Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
+];
+
+/// What it is, and its options.
+pub fn manual() -> Manual {
+    Manual {
+        about: "pgtrial-engine suite runs queries one after the other and times each.",
+        usage: &["pgtrial-engine suite [OPTION]... -f FILE [-f FILE]... [DBNAME]"],
+        description: "\
+The queries run in one session, in random order. The time of a query is that from sending
+it to the end of its answer. A query that is cancelled at the limit has the limit as its
+time. Its transaction, if it leaves one open, is rolled back.",
+        options: entries(OPTIONS, |title| title),
+        notes: "\
+The exit status is 0 when the run is complete, whatever became of the queries; 2 when the
+connection is lost; 3 for what is rejected or could not be written; 130 after an interrupt."
+            .to_owned(),
+    }
+}
+
+/// Reads the command line (without the program's name).
+pub fn parse(args: Vec<String>) -> Result<SuiteOptions, Stop<Failure>> {
+    let mut options = SuiteOptions::new();
+    let positional = getopt::read(OPTIONS, args, &mut options)?;
+    Ok(SuiteOptions { server: with_database(options.server, positional)?, ..options })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frontend::lines::parsed;
+
+    #[test]
+    fn options_are_read_in_any_order() {
+        let options =
+            parsed("-f a/q1.sql bench --runs 3 --limit 1.5 -f q2.sql --pause --random-seed=7", parse).unwrap();
+        assert_eq!(options.files, [PathBuf::from("a/q1.sql"), PathBuf::from("q2.sql")]);
+        assert_eq!((options.runs, options.limit, options.seed), (3, Duration::from_millis(1500), 7));
+        assert_eq!((options.pauses, options.warms_up), (true, false));
+        assert_eq!(options.server.dbname.as_deref(), Some("bench"));
+    }
+
+    #[test]
+    fn mistakes_are_a_sentence_each() {
+        let rejected = |line: &str| match parsed(line, parse) {
+            Ok(options) => SUITE.describe(&options.queries().unwrap_err()),
+            Err(mistake) => SUITE.describe(&mistake),
+        };
+        for (line, message) in [
+            ("", "name one or more files of queries (-f); try \"pgtrial-engine suite --help\""),
+            ("--runs 0", "invalid value \"0\" for option --runs: it takes a whole number from 1 to 1000000"),
+            ("--limit 0", "invalid value \"0\" for option --limit: it takes seconds from 0.001"),
+            ("-f /nowhere/q1.sql", "could not read \"/nowhere/q1.sql\": No such file or directory"),
+            ("-f /dev/null -f /dev/null", "two files are called \"null\"; results tell queries apart by these names"),
+            ("a b", "too many command-line arguments (first is \"b\")"),
+        ] {
+            let found = rejected(line);
+            assert!(found.starts_with(&format!("pgtrial-engine suite: error: {message}")), "{line}: {found}");
+        }
+    }
+}

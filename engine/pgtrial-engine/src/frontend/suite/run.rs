@@ -1,0 +1,282 @@
+//! The run: the queries of each pass in random order, and what became of each.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::options::{Query, SuiteOptions};
+use super::output::Output;
+use crate::frontend::common::connection::{Purpose, session, target};
+use crate::frontend::common::failure::Failure;
+use crate::frontend::common::self_check;
+use drive::CpuTime;
+use events::{ClientError, ClientUsage, Done, Drain, Measurement, PauseRecord, QueryRecord, Summary};
+use ground::clock::{Clock, Phase};
+use ground::interrupt;
+use ground::random::Random;
+use wire::error::{ConnectionError, ServerError};
+use wire::session::Session;
+use wire::target::Target;
+use wire::{QueryKind, Rows};
+
+/// What the connection is for.
+const PURPOSE: Purpose = "queries";
+
+/// Exit status when the connection is lost.
+const LOST: u8 = 2;
+
+/// The kind of failure of a file without a statement.
+const EMPTY: &str = "empty";
+
+/// Runs the queries; the exit status.
+pub fn run(options: &SuiteOptions) -> Result<u8, Failure> {
+    let clock = Clock::start();
+    let queries = options.queries()?;
+    let target = target(&options.server, "pgtrial suite", PURPOSE)?;
+    let began = Instant::now();
+    let session = session(&target, PURPOSE)?;
+    let connect_s = began.elapsed().as_secs_f64();
+    let flag = interrupt::catch()?;
+    target.obey(&flag);
+    let mut output = Output::open(options, &queries, &session.server.version, clock)?;
+    output.connected(connect_s);
+    let mut runner = Runner {
+        options,
+        queries: &queries,
+        target: &target,
+        session: Some(session).filter(|_| !options.pauses),
+        output,
+        random: Random::seeded(options.seed),
+        measured: Measured::default(),
+        lost: false,
+    };
+    let warmup = options.warms_up.then(|| runner.phase(Phase::Warmup, 1));
+    let measure = (!runner.is_over()).then(|| runner.phase(Phase::Measure, options.runs));
+    Ok(runner.finish(warmup.flatten(), measure.flatten(), connect_s))
+}
+
+/// What a phase has measured.
+#[derive(Default)]
+struct Measured {
+    measurement: Measurement,
+    /// The time of all queries together.
+    spent: Duration,
+    /// CPU time of the engine in that.
+    cpu: CpuTime,
+}
+
+/// A run under way.
+struct Runner<'a> {
+    options: &'a SuiteOptions,
+    queries: &'a [Query],
+    target: &'a Arc<Target>,
+    session: Option<Session>,
+    output: Output,
+    random: Random,
+    /// Of the last phase.
+    measured: Measured,
+    lost: bool,
+}
+
+/// What became of a query.
+struct Ended {
+    took: Duration,
+    outcome: Result<Answer, QueryFailure>,
+    /// Whether it was cancelled at the limit.
+    over_limit: bool,
+    /// Whether its session goes on.
+    is_usable: bool,
+}
+
+struct Answer {
+    rows: u64,
+    hash: Option<u64>,
+}
+
+struct QueryFailure {
+    /// SQLSTATE, or another kind.
+    kind: String,
+    message: String,
+    is_lost: bool,
+}
+
+impl Runner<'_> {
+    fn is_over(&self) -> bool {
+        self.lost || self.output.is_lost || self.target.is_interrupted() == Some(true)
+    }
+
+    /// Passes over all queries, each in an order of its own. The summary; `None` without a query.
+    fn phase(&mut self, phase: Phase, runs: u32) -> Option<Summary> {
+        self.output.phase(phase);
+        self.measured = Measured::default();
+        for run in 1..=runs {
+            for index in self.order() {
+                if self.is_over() {
+                    break;
+                }
+                self.query(index, phase, run);
+            }
+        }
+        let Measured { measurement, spent, .. } = &self.measured;
+        (!spent.is_zero()).then(|| measurement.summary(spent.as_secs_f64()))
+    }
+
+    /// The indexes of all queries in random order (Fisher-Yates).
+    fn order(&mut self) -> Vec<usize> {
+        let mut order: Vec<_> = (0..self.queries.len()).collect();
+        for last in (1..order.len()).rev() {
+            order.swap(last, self.random.range(0, last as i64) as usize);
+        }
+        order
+    }
+
+    fn query(&mut self, index: usize, phase: Phase, run: u32) {
+        let query = &self.queries[index];
+        if self.options.pauses {
+            self.session = None;
+            self.output.pause(PauseRecord { query: query.name.clone(), phase, run });
+            if !wait_for_line() {
+                self.lose(index, "connect", "08001", "standard input ended before it had a line (--pause)".to_owned());
+                return;
+            }
+        }
+        if self.session.is_none() {
+            match Session::connect(self.target) {
+                Ok(session) => self.session = Some(session),
+                Err(error) => return self.lose(index, "connect", &error.sqlstate, error.message),
+            }
+        }
+        let Some(session) = &mut self.session else { return };
+        let before = CpuTime::of_thread().unwrap_or_default();
+        let Ended { took, outcome, over_limit, is_usable } = execute(session, &query.text, self.options.limit);
+        let cpu = CpuTime::of_thread().unwrap_or_default() - before;
+        if !is_usable {
+            self.session = None;
+        }
+        if self.target.is_interrupted() == Some(true) {
+            return;
+        }
+        let time_us = match (&outcome, over_limit) {
+            (_, true) => Some(self.options.limit.as_secs_f64() * 1e6),
+            (Ok(_), false) => Some(took.as_secs_f64() * 1e6),
+            (Err(_), false) => None,
+        };
+        self.count(time_us, outcome.as_ref().err(), took, cpu);
+        let answer = outcome.as_ref().ok().filter(|_| !over_limit);
+        let failure = outcome.as_ref().err().filter(|_| !over_limit);
+        self.output.query(QueryRecord {
+            query: query.name.clone(),
+            phase,
+            run,
+            time_us,
+            over_limit,
+            rows: answer.map_or(0, |answer| answer.rows),
+            rows_hash: answer.and_then(|answer| answer.hash).map(|hash| format!("{hash:016x}")),
+            sqlstate: failure.map(|failure| failure.kind.clone()),
+            message: failure.map(|failure| failure.message.clone()),
+        });
+        if let Err(QueryFailure { kind, message, is_lost: true }) = outcome
+            && !over_limit
+        {
+            self.lose(index, "connection", &kind, message);
+        }
+    }
+
+    /// Adds a query to the phase.
+    fn count(&mut self, time_us: Option<f64>, failure: Option<&QueryFailure>, took: Duration, cpu: CpuTime) {
+        let Measured { measurement, spent, cpu: sum } = &mut self.measured;
+        *spent += took;
+        sum.user += cpu.user;
+        sum.system += cpu.system;
+        match (time_us, failure) {
+            (Some(time_us), _) => {
+                measurement.counts.transactions.0 += 1;
+                measurement.moments.add(time_us);
+                measurement.latencies.record((time_us * 1000.0) as u64);
+            }
+            (None, Some(failure)) => measurement.counts.failures.entry(failure.kind.clone()).or_default().0 += 1,
+            (None, None) => {}
+        }
+    }
+
+    fn lose(&mut self, script: usize, kind: &'static str, sqlstate: &str, message: String) {
+        self.lost = true;
+        let sqlstate = Some(sqlstate.to_owned());
+        self.output.error(ClientError { client: 0, script, command: None, kind, sqlstate, message });
+    }
+
+    /// Reports the end; the exit status.
+    fn finish(mut self, warmup: Option<Summary>, measure: Option<Summary>, connect_s: f64) -> u8 {
+        let interrupted = self.target.is_interrupted() == Some(true);
+        let status = match (interrupted, self.lost) {
+            (true, _) => interrupt::STATUS,
+            (false, true) => LOST,
+            (false, false) => 0,
+        };
+        let Measured { measurement, spent, cpu } = &self.measured;
+        let share = if spent.is_zero() { 0.0 } else { cpu.total().as_secs_f64() / spent.as_secs_f64() };
+        let executions = measurement.counts.transactions.0;
+        let client = ClientUsage {
+            cpu_user_s: cpu.user.as_secs_f64(),
+            cpu_system_s: cpu.system.as_secs_f64(),
+            busiest_thread_share: share,
+            cpu_per_transaction_us: (executions > 0).then(|| cpu.total().as_secs_f64() * 1e6 / executions as f64),
+            warnings: self_check::client_busy(share, "-j").into_iter().collect(),
+        };
+        self.output.done(Done {
+            status,
+            interrupted,
+            clients_aborted: u64::from(self.lost).into(),
+            connect_s,
+            warmup,
+            measure,
+            drain: Drain { duration_s: 0.0, transactions: 0.into(), failures: [].into() },
+            scripts: Vec::new(),
+            client,
+            tasks: None,
+            replay: None,
+            machines: None,
+        });
+        if self.output.is_lost { super::options::SUITE.failed } else { status }
+    }
+}
+
+/// Sends a query and reads its answer. A transaction that it leaves open is rolled back.
+fn execute(session: &mut Session, text: &[u8], limit: Duration) -> Ended {
+    let began = Instant::now();
+    let reply = session.ask_until(began + limit, |connection| connection.send_query(text, Rows::Hashed));
+    let took = began.elapsed();
+    let (reply, was_cancelled) = match reply {
+        Ok(reply) => reply,
+        Err(error) => return Ended { took, outcome: Err(lost(&error)), over_limit: false, is_usable: false },
+    };
+    let outcome = match reply.error {
+        Some(failed) => Err(refused(*failed.error)),
+        None => match session.answered() {
+            answered if answered.kind == QueryKind::Nothing => {
+                let message = "the file has no statement".to_owned();
+                Err(QueryFailure { kind: EMPTY.to_owned(), message, is_lost: false })
+            }
+            answered => {
+                let hash = (answered.kind == QueryKind::Read).then_some(answered.hash);
+                Ok(Answer { rows: answered.rows, hash })
+            }
+        },
+    };
+    let is_open = reply.status != b'I';
+    let is_usable = !was_cancelled && (!is_open || session.query("ROLLBACK").is_ok());
+    Ended { took, outcome, over_limit: was_cancelled, is_usable }
+}
+
+fn refused(error: ServerError) -> QueryFailure {
+    QueryFailure { kind: error.sqlstate.clone(), message: error.to_string(), is_lost: false }
+}
+
+fn lost(error: &ConnectionError) -> QueryFailure {
+    QueryFailure { kind: error.sqlstate().to_owned(), message: error.to_string(), is_lost: true }
+}
+
+/// Waits for a line on standard input; `false` if that has ended.
+fn wait_for_line() -> bool {
+    io::stdin().read_line(&mut String::new()).is_ok_and(|read| read > 0)
+}

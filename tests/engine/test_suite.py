@@ -1,0 +1,161 @@
+"""Queries that run one after the other: their order, times, answers, errors and limit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgtrial.loads.target import Target
+from tests.conftest import require_engine
+from tests.engine.events import of_kind
+from tests.engine.sessions import TIMEOUT_S
+
+pytestmark = pytest.mark.server
+
+QUERIES = {
+    "numbers": "select i, i * 2 from generate_series(1, 1000) i",
+    "backwards": "select i, i * 2 from generate_series(1000, 1, -1) i",
+    "one": "set work_mem = '8MB'; select 1;",
+    "left_open": "begin; select count(*) from pg_class",
+    "changed": "create temporary table kept as select 1; drop table kept",
+    "wrong": "select 1 / 0",
+    "empty": "-- nothing",
+    "slow": "select pg_sleep(60)",
+}
+
+
+@pytest.fixture(scope="module")
+def target(clusters: Any) -> Target:
+    server: Target = clusters(18).target
+    return server
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    for name, text in QUERIES.items():
+        (tmp_path / f"{name}.sql").write_text(text)
+    return {name: str(tmp_path / f"{name}.sql") for name in QUERIES}
+
+
+def run(target: Target, *options: str, **more: Any) -> tuple[int, list[dict[str, Any]], str]:
+    done = subprocess.run(
+        [str(require_engine()), "suite", *options, "--events", "-"],
+        env=target.environment(),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+        **more,
+    )
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+def test_each_query_runs_as_often_as_asked_for(target: Target, files: dict[str, str]) -> None:
+    names = ["numbers", "backwards", "one", "left_open", "changed"]
+    options = [f"--file={files[name]}" for name in names]
+    status, events, errors = run(target, *options, "--runs=3", "--warmup", "--random-seed=7")
+    assert (status, errors) == (0, "")
+    assert [event["event"] for event in events[:3]] == ["hello", "connected", "phase"]
+    assert events[0]["plan"]["scripts"] == names
+    assert events[0]["plan"]["suite"] == {"runs": 3, "limit_s": 60.0, "pauses": False}
+    queries = of_kind(events, "query")
+    assert [query["phase"] for query in queries] == ["warmup"] * 5 + ["measure"] * 15
+    passes = [[query["query"] for query in queries[first : first + 5]] for first in range(0, 20, 5)]
+    assert all(sorted(one) == sorted(names) for one in passes)
+    assert len({tuple(one) for one in passes}) > 1
+    assert [query["run"] for query in queries[5:]] == [1] * 5 + [2] * 5 + [3] * 5
+    assert not any(query["over_limit"] or query["sqlstate"] for query in queries)
+    by_name = {query["query"]: query for query in queries}
+    assert [by_name[name]["rows"] for name in names] == [1000, 1000, 1, by_name["left_open"]["rows"], 0]
+    # the same rows in another order
+    assert by_name["numbers"]["rows_hash"] == by_name["backwards"]["rows_hash"] != by_name["one"]["rows_hash"]
+    assert by_name["changed"]["rows_hash"] is None
+    assert len({(query["query"], query["rows_hash"]) for query in queries}) == 5
+    done = events[-1]
+    assert done["measure"]["transactions"] == 15
+    assert done["warmup"]["transactions"] == 5
+    measured_us = sum(query["time_us"] for query in queries[5:])
+    assert done["measure"]["duration_s"] == pytest.approx(measured_us / 1e6, rel=1e-3)
+    assert done["measure"]["latency_us"]["mean"] == pytest.approx(measured_us / 15, rel=1e-3)
+
+
+def test_a_seed_gives_the_order(target: Target, files: dict[str, str]) -> None:
+    options = [f"-f{files[name]}" for name in ("numbers", "backwards", "one", "left_open")]
+
+    def order(seed: int) -> list[str]:
+        _, events, _ = run(target, *options, f"--random-seed={seed}", "--runs=2")
+        return [query["query"] for query in of_kind(events, "query")]
+
+    assert order(1) == order(1)
+    assert len({tuple(order(seed)) for seed in range(4)}) > 1
+
+
+def test_what_fails_or_takes_too_long_is_one_query_alone(target: Target, files: dict[str, str]) -> None:
+    options = [f"-f{files[name]}" for name in ("wrong", "empty", "slow", "one")]
+    status, events, _ = run(target, *options, "--limit=0.3", "--runs=2")
+    assert status == 0
+    of_query: dict[str, list[dict[str, Any]]] = {}
+    for query in of_kind(events, "query"):
+        of_query.setdefault(query["query"], []).append(query)
+    for query in of_query["wrong"]:
+        assert (query["sqlstate"], query["time_us"], query["rows"]) == ("22012", None, 0)
+        assert query["message"] == "ERROR:  division by zero"
+    assert {query["sqlstate"] for query in of_query["empty"]} == {"empty"}
+    assert [(query["over_limit"], query["time_us"], query["sqlstate"]) for query in of_query["slow"]] == [
+        (True, 300_000.0, None)
+    ] * 2
+    assert [query["rows"] for query in of_query["one"]] == [1, 1]
+    measured = events[-1]["measure"]
+    assert (measured["transactions"], measured["failures"]) == (4, {"22012": 2, "empty": 2})
+
+
+def test_a_pause_has_no_connection(target: Target, files: dict[str, str]) -> None:
+    command = [str(require_engine()), "suite", "-f", files["numbers"], "-f", files["one"], "--pause", "--events", "-"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with (
+        subprocess.Popen(command, env=target.environment(), **pipes) as engine,
+        target.connect() as session,
+    ):
+        assert engine.stdin is not None
+        assert engine.stdout is not None
+        paused = []
+        for line in engine.stdout:
+            event = json.loads(line)
+            if event["event"] != "pause":
+                continue
+            paused.append(event["query"])
+            count = "select count(*) from pg_stat_activity where application_name = 'pgtrial suite'"
+            assert session.execute(count).fetchone() == (0,)
+            engine.stdin.write("\n")
+            engine.stdin.flush()
+        assert engine.wait(TIMEOUT_S) == 0
+    assert sorted(paused) == ["numbers", "one"]
+
+
+def test_a_lost_connection_ends_the_run(target: Target, files: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "suicide.sql").write_text("select pg_terminate_backend(pg_backend_pid())")
+    status, events, errors = run(target, "-f", str(tmp_path / "suicide.sql"), "-f", files["one"], "--runs=5")
+    assert status == 2
+    (error,) = of_kind(events, "error")
+    assert (error["kind"], error["sqlstate"]) == ("connection", "57P01")
+    assert "terminating connection due to administrator command" in errors
+    assert events[-1]["clients_aborted"] == 1
+    status, events, _ = run(target, "-f", files["one"], "--pause", stdin=subprocess.DEVNULL)
+    assert (status, of_kind(events, "error")[0]["kind"]) == (2, "connect")
+
+
+def test_the_report_has_a_line_for_each_query(target: Target, files: dict[str, str]) -> None:
+    command = [str(require_engine()), "suite", "-f", files["numbers"], "-f", files["wrong"]]
+    done = subprocess.run(
+        command, env=target.environment(), capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    lines = sorted(" ".join(line.split()) for line in done.stdout.splitlines())
+    assert done.returncode == 0
+    assert lines[0].startswith("1 measured, 1 failed, ")
+    assert lines[1].startswith("numbers ")
+    assert lines[1].endswith(" ms 1000 rows")
+    assert lines[2] == "wrong failed: ERROR: division by zero"
