@@ -28,9 +28,14 @@ def _folder(tmp_path, monkeypatch, workspace):
     monkeypatch.chdir(tmp_path)
 
 
-def run(text, arms=("work_mem=4MB", "work_mem=5MB"), **job):
-    Path("job.sql").write_text(text)
-    load = {"workload": "job:job.sql", "scale": 1, "job": job}
+DUMP = """sh -c '
+    test "$(psql -Atc "show work_mem")" = 4MB || { echo "too much memory" >&2; exit 3; }
+    pg_dump -f dumped.sql'"""
+
+
+def run(text=None, arms=("work_mem=4MB", "work_mem=5MB"), **job):
+    Path("job.sql").write_text(text or "")
+    load = {"workload": "job:job.sql" if text is not None else "job:", "scale": 1, "job": job}
     spec = comparison(list(arms), "test", None, 5, {"load": load, "verdict": {"blocks": 1, "canary": False}})
     study, _ = find_or_create(spec, None, anew=True)
     events = []
@@ -64,3 +69,21 @@ def test_a_job_is_ended_at_its_limit():
 def test_a_name_that_does_not_exist_is_found_before_the_first_trial():
     with pytest.raises(StudyError, match=r'job.sql, line 1 .*relation "acounts" does not exist, on all arms'):
         run("VACUUM acounts;")
+
+
+def test_a_command_is_run_once_with_the_address_of_the_server():
+    trials, _ = run(command=DUMP)
+    good, bad = trials["work_mem=4MB"], trials["work_mem=5MB"]
+    assert good.reason is None
+    assert good.measured.transactions == 1
+    assert good.measured.latency_us.mean == pytest.approx(1e6 * good.measured.duration_s)
+    assert good.load_point.label == "job sh, scale 1"
+    assert "COPY public.pgbench_accounts" in Path("dumped.sql").read_text()
+    assert bad.reason == "sh ended with status 3: too much memory"
+
+
+def test_a_command_that_is_no_program_is_found_before_the_first_trial():
+    with pytest.raises(
+        StudyError, match="there is no program pg_dmp, on all arms; correct the name, or write its path"
+    ):
+        run(command="pg_dmp -f /dev/null")

@@ -83,7 +83,7 @@ def compare_command(
         str | None,
         typer.Option(
             help="What is compared, the first decides: tps, response, p50 to p99.9, 'wal per transaction'; "
-            "e.g. p99,response."
+            "e.g. p99,response. Of a job: time, wal, size, memory."
         ),
     ] = None,
     margin: Annotated[str | None, typer.Option(help="Differences below it count as equivalent, e.g. 1%.")] = None,

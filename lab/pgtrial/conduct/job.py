@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from contextlib import ExitStack, suppress
 
@@ -15,6 +16,7 @@ from pgtrial.loads.engine import Event, NotInTime
 from pgtrial.loads.script_commands import script_commands
 from pgtrial.loads.target import Session
 from pgtrial.model.errors import StudyError, TrialError
+from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.records.trial import JobSummary
 from pgtrial.model.units import format_duration
 from pgtrial.servers.arm import Arm
@@ -99,8 +101,20 @@ def overrun(course: Course, error: TrialError) -> TrialError:
     return TrialError(f"the job had not ended after {limit}, its limit ([load.job] limit), and was ended")
 
 
-def refusal(course: Course) -> str | None:
-    """Why the server ended a job: file, line, statement, and the server's words; None: it did not refuse any."""
+def command_of(point: LoadPoint) -> list[str] | None:
+    """The words of a job that is a program; None: it is no job, or a file."""
+    command = point.job.command if point.job is not None else None
+    return shlex.split(command) if command is not None else None
+
+
+def refusal(course: Course, status: int, last_words: str) -> str | None:
+    """Why a job did not end well: file, line, statement and the server's words, or the program's last words.
+
+    None: another reason, or none.
+    """
+    if command_of(course.point) is not None and status != 0:
+        ended = f"ended with status {status}" if status > 0 else "did not end by itself"
+        return f"{course.point.workload} {ended}: {last_words}"
     refused = course.outcome.refused
     if refused is None or course.script is None:
         return None

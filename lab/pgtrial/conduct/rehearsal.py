@@ -16,12 +16,14 @@ from typing import NoReturn
 import psycopg
 
 from pgtrial.conduct.engine_options import job_options, pack_options
+from pgtrial.conduct.job import command_of
 from pgtrial.conduct.packs import check, held, measure
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
 from pgtrial.conduct.settle import empty_tables, run_setup_sql
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pack_tables import sql_files
+from pgtrial.loads.job_command import command_environment, missing_program
 from pgtrial.loads.parsed_statements import changes_data, first_refusal
 from pgtrial.loads.process import lua_environment
 from pgtrial.loads.sampled_values import sample_values
@@ -129,7 +131,8 @@ def has_own(spec: StudySpec) -> bool:
     load = spec.load
     if load.replays:
         return False
-    return bool(spec.scripts or load.data or load.values) or any(spec.resolved(arm).setup_sql for arm in spec.arms)
+    own = bool(spec.scripts or load.data or load.values or load.job.command)
+    return own or any(spec.resolved(arm).setup_sql for arm in spec.arms)
 
 
 def _sampled(spec: StudySpec, target: Target, seed: int, folder: Path) -> dict[str, Path]:
@@ -232,12 +235,20 @@ class _Stage:
         """Run a job on empty tables: that finds wrong names and syntax without the time that it takes on data."""
         script = self._script(point)
         if script is None:
-            return []
+            return self._find_program(point)
         limit_s = min(_SHORTEST_LIMIT_S, self.spec.load.job.limit)
         failure = run_once("pgbench", ["-n", *job_options(script, point)], self.target.environment(), limit_s)
         if failure is None or failure.sqlstate is None or not failure.sqlstate.startswith(_NOT_FOR_WANT_OF_ROWS):
             return []
         return [self._failed(point.workload, failure)]
+
+    def _find_program(self, point: LoadPoint) -> list[_Failure]:
+        """A program is not run: what it does with empty tables says little."""
+        environment = command_environment(self.target)
+        missing = missing_program(command_of(point) or [], environment)
+        if missing is None:
+            return []
+        return [_Failure(f"[load.job] command: there is no program {missing}", "correct the name, or write its path")]
 
     def explain(self, points: Sequence[LoadPoint], plans: RehearsedPlans, *, several: bool) -> None:
         """Take the plans of the statements. Raises psycopg.OperationalError."""

@@ -9,7 +9,7 @@ unless its load had ended. No decision depends on the arm.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -31,8 +31,10 @@ from pgtrial.loads.client_processes import count_clients, wait_for_clients_to_le
 from pgtrial.loads.data.order_entry_tables import violated_condition
 from pgtrial.loads.data.task_table import creation_s
 from pgtrial.loads.engine import EngineRun, Event
+from pgtrial.loads.job_command import CommandRun
 from pgtrial.loads.load_makers import LoadOrder
 from pgtrial.loads.target import Session, Target
+from pgtrial.machines.cpus import running_on
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.errors import ArmError, StartError, StudyError, TrialError
 from pgtrial.model.records.trial import Trial
@@ -216,7 +218,7 @@ class _Measured:
         _check_script(course, run)
         course.reason = run.trouble or course.outcome.failure(status, run.last_words())
         if self._job is not None:
-            course.reason = job.refusal(course) or course.reason
+            course.reason = job.refusal(course, status, run.last_words()) or course.reason
 
     def hear(self, event: Event) -> None:
         """Count an event of the load, and do what the lab does at its moment."""
@@ -338,6 +340,13 @@ def _folder_of(course: Course) -> Path | None:
 
 
 @contextmanager
+def _command(course: Course, target: Target, words: Sequence[str]) -> Iterator[EngineRun]:
+    events = course.directory / "engine.jsonl"
+    with running_on(course.load.cpus), CommandRun(words, target, events_file=events, inbox=course.inbox) as run:
+        yield run
+
+
+@contextmanager
 def _engine(course: Course, target: Target) -> Iterator[EngineRun]:
     order = LoadOrder(
         front_end(course.point),
@@ -357,7 +366,9 @@ def _engine(course: Course, target: Target) -> Iterator[EngineRun]:
         course.load.cpus,
         course.inbox,
     )
-    with course.maker.started(order) as run:
+    words = job.command_of(course.point)
+    started = course.maker.started(order) if words is None else _command(course, target, words)
+    with started as run:
         if run.pid is not None:
             leftovers.remember(course.directory, run.pid)
         yield run

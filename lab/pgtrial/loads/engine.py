@@ -11,12 +11,12 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pgtrial.loads.process import TAIL_LINES, begun, engine_path, finished, last_words, lines_of, starting
 from pgtrial.machines.interrupt import held_off
@@ -96,7 +96,9 @@ class EngineRun:
         every event; engines whose events are read together share an `inbox`; `fed`: there is something to write to its
         standard input."""
         stdin = subprocess.PIPE if fed else subprocess.DEVNULL
-        self._begin = partial(begun, command, env, stdin=stdin, stderr=subprocess.PIPE)
+        self._begin: Callable[[], subprocess.Popen[str]] = partial(
+            begun, command, env, stdin=stdin, stderr=subprocess.PIPE
+        )
         self._events_file = events_file
         self._tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
         self.inbox: Inbox = inbox or queue.SimpleQueue()
@@ -202,7 +204,7 @@ class EngineRun:
         """What each machine of a fleet did of a load; [] where it was one engine here. `done` is the last event."""
         return []
 
-    def _read_events(self, stream: IO[str]) -> None:
+    def _read_events(self, stream: Iterable[str]) -> None:
         try:
             # line by line, so that others can follow the load
             with self._events_file.open("w", encoding="utf-8", buffering=1) as copy:

@@ -15,7 +15,7 @@ FEWEST_SLOWER = 100
 PERCENTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 """By name the share of transactions that a percentile is not exceeded by."""
 
-Kind = Literal["speed", "percentile", "cost", "price"]
+Kind = Literal["speed", "percentile", "cost", "price", "job"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,13 @@ class MetricName:
     better: Literal["more", "less"] = "less"
     cost: str = ""
     """Of a cost: its name among the costs of a transaction."""
+    of_job: str = ""
+    """Of what a job does: its field in JobSummary."""
+
+    @property
+    def is_for_jobs(self) -> bool:
+        """Whether jobs have it, and other loads do not."""
+        return self.kind == "job" or self.name == TIME
 
     @property
     def follows_throughput(self) -> bool:
@@ -36,7 +43,7 @@ class MetricName:
         return self.kind == "percentile" or self.name == RESPONSE
 
 
-TPS, RESPONSE, PER_CENT = "tps", "response", "transactions per cent"
+TPS, RESPONSE, PER_CENT, TIME = "tps", "response", "transactions per cent", "time"
 
 _ALL = (
     MetricName(TPS, "goodput", "speed", "more"),
@@ -47,6 +54,10 @@ _ALL = (
     MetricName("reads per transaction", "buffers read per transaction", "cost", cost="buffers read"),
     MetricName("size per transaction", "growth of the database per transaction", "cost", cost="growth"),
     MetricName(PER_CENT, PER_CENT, "price", "more"),
+    MetricName(TIME, "time of the job", "speed"),
+    MetricName("wal", "WAL of the job", "job", of_job="wal_bytes"),
+    MetricName("size", "size of the database after the job", "job", of_job="size_bytes"),
+    MetricName("memory", "peak memory of the server", "job", of_job="peak_memory_bytes"),
 )
 
 METRICS: Mapping[str, MetricName] = {metric.name: metric for metric in _ALL}

@@ -14,6 +14,9 @@ from pgtrial.verdict.percentiles import percentile_of, slower, stands
 from pgtrial.verdict.speed import goodput, goodput_of, response_of, speed_of
 from pgtrial.verdict.transaction_costs import COSTS, Kind
 
+_MB = 1e6
+_TINY_MB = 0.01
+
 
 def primary_metric(plan: Plan) -> Metric:
     """What the primary claims of a study compare."""
@@ -28,6 +31,8 @@ def declared_metric(plan: Plan, name: str) -> Metric:
         case "cost":
             kind = COSTS[METRICS[name].cost]
             return Metric(name, kind.unit, partial(_cost, plan, kind), "less", REDUCTION)
+        case "job":
+            return Metric(name, "MB", partial(_of_job, plan, METRICS[name].of_job), "less", REDUCTION)
         case "price":
             return Metric(name, "", partial(_per_cent, plan))
         case "speed":
@@ -42,6 +47,14 @@ def _per_cent(plan: Plan, trial: Trial) -> float:
 def _cost(plan: Plan, kind: Kind, trial: Trial) -> float | None:
     """A cost of a transaction; infinite if the trial failed, None where it is not known."""
     return kind.of(trial) if goodput(plan, trial) else math.inf
+
+
+def _of_job(plan: Plan, field: str, trial: Trial) -> float | None:
+    """What a job did, megabytes; infinite if the trial failed, None where it is not known."""
+    if not goodput(plan, trial):
+        return math.inf
+    value: float | None = getattr(trial.job, field, None)
+    return None if value is None else value / _MB
 
 
 def objection(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
@@ -62,10 +75,12 @@ def objection(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
     unknown = [trial for trial, value in zip(trials, values, strict=True) if value is None]
     if unknown:
         return f"{metric.noun} is not known of {len(unknown)} of {len(trials)} trials, such as one of {unknown[0].arm}"
-    if metric.kind == "cost" and trials and _negligible(name, values):
+    if metric.kind in ("cost", "job") and trials and _negligible(name, values):
         return f"{metric.noun} is next to none on both arms"
     return None
 
 
 def _negligible(name: str, values: Sequence[float | None]) -> bool:
-    return all(value is not None and value <= COSTS[METRICS[name].cost].negligible for value in values)
+    metric = METRICS[name]
+    most = _TINY_MB if metric.kind == "job" else COSTS[metric.cost].negligible
+    return all(value is not None and value <= most for value in values)

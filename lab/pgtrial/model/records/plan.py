@@ -37,6 +37,7 @@ class JobLoad(Record):
     """The job of a load point, which runs once in a trial."""
 
     limit_s: float = Field(description="A job that takes longer has failed, seconds.")
+    command: str | None = added(None, "The program with its options; None: a file of SQL.")
 
 
 Weight = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -101,7 +102,7 @@ class LoadPoint(Record):
     pack: PackLoad | None = added(None, "Of a workload that is a pack: what runs.")
     replay: ReplayLoad | None = added(None, "Of a replay: what runs.")
     suite: SuiteLoad | None = added(None, "Of a suite: what runs.")
-    job: JobLoad | None = added(None, "Of a job: what runs; the workload is the name of its file.")
+    job: JobLoad | None = added(None, "Of a job: what runs; the workload is the name of its file or program.")
     clients: int = Field(description="Of tasks and replays the connections that there may be.")
     protocol: str
     rate: float | None = added(None, "Transactions per second; None: a closed loop.")

@@ -195,7 +195,7 @@ class MetricClaim(Record):
     """A claim on a metric that the study declares."""
 
     metric: str = Field(description="As the study names it: `p99`.")
-    unit: Literal["us", "bytes", "1/s", ""]
+    unit: Literal["us", "s", "bytes", "MB", "1/s", ""]
     better: Literal["more", "less"]
     arm: str
     baseline: str
@@ -206,8 +206,8 @@ class MetricClaim(Record):
     verdict: Word
     within_margin: bool = Field(description="Whether the whole interval lies within the margin, whatever the verdict.")
     difference: Estimate | None = Field(
-        description="Of tps and response the relative difference of speeds, of others that of the values; None before "
-        "the first look."
+        description="Of tps, response and time the relative difference of speeds, of others that of the values; None "
+        "before the first look."
     )
     claims: int = Field(description="Number of claims that share the error of each look.")
     blocks: int

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from pgtrial.model.records import Record
 from pgtrial.model.units import Seconds
 
 JOB = "job:"
-"""With which the name of such a workload begins; the path of an SQL file follows."""
+"""With which the name of such a workload begins; the path of an SQL file follows, or nothing where a command runs."""
 
 NOT_FOR_JOBS = {
     "values": "its statements are run once, as they are written",
@@ -27,6 +29,8 @@ NOT_FOR_JOBS = {
 }
 """Keys of `[load]` that say nothing of a job, each with the reason."""
 
+_SECRETS = re.compile(r"password\s*=|://[^/@\s:]*:[^/@\s]+@", re.IGNORECASE)
+
 
 class JobSection(Record):
     """For `workload = "job:FILE.sql"`: [a job](jobs.md) that runs once in a trial, on a fresh copy of the data. The
@@ -36,6 +40,28 @@ class JobSection(Record):
     limit: Seconds = Field(
         3600.0, gt=0, le=2_000_000, description="A job that takes longer is ended, and its trial has failed."
     )
+    command: str | None = Field(
+        None,
+        description='With `workload = "job:"`: a program in place of a file, `"pg_dump -f /dev/null"`. PG* variables '
+        "lead it to the server; no shell reads it.",
+    )
+
+    @field_validator("command")
+    @classmethod
+    def _is_a_command(cls, command: str | None) -> str | None:
+        if command is None:
+            return None
+        if _SECRETS.search(command):
+            raise ValueError(
+                "it holds a password, which other users see in the process list; leave it out, PGPASSWORD is set for it"
+            )
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise ValueError(f"it is no command ({error}); close the quotation") from None
+        if not words:
+            raise ValueError('it is empty; write a program with its options, "pg_dump -f /dev/null"')
+        return command
 
     @property
     def expected_s(self) -> float:
@@ -62,5 +88,7 @@ def objections_to_job(workloads: list[str], section: JobSection) -> Iterator[str
     if len(workloads) > 1:
         yield "a job is judged by its own time, and the others are not; give it a study of its own"
     file = workloads[0].removeprefix(JOB)
-    if not file:
-        yield f'{JOB} names no file; write "{JOB}index.sql"'
+    if file and section.command is not None:
+        yield f'a job is either a file or a command; write workload = "{JOB}" to run the command'
+    if not file and section.command is None:
+        yield f'{JOB} names no file; write "{JOB}index.sql", or what is to run as command in [load.job]'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.metrics import PER_CENT, RESPONSE, TPS, known_metrics
+from pgtrial.model.metrics import METRICS, PER_CENT, RESPONSE, TIME, TPS, known_metrics
 from pgtrial.model.published import known_name, published_names
 from pgtrial.model.records import Record
 from pgtrial.model.records.plan import JobLoad, LoadPoint, TaskLoad
@@ -136,12 +137,19 @@ def objection_to_metrics(spec: StudySpec) -> str | None:
         return f"metrics are not for the workload {APP_TASKS}, which has criteria of its own; remove it"
     if names and load.runs_suite:
         return "metrics are not for a suite, whose queries have claims of their own; remove it"
+    for name in names:
+        if METRICS[name].is_for_jobs != load.runs_job:
+            return f'metrics: "{name}" is {_NOT_FOR_JOBS if load.runs_job else _FOR_JOBS}'
     for name in (TPS, PER_CENT):
         if name in names and is_paced(spec):
             return f'metrics: at a rate "{name}" is the rate itself; leave it out, or leave out the rate'
     if PER_CENT in names and not prices_of(spec):
         return f'metrics: "{PER_CENT}" takes the price of every arm; write price = "0.42 USD/h" in each'
     return None
+
+
+_FOR_JOBS = 'for jobs alone (workload = "job:FILE.sql"); leave it out'
+_NOT_FOR_JOBS = f"not for a job; write {', '.join(name for name, metric in METRICS.items() if metric.is_for_jobs)}"
 
 
 def objection_to_prices(spec: StudySpec) -> str | None:
@@ -194,7 +202,8 @@ def metrics_of(spec: StudySpec) -> list[str]:
 def primary_metric_of(spec: StudySpec) -> str | None:
     """The declared metric of the primary claims; None: it is the measure of the load."""
     names = metrics_of(spec)
-    return names[0] if names and names[0] != (RESPONSE if is_paced(spec) else TPS) else None
+    usual = TIME if spec.load.runs_job else RESPONSE if is_paced(spec) else TPS
+    return names[0] if names and names[0] != usual else None
 
 
 def is_paced(spec: StudySpec) -> bool:
@@ -286,12 +295,13 @@ def _suite(load: LoadSection, scripts: Mapping[str, str]) -> LoadPoint:
 
 def _job(load: LoadSection, size: Mapping[str, Any]) -> LoadPoint:
     asked, file = load.job, load.workload[0].removeprefix(JOB)
+    program = shlex.split(asked.command)[0] if asked.command is not None else file
     return LoadPoint(
-        workload=PurePosixPath(file).name,
+        workload=PurePosixPath(program).name,
         **size,
         clients=1,
         protocol="simple",
-        job=JobLoad(limit_s=asked.limit),
+        job=JobLoad(limit_s=asked.limit, command=asked.command),
     )
 
 

@@ -51,8 +51,8 @@ def _of_arm(data: StudyData, rows: list[MetricClaim]) -> Table[MetricClaim]:
     )
     return Table(
         f"{arm} against {baseline} by the declared metrics, margin {as_written(data.plan.margin)}. The first is the "
-        f"primary claim.{shared} Values are of the median trial. A difference is one of values, of tps and response "
-        "one of speed. In a percentile a failed transaction counts as one that took the whole measured part.",
+        f"primary claim.{shared} Values are of the median trial. A difference is one of values, of tps, response "
+        "and time one of speed. In a percentile a failed transaction counts as one that took the whole measured part.",
         rows,
         [
             Column("metric", lambda row: METRICS[row.metric].noun + (" (primary)" if row.primary else "")),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgtrial.model.metrics import METRICS, RESPONSE
+from pgtrial.model.metrics import METRICS, RESPONSE, TIME
 from pgtrial.model.records.claims import Claim
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import MetricClaim
@@ -19,6 +19,9 @@ from pgtrial.verdict.declared import declared_metric, objection
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metric import Metric
 from pgtrial.verdict.series import Series, read
+
+_AS_TIMES = {RESPONSE: ("us", 1e6), TIME: ("s", 1.0)}
+"""Metrics that are compared by speed, 1/s, and shown as times: the unit, and its number in a second."""
 
 
 def secondary(plan: Plan) -> int:
@@ -76,11 +79,12 @@ def _secondary(grid: Grid, name: str, claim: Claim) -> MetricClaim:
 def _shown(grid: Grid, name: str, metric: Metric, claim: Claim) -> dict[str, object]:
     several = len(grid.plan.load_points) > 1
     values = {} if several else {arm: _median(grid, metric, arm) for arm in (claim.arm, claim.baseline)}
-    if name == RESPONSE:
-        values = {arm: 1e6 / speed if speed else None for arm, speed in values.items()}
+    unit, factor = _AS_TIMES.get(name, (metric.unit, None))
+    if factor is not None:
+        values = {arm: factor / speed if speed else None for arm, speed in values.items()}
     return {
         "metric": name,
-        "unit": "us" if name == RESPONSE else metric.unit,
+        "unit": unit,
         "better": METRICS[name].better,
         "values": values,
     }

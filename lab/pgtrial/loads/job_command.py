@@ -1,0 +1,120 @@
+"""A job that is a program: run once beside the lab, with the PG* variables of its server, and reported as the engine
+reports a load."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pgtrial.loads.engine import EngineRun, Event, Inbox
+from pgtrial.loads.process import environment
+from pgtrial.loads.target import Target
+from pgtrial.model.errors import ArmError
+
+_TICK_S = 1.0
+
+
+def command_environment(target: Target) -> dict[str, str]:
+    """The environment of a program; those of the server's own installation come first."""
+    variables = environment(target.environment())
+    if target.programs is not None:
+        variables["PATH"] = f"{target.programs}{os.pathsep}{variables.get('PATH', os.defpath)}"
+    return variables
+
+
+def missing_program(words: Sequence[str], env: Mapping[str, str]) -> str | None:
+    """The first word of a command if it is no program that can be run, else None."""
+    return words[0] if shutil.which(words[0], path=env.get("PATH")) is None else None
+
+
+class CommandRun(EngineRun):
+    """One run of a program; its time is that from its start to its end."""
+
+    def __init__(self, words: Sequence[str], target: Target, *, events_file: Path, inbox: Inbox | None) -> None:
+        """Its events arrive in the `inbox`, as those of an engine."""
+        super().__init__([], {}, events_file=events_file, inbox=inbox)
+        self._words = words
+        self._env = command_environment(target)
+        self._begin = self._start
+        self._began = 0.0
+
+    def interrupt(self) -> None:
+        """Ask the program to stop, and all that it has started."""
+        self._signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        """End them by force."""
+        self._signal(signal.SIGKILL)
+
+    def last_words(self) -> str:
+        """What the program said last on its standard error, or the signal that ended it."""
+        status = self._process.poll()
+        if status is not None and status < 0:
+            return f"it was ended by {signal.Signals(-status).name}"
+        return self._tail[-1] if self._tail else "it said nothing"
+
+    def _start(self) -> subprocess.Popen[str]:
+        self._began = time.monotonic()
+        try:
+            return subprocess.Popen(
+                self._words,
+                executable=shutil.which(self._words[0], path=self._env.get("PATH")),
+                env=self._env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="replace",
+                process_group=0,
+            )
+        except OSError as error:
+            raise ArmError(f"[load.job] command: {self._words[0]} cannot be run: {error.strerror}") from None
+
+    def _signal(self, number: int) -> None:
+        if self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+
+    def _read_events(self, stream: Iterable[str]) -> None:
+        """The program has no output that says them."""
+        super()._read_events(f"{json.dumps(event)}\n" for event in self._events())
+
+    def _wait(self, ended: list[float], over: threading.Event) -> None:
+        """Wait for the end of the program without a time limit: with one, Python would look again and again."""
+        self._process.wait()
+        ended.append(time.monotonic())
+        over.set()
+
+    def _events(self) -> Iterator[Event]:
+        over = threading.Event()
+        ended: list[float] = []
+        threading.Thread(target=self._wait, args=(ended, over), daemon=True).start()
+        yield {"event": "connected", "clients": 1, "connect_s": 0.0}
+        yield {"event": "phase", "phase": "measure"}
+        for second in range(10**9):
+            if over.wait(max(0.0, self._began + (second + 1) * _TICK_S - time.monotonic())):
+                break
+            yield {"event": "tick", "phase": "measure", "second": second, "seconds": 1.0, "transactions": 0}
+        took_s, status = ended[0] - self._began, self._process.returncode
+        yield {"event": "done", "status": status, "measure": _summary(took_s, committed=int(status == 0))}
+
+
+def _summary(took_s: float, *, committed: int) -> Event:
+    """The measured part, in the form of the engine's summaries."""
+    names = ("mean", "min", "p50", "p90", "p95", "p99", "p99.9", "max")
+    latency = {**dict.fromkeys(names, 1e6 * took_s), "stddev": 0.0}
+    return {
+        "duration_s": took_s,
+        "transactions": committed,
+        "failures": {},
+        "tps": committed / took_s,
+        "latency_us": latency if committed else None,
+    }
