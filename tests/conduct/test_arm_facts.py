@@ -17,7 +17,9 @@ from tests.conduct.small import small_study
 
 TARGET = SimpleNamespace()
 BASE, OTHER = (
-    SimpleNamespace(name=name, data_directory=Path("/data"), machine=None, account=None, tables_of_others=[])
+    SimpleNamespace(
+        name=name, data_directory=Path("/data"), machine=None, account=None, tables_of_others=[], setup=None
+    )
     for name in ("base", "no jit")
 )
 FACTS = {

@@ -62,7 +62,7 @@ def test_both_arms_have_the_same_rows_after_a_replay(shop, workspace):
     study = study_of(shop, blocks=1, hash_results=True)
     contents: dict[str, list[list[tuple[object, ...]]]] = {}
 
-    def look(arm: Arm, target: Target, place: int | None) -> None:
+    def look(arm: Arm, target: Target, place: int | None, program: str | None) -> None:
         with target.connect() as session:
             contents[arm.name] = [
                 session.execute(f"SELECT {columns} FROM {table} ORDER BY {columns}".encode()).fetchall()

@@ -26,7 +26,8 @@ def compare_command(
         list[str],
         typer.Argument(
             help="Two or more set-ups, the baseline first: settings (NAME=VALUE[,NAME=VALUE...]), postgres=VERSION, "
-            "a connection string, or `default` for the server as it is. A name may stand before it: a=host=db1.",
+            "a connection string, a client program ('command=node bench.js'), or `default` for the server as it is. A "
+            "name may stand before it: a=host=db1.",
             show_default=False,
         ),
     ],

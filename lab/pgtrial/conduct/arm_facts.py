@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
 
 from pgtrial.conduct.progress import Listener, Preparing
@@ -9,6 +11,7 @@ from pgtrial.evidence.collect.collect import collect
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.records.facts import Facts
+from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.builds.of_study import facts_of_build
@@ -38,15 +41,17 @@ class ArmFacts:
         self._collected: set[_Key] = set()
         self._is_audited = False
 
-    def collect(self, block: int, arm: Arm, target: Target, place: int | None) -> None:
+    def collect(self, block: int, arm: Arm, target: Target, place: int | None, program: str | None = None) -> None:
         """The facts of an arm that is being served in a block, once in each run of the study.
 
-        What is known from before stays, with what has changed since.
+        `program` is what its client program says that it is. What is known from before stays, with what has changed.
         """
         key = arm.name, place if self._study.plan.deployments > 1 else None
         known = self._known.get(key)
         if key in self._collected or (facts := self._facts_of(arm, target, measure=known is None)) is None:
             return
+        if self._study.plan.load_points[0].programs:
+            facts.facts["client"] |= _facts_of_program(self._spec.resolved(arm.name), program)
         self._collected.add(key)
         self._is_audited = False
         if known is None:
@@ -84,3 +89,13 @@ class ArmFacts:
             gone = f"its server did not answer: {' '.join(str(error).split())}"
         self._listener(Preparing(f"{arm.name}: its facts are collected after another trial, for {gone}"))
         return None
+
+
+def _facts_of_program(server: Server, program: str | None) -> dict[str, Any]:
+    """What an arm's client program is."""
+    return {
+        "command": server.command,
+        "directory": server.command_directory,
+        "files": server.command_files,
+        "program": program,
+    }

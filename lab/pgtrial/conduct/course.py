@@ -17,8 +17,9 @@ from pgtrial.evidence.observe.sampler import Observation, OwnTime, Sampler
 from pgtrial.evidence.observe.statements import SeenStatements
 from pgtrial.evidence.observe.views import Counters
 from pgtrial.loads.data.data import Data
-from pgtrial.loads.engine import Inbox
 from pgtrial.loads.load_makers import LoadMaker
+from pgtrial.loads.load_run import Inbox
+from pgtrial.loads.programs.rounds import Rounds
 from pgtrial.loads.sql_files import SqlFiles
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import TrialError, one_line
@@ -59,6 +60,8 @@ class Course:
     """When all loads that alternate begin, by time.monotonic(); None: it runs by itself, or has not got there."""
     inbox: Inbox | None = None
     """Where the events of all loads that alternate arrive."""
+    rounds: Rounds | None = None
+    """Where client programs get their turns, if they are the load."""
     timings: dict[str, float] = field(default_factory=dict)
     outcome: Outcome = field(default_factory=Outcome)
     start_failures: list[str] = field(default_factory=list)

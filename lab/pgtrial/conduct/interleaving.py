@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import Interleaving, Plan
+from pgtrial.model.study.programs import ClientKeys
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, MadeHere, Server, parts_of
 from pgtrial.model.study.setup import SESSION_SETTINGS
 from pgtrial.model.study.spec import StudySpec
@@ -68,20 +69,23 @@ def is_whole(length_s: float, slice_s: float) -> bool:
 
 
 def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]]:
-    """By arm, the settings of its sessions, where the arms differ in nothing else; empty: each needs a server.
+    """By arm, the settings of its sessions, where the arms differ in nothing else but their client programs; empty:
+    each needs a server.
 
     Identical arms need one each: what differs between two servers that are alike is then what the study is to show.
+    Client programs are compared with each other, and not their servers.
     """
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     base = servers[spec.baseline]
-    apart_from_settings = [server.model_copy(update={"settings": {}}) for server in servers.values()]
-    alike = all(server == apart_from_settings[0] for server in apart_from_settings)
+    of_clients: dict[str, Any] = {"settings": {}, **dict.fromkeys(ClientKeys.model_fields)}
+    without_clients = [server.model_copy(update=of_clients) for server in servers.values()]
+    alike = all(server == without_clients[0] for server in without_clients)
     several = isinstance(base, Given) and len(base.dsn) > 1
     if not spec.load.share_server or not alike or several or base.setup_sql or getattr(base, "extensions", None):
         return {}
     names = {name for server in servers.values() for name in server.settings}
     differing = {name for name in names if len({server.settings.get(name) for server in servers.values()}) > 1}
-    if not differing or not {name.lower() for name in differing} <= SESSION_SETTINGS:
+    if not (differing or spec.load.runs_programs) or not {name.lower() for name in differing} <= SESSION_SETTINGS:
         return {}
     return {
         arm: {name: value for name, value in server.settings.items() if name in differing}
@@ -167,8 +171,13 @@ class SlicesTooShort(Exception):
 
 
 def may_lengthen(plan: Plan, course: Course) -> bool:
-    """Whether these are the first trials at their load point, with a warm-up, and slices as they were planned."""
+    """Whether these are the first trials at their load point, with a warm-up, and slices as they were planned.
+
+    A client program ends its batches in any slice.
+    """
     planned = course.planned
+    if course.point.programs:
+        return False
     unchanged = plan.interleaving is not None and planned.load_point not in plan.interleaving.longer
     return unchanged and planned.block == 0 and course.load.phases_s[0] > 0
 

@@ -12,7 +12,8 @@ from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import job_options
 from pgtrial.conduct.progress import JobProgress
 from pgtrial.evidence.observe.job import PeakMemory, Progress, ProgressViews
-from pgtrial.loads.engine import Event, NotInTime
+from pgtrial.loads.engine import NotInTime
+from pgtrial.loads.load_run import Event
 from pgtrial.loads.script_commands import script_commands
 from pgtrial.loads.target import Session
 from pgtrial.model.errors import StudyError, TrialError

@@ -16,7 +16,7 @@ from pgtrial.store.directory import StudyDirectory
 def statements_of(study: StudyDirectory, due: PlannedTrial) -> Statements | None:
     """What is known of them before a trial; None: they are not to be explained."""
     load, point = study.spec.load, study.plan.load_points[due.load_point]
-    if due.block > 0 or not load.observe or load.replays or load.runs_job:
+    if due.block > 0 or not load.observe or load.replays or load.runs_job or load.runs_programs:
         return None
     if front_end(point) == "pgbench":
         return listed_statements(point, study.script(point))

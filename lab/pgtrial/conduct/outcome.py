@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from pgtrial.loads.engine import Event, own_s
+from pgtrial.loads.engine import own_s
+from pgtrial.loads.load_run import Event
 from pgtrial.model.errors import StudyError
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.metrics import PERCENTILES
@@ -54,6 +55,8 @@ class Outcome:
         self.scripts: list[str] = []
         """Their descriptions."""
         self.begun = False
+        self.program: str | None = None
+        """What a client program says that it is."""
         self.slice_s: float | None = None
         """Length of a slice; None of a load that does not alternate with others."""
 
@@ -66,6 +69,7 @@ class Outcome:
             case "hello":
                 self.slice_s = event.get("plan", {}).get("slices", {}).get("length_s")
                 self.scripts = event.get("plan", {}).get("scripts", [])
+                self.program = event.get("program")
             case "connected":
                 self.clients = int(event["clients"])
             case "error":

@@ -26,6 +26,7 @@ from pgtrial.loads.data.pack_tables import sql_files
 from pgtrial.loads.job_command import command_environment, missing_program
 from pgtrial.loads.parsed_statements import changes_data, first_refusal
 from pgtrial.loads.process import lua_environment
+from pgtrial.loads.programs.program import START_LIMIT_S, Program, program_order
 from pgtrial.loads.sampled_values import sample_values
 from pgtrial.loads.script_commands import ScriptCommand, ScriptFailure, run_once, script_commands
 from pgtrial.loads.sql_files import objection, reads_rows, statements
@@ -131,7 +132,7 @@ def has_own(spec: StudySpec) -> bool:
     load = spec.load
     if load.replays:
         return False
-    own = bool(spec.scripts or load.data or load.values or load.job.command)
+    own = bool(spec.scripts or load.data or load.values or load.job.command or load.runs_programs)
     return own or any(spec.resolved(arm).setup_sql for arm in spec.arms)
 
 
@@ -221,6 +222,10 @@ class _Stage:
                 empty_tables(session)
         if point.job is not None:
             return self._try_job(point)
+        if point.programs:
+            with Program(program_order(self.arm.setup, self.target)) as program:
+                program.run_batch(START_LIMIT_S)
+            return []
         if files is not None:
             check(files, self.target, "in the rehearsal")
         with held(files, None if point.pack is None else point.pack.hold, self.target):

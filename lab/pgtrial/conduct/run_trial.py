@@ -30,9 +30,11 @@ from pgtrial.evidence.observe.host import read_host
 from pgtrial.loads.client_processes import count_clients, wait_for_clients_to_leave
 from pgtrial.loads.data.order_entry_tables import violated_condition
 from pgtrial.loads.data.task_table import creation_s
-from pgtrial.loads.engine import EngineRun, Event
 from pgtrial.loads.job_command import CommandRun
 from pgtrial.loads.load_makers import LoadOrder
+from pgtrial.loads.load_run import Event, LoadRun
+from pgtrial.loads.programs.program import program_order
+from pgtrial.loads.programs.run import ProgramRun
 from pgtrial.loads.target import Session, Target
 from pgtrial.machines.cpus import running_on
 from pgtrial.machines.machine import HostTrouble
@@ -42,10 +44,11 @@ from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.units import patience_s
 from pgtrial.servers.arm import Arm, timed
 from pgtrial.store.files import writing
+from pgtrial.store.programs import check_programs_unchanged
 from pgtrial.store.replay_files import capture_of
 
-WhileServed = Callable[[Arm, Target, int | None], None]
-"""Arm, where its server is, and the place that the trial has."""
+WhileServed = Callable[[Arm, Target, int | None, str | None], None]
+"""Arm, where its server is, the place that the trial has, and what its client program says that it is."""
 
 
 class RunningTrial:
@@ -56,7 +59,7 @@ class RunningTrial:
 
     def __init__(self, course: Course, arm: Arm, while_served: WhileServed | None) -> None:
         self.course, self.arm = course, arm
-        self.run: EngineRun | None = None
+        self.run: LoadRun | None = None
         """Its engine, as long as it is to be heard."""
         self.must_stop: ArmError | HostTrouble | None = None
         """What stops the study once this trial is stored."""
@@ -135,7 +138,7 @@ class RunningTrial:
                 # what follows is the lab's own stop of the server
                 course.server_said = server_log.last_lines(self._log, self._said_before)
                 if course.reason is None and course.lost is None and self._while_served is not None:
-                    self._while_served(self.arm, self._target, course.planned.place)
+                    self._while_served(self.arm, self._target, course.planned.place, course.outcome.program)
         except TrialError as error:
             course.fail_with(sentence(error))
         except (ArmError, HostTrouble) as error:
@@ -189,7 +192,7 @@ class _Measured:
         self._timed = ExitStack()
         self._job = job.JobWatch(course, arm, self._session) if course.point.job is not None else None
 
-    def begin(self, load: ExitStack) -> EngineRun:
+    def begin(self, load: ExitStack) -> LoadRun:
         """Make ready, and start the engine; `load` ends what goes on during the load."""
         course, arm, target = self._course, self._arm, self._target
         _check_conditions(course, target, "before")
@@ -202,18 +205,19 @@ class _Measured:
         self._sampler = load.enter_context(observed(course, arm, target))
         if self._job is not None:
             self._job.begin(load)
-        run = load.enter_context(_engine(course, target))
+        run = load.enter_context(_program(course, arm, target) if course.rounds else _engine(course, target))
         load.callback(self._timed.close)
         self._timed.enter_context(timed(course.timings, "load"))
         self._sampler.load_begins(run.pid)
         return run
 
-    def finish(self, run: EngineRun) -> None:
+    def finish(self, run: LoadRun) -> None:
         """Wait for the engine, whose load is over, and note what became of it. Raises StudyError."""
         course = self._course
         status = run.finish()
         self._timed.close()
         course.machines = run.machines(course.outcome.done)
+        course.notes += run.notes
         course.note(course.outcome.overrun())
         _check_script(course, run)
         course.reason = run.trouble or course.outcome.failure(status, run.last_words())
@@ -314,7 +318,7 @@ def _check_conditions(course: Course, target: Target, when: str) -> None:
         raise TrialError(f"{when} the load {violation}")
 
 
-def _check_script(course: Course, run: EngineRun) -> None:
+def _check_script(course: Course, run: LoadRun) -> None:
     """Raise StudyError if the engine did not begin for an error in the script, which a repetition would not correct.
 
     The same goes for a capture, and for the number of its sessions.
@@ -340,14 +344,14 @@ def _folder_of(course: Course) -> Path | None:
 
 
 @contextmanager
-def _command(course: Course, target: Target, words: Sequence[str]) -> Iterator[EngineRun]:
+def _command(course: Course, target: Target, words: Sequence[str]) -> Iterator[LoadRun]:
     events = course.directory / "engine.jsonl"
     with running_on(course.load.cpus), CommandRun(words, target, events_file=events, inbox=course.inbox) as run:
         yield run
 
 
 @contextmanager
-def _engine(course: Course, target: Target) -> Iterator[EngineRun]:
+def _engine(course: Course, target: Target) -> Iterator[LoadRun]:
     order = LoadOrder(
         front_end(course.point),
         partial(
@@ -371,6 +375,26 @@ def _engine(course: Course, target: Target) -> Iterator[EngineRun]:
     with started as run:
         if run.pid is not None:
             leftovers.remember(course.directory, run.pid)
+        yield run
+    leftovers.forget(course.directory)
+
+
+@contextmanager
+def _program(course: Course, arm: Arm, target: Target) -> Iterator[LoadRun]:
+    """The arm's client program. Raises StudyError if its files have changed, and TrialError."""
+    assert course.rounds is not None
+    check_programs_unchanged(arm.name, arm.setup)
+    load = ProgramRun(
+        program_order(arm.setup, target),
+        course.rounds,
+        events_file=course.directory / "engine.jsonl",
+        inbox=course.inbox,
+        waits=course.turn.slice_s is not None,
+    )
+    with ExitStack() as stack:
+        with running_on(course.load.cpus):
+            run = stack.enter_context(load)
+        leftovers.remember(course.directory, run.pid)
         yield run
     leftovers.forget(course.directory)
 
@@ -415,6 +439,7 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
         statements=course.plans,
         sessions_seen=course.statements.sessions if course.statements is not None else 0,
         huge_pages=host_seen,
+        program=outcome.program,
         failure_spans=outcome.failure_spans,
         server_log_tail=course.server_said,
     )

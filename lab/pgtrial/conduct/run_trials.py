@@ -14,16 +14,19 @@ from pathlib import Path
 
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import Turn
-from pgtrial.conduct.interleaving import check_slices, may_lengthen
+from pgtrial.conduct.interleaving import SLICE_S, check_slices, may_lengthen
 from pgtrial.conduct.leftovers import remove
 from pgtrial.conduct.load_statements import statements_of
+from pgtrial.conduct.outcome import PHASES
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.run_trial import RunningTrial, WhileServed, now
 from pgtrial.evidence.observe.statements import SeenStatements
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pack_tables import sql_files
-from pgtrial.loads.engine import Inbox, events_of
+from pgtrial.loads.engine import events_of
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
+from pgtrial.loads.load_run import Inbox
+from pgtrial.loads.programs.rounds import Rounds
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
@@ -132,6 +135,10 @@ def _run(
     alternating = study.plan.interleaving
     slice_s = alternating.slice_at(planned[0].load_point) if alternating is not None else None
     statements = statements_of(study, planned[0]) if longest_s is None else None
+    rounds = None
+    if load.runs_programs:
+        phases = list(zip(PHASES, load.phases_s, strict=True))
+        rounds = Rounds(len(planned), slice_s or SLICE_S, phases, planned[0].seed)
     under_way: list[RunningTrial] = []
     try:
         with ExitStack() as stack:
@@ -153,6 +160,7 @@ def _run(
                     values=values or {},
                     statements=SeenStatements(statements) if statements is not None else None,
                     inbox=inbox,
+                    rounds=rounds,
                     notes=list(notes),
                 )
                 if study.plan.shares_server and under_way and under_way[0].ended:

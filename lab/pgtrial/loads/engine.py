@@ -18,19 +18,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from pgtrial.loads.load_run import Event, Inbox, LoadRun
 from pgtrial.loads.process import TAIL_LINES, begun, engine_path, finished, last_words, lines_of, starting
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import wait_or_kill
-from pgtrial.model.errors import StoreError, StudyError, TrialError
-from pgtrial.model.records.where_it_ran import MachineShare
+from pgtrial.model.errors import StudyError, TrialError
 from pgtrial.store.files import cannot_write
 
 PROTOCOL = 2
 """Version of the event protocol that this lab reads."""
-
-Event = dict[str, Any]
-Inbox = queue.SimpleQueue[tuple["EngineRun", str | None]]
-"""Lines of engines as they arrive, each with its engine; None: the end of its output."""
 
 _STOP_GRACE_S = 5.0
 _NOTICE_S = 0.2
@@ -80,7 +76,7 @@ class NotInTime(TrialError):
     """A load had not ended at its deadline, and was ended."""
 
 
-class EngineRun:
+class EngineRun(LoadRun):
     """One process of the engine that writes events; a context manager that leaves no process behind."""
 
     def __init__(
@@ -92,22 +88,16 @@ class EngineRun:
         inbox: Inbox | None = None,
         fed: bool = False,
     ):
-        """`command` is what comes after the engine's path, `env` leads to the server; `events_file` receives a copy of
-        every event; engines whose events are read together share an `inbox`; `fed`: there is something to write to its
-        standard input."""
+        """`command` is what comes after the engine's path, `env` leads to the server; `fed`: there is something to
+        write to its standard input."""
+        super().__init__(events_file, inbox)
         stdin = subprocess.PIPE if fed else subprocess.DEVNULL
         self._begin: Callable[[], subprocess.Popen[str]] = partial(
             begun, command, env, stdin=stdin, stderr=subprocess.PIPE
         )
-        self._events_file = events_file
         self._tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
-        self.inbox: Inbox = inbox or queue.SimpleQueue()
         self._readers: list[threading.Thread] = []
         self._process: subprocess.Popen[str]
-        self.trouble: str | None = None
-        """What broke a load that several machines shared, one sentence; None if nothing did."""
-        self.copy_error: StoreError | None = None
-        """Why the copy of the events could not be written."""
 
     def __enter__(self) -> Self:
         with ExitStack() as on_failure:
@@ -200,10 +190,6 @@ class EngineRun:
         message = next((line for line in self._tail if name in line), None)
         return message and _PROGRAM.sub("", message)
 
-    def machines(self, done: Event | None) -> list[MachineShare]:
-        """What each machine of a fleet did of a load; [] where it was one engine here. `done` is the last event."""
-        return []
-
     def _read_events(self, stream: Iterable[str]) -> None:
         try:
             # line by line, so that others can follow the load
@@ -221,10 +207,10 @@ AT_A_WORD = "--start-at=-"
 """The option by which an engine writes `ready` and waits for the instant of its start."""
 
 
-def events_of(runs: Sequence[EngineRun], deadline: float) -> Iterator[tuple[EngineRun, Event | TrialError | None]]:
-    """The events of engines that share an inbox, as they arrive; None for the end of an engine's output.
+def events_of(runs: Sequence[LoadRun], deadline: float) -> Iterator[tuple[LoadRun, Event | TrialError | None]]:
+    """The events of loads that share an inbox, as they arrive; None for the end of the events of a load.
 
-    `deadline` is a time of time.monotonic(); engines still running then are asked to stop, which makes them report what
+    `deadline` is a time of time.monotonic(); loads still running then are asked to stop, which makes them report what
     they measured, and killed if they do not. The TrialError for that, or for a line that is not an event, comes in
     place of an event. Raises StudyError for an engine of another protocol, StoreError when a copy fails.
     """

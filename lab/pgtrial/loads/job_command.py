@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pgtrial.loads.engine import EngineRun, Event, Inbox
+from pgtrial.loads.engine import EngineRun
+from pgtrial.loads.load_run import Event, Inbox
 from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import ArmError

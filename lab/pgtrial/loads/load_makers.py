@@ -10,7 +10,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.loads.engine import AT_A_WORD, EngineRun, FrontEnd, Inbox, load_command
+from pgtrial.loads.engine import AT_A_WORD, EngineRun, FrontEnd, load_command
+from pgtrial.loads.load_run import Inbox
 from pgtrial.loads.process import TAIL_LINES, begun, last_words, lines_of, lua_environment
 from pgtrial.loads.target import KEEPALIVES, Target
 from pgtrial.machines.cpus import parse_numbers, running_on, usable_cpus

@@ -116,5 +116,10 @@ def last_words(tail: Sequence[str], status: int | None) -> str:
     """Why an engine ended, in one sentence: its last complaint, else its last line, or the signal that killed it."""
     if status is not None and status < 0:
         return f"the engine was killed by {signal.Signals(-status).name}"
+    return last_complaint(tail) or f"the engine ended with status {status} and said nothing"
+
+
+def last_complaint(tail: Sequence[str]) -> str | None:
+    """The last line that speaks of an error, else the last one; None without lines."""
     spoken = [line for line in tail if "error" in line.lower() or "fatal" in line.lower()] or list(tail)
-    return spoken[-1] if spoken else f"the engine ended with status {status} and said nothing"
+    return spoken[-1] if spoken else None

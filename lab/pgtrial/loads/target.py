@@ -157,6 +157,8 @@ class Target:
 
     def with_settings(self, settings: Mapping[str, str]) -> Target:
         """The same server, for sessions that have these settings from their beginning."""
+        if not settings:
+            return self
         escaped = {name: _SPLITS.sub(r"\\\g<0>", value) for name, value in settings.items()}
         options = [self.extra.get("options", ""), *(f"-c {name}={value}" for name, value in escaped.items())]
         return replace(self, extra={**self.extra, "options": " ".join(filter(None, options))})

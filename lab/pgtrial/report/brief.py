@@ -186,6 +186,8 @@ def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
     taken = f" in {format_duration(round(result.block_s * result.blocks_complete))}" if result.block_s else ""
     place = plan.scope.partition(", ")[0]
     measure = _PLAIN.get(plan.measure, plan.measure)
+    if plan.load_points[0].programs:
+        measure = measure.replace("committed transactions", "operations of the client programs")
     return f"{measure}, {where(claim, plan)}; {measured_text(claim, plan)}{taken}; {place}"
 
 

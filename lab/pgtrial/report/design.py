@@ -52,6 +52,9 @@ def _load(data: StudyData) -> str:
     replay, suite = points[0].replay, points[0].suite
     if suite is not None:
         return f"the suite {suite.name} in one session: {points[0].label}"
+    if load.runs_programs:
+        commands = {arm: data.spec.resolved(arm).command for arm in data.plan.arms}
+        return "the client program of each arm: " + "; ".join(f"{arm}: {text}" for arm, text in commands.items())
     if replay is None:
         return f"{plural(len(points), 'load point')}, {load.protocol} protocol, fill factor {load.fillfactor}"
     connections = load.replay.max_connections

@@ -16,6 +16,8 @@ _NAMED = re.compile(r"([A-Za-z][\w.+-]*)=((?:postgres(?:ql)?://|[A-Za-z_][\w.]*\
 """A name before a set-up: `a=host=db1`, `old=postgres=14`."""
 
 _NEXT_KEY = re.compile(r",(?=\s*[A-Za-z_][\w.]*\s*=)")
+_COMMAND = re.compile(r"(?:(.*?),\s*)??command\s*=\s*(.*)", re.DOTALL)
+"""A client program is the last part of a set-up, since its arguments may have commas."""
 _DEFAULT = "default"
 _LONGEST_NAME = 56
 """Characters."""
@@ -68,7 +70,8 @@ def _refuse_colon(part: str) -> None:
 def _with_name(text: str) -> tuple[str | None, str]:
     """The name that stands before a set-up, if there is one, and the set-up."""
     match = _NAMED.fullmatch(text.strip())
-    return (match[1], match[2]) if match is not None and match[1] not in SERVER_KEYS else (None, text)
+    no_names = {*SERVER_KEYS, "command"}
+    return (match[1], match[2]) if match is not None and match[1] not in no_names else (None, text)
 
 
 def parse_setup(text: str) -> dict[str, Any]:
@@ -79,13 +82,15 @@ def parse_setup(text: str) -> dict[str, Any]:
     if names_server(text):
         return {"dsn": text}
     setup: dict[str, Any] = {}
-    for part in _NEXT_KEY.split(text):
+    if (match := _COMMAND.fullmatch(text)) is not None:
+        text, setup["command"] = match[1], match[2]
+    for part in _NEXT_KEY.split(text) if text else ():
         _refuse_colon(part)
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not key:
             raise StudyError(
                 f"{part.strip()!r} is no set-up; "
-                f"write NAME=VALUE, postgres=VERSION, a connection string, or {_DEFAULT!r}"
+                f"write NAME=VALUE, postgres=VERSION, command=PROGRAM, a connection string, or {_DEFAULT!r}"
             )
         match key:
             case "postgres" | "reset" | "price":

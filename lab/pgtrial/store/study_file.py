@@ -35,6 +35,7 @@ from pgtrial.model.study.tasks import TasksSection
 from pgtrial.model.study.variants import SECTION, Build, expanded, profile_names, with_profile
 from pgtrial.model.units import nearest
 from pgtrial.store.own_data import with_data
+from pgtrial.store.programs import with_program_workload, with_programs
 from pgtrial.store.replay_files import with_replay
 from pgtrial.store.sources import with_sources
 from pgtrial.store.workloads import take_in
@@ -98,14 +99,15 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path()) -> 
     `source` is what errors name, a file or the command line; paths of scripts are relative to `folder`.
     """
     try:
-        spec = StudySpec.model_validate(data)
+        spec = StudySpec.model_validate(with_program_workload(data))
     except ValidationError as error:
         raise StudyError(f"{source}: {_explain(error)}") from None
     _check_arms(spec, source)
     # a connection string that cannot be parsed is an error here, not at the first trial
     without_secrets(spec)
-    spec = with_sources(spec, folder, source)
-    return take_in(with_data(with_replay(spec, folder, source), folder, source), folder, source)
+    for read_files in (with_sources, with_programs, with_replay, with_data, take_in):
+        spec = read_files(spec, folder, source)
+    return spec
 
 
 def with_fleet(spec: StudySpec, **given: str | bool | int | None) -> StudySpec:

@@ -45,11 +45,19 @@ class PgbenchTables(Data):
 
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
-        """For pgbench's workloads, and for scripts: on given servers for those that name them, or if `scale` is set."""
+        """For pgbench's workloads, scripts and client programs.
+
+        On given servers for scripts that name them, or if `scale` is set.
+        """
         if point.suite is not None:
             return None
         scripts = [spec.scripts[name] for name in point.mix or [point.workload] if name in spec.scripts]
-        if scripts and spec.has_given and not spec.load.scale_is_set and not any(map(names_tables, scripts)):
+        if (
+            (scripts or point.programs)
+            and spec.has_given
+            and not spec.load.scale_is_set
+            and not any(map(names_tables, scripts))
+        ):
             return None
         return cls(point.scale, spec.load.fillfactor, spec.load.foreign_keys)
 

@@ -10,11 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self
 
-from pgtrial.loads.engine import AT_A_WORD, EngineRun, Event
+from pgtrial.loads.engine import AT_A_WORD, EngineRun
 from pgtrial.loads.fleet.agent import identity
 from pgtrial.loads.fleet.members import ANSWER_S, MachineLost, Member, round_trips_us
 from pgtrial.loads.fleet.remote_engine import END_S, HERE, RemoteEngine, pack
 from pgtrial.loads.load_makers import Each, LoadOrder
+from pgtrial.loads.load_run import Event
 from pgtrial.loads.process import last_words
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import TrialError

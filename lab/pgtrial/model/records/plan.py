@@ -103,6 +103,7 @@ class LoadPoint(Record):
     replay: ReplayLoad | None = added(None, "Of a replay: what runs.")
     suite: SuiteLoad | None = added(None, "Of a suite: what runs.")
     job: JobLoad | None = added(None, "Of a job: what runs; the workload is the name of its file or program.")
+    programs: bool = added(False, "Whether the load is what the arms' client programs do.")
     clients: int = Field(description="Of tasks and replays the connections that there may be.")
     protocol: str
     rate: float | None = added(None, "Transactions per second; None: a closed loop.")
@@ -119,6 +120,8 @@ class LoadPoint(Record):
         to_its_end = self.tasks or self.replay or self.suite
         if to_its_end is not None:
             return f"{self.load}, {to_its_end.label}"
+        if self.programs:
+            return self.load
         rate = f", {self.rate:,.10g}/s" if self.rate is not None else ""
         return f"{self.load}, {self.clients} client{'s' if self.clients != 1 else ''}{rate}"
 
@@ -153,8 +156,8 @@ class LoadPoint(Record):
             size = "x".join(str(part) for part in (self.tables, self.table_size) if part is not None)
             return f"{slug(self.workload)}{size and f'-t{size}'}-c{self.clients}{rate}"
         size = f"s{self.scale}" if self.data is None else "own"
-        if self.job is not None:
-            return f"job-{slug(self.workload)}-{size}"
+        if self.job is not None or self.programs:
+            return f"{'job-' if self.job is not None else ''}{slug(self.workload)}-{size}"
         return f"{slug(self.workload)}-{size}-c{self.clients}{rate}"
 
 

@@ -248,6 +248,7 @@ class Trial(Record):
     not_permitted: list[str] = added([], "What the arm's server does not permit the lab, and the trial did without.")
     notes: list[str] = Field([], description="What a reader should know, e.g. a checkpoint inside the measured part.")
     machines: list[MachineShare] = added([], "Of a load made by a fleet: each machine's part.")
+    program: str | None = added(None, "What the arm's client program says that it is: `psycopg 3.2.1`.")
     failure_spans: list[FailureSpan] = added([], "When transactions failed, by kind, in the order of time.")
     server_log_tail: list[str] = added(
         [],

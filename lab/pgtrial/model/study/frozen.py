@@ -24,10 +24,11 @@ SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key",
 def freeze(spec: StudySpec) -> str:
     """The spec as TOML text: every default written out, values that are not set left out, passwords never.
 
-    A scale that is not set is left out where a script may then do without pgbench's tables.
+    A scale that is not set is left out where scripts or programs may then do without pgbench's tables.
     """
     data = without_secrets(spec).model_dump(exclude_none=True)
-    if spec.has_given and not spec.load.scale_is_set and any(map(is_script, spec.load.workload)):
+    may_do_without = spec.load.runs_programs or any(map(is_script, spec.load.workload))
+    if spec.has_given and not spec.load.scale_is_set and may_do_without:
         del data["load"]["scale"]
     lines: list[str] = []
     for section, values in data.items():

@@ -22,6 +22,7 @@ from pgtrial.model.study.own_data import (
     weight_of,
 )
 from pgtrial.model.study.packs import BUNDLED, PackSection
+from pgtrial.model.study.programs import NOT_FOR_PROGRAMS, PROGRAMS
 from pgtrial.model.study.replay import NOT_FOR_REPLAYS, ReplaySection, is_replay
 from pgtrial.model.study.suites import NOT_FOR_SUITES, SuiteSection, is_suite
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS, SysbenchSection, is_sysbench
@@ -58,7 +59,7 @@ Protocol = Literal["simple", "extended", "prepared"]
 WORKLOADS = ("tpcb-like", "simple-update", "select-only")
 """The built-in workloads of pgbench, named as it names its scripts."""
 
-BUILT_IN = (*WORKLOADS, *SYSBENCH_TESTS, ORDER_ENTRY, APP_TASKS)
+BUILT_IN = (*WORKLOADS, *SYSBENCH_TESTS, ORDER_ENTRY, APP_TASKS, PROGRAMS)
 
 
 def is_script(workload: str) -> bool:
@@ -241,7 +242,12 @@ class LoadSection(Record):
 
     @model_validator(mode="after")
     def _fits_together(self) -> LoadSection:
-        for objection in chain(self._objections(), self._objections_to_own_data(), self._objections_to_own_end()):
+        for objection in chain(
+            self._objections(),
+            self._objections_to_own_data(),
+            self._objections_to_own_end(),
+            self._objections_to_programs(),
+        ):
             raise ValueError(objection)
         return self
 
@@ -328,6 +334,12 @@ class LoadSection(Record):
         if self.runs_job:
             yield from self._misplaced(NOT_FOR_JOBS, "a job")
 
+    def _objections_to_programs(self) -> Iterator[str]:
+        if self.runs_programs:
+            if len(self.workload) > 1:
+                yield f"{PROGRAMS} is what the arms' commands do; give other workloads a study of their own"
+            yield from self._misplaced(NOT_FOR_PROGRAMS, PROGRAMS)
+
     def _misplaced(self, keys: Mapping[str, str], workload: str) -> Iterator[str]:
         """Objections to keys that say nothing of a workload. A frozen study has its defaults written out."""
         for key, reason in keys.items():
@@ -364,6 +376,11 @@ class LoadSection(Record):
     def runs_job(self) -> bool:
         """Whether a trial is one run of a job to its end."""
         return any(map(is_job, self.workload))
+
+    @property
+    def runs_programs(self) -> bool:
+        """Whether the load is what the arms' own client programs do."""
+        return PROGRAMS in self.workload
 
     @property
     def _own_end(self) -> TasksSection | ReplaySection | SuiteSection | JobSection | None:

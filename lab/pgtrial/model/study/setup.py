@@ -13,6 +13,7 @@ from pgtrial.model.study.build_keys import BuildKeys, checked_source
 from pgtrial.model.study.keys import Facts, Key, keys_of
 from pgtrial.model.study.machine_keys import MachineKeys, differing
 from pgtrial.model.study.price import known_price
+from pgtrial.model.study.programs import ClientKeys
 from pgtrial.model.study.storage import Storage, facts_of_storage
 from pgtrial.model.units import Bytes, Setting, as_list
 
@@ -159,7 +160,7 @@ class ServerKeys(Record):
     )
 
 
-class SetUp(MachineKeys, BuildKeys, ServerKeys):
+class SetUp(ClientKeys, MachineKeys, BuildKeys, ServerKeys):
     """A server. `[server]` holds for all arms; an arm overrides it key by key. Two equal arms are an A/A study, a
     check of the method.
     """

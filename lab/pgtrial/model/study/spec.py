@@ -23,6 +23,7 @@ from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.own_data import weight_of
 from pgtrial.model.study.packs import pack_load
 from pgtrial.model.study.price import Price, price_of
+from pgtrial.model.study.programs import PROGRAMS
 from pgtrial.model.study.replay import REPLAY
 from pgtrial.model.study.servers import Given, Server, names_server, parts_of, server_of
 from pgtrial.model.study.setup import SetUp
@@ -138,8 +139,8 @@ def objection_to_metrics(spec: StudySpec) -> str | None:
     if names and load.runs_suite:
         return "metrics are not for a suite, whose queries have claims of their own; remove it"
     for name in names:
-        if METRICS[name].is_for_jobs != load.runs_job:
-            return f'metrics: "{name}" is {_NOT_FOR_JOBS if load.runs_job else _FOR_JOBS}'
+        if (misfit := _misfit(load, name)) is not None:
+            return f'metrics: "{name}" {misfit}'
     for name in (TPS, PER_CENT):
         if name in names and is_paced(spec):
             return f'metrics: at a rate "{name}" is the rate itself; leave it out, or leave out the rate'
@@ -150,6 +151,15 @@ def objection_to_metrics(spec: StudySpec) -> str | None:
 
 _FOR_JOBS = 'for jobs alone (workload = "job:FILE.sql"); leave it out'
 _NOT_FOR_JOBS = f"not for a job; write {', '.join(name for name, metric in METRICS.items() if metric.is_for_jobs)}"
+
+
+def _misfit(load: LoadSection, name: str) -> str | None:
+    """Why a metric does not go with a load, the rest of a sentence; None: it does."""
+    if METRICS[name].is_for_jobs != load.runs_job:
+        return f"is {_NOT_FOR_JOBS if load.runs_job else _FOR_JOBS}"
+    if load.runs_programs and METRICS[name].follows_throughput:
+        return "takes the time of each operation, and client programs report batches; leave it out"
+    return None
 
 
 def objection_to_prices(spec: StudySpec) -> str | None:
@@ -228,6 +238,11 @@ def load_points(spec: StudySpec) -> list[LoadPoint]:
         return [_suite(load, spec.scripts)]
     if load.runs_job:
         return [_job(load, size) for size in _sizes(load)]
+    if load.runs_programs:
+        return [
+            LoadPoint(workload=PROGRAMS, programs=True, clients=1, protocol="the program's", **size)
+            for size in _sizes(load)
+        ]
     rates: list[float | None] = [*load.rate] or [None]
     return [
         LoadPoint(**data, clients=clients, protocol=load.protocol, rate=rate)

@@ -160,10 +160,11 @@ def latency_table(data: StudyData) -> Table[Level]:
     mixed = ", ".join(f"{cell.arm} at {data.labels[cell.load_point]}" for cell in data.result.regimes if cell.changes)
     if mixed:
         caption += f" It mixes the time before and after a change of regime: {mixed}."
-    names = list(data.result.levels[0].latency_us) if data.result.levels else []
+    levels = data.result.levels
+    names = list(levels[0].latency_us) if levels else []
     return Table(
         caption,
-        data.result.levels,
+        levels if any(any(level.latency_us.values()) for level in levels) else [],
         [
             Column("load point", lambda level: data.labels[level.load_point]),
             Column("arm", lambda level: level.arm),

@@ -1,0 +1,283 @@
+"""A client program as a process: it runs a batch for each token, and answers with one line of JSON.
+
+The lab writes `go 3` to its standard input; the program runs its third batch and writes
+`{"batch": 3, "ms": 12.3, "operations": 1000}` to its standard output. Its first line may say what it is:
+`{"program": "psycopg", "version": "3.2.1"}`. It ends at the end of its input.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import math
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, NoReturn, Self
+
+from pgtrial.loads.process import TAIL_LINES, environment, last_complaint
+from pgtrial.loads.target import Target
+from pgtrial.machines.interrupt import held_off
+from pgtrial.model.errors import TrialError
+from pgtrial.model.printable import printable
+from pgtrial.model.study.programs import words_of
+from pgtrial.model.study.servers import Server
+from pgtrial.model.units import format_duration, shortened
+from pgtrial.store.programs import program_path
+
+START_LIMIT_S = 60.0
+"""For a program to start and to run its first batch, which does not count."""
+BATCH_LIMIT_S = 30.0
+"""For any other batch."""
+
+_END_S = 5.0
+_LONGEST_LINE = 65_536
+"""Bytes."""
+_LINES = 16
+"""So many lines are read before the lab wants them; a program that writes more waits."""
+_SHOWN = 120
+"""Characters of a line in a message."""
+_MOST_OPERATIONS = 10**12
+_TOO_MUCH, _ROUNDING_S = 1.02, 0.002
+"""A batch claims more time than passed beyond this factor, and this much."""
+_LINE = '{{"batch": {number}, "ms": 12.3, "operations": 1000}}'
+
+
+@dataclass(frozen=True)
+class ProgramOrder:
+    """What is to be started, and where."""
+
+    command: str
+    directory: Path
+    env: Mapping[str, str] = field(repr=False)
+    """PG* values of the server, with its password."""
+
+
+def program_order(server: Server, target: Target) -> ProgramOrder:
+    """The client program of an arm that has one, for its server."""
+    assert server.command is not None
+    return ProgramOrder(server.command, Path(server.command_directory or ""), target.environment())
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What the program says of a batch, and when it was under way by the lab's clock (time.monotonic())."""
+
+    claimed_s: float
+    operations: int
+    begin: float
+    end: float
+
+    @property
+    def passed_s(self) -> float:
+        """From the token to the line."""
+        return self.end - self.begin
+
+
+class Program:
+    """A process that runs batches; a context manager that leaves no process behind."""
+
+    def __init__(self, order: ProgramOrder) -> None:
+        self._order = order
+        self.command = order.command
+        self._tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
+        self._lines: queue.Queue[tuple[float, bytes]] = queue.Queue(_LINES)
+        """Its lines, each with the moment at which it was read; an empty one is the end of its output."""
+        self._readers: list[threading.Thread] = []
+        self._process: subprocess.Popen[bytes]
+        self._token = ""
+        self._number = 0
+        self._has_spoken = False
+        self.name: str | None = None
+        """What it says that it is, `psycopg 3.2.1`; None: nothing, or not yet."""
+
+    def __enter__(self) -> Self:
+        """Start it. Raises TrialError."""
+        program, *arguments = words_of(self._order.command)
+        path = program_path(program, self._order.directory)
+        if path is None:
+            self._fail("there is no such program any more; install it, or correct the command")
+        with ExitStack() as on_failure:
+            with held_off():
+                try:
+                    self._process = subprocess.Popen(
+                        [str(path), *arguments],
+                        cwd=self._order.directory,
+                        env=environment(self._order.env),
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE,
+                        process_group=0,
+                    )
+                except OSError as error:
+                    self._fail(f"it cannot be started: {error.strerror}; correct the command, or the file")
+                on_failure.callback(self.__exit__)
+                self._readers = [
+                    threading.Thread(target=self._read_lines, args=(self._process.stdout,), daemon=True),
+                    threading.Thread(target=self._read_messages, args=(self._process.stderr,), daemon=True),
+                ]
+                for reader in self._readers:
+                    reader.start()
+            on_failure.pop_all()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._end_input()
+        if raised and raised[0] is None:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_S)
+        self.kill()
+        self._process.wait()
+        while any(reader.is_alive() for reader in self._readers):
+            with suppress(queue.Empty):  # a reader may wait for room
+                self._lines.get(timeout=0.01)
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def kill(self) -> None:
+        """End it and all that it has started by force."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def run_batch(self, limit_s: float = BATCH_LIMIT_S) -> Batch:
+        """Have it run one batch. Raises TrialError for everything that is no batch."""
+        self._number += 1
+        self._token = f"go {self._number}"
+        if self._lines.qsize():
+            _, early = self._lines.get()
+            if not early:
+                self._fail_ended()
+            if self._has_spoken or not self._greets(early):
+                self._fail(
+                    "it wrote more than one line for a token; write one line for each batch, and wait for the next"
+                )
+        begin = time.monotonic()
+        with suppress(BrokenPipeError):  # why it has ended is said below
+            assert self._process.stdin is not None
+            self._process.stdin.write(f"{self._token}\n".encode())
+            self._process.stdin.flush()
+        end, line = self._next_line(begin + limit_s, limit_s)
+        if not self._has_spoken and self._greets(line):
+            end, line = self._next_line(begin + limit_s, limit_s)
+        self._has_spoken = True
+        return self._batch(line, begin, end)
+
+    def _next_line(self, deadline: float, limit_s: float) -> tuple[float, bytes]:
+        try:
+            end, line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            self._fail(
+                f"it has not answered the token `{self._token}` for {format_duration(limit_s)}{self._words()}; write a "
+                "line after each batch and flush it, or make batches shorter"
+            )
+        if not line:
+            self._fail_ended()
+        return end, line
+
+    def _greets(self, line: bytes) -> bool:
+        """Whether the first line says what the program is; notes that."""
+        self._has_spoken = True
+        with suppress(ValueError, RecursionError):
+            said = json.loads(line)
+            if isinstance(said, dict) and isinstance(said.get("program"), str) and "batch" not in said:
+                version = said.get("version")
+                words = [said["program"], *([str(version)] if isinstance(version, str | int | float) else [])]
+                self.name = shortened(printable(" ".join(" ".join(words).split())), _SHOWN) or None
+                return True
+        return False
+
+    def _batch(self, line: bytes, begin: float, end: float) -> Batch:
+        """What a line says. Raises TrialError."""
+        wanted = f"write {_LINE.format(number=self._number)} for it, and everything else to standard error"
+        if len(line) > _LONGEST_LINE:
+            self._fail(f"its answer to `{self._token}` is longer than {_LONGEST_LINE:,} bytes; {wanted}")
+        try:
+            said = json.loads(line)
+        except (ValueError, RecursionError):
+            self._fail(f"its answer to `{self._token}` is no JSON, {self._shown(line)}; {wanted}")
+        if not isinstance(said, dict):
+            self._fail(f"its answer to `{self._token}` is no object, {self._shown(line)}; {wanted}")
+        problem = self._objection(said, end - begin)
+        if problem is not None:
+            self._fail(f"its answer to `{self._token}`, {self._shown(line)}: {problem}")
+        return Batch(said["ms"] / 1000, said["operations"], begin, end)
+
+    def _objection(self, said: dict[str, Any], passed_s: float) -> str | None:
+        """What is wrong with the fields of a line, and what to do; None: nothing."""
+        for name in ("batch", "ms", "operations"):
+            if name not in said:
+                return f'it has no "{name}"; write {_LINE.format(number=self._number)}'
+        batch, ms, operations = said["batch"], said["ms"], said["operations"]
+        if not _is_whole(batch) or batch != self._number:
+            return f"batch has to be the number of the token, {self._number}"
+        if not _is_whole(operations) or not 1 <= operations <= _MOST_OPERATIONS:
+            return f"operations has to be a whole number from 1 to {_MOST_OPERATIONS:,}; count what the batch did"
+        if isinstance(ms, bool) or not isinstance(ms, int | float) or not 0 < ms < math.inf:
+            return "ms has to be a number above 0; write the milliseconds that the batch took"
+        if ms / 1000 > _TOO_MUCH * passed_s + _ROUNDING_S:
+            return (
+                f"it claims {ms:,.3f} ms, and {1000 * passed_s:,.3f} ms passed from the token to the line; write "
+                "milliseconds of time that passed, not of several connections together"
+            )
+        return None
+
+    def _shown(self, line: bytes) -> str:
+        return repr(shortened(self._masked(line[: 4 * _SHOWN].decode(errors="replace").strip()), _SHOWN))
+
+    def _masked(self, text: str) -> str:
+        """A text of the program's without the password that it was given."""
+        password = self._order.env.get("PGPASSWORD")
+        return printable(text.replace(password, "***") if password else text)
+
+    def _words(self) -> str:
+        """Its last message, as a part of a sentence."""
+        complaint = last_complaint([line for line in self._tail if line.strip()])
+        return "" if complaint is None else f"; its last words: {shortened(self._masked(complaint.strip()), 300)}"
+
+    def _fail_ended(self) -> NoReturn:
+        for reader in self._readers:
+            reader.join(_END_S)
+        try:
+            status = self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._fail(f"it closed its standard output before it answered `{self._token}`{self._words()}; keep it open")
+        how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        words = self._words() or "; it said nothing on standard error"
+        self._fail(f"it {how} before it answered `{self._token}`{words}")
+
+    def _fail(self, problem: str) -> NoReturn:
+        raise TrialError(f"the client program {shortened(self._order.command, _SHOWN)!r}: {problem}")
+
+    def _end_input(self) -> None:
+        with suppress(BrokenPipeError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+
+    def _read_lines(self, stream: IO[bytes]) -> None:
+        try:
+            while line := stream.readline(_LONGEST_LINE + 1):
+                if line.strip():
+                    self._lines.put((time.monotonic(), line))
+        finally:
+            self._lines.put((time.monotonic(), b""))
+
+    def _read_messages(self, stream: IO[bytes]) -> None:
+        while line := stream.readline(_LONGEST_LINE):
+            self._tail.append(line[: 4 * _SHOWN].decode(errors="replace"))
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

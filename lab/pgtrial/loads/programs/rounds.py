@@ -1,0 +1,91 @@
+"""The turns of client programs: slices of batches, in rounds of random order, until warm-up and measured part are over.
+
+Only a program with a token runs, so that no two run at the same time. A slice ends with the batch that comes closest
+to its length, and a phase with a round, so that all programs have the same number of slices.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+Phase = tuple[str, float]
+"""Name of a phase, and its length: seconds of each program's own."""
+
+
+class Participant(Protocol):
+    """A program that takes turns; it leaves the rounds when it fails."""
+
+    def begin_phase(self, phase: str) -> None:
+        """A phase begins."""
+
+    def take_turn(self, phase: str, in_phase: int, in_load: int, slice_s: float, began: float) -> None:
+        """Run batches for a slice of a round, whose number counts from 0; `began` is when the load did."""
+
+    def report(self) -> None:
+        """All phases are over."""
+
+
+class Rounds:
+    """Gives the programs of a load point their turns, from a thread of its own."""
+
+    def __init__(self, number: int, slice_s: float, phases: Sequence[Phase], seed: int) -> None:
+        """`number` programs are to take part. `seed` draws the order of each round."""
+        self.number, self.slice_s, self.seed = number, slice_s, seed
+        self._phases = [(name, length_s) for name, length_s in phases if length_s > 0]
+        self._members: list[Participant] = []
+        self._waiting: list[Participant] = []
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def join(self, program: Participant) -> None:
+        """Take part: it has started, and runs when the rounds have begun."""
+        with self._lock:
+            self._members.append(program)
+            self._waiting.append(program)
+
+    def leave(self, program: Participant) -> None:
+        """Take part no more."""
+        with self._lock:
+            self._members = [member for member in self._members if member is not program]
+            self._waiting = [member for member in self._waiting if member is not program]
+
+    def begin(self, program: Participant) -> None:
+        """Begin when all that take part are to begin."""
+        with self._lock:
+            self._waiting = [member for member in self._waiting if member is not program]
+            if self._waiting or self._thread is not None:
+                return
+            self._thread = threading.Thread(target=self._run, name="turns of programs", daemon=True)
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until no program has a turn any more."""
+        if self._thread is not None:
+            self._thread.join()
+
+    @property
+    def members(self) -> list[Participant]:
+        """Those that take part now."""
+        with self._lock:
+            return list(self._members)
+
+    def _run(self) -> None:
+        draw = random.Random(self.seed)
+        began, in_load = time.monotonic(), 0
+        for phase, length_s in self._phases:
+            for program in self.members:
+                program.begin_phase(phase)
+            phase_began, in_phase = time.monotonic(), 0
+            while self.members and (not in_phase or time.monotonic() - phase_began < length_s * self.number):
+                order = self.members
+                draw.shuffle(order)
+                for program in order:
+                    if program in self.members:
+                        program.take_turn(phase, in_phase, in_load, self.slice_s, began)
+                in_phase, in_load = in_phase + 1, in_load + 1
+        for program in self.members:
+            program.report()

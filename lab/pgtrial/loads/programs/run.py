@@ -1,0 +1,178 @@
+"""A client program as the load of a trial: its batches as events of the engine's protocol, a slice in each tick."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Self
+
+from pgtrial.loads.engine import PROTOCOL
+from pgtrial.loads.load_run import Event, Inbox, LoadRun
+from pgtrial.loads.programs.program import START_LIMIT_S, Batch, Program, ProgramOrder
+from pgtrial.loads.programs.rounds import Rounds
+from pgtrial.model.errors import TrialError
+from pgtrial.model.units import percent
+from pgtrial.store.files import cannot_write
+
+_FAILED_BELOW, _NOTED_BELOW = 0.5, 0.9
+"""Shares of the time from tokens to lines that batches claim: below the first a trial has failed, below the second a
+note says so."""
+
+
+class ProgramRun(LoadRun):
+    """A client program that takes turns; a context manager that leaves no process behind."""
+
+    def __init__(
+        self, order: ProgramOrder, rounds: Rounds, *, events_file: Path, inbox: Inbox | None = None, waits: bool
+    ) -> None:
+        """`rounds` gives it its turns; `waits`: others take turns too, so that they all begin at one word."""
+        super().__init__(events_file, inbox)
+        self._program = Program(order)
+        self._rounds, self._waits = rounds, waits
+        self._stack = ExitStack()
+        self._copy: IO[str]
+        self._created = time.monotonic()
+        self._parts: dict[str, list[Batch]] = {}
+        self._last_end: float | None = None
+
+    def __enter__(self) -> Self:
+        """Start it and run a batch that does not count. Raises TrialError, StoreError and OSError."""
+        with ExitStack() as on_failure:
+            try:
+                self._copy = on_failure.enter_context(self._events_file.open("w", encoding="utf-8", buffering=1))
+            except OSError as error:
+                raise cannot_write(self._events_file, error) from None
+            on_failure.enter_context(self._program)
+            self._program.run_batch(START_LIMIT_S)
+            slices = {"length_s": self._rounds.slice_s, "of": self._rounds.number, "seed": str(self._rounds.seed)}
+            plan = {"clients": 1, "slices": slices}
+            self._say("hello", protocol=PROTOCOL, frontend="program", program=self._program.name, plan=plan)
+            self._say("connected", clients=1, connect_s=time.monotonic() - self._created)
+            self._say("ready", clients=1)
+            self._rounds.join(self)
+            self._stack = on_failure.pop_all()
+        if not self._waits:
+            self._rounds.begin(self)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._rounds.leave(self)
+        if self.trouble is not None or (raised and raised[0] is not None):
+            self._program.kill()
+        self._stack.__exit__(None, None, None)
+
+    @property
+    def pid(self) -> int:
+        """Process id of the program."""
+        return self._program.pid
+
+    def begin_at(self, at: float) -> None:
+        """Begin as soon as all others are to begin."""
+        self._rounds.begin(self)
+
+    def interrupt(self) -> None:
+        """End it by force: what it measured so far is known."""
+        self.kill()
+
+    def kill(self) -> None:
+        """End it by force."""
+        self._program.kill()
+
+    def finish(self) -> int:
+        """Its turns are over, and what it does at its end does not count: always 0."""
+        return 0
+
+    def begin_phase(self, phase: str) -> None:
+        """Report that a phase begins."""
+        self._parts[phase] = []
+        self._say("phase", phase=phase)
+
+    def take_turn(self, phase: str, in_phase: int, in_load: int, slice_s: float, began: float) -> None:
+        """Run batches for about a slice, and report them as a tick."""
+        batches: list[Batch] = []
+        begin = time.monotonic()
+        try:
+            while not batches or time.monotonic() - begin < slice_s - batches[-1].passed_s / 2:
+                batches.append(self._program.run_batch())
+        except TrialError as error:
+            self._fail(str(error))
+            return
+        self._parts[phase] += batches
+        first, last = batches[0].begin - began, batches[-1].end - began
+        seconds = batches[-1].end - (self._last_end or batches[0].begin)
+        self._last_end = batches[-1].end
+        claimed_s, operations = _sums(batches)
+        times = {"planned_begin_s": first, "planned_end_s": last, "begin_s": first, "end_s": last}
+        self._say(
+            "tick",
+            phase=phase,
+            second=in_phase,
+            seconds=seconds,
+            slice={"round": in_load, **times, "client_s": claimed_s},
+            transactions=operations,
+            failures={},
+            latency_us={"mean": 1e6 * claimed_s / operations},
+        )
+
+    def report(self) -> None:
+        """Report the sums of the phases, which ends the load."""
+        self._rounds.leave(self)
+        measured = self._parts.get("measure", [])
+        passed_s = sum(batch.passed_s for batch in measured)
+        share = _sums(measured)[0] / passed_s if passed_s else 1.0
+        if share < _FAILED_BELOW:
+            self.trouble = (
+                f"the client program {self._program.command!r}: its batches claim {percent(share, 0)} of the time from "
+                "token to line, so most of the time is outside of its figures; time the whole batch, until all its "
+                "answers are there, and make batches of 10 ms or more"
+            )
+        elif share < _NOTED_BELOW:
+            self.notes.append(
+                f"the batches of {self._program.command!r} claim {percent(share, 0)} of the time from token to line; "
+                "what the program does outside of them is in no figure"
+            )
+        summaries = {phase: _summary(self._parts.get(phase, [])) for phase in ("warmup", "measure")}
+        self._say("done", status=0, interrupted=False, clients_aborted=0, **summaries)
+        self._end()
+
+    def _fail(self, reason: str) -> None:
+        self._rounds.leave(self)
+        self.trouble = reason
+        self._end()
+
+    def _end(self) -> None:
+        self.inbox.put((self, None))
+
+    def _say(self, event: str, **values: object) -> None:
+        said: Event = {"event": event, "t": round(time.monotonic() - self._created, 6), **values}
+        line = f"{json.dumps(said)}\n"
+        try:
+            self._copy.write(line)
+        except ValueError:  # closed: the trial has been given up
+            return
+        except OSError as error:
+            self.copy_error = self.copy_error or cannot_write(self._events_file, error)
+        self.inbox.put((self, line))
+
+
+def _sums(batches: Sequence[Batch]) -> tuple[float, int]:
+    """Claimed seconds and operations."""
+    return sum(batch.claimed_s for batch in batches), sum(batch.operations for batch in batches)
+
+
+def _summary(batches: Sequence[Batch]) -> Event | None:
+    """Batches in the form of the engine's summaries; None without any."""
+    if not batches:
+        return None
+    claimed_s, operations = _sums(batches)
+    return {
+        "duration_s": claimed_s,
+        "client_s": claimed_s,
+        "transactions": operations,
+        "failures": {},
+        "tps": operations / claimed_s,
+        "latency_us": None,
+    }

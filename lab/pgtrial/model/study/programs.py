@@ -1,0 +1,72 @@
+"""The workload client-programs: each arm has a command, whose batches are its load."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from pgtrial.model.records import Record
+from pgtrial.model.study.keys import Key
+
+PROGRAMS = "client-programs"
+"""The workload's name."""
+
+NOT_FOR_PROGRAMS = {
+    "clients": "a program opens its own connections; give their number in its command",
+    "rate": "a program runs each batch as fast as it can",
+    "jobs": "a program has its own threads",
+    "protocol": "a program speaks its driver's protocol",
+    "max_tries": "a program repeats what it wants to repeat",
+    "latency_limit": "a program repeats what it wants to repeat",
+    "values": "a program draws its own values",
+    "on_server_loss": "a program that loses its server has failed",
+}
+"""Keys of `[load]` that say nothing of client programs, each with the reason."""
+
+_SECRET = re.compile(r"://[^/@\s:]*:[^@\s]+@|\b(ssl)?password\s*=", re.IGNORECASE)
+
+
+def known_command(command: str) -> str:
+    """The command as it is. Raises ValueError for one that cannot be started."""
+    words = words_of(command)
+    if not words:
+        raise ValueError('it is empty; write a program and its arguments, such as "node bench.js"')
+    if _SECRET.search(command):
+        raise ValueError(
+            "a command is stored with the results, and this one has a password; leave it out: the program finds its "
+            "server, with the password, by PGHOST, PGUSER, PGPASSWORD and the like"
+        )
+    return command
+
+
+def words_of(command: str) -> list[str]:
+    """Program and arguments, quoted as in a shell, which does not run. Raises ValueError for an open quote."""
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise ValueError(f"{str(error).lower()}; close the quote, or write \\ before a single one") from None
+
+
+class ClientKeys(Record):
+    """The client program of an arm, which is then its load."""
+
+    command: Annotated[
+        Annotated[str, AfterValidator(known_command)] | None,
+        Key(shows=("client.command",), follows=("client.program", "client.files")),
+    ] = Field(
+        None,
+        description="A [client program](client-programs.md) that is the load, `node bench.js`; every arm has one.",
+    )
+    command_directory: Annotated[
+        str | None, Key(shows=("client.directory",), follows=("client.program", "client.files"))
+    ] = Field(
+        None,
+        min_length=1,
+        description="Where the command runs; default: the study file's directory.",
+    )
+    command_files: Annotated[dict[str, str] | None, Key(shows=("client.files",), follows=("client.program",))] = Field(
+        None, description="Written by pgtrial: the files that the command names, with their SHA-256."
+    )

@@ -1,0 +1,112 @@
+"""Client programs as arms: where their commands run, which files they name, and whether these have changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.programs import PROGRAMS, words_of
+from pgtrial.model.study.servers import Server
+from pgtrial.model.study.spec import StudySpec
+
+
+def with_program_workload(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The keys of a study whose arms have commands, with the workload that these are where it names none."""
+    load, arms = data.get("load", {}), data.get("arms", {})
+    tables = [data.get("server"), *(arms.values() if isinstance(arms, Mapping) else ())]
+    has_command = any(isinstance(keys, Mapping) and keys.get("command") is not None for keys in tables)
+    if not has_command or not isinstance(load, Mapping) or {"workload", "query"} & load.keys():
+        return data
+    return {**data, "load": {**load, "workload": [PROGRAMS]}}
+
+
+def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
+    """The spec with what its arms' commands are, which run in `folder` unless it says where. Raises StudyError."""
+    servers = {arm: spec.resolved(arm) for arm in spec.arms}
+    without = [arm for arm, server in servers.items() if server.command is None]
+    if len(without) == len(servers):
+        if spec.load.runs_programs:
+            raise StudyError(
+                f"{source}: [arms.{without[0]}] has no command, which is the load of {PROGRAMS}; write command = "
+                '"node bench.js" in each arm'
+            )
+        for arm, server in servers.items():
+            if server.command_directory is not None:
+                raise StudyError(f"{source}: [arms.{arm}] has command_directory and no command; remove it")
+        return spec
+    if without:
+        raise StudyError(
+            f"{source}: [arms.{without[0]}] has no command, and other arms have one, which is their load; give every "
+            "arm a command, or [server] one for all"
+        )
+    if spec.fleet is not None:
+        raise StudyError(f"{source}: [fleet] a client program runs on the lab's machine; remove it")
+    if not spec.load.runs_programs:
+        key = "workload" if spec.load.query is None else "query"
+        raise StudyError(
+            f"{source}: [load] {key}: the arms' commands are the load; leave {key} out, or leave out the commands"
+        )
+    arms = {
+        name: keys.model_copy(update=_found(servers[name], folder, f"{source}: [arms.{name}]"))
+        for name, keys in spec.arms.items()
+    }
+    return spec.model_copy(update={"arms": arms})
+
+
+def check_programs_unchanged(arm: str, server: Server) -> None:
+    """Raise StudyError if a file of an arm's command is no longer what it was when the study was planned."""
+    if server.command is None or server.command_files is None:
+        return
+    now = _found(server, Path(), f"arms.{arm}:")["command_files"]
+    changed = [name for name, digest in server.command_files.items() if now.get(name) != digest]
+    if changed:
+        raise StudyError(
+            f"arms.{arm}: {changed[0]} of the command {server.command!r} has changed since the study was planned; "
+            "restore it, or run a study of its own (--new)"
+        )
+
+
+def _found(server: Server, folder: Path, where: str) -> dict[str, Any]:
+    """Keys of an arm: where its command runs, and the digests of the files that it names. Raises StudyError."""
+    directory = Path(server.command_directory or folder).expanduser()
+    directory = directory if directory.is_absolute() else folder / directory
+    directory = Path(os.path.abspath(directory))
+    if not directory.is_dir():
+        raise StudyError(f"{where} command_directory: there is no directory {directory}; correct it")
+    program, *arguments = words_of(server.command or "")
+    path = program_path(program, directory)
+    if path is None:
+        named = f"{directory / program}" if "/" in program else f"{program} on PATH"
+        raise StudyError(
+            f"{where} command: there is no program {named}; install it, or correct the command {server.command!r}"
+        )
+    files = {program: path, **{word: directory / word for word in arguments}}
+    try:
+        digests = {word: _digest(file) for word, file in files.items() if file.is_file()}
+    except OSError as error:
+        raise StudyError(f"{where} command: cannot read {error.filename}: {error.strerror}") from None
+    return {"command_directory": str(directory), "command_files": digests}
+
+
+def program_path(program: str, directory: Path) -> Path | None:
+    """The file of a program: on PATH, or with a / relative to where its command runs; None if there is none."""
+    found = shutil.which(str(directory / program) if "/" in program else program)
+    return Path(found) if found is not None else None
+
+
+def _digest(file: Path) -> str:
+    """SHA-256; read again only if the file is another one, or was written."""
+    seen = file.stat()
+    return _digest_of(file, seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _digest_of(file: Path, *_seen: int) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
