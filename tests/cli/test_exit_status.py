@@ -23,6 +23,8 @@ WRONG = {
     "bundle": [[], ["absent"], ["empty"], ["broken.tar.xz"]],
     "verify": [[], ["absent"], ["empty"], ["broken.tar.xz"]],
     "rerun": [[], ["absent"], ["empty"], ["broken.tar.xz"], ["--budget"]],
+    "history": [[], ["add"], ["add", "absent"], ["add", "broken.tar.xz"], ["show", "--directory", "absent"], ["sing"]],
+    "publish": [[], ["absent"], ["broken.toml"], ["empty", "-o", "broken.toml"]],
     "serve": [["absent"], ["--port", "0"], ["--port", "x"], ["broken.toml"]],
     "sql": [[], ["SELECT 1"], ["SELECT 1", "absent"], ["SELEC 1", "empty"]],
     "metrics": [[], ["absent"], ["empty"]],

@@ -31,6 +31,8 @@ COMMANDS = {
     "bundle": ("stored", "Make one compressed file of a study."),
     "verify": ("stored", "Check that a bundle is whole and that its verdict follows from its trials."),
     "rerun": ("rerun", "Run the study of a bundle here, and say whether it agrees."),
+    "history": ("history", "Keep the results of commits against one reference, and find where they changed."),
+    "publish": ("publish", "Write a static page of results by question."),
     "serve": ("stored", "Show studies in a browser, a running one live."),
     "sql": ("sql", "Run SQL over the trials, seconds and verdicts of many studies."),
     "metrics": ("stored", "Import what the providers' monitoring has about a study's trials."),

@@ -1,0 +1,145 @@
+"""`pgtrial history`: the commits of a project against one reference, in a file for each study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from pgtrial.cli.output import json_line, line, say
+from pgtrial.cli.terminal import Terminal, for_terminal
+from pgtrial.model.errors import StudyError
+from pgtrial.model.units import plural
+from pgtrial.report.data import read_measured
+from pgtrial.report.history import Series, entries_of, entry_table, file_name, series_of
+from pgtrial.store.bundle import open_study
+from pgtrial.store.files import values_of, write_atomically
+from pgtrial.store.history import SUFFIX, add_entries, histories, read_history
+
+
+def history_command(
+    action: Annotated[Literal["add", "show", "page"], typer.Argument(help="add, show or page.")],
+    bundles: Annotated[
+        list[Path] | None,
+        typer.Argument(help="With add: bundles or directories of studies; else histories by their names."),
+    ] = None,
+    *,
+    directory: Annotated[Path, typer.Option(help="The directory of the histories.")] = Path("history"),
+    commit: Annotated[
+        str | None,
+        typer.Option(help="With add: the name of the commit; default: that of the arm's source.", show_default=False),
+    ] = None,
+    date: Annotated[
+        str | None,
+        typer.Option(
+            help="With add: the time of the commit, which orders the series, e.g. 2026-11-26T12:00Z; default: when the "
+            "study was planned.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="With page: the file; default: history.html.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="With show: print JSON, one line for each series.")] = False,
+) -> None:
+    """Keep the results of commits against one reference, and find where their level changed.
+
+    Each bundle adds its arms to the history of its study: those of the same load, data, server and baseline, which is
+    the reference. So a history is a series of ratios. Results of several machines make a series each. The same study
+    twice is one entry.
+
+    Example: pgtrial history add gate.tar.xz, after a gate whose BASE is a tag: git:.@v1.0
+    """
+    if action != "add" and (commit is not None or date is not None):
+        raise StudyError(f"--commit and --date are for pgtrial history add; leave them out of {action}")
+    if action == "add":
+        _add(bundles or [], directory, commit, _moment(date))
+        return
+    known = {path.stem: series_of(read_history(path)) for path in _chosen(histories(directory), bundles or [])}
+    known = {name: series for name, series in known.items() if series}
+    if action == "page":
+        # charts and templates take a while to import
+        from pgtrial.report.static_pages import history_page  # noqa: PLC0415
+
+        page = output or Path("history.html")
+        write_atomically(page, history_page(known))
+        line(page)
+    elif json:
+        for name, series in known.items():
+            for of_machine in series:
+                json_line({"history": name, **of_machine.model_dump(mode="json")})
+    else:
+        _show(known)
+
+
+def _add(bundles: Sequence[Path], directory: Path, commit: str | None, at: str | None) -> None:
+    if not bundles:
+        raise StudyError("name the bundles whose results are added")
+    if commit is not None and (not commit.strip() or not commit.isprintable() or len(bundles) > 1):
+        raise StudyError("--commit names the commit of one bundle, in printable characters")
+    for bundle in bundles:
+        with open_study(bundle) as study, values_of(bundle):
+            data = read_measured(study)
+            path = directory / f"{file_name(study.spec)}{SUFFIX}"
+            entries = entries_of(data, commit=commit, at=at)
+        if commit is not None and len(entries) > 1:
+            raise StudyError(
+                f"{bundle} has {len(entries)} arms beside its baseline, so that --commit names none of them"
+            )
+        begins = not path.exists()
+        new, replaced = add_entries(path, entries)
+        if begins and (others := [other for other in histories(directory) if other != path]):
+            say(
+                f"{bundle} begins a history: its load, data, server or reference is none of "
+                f"{', '.join(other.stem for other in others)}"
+            )
+        what = [plural(new, "new commit")] if new or not replaced else []
+        what += [f"{plural(replaced, 'commit')} measured further"] if replaced else []
+        line(f"{path}: {', '.join(what)}")
+        for series in series_of(read_history(path)):
+            if any(entry in entries for entry in series.entries):
+                for text in _told(series):
+                    line(text)
+
+
+def _show(known: dict[str, list[Series]]) -> None:
+    console = Terminal()
+    for name, series in known.items():
+        for of_machine in series:
+            last = of_machine.entries[-1]
+            console.print_line(f"{name}: {last.measure}, {last.load}, against {last.reference}; {of_machine.machine}")
+            console.print(for_terminal(entry_table(of_machine.entries, of_machine.changes)))
+            for text in _told(of_machine):
+                console.print_line(text)
+
+
+def _told(series: Series) -> Iterator[str]:
+    """The changes of a series, and how the last one is confirmed."""
+    for change in series.changes:
+        yield f"{change.at[:10]}: {change.sentence}"
+    if series.changes:
+        change = series.changes[-1]
+        pair = f"{change.before} and {change.after}"
+        yield f"confirm the last one by a trial of both: pgtrial gate BASE HEAD --study FILE, with {pair}"
+
+
+def _chosen(paths: Sequence[Path], names: Sequence[Path]) -> list[Path]:
+    by_name = {path.stem: path for path in paths}
+    for name in names:
+        if str(name) not in by_name:
+            raise StudyError(f"there is no history {name}; there are {', '.join(by_name) or 'none'}")
+    return [by_name[str(name)] for name in names] or list(paths)
+
+
+def _moment(date: str | None) -> str | None:
+    """A time as the histories have it, UTC. Raises StudyError."""
+    if date is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(date)
+    except ValueError:
+        raise StudyError(f"--date {date!r} is no time; write for example 2026-11-26T12:00Z") from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,27 @@
+"""A line of a history: what one commit was against the reference of its study, as types."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pgtrial.model.records import Moment, Record
+from pgtrial.model.records.claims import Estimate, Word
+
+
+class Entry(Record):
+    """The result of one arm of one study."""
+
+    format: int = 1
+    study: str = Field(description="Which study it is of: when it was planned, and its seed.")
+    at: Moment
+    commit: str = Field(description="What was measured: a commit, or the name of the arm.")
+    arm: str
+    reference: str = Field(description="What it is compared with, the baseline: its commit or name.")
+    machine: str = Field(description="CPU, number of CPUs and memory; only results of one machine make a series.")
+    pgtrial: str = Field(description="Version of the lab.")
+    measure: str
+    load: str
+    blocks: int
+    margin: float
+    verdict: Word
+    difference: Estimate | None = Field(description="None: no interval, or another one for each regime.")

@@ -1,0 +1,190 @@
+"""The history of a study: what a bundle adds to it, its series of ratios by machine, and where their level changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from pgtrial.model.records import Record
+from pgtrial.model.records.claims import Estimate
+from pgtrial.model.records.facts import Facts
+from pgtrial.model.records.history import Entry
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.study.frozen import without_secrets
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import grouped, percent, plural, slug
+from pgtrial.report.data import StudyData
+from pgtrial.report.table import Column, Table, number
+from pgtrial.report.words import bounds_text, signed
+from pgtrial.statistics.change_points import FEWEST, change_points
+from pgtrial.verdict.series import as_difference
+
+_COMMIT = re.compile(r"git:.*@([0-9a-f]{40}(?:[0-9a-f]{24})?)", re.DOTALL)
+"""A source in a frozen study. Where its repository lies makes no other study."""
+
+
+class Change(Record):
+    """Where the level of a series changed."""
+
+    machine: str
+    before: str = Field(description="The last commit on the old level.")
+    after: str = Field(description="The first commit on the new level.")
+    at: str
+    difference: Estimate = Field(description="New level / old level - 1, with Welch's interval.")
+    p: float
+    commits: tuple[int, int] = Field(description="How many commits the two levels rest on.")
+
+    @property
+    def sentence(self) -> str:
+        """`it fell by 5.1% (-6.0 to -4.2%) between a1b2 and c3d4`."""
+        verb = "fell" if self.difference.value < 0 else "rose"
+        size = percent(abs(self.difference.value))
+        between = f"between {self.before} and {self.after}"
+        of_commits = " and ".join(plural(count, "commit") for count in self.commits)
+        return f"it {verb} by {size} ({bounds_text(self.difference)}) {between}, the levels of {of_commits}"
+
+
+class Series(Record):
+    """The commits of one machine in their order, and the changes among them."""
+
+    machine: str
+    entries: list[Entry]
+    changes: list[Change]
+
+
+def entries_of(data: StudyData, *, commit: str | None = None, at: str | None = None) -> list[Entry]:
+    """What a study adds: an entry for each arm but the reference. `commit` and `at` are in place of what it says."""
+    spec, plan = without_secrets(data.spec), data.plan
+    return [
+        Entry(
+            study=f"{plan.created} {plan.seed}",
+            at=at or plan.created,
+            commit=commit or _commit_of(spec, claim.arm),
+            arm=claim.arm,
+            reference=_commit_of(spec, plan.baseline),
+            machine=machine_of(data.facts.get(plan.baseline)),
+            pgtrial=data.result.pgtrial,
+            measure=plan.primary_metric or plan.measure,
+            load=_load(plan),
+            blocks=claim.blocks,
+            margin=plan.margin,
+            verdict=claim.verdict,
+            difference=claim.difference if claim.verdict != "withheld" else None,
+        )
+        for claim in data.result.primary
+    ]
+
+
+def _load(plan: Plan) -> str:
+    more = len(plan.load_points) - 1
+    return plan.load_points[0].label + (f" and {plural(more, 'more load point')}" if more else "")
+
+
+def file_name(spec: StudySpec) -> str:
+    """The name of a study's history, without its ending: studies of another load, data, server or reference have
+    another one."""
+    public = without_secrets(spec)
+    what = {
+        "load": public.load.model_dump(mode="json", exclude_none=True),
+        "server": _without_places(public.server.model_dump(mode="json", exclude_none=True)),
+        "reference": _without_places(public.arms[public.baseline].model_dump(mode="json", exclude_none=True)),
+        "metrics": public.verdict.metrics,
+        "scripts": spec.scripts,
+    }
+    digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+    return f"{slug(public.study.name or 'study')}-{digest[:8]}"
+
+
+def machine_of(facts: Facts | None) -> str:
+    """`AMD EPYC 7B13, 2 CPUs, 8 GB`: what is the same for all runs of one machine, or of one kind of runners."""
+    known: Mapping[str, Mapping[str, Any]] = facts.facts if facts is not None else {}
+    model = known.get("cpu", {}).get("model")
+    cpus, memory_mb = known.get("cpu", {}).get("logical"), known.get("memory", {}).get("total_mb")
+    parts = [str(model)] if model else []
+    parts += [plural(cpus, "CPU")] if isinstance(cpus, int) else []
+    parts += [f"{memory_mb / 1000:.0f} GB"] if isinstance(memory_mb, int | float) else []
+    return ", ".join(parts) or "an unknown machine"
+
+
+def series_of(entries: Sequence[Entry]) -> list[Series]:
+    """The series of each machine, those with the latest commits first."""
+    by_machine = grouped((entry.machine, entry) for entry in entries)
+    made = [
+        Series(machine=machine, entries=of_machine, changes=list(_changes(of_machine)))
+        for machine, of_machine in by_machine.items()
+    ]
+    return sorted(made, key=lambda series: series.entries[-1].at, reverse=True)
+
+
+def _changes(entries: Sequence[Entry]) -> Iterator[Change]:
+    """The changes of the entries that have an interval."""
+    known = [(entry, entry.difference) for entry in entries if entry.difference is not None]
+    if len(known) < 2 * FEWEST:
+        return
+    found = change_points([math.log1p(difference.value) for _, difference in known])
+    bounds = [0, *(change.place for change in found), len(known)]
+    for change, start, end in zip(found, bounds, bounds[2:], strict=False):
+        after = known[change.place][0]
+        yield Change(
+            machine=after.machine,
+            before=known[change.place - 1][0].commit,
+            after=after.commit,
+            at=after.at,
+            difference=as_difference(change.size),
+            p=change.p,
+            commits=(change.place - start, end - change.place),
+        )
+
+
+def entry_table(entries: Sequence[Entry], changes: Sequence[Change]) -> Table[Entry]:
+    """The commits of a series; the first one on each new level stands out."""
+    new_levels = {(change.after, change.at) for change in changes}
+    return Table(
+        "",
+        entries,
+        [
+            Column("date", lambda entry: entry.at[:10]),
+            Column("commit", lambda entry: entry.commit, whole=True),
+            number("difference", lambda entry: entry.difference and signed(entry.difference.value)),
+            number("95% interval", lambda entry: entry.difference and entry.difference.text()),
+            Column("verdict", lambda entry: entry.verdict, verdict=lambda entry: entry.verdict),
+            number("blocks", lambda entry: entry.blocks),
+            Column("", lambda entry: "new level" if (entry.commit, entry.at) in new_levels else ""),
+        ],
+        lambda entry: (entry.commit, entry.at) in new_levels,
+    )
+
+
+def _commit_of(spec: StudySpec, arm: str) -> str:
+    """The commits of an arm's sources, as a frozen study has them; its name where it has none."""
+    own = spec.arms[arm].model_dump(mode="json", exclude_none=True)
+    commits = [match[1] for text in _texts(own) if (match := _COMMIT.fullmatch(text))]
+    return " + ".join(dict.fromkeys(commits)) or arm
+
+
+def _without_places(value: Any) -> Any:
+    """A set-up whose sources are their commits alone."""
+    match value:
+        case dict():
+            return {key: _without_places(part) for key, part in value.items()}
+        case list():
+            return [_without_places(part) for part in value]
+        case str():
+            return match[1] if (match := _COMMIT.fullmatch(value)) else value
+    return value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case dict():
+            yield from (text for part in value.values() for text in _texts(part))
+        case list():
+            yield from (text for part in value for text in _texts(part))
+        case str():
+            yield value

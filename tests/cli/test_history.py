@@ -1,0 +1,266 @@
+"""`pgtrial history` and `pgtrial publish`: what bundles add, what is refused, and pages without strangers' commands."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pgtrial.cli.history import history_command
+from pgtrial.cli.publish import publish_command
+from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.records.claims import Estimate
+from pgtrial.model.records.facts import Audit
+from pgtrial.model.records.history import Entry
+from pgtrial.report.build import build_report
+from pgtrial.report.data import read_measured
+from pgtrial.report.history import entries_of, file_name, machine_of, series_of
+from pgtrial.report.static_pages import history_page
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.history import add_entries, histories, read_history
+from tests.conftest import EXAMPLES
+from tests.report.conftest import facts, write_study
+from tests.verdict.studies import make_plan, noisy, run
+
+HOSTILE = "</svg><script>alert(1)</script> ]]> {{ 7 * 7 }}"
+COMMITS = ["1" * 40, "2" * 40]
+
+
+def entry(place: int, value: float | None, **more) -> Entry:
+    at = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(days=place)
+    half = 0.01
+    values = {
+        "study": f"study {place}",
+        "at": at.isoformat(),
+        "commit": f"commit {place}",
+        "arm": "head",
+        "reference": "v1.0",
+        "machine": "AMD EPYC, 2 CPUs, 8 GB",
+        "pgtrial": "0.2.0",
+        "measure": "goodput",
+        "load": "select-only, scale 10, 8 clients",
+        "blocks": 12,
+        "margin": 0.01,
+        "verdict": "undecided",
+        "difference": None if value is None else Estimate(low=value - half, value=value, high=value + half),
+    }
+    return Entry(**{**values, **more})
+
+
+def levels(*values: float) -> list[Entry]:
+    """Ten commits on each level, with a little noise."""
+    noise = np.random.default_rng(1).normal(scale=0.002, size=10 * len(values))
+    return [entry(place, values[place // 10] + float(around)) for place, around in enumerate(noise)]
+
+
+# ---- series
+
+
+def test_a_change_has_its_commits_and_its_size():
+    (series,) = series_of(levels(0.0, -0.05))
+    (change,) = series.changes
+    assert (change.before, change.after, change.commits) == ("commit 9", "commit 10", (10, 10))
+    assert change.difference.low < -0.05 < change.difference.high
+    assert change.sentence.startswith("it fell by 5")
+    assert series_of(levels(0.0, 0.0))[0].changes == []
+
+
+def test_machines_make_series_of_their_own():
+    other = [one.model_copy(update={"machine": "another", "study": f"of another {one.study}"}) for one in levels(-0.05)]
+    latest = [one.model_copy(update={"at": one.at.replace("2026", "2027")}) for one in other]
+    series = series_of([*levels(0.0), *latest])
+    assert [(of.machine, len(of.entries), of.changes) for of in series] == [
+        ("another", 10, []),
+        ("AMD EPYC, 2 CPUs, 8 GB", 10, []),
+    ]
+
+
+def test_commits_without_an_interval_are_gaps():
+    entries = levels(0.0, -0.05)
+    entries[9] = entry(9, None, verdict="withheld")
+    (change,) = series_of(entries)[0].changes
+    assert (change.before, change.after, change.commits) == ("commit 8", "commit 10", (9, 10))
+
+
+def test_a_machine_is_its_processors_and_memory():
+    known = facts("on")
+    cpu = {**known.facts["cpu"], "logical": 2}
+    assert machine_of(known.model_copy(update={"facts": {**known.facts, "cpu": cpu}})) == "AMD EPYC 7B13, 2 CPUs, 8 GB"
+    assert machine_of(None) == "an unknown machine"
+
+
+# ---- files
+
+
+def test_entries_are_kept_in_the_order_of_commits_and_once(tmp_path):
+    path = tmp_path / "history" / "s.jsonl"
+    later, earlier = entry(2, 0.1), entry(1, 0.2)
+    assert add_entries(path, [later]) == (1, 0)
+    assert add_entries(path, [earlier, later]) == (1, 0)
+    assert read_history(path) == [earlier, later]
+    before = path.stat().st_mtime_ns
+    assert add_entries(path, [earlier, later]) == (0, 0)
+    assert path.stat().st_mtime_ns == before
+    further = later.model_copy(update={"blocks": 18})
+    assert add_entries(path, [further]) == (0, 1)
+    assert read_history(path) == [earlier, further]
+    assert len(path.read_text().splitlines()) == 2
+    assert histories(path.parent) == [path]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "line 2 is damaged (it is no JSON); remove the line, and add its bundle again"),
+        ('{"format": 1}', "line 2 is damaged (study: Field required)"),
+        ('{"format": 9}', "line 2 was written by a newer pgtrial (format 9); upgrade"),
+        ("[]", "line 2 is damaged"),
+    ],
+)
+def test_a_line_that_was_edited_is_named(tmp_path, line, said):
+    path = tmp_path / "s.jsonl"
+    add_entries(path, [entry(1, 0.1)])
+    path.write_text(f"{path.read_text()}{line}\n")
+    with pytest.raises(StoreError) as error:
+        read_history(path)
+    assert said in str(error.value)
+    with pytest.raises(StoreError):
+        add_entries(path, [entry(2, 0.1)])
+
+
+# ---- bundles
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Writes a study of two arms, built from two commits, in a directory of its name."""
+
+    def write(name: str, ratio: float = 0.94, *, at: str = "2026-11-20T14:12:03+00:00", commits=COMMITS, **load):
+        plan = make_plan(blocks=12).model_copy(update={"created": at, "looks": [8, 12]})
+        trials = run(plan, noisy({"off": ratio}, sd=0.002))
+        written = write_study(tmp_path / name, plan, trials, Audit(findings=[]), "Is it slower?")
+        frozen = (written.path / "study.toml").read_text()
+        for arm, commit in zip(("on", "off"), commits, strict=True):
+            built = f'setup_sql = ["git:/{name}/{arm}@{commit}"]'
+            frozen = re.sub(rf"(\[arms.{arm}\][^\[]*)setup_sql = \[\]", rf"\g<1>{built}", frozen)
+        for key, value in load.items():
+            frozen = re.sub(rf"\n{key} = .*", f"\n{key} = {value}", frozen)
+        plan_json = json.loads((written.path / "plan.json").read_text())
+        plan_json.pop("sha256")
+        (written.path / "plan.json").write_text(json.dumps(plan_json))
+        (written.path / "study.toml").write_text(frozen)
+        return written.path
+
+    return write
+
+
+def test_a_bundle_adds_its_commit_against_the_reference(tmp_path, study, capsys):
+    directory = tmp_path / "history"
+    first, second = study("one"), study("two", 1.0, at="2026-11-21T14:12:03+00:00", commits=[COMMITS[0], "3" * 40])
+    history_command("add", [first, second, first], directory=directory)
+    out = capsys.readouterr().out.splitlines()
+    assert [line.rpartition(": ")[2] for line in out] == ["1 new commit", "1 new commit", "0 new commits"]
+    (path,) = histories(directory)
+    entries = read_history(path)
+    assert [(one.commit, one.reference, one.verdict) for one in entries] == [
+        (COMMITS[1], COMMITS[0], "worse"),
+        ("3" * 40, COMMITS[0], "equivalent"),
+    ]
+    assert entries[0].machine == "AMD EPYC 7B13, 8 GB"
+
+
+def test_another_load_or_reference_begins_a_history_of_its_own(tmp_path, study, capsys):
+    directory = tmp_path / "history"
+    paths = [study("a"), study("b", commits=["4" * 40, COMMITS[1]]), study("c", clients="[3]")]
+    history_command("add", paths, directory=directory)
+    assert len(histories(directory)) == 3
+    said = capsys.readouterr().err
+    assert said.count("begins a history: its load, data, server or reference is none of ") == 2
+
+
+def test_a_commit_and_its_time_can_be_named(tmp_path, study):
+    directory = tmp_path / "history"
+    history_command("add", [study("a")], directory=directory, commit="v2", date="2026-01-02T03:00+01:00")
+    (one,) = read_history(histories(directory)[0])
+    assert (one.commit, one.at) == ("v2", "2026-01-02T02:00:00+00:00")
+
+
+def test_several_arms_have_an_entry_each(example):
+    data = read_measured(example("postgres-versions"))
+    entries = entries_of(data)
+    assert [(one.commit, one.reference) for one in entries] == [("16", "15"), ("17", "15"), ("18", "15")]
+    assert file_name(data.spec).startswith("postgres-versions-")
+    withheld = [claim.model_copy(update={"verdict": "withheld"}) for claim in data.result.primary]
+    hidden = replace(data, result=data.result.model_copy(update={"primary": withheld}))
+    assert [one.difference for one in entries_of(hidden)] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("action", "given", "options", "said"),
+    [
+        ("add", [], {}, "name the bundles whose results are added"),
+        ("add", ["a", "b"], {"commit": "v1"}, "--commit names the commit of one bundle"),
+        ("add", ["a"], {"date": "soon"}, "--date 'soon' is no time"),
+        ("show", [], {"commit": "v1"}, "--commit and --date are for pgtrial history add"),
+        ("show", ["x"], {}, "there is no history x; there are s"),
+        ("add", [str(EXAMPLES / "huge-pages-1gb.tar.xz")], {"commit": "v1"}, "so that --commit names none of them"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_sentence(tmp_path, action, given, options, said):
+    add_entries(tmp_path / "s.jsonl", [entry(1, 0.1)])
+    with pytest.raises(StudyError, match=said.replace("(", r"\(")):
+        history_command(action, [Path(name) for name in given], directory=tmp_path, **options)
+
+
+def test_a_directory_without_a_history_is_answered_with_what_makes_one(tmp_path):
+    with pytest.raises(StoreError, match=r"there is no history in .*; `pgtrial history add BUNDLE` begins one"):
+        history_command("show", directory=tmp_path / "absent")
+
+
+def test_a_history_is_shown_with_what_confirms_its_change(tmp_path, capsys):
+    add_entries(tmp_path / "s.jsonl", levels(0.0, -0.05))
+    history_command("show", directory=tmp_path)
+    out = capsys.readouterr().out
+    assert "2026-11-11: it fell by 5" in out
+    assert "pgtrial gate BASE HEAD --study FILE, with commit 9 and commit 10" in out
+    history_command("show", [Path("s")], directory=tmp_path, json=True)
+    (series,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (series["history"], len(series["entries"]), series["changes"][0]["after"]) == ("s", 20, "commit 10")
+
+
+def test_the_page_of_a_history_has_its_series_as_text(tmp_path):
+    entries = [one.model_copy(update={"commit": f"{HOSTILE} {one.commit}"}) for one in levels(0.0, -0.05)]
+    page = history_page({HOSTILE: series_of([*entries, entry(30, None)])})
+    assert "<script" not in page
+    assert page.count("<circle") == 20
+    assert page.count('class="change"') == 1
+    assert "it fell by 5" in page
+    add_entries(tmp_path / "s.jsonl", entries)
+    history_command("page", directory=tmp_path, output=tmp_path / "h.html")
+    assert (tmp_path / "h.html").read_text().count("<circle") == 20
+
+
+# ---- many studies
+
+
+def test_studies_are_published_by_their_question(tmp_path, study, capsys):
+    folder = tmp_path / "bundles"
+    folder.mkdir()
+    build_report(StudyDirectory.open(study("bundles/mine")))
+    (folder / "damaged.tar.xz").write_bytes(b"no bundle")
+    site = tmp_path / "site"
+    assert publish_command([folder], site) == 2
+    assert sorted(path.name for path in site.iterdir()) == ["index.html", "mine.html"]
+    page = (site / "index.html").read_text()
+    assert "<h2>Is it slower?</h2>" in page
+    assert '<a href="mine.html">mine</a>' in page
+    assert "off is 5.99% slower than on" in page
+    assert "damaged.tar.xz is not a bundle" in page
+    assert capsys.readouterr().out == f"{site / 'index.html'}\n"
+    (folder / "damaged.tar.xz").unlink()
+    assert publish_command([folder], site) == 0
