@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.conduct import beside
 from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.progress import JobProgress
 from pgtrial.conduct.run_study import run_study
@@ -33,9 +34,10 @@ DUMP = """sh -c '
     pg_dump -f dumped.sql'"""
 
 
-def run(text=None, arms=("work_mem=4MB", "work_mem=5MB"), **job):
+def run(text=None, arms=("work_mem=4MB", "work_mem=5MB"), load=None, **job):
     Path("job.sql").write_text(text or "")
-    load = {"workload": "job:job.sql" if text is not None else "job:", "scale": 1, "job": job}
+    workload = "job:job.sql" if text is not None else "job:"
+    load = {"workload": workload, "scale": 1, "job": job, **(load or {})}
     spec = comparison(list(arms), "test", None, 5, {"load": load, "verdict": {"blocks": 1, "canary": False}})
     study, _ = find_or_create(spec, None, anew=True)
     events = []
@@ -87,3 +89,16 @@ def test_a_command_that_is_no_program_is_found_before_the_first_trial():
         StudyError, match="there is no program pg_dmp, on all arms; correct the name, or write its path"
     ):
         run(command="pg_dmp -f /dev/null")
+
+
+def test_what_a_job_holds_up_counts_in_the_load_beside_it(monkeypatch):
+    monkeypatch.setattr(beside, "_WARMUP_S", 0.5)
+    text = "BEGIN;\nLOCK TABLE pgbench_accounts;\nSELECT pg_sleep(2);\nCOMMIT;\n"
+    trials, _ = run(text, load={"rate": 50, "clients": 2}, beside="select-only")
+    for trial in trials.values():
+        assert trial.reason is None
+        assert not trial.notes
+        served = trial.job.beside
+        assert served.duration_s > trial.measured.duration_s
+        assert served.latency_us.max > 1.8e6, "one that waited for the lock from its beginning on"
+        assert served.transactions > 60, "all that were to start meanwhile"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.conduct.engine_options import engine_options
+from pgtrial.conduct.engine_options import beside_options, engine_options
 from pgtrial.conduct.interleaving import interleaving_of
 from pgtrial.conduct.lengths import in_words, measured_lengths
 from pgtrial.conduct.plan import make_plan, with_lengths
@@ -12,7 +12,7 @@ from pgtrial.conduct.rehearsal import check_scripts
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import PreliminaryBlock
 from pgtrial.model.study.frozen import freeze, thaw
-from pgtrial.model.study.spec import load_points
+from pgtrial.model.study.spec import load_points, metrics_of
 from pgtrial.store.study_file import build_study
 
 ARMS = {"16MB": {}, "512MB": {"settings": {"maintenance_work_mem": "512MB"}}}
@@ -118,6 +118,40 @@ def test_a_number_of_blocks_needs_no_block_before_them(folder):
 def test_what_does_not_go_with_a_job_is_named(folder, load, arms, says):
     with pytest.raises(StudyError) as refused:
         build(folder, arms=arms, **load)
+    assert says in str(refused.value)
+
+
+def test_a_load_beside_a_job_is_run_at_its_rate_until_it_is_ended(folder):
+    (folder / "orders.sql").write_text("SELECT 1;\n")
+    spec = build(folder, scale=3, clients=[4, 40], rate=200, job={"beside": "orders.sql", "limit": "1min"})
+    assert spec.load.job.beside == "scripts/orders.sql"
+    few, many = load_points(spec)
+    assert few.label == "job index.sql, scale 3 beside orders.sql, 4 clients, 200/s"
+    assert (few.slug, many.clients) == ("job-index.sql-s3-c4-r200", 41)
+    assert metrics_of(spec) == ["time", "p99"]
+    assert beside_options(spec.load, few, few.job.beside, 7, script=folder / "orders.sql", lengths=(5, 130)) == [
+        *("-n", "-f", f"{folder}/orders.sql@1", "-s", "3", "-M", "prepared", "-c", "4", "-j", "1"),
+        *("-R", "200", "-T", "130", "--warmup", "5", "--random-seed", "7"),
+    ]
+    thawed = thaw(freeze(spec)).with_scripts(spec.scripts)
+    assert load_points(thawed) == load_points(spec)
+
+
+@pytest.mark.parametrize(
+    ("load", "says"),
+    [
+        ({"job": {"beside": "select-only"}}, "job.beside is a load at a rate; set [load] rate"),
+        (
+            {"job": {"beside": "orders.lua"}, "rate": 5},
+            "[load.job] beside: orders.lua is no script of pgbench; write",
+        ),
+        ({"job": {"beside": "index.sql"}, "rate": 5}, "[load.job] beside: index.sql is called as the job's file is"),
+        ({"job": {"beside": "select-only"}, "rate": 5, "warmup": "1s"}, "warmup is not for a job"),
+    ],
+)
+def test_what_does_not_go_with_a_load_beside_a_job_is_named(folder, load, says):
+    with pytest.raises(StudyError) as refused:
+        build(folder, **load)
     assert says in str(refused.value)
 
 

@@ -107,6 +107,26 @@ def test_memory_that_is_not_known_is_no_claim():
     assert memory.withheld == "peak memory of the server is not known of 24 of 24 trials, such as one of 512MB"
 
 
+def test_the_load_beside_a_job_has_a_claim_of_its_own():
+    plan = plan_of("time", "p99", blocks=12)
+
+    def beside(trial: Trial) -> Trial:
+        p99 = 40_000.0 * (1.5 if trial.arm == "512MB" else 1.0) * math.exp(0.001 * trial.index)
+        latency = Latency.model_validate({**dict.fromkeys(Latency.model_fields, 2000.0), "p99": p99})
+        served = Phase(duration_s=20.0, transactions=12_000, failures={}, tps=600.0, latency_us=latency)
+        assert trial.job is not None
+        return trial.model_copy(update={"job": trial.job.model_copy(update={"beside": served})})
+
+    trials = [beside(trial) for trial in trials_of(plan, {"16MB": 20.0, "512MB": 16.0})]
+    time, p99 = verdict_of(plan, trials).metrics
+    assert (time.metric, time.verdict) == ("time", "better")
+    assert (p99.metric, p99.verdict, p99.unit) == ("p99", "worse", "us")
+    assert p99.difference.value == pytest.approx(0.5, abs=0.02)
+
+    unknown = [trials[0].model_copy(update={"job": trials[0].job.model_copy(update={"beside": None})}), *trials[1:]]
+    assert verdict_of(plan, unknown).metrics[1].withheld.startswith("p99 response time is not known of 1 of 24 trials")
+
+
 def test_the_report_has_the_job_and_no_throughput(tmp_path):
     plan = plan_of()
     parts = sections(data_of(plan, trials_of(plan, {"16MB": 20.0, "512MB": 16.0}), tmp_path))

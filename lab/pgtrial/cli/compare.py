@@ -64,6 +64,13 @@ def compare_command(
         ),
     ] = None,
     scale: Annotated[str | None, typer.Option(help="Scale factors, e.g. 10 or 10,100.")] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            help="With a job and --rate: a load that runs beside it, a script of pgbench's or a .sql file.",
+            show_default=False,
+        ),
+    ] = None,
     clients: Annotated[str | None, typer.Option(help="Numbers of clients, e.g. 1,8,32.")] = None,
     rate: Annotated[
         str | None, typer.Option(help="Transactions per second, e.g. 500 or 500,1000; decides on response time.")
@@ -126,6 +133,7 @@ def compare_command(
         "duration": duration,
         "max_tries": max_tries,
         "latency_limit": latency_limit,
+        "job": {"beside": beside} if beside is not None else None,
     }
     verdict = {
         "metrics": _words(metrics),

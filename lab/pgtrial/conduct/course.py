@@ -50,6 +50,8 @@ class Course:
     turn: Turn = ALONE
     shared_server: bool = False
     """Whether all arms are sessions of one server, whose counters then belong to all together."""
+    beside_script: Path | None = None
+    """The file of a script of the study's own that runs beside a job."""
     pack: SqlFiles | None = None
     """The files of the workload, if it is a pack."""
     values: Mapping[str, Path] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from pgtrial.loads.engine import AT_A_WORD, FrontEnd, refusal_by_sysbench
 from pgtrial.loads.load_makers import Each
 from pgtrial.loads.process import lua_environment
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.plan import LoadPoint, PackLoad
+from pgtrial.model.records.plan import BesideLoad, LoadPoint, PackLoad
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.spec import StudySpec
@@ -79,7 +79,7 @@ def engine_options(
             options = ["run", *_closed_loop(load, point, seed, jobs, turn), *calls]
         case "pgbench":
             if point.job is not None:
-                return ["-n", *job_options(script, point), *tail]
+                return ["-n", *job_options(script, point), "-j", "1", "--random-seed", str(seed)]
             drawn = [f"--values={name}={path}" for name, path in (values or {}).items()]
             options = ["-n", *scripts_of(point, script), *drawn, *_closed_loop(load, point, seed, jobs, turn)]
     return [*options, *turn.options(seed)]
@@ -156,6 +156,27 @@ def scripts_of(point: LoadPoint, script: Path | None) -> list[str]:
         return [*(word for name, weight in point.mix.items() for word in ("-f", f"{script / name}@{weight}")), *scale]
     # the weight keeps an @ in the path from being taken for one
     return ["-f", f"{script}@1", *scale]
+
+
+def beside_options(
+    load: LoadSection,
+    point: LoadPoint,
+    beside: BesideLoad,
+    seed: int,
+    *,
+    script: Path | None,
+    lengths: tuple[float, float],
+) -> list[str]:
+    """The engine's options for the load beside a job; `script` is its file, None: one of pgbench's own.
+
+    `lengths` are the warm-up and the longest measured part, seconds.
+    """
+    warmup_s, longest_s = lengths
+    scripts = ["-b", beside.script] if script is None else ["-f", f"{script}@1", "-s", str(point.scale)]
+    jobs = min(beside.clients, load.jobs or max(1, min(math.ceil(beside.clients / 16), Each().cpus)))
+    options = ["-n", *scripts, "-M", beside.protocol, "-c", str(beside.clients), "-j", str(jobs)]
+    options += ["-R", f"{beside.rate:.10g}", "-T", f"{math.ceil(longest_s)}", "--warmup", f"{warmup_s:g}"]
+    return [*options, "--random-seed", str(seed)]
 
 
 def job_options(script: Path | None, point: LoadPoint) -> list[str]:

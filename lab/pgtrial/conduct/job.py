@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 
 import psycopg
 
+from pgtrial.conduct.beside import LoadBeside
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import job_options
 from pgtrial.conduct.progress import JobProgress
@@ -15,10 +16,10 @@ from pgtrial.evidence.observe.job import PeakMemory, Progress, ProgressViews
 from pgtrial.loads.engine import NotInTime
 from pgtrial.loads.load_run import Event
 from pgtrial.loads.script_commands import script_commands
-from pgtrial.loads.target import Session
+from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import StudyError, TrialError
-from pgtrial.model.records.plan import LoadPoint
-from pgtrial.model.records.trial import JobSummary
+from pgtrial.model.records.plan import BesideLoad, LoadPoint
+from pgtrial.model.records.trial import JobSummary, Phase
 from pgtrial.model.units import format_duration
 from pgtrial.servers.arm import Arm
 
@@ -36,13 +37,23 @@ class JobWatch:
         self._views: ProgressViews | None = None
         self._shown: Progress | None = None
         self._phase_began = 0.0
+        self._wal: float | None = None
+        self._written: float | None = None
+        self._size = 0.0
+        self._beside: LoadBeside | None = None
+        self._served: Phase | None = None
 
-    def begin(self, load: ExitStack) -> None:
-        """Read what the job changes; `load` ends the look at the memory. Raises psycopg.Error."""
+    def begin(self, load: ExitStack, target: Target) -> None:
+        """Start the load beside it, and read what the job changes; `load` ends that and the look at the memory.
+
+        Raises psycopg.Error and TrialError.
+        """
         self._views = ProgressViews(self._session)
-        self._wal = wal_position(self._session)
         self._size = database_size(self._session)
         load.enter_context(self._memory)
+        if (beside := beside_of(self._course.point)) is not None:
+            self._beside = load.enter_context(LoadBeside(self._course, target, beside))
+        self._wal = wal_position(self._session)
 
     def hear(self, event: Event) -> None:
         """Once a second, report how far the job is. Raises psycopg.OperationalError."""
@@ -67,14 +78,25 @@ class JobWatch:
             )
         )
 
+    def ended(self) -> None:
+        """The job has ended well: read what it has written, and wait for the load beside it. Raises TrialError."""
+        try:
+            wal = wal_position(self._session)
+        except psycopg.OperationalError as error:
+            self._course.lose(error)
+            return
+        self._written = None if wal is None or self._wal is None else max(0.0, wal - self._wal)
+        if self._beside is not None:
+            self._served = self._beside.end()
+
     def end(self) -> None:
         """Read what the job has changed. Raises psycopg.Error."""
-        wal = wal_position(self._session)
         self._course.job = JobSummary(
-            wal_bytes=None if wal is None or self._wal is None else max(0.0, wal - self._wal),
+            wal_bytes=self._written,
             size_before_bytes=self._size,
             size_bytes=database_size(self._session),
             peak_memory_bytes=self._memory.bytes,
+            beside=self._served,
         )
 
 
@@ -106,6 +128,11 @@ def command_of(point: LoadPoint) -> list[str] | None:
     """The words of a job that is a program; None: it is no job, or a file."""
     command = point.job.command if point.job is not None else None
     return shlex.split(command) if command is not None else None
+
+
+def beside_of(point: LoadPoint) -> BesideLoad | None:
+    """The load beside a job."""
+    return point.job.beside if point.job is not None else None
 
 
 def refusal(course: Course, status: int, last_words: str) -> str | None:

@@ -56,8 +56,8 @@ Say = Callable[[str], None]
 def check_scripts(spec: StudySpec) -> None:
     """Have the engine read the scripts of a study. Raises StudyError with the user's file and the line."""
     if spec.load.runs_job:
-        for name, text in spec.scripts.items():
-            _check_job(spec.origin(name), text)
+        for name in {point.workload for point in load_points(spec)} & spec.scripts.keys():
+            _check_job(spec.origin(name), spec.scripts[name])
     scripts = _scripts_of(spec)
     if scripts:
         with _written(spec) as folder:
@@ -175,7 +175,13 @@ def _scripts_at(spec: StudySpec, point: LoadPoint) -> list[str]:
         return [f"{point.pack.name}/{script}" for script, weight in point.pack.scripts.items() if weight]
     if point.mix:
         return [script for script, weight in point.mix.items() if weight]
-    return [point.workload] if point.workload in spec.scripts and not point.sysbench else []
+    names = [point.workload, *_beside(point)]
+    return [name for name in names if name in spec.scripts and not point.sysbench]
+
+
+def _beside(point: LoadPoint) -> list[str]:
+    """The script of the load beside a job."""
+    return [point.job.beside.script] if point.job is not None and point.job.beside is not None else []
 
 
 def _commands(spec: StudySpec, folder: Path, script: str) -> list[ScriptCommand]:
@@ -218,10 +224,8 @@ class _Stage:
         files = sql_files(self.spec, point)
         with self.target.connect() as session:
             run_setup_sql(session, self.arm.name, self.arm.setup)
-            if point.job is not None:
-                empty_tables(session)
         if point.job is not None:
-            return self._try_job(point)
+            return self._with_job(point)
         if point.programs:
             with Program(program_order(self.arm.setup, self.target)) as program:
                 program.run_batch(START_LIMIT_S)
@@ -235,6 +239,14 @@ class _Stage:
         if files is not None and not failures:
             measure(files, self.target)
         return failures
+
+    def _with_job(self, point: LoadPoint) -> list[_Failure]:
+        """The load beside a job, then the job."""
+        beside = [name for name in _beside(point) if name in self.spec.scripts]
+        failures = [failure for name in beside if (failure := self._run_script(point, name)) is not None]
+        with self.target.connect() as session:
+            empty_tables(session)
+        return [*failures, *self._try_job(point)]
 
     def _try_job(self, point: LoadPoint) -> list[_Failure]:
         """Run a job on empty tables: that finds wrong names and syntax without the time that it takes on data."""

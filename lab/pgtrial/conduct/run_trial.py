@@ -204,7 +204,7 @@ class _Measured:
         load.enter_context(held(course.pack, hold, target))
         self._sampler = load.enter_context(observed(course, arm, target))
         if self._job is not None:
-            self._job.begin(load)
+            self._job.begin(load, target)
         run = load.enter_context(_program(course, arm, target) if course.rounds else _engine(course, target))
         load.callback(self._timed.close)
         self._timed.enter_context(timed(course.timings, "load"))
@@ -223,6 +223,8 @@ class _Measured:
         course.reason = run.trouble or course.outcome.failure(status, run.last_words())
         if self._job is not None:
             course.reason = job.refusal(course, status, run.last_words()) or course.reason
+            if course.reason is None:
+                self._job.ended()
 
     def hear(self, event: Event) -> None:
         """Count an event of the load, and do what the lab does at its moment."""

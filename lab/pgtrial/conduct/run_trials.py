@@ -15,6 +15,7 @@ from pathlib import Path
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import Turn
 from pgtrial.conduct.interleaving import SLICE_S, check_slices, may_lengthen
+from pgtrial.conduct.job import beside_of
 from pgtrial.conduct.leftovers import remove
 from pgtrial.conduct.load_statements import statements_of
 from pgtrial.conduct.outcome import PHASES
@@ -156,6 +157,7 @@ def _run(
                     started=now(),
                     turn=Turn(number, len(planned), slice_s),
                     shared_server=study.plan.shares_server,
+                    beside_script=study.script_called(beside.script) if (beside := beside_of(point)) else None,
                     pack=sql_files(study.spec, point),
                     values=values or {},
                     statements=SeenStatements(statements) if statements is not None else None,

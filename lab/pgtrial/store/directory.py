@@ -115,7 +115,10 @@ class StudyDirectory:
             return self.path / FOLDER / point.suite.name
         if point.mix:
             return self.path / FOLDER
-        name = point.workload.partition("/")[0]
+        return self.script_called(point.workload.partition("/")[0])
+
+    def script_called(self, name: str) -> Path | None:
+        """The file of a script of the study's own, or the folder of a pack; None for another name."""
         is_own = name in self.plan.scripts or f"{name}/{MANIFEST}" in self.plan.scripts
         return self.path / FOLDER / name if is_own else None
 

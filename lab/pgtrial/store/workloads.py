@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.jobs import JOB, is_job
-from pgtrial.model.study.load_section import BUILT_IN, LoadSection, is_script
+from pgtrial.model.study.load_section import BUILT_IN, WORKLOADS, LoadSection, is_script
 from pgtrial.model.study.own_data import QUERY, weight_of
 from pgtrial.model.study.packs import (
     BUNDLED,
@@ -85,6 +85,7 @@ def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
             texts |= _required(texts[name], (folder / path).parent, source, set(texts))
         kept.append(f"{FOLDER}/{name}" if weight is None else f"{FOLDER}/{name}={weight}")
     load = spec.load.model_copy(update={"workload": kept}) if kept else spec.load
+    load = _with_beside(load, folder, source, texts, origins)
     _check_own(load, packs, source)
     load = _with_packs(load, packs, texts, source)
     return spec.model_copy(update={"load": load}).with_scripts(texts, origins)
@@ -109,6 +110,26 @@ def _with_query(spec: StudySpec, texts: dict[str, str], origins: dict[str, str])
     origins[QUERY] = "the query"
     load = spec.load.model_copy(update={"workload": [f"{FOLDER}/{QUERY}"], "query": None})
     return spec.model_copy(update={"load": load})
+
+
+def _with_beside(
+    load: LoadSection, folder: Path, source: str, texts: dict[str, str], origins: dict[str, str]
+) -> LoadSection:
+    """The load with the script beside its job at its place in the study; adds the text of the script."""
+    path = load.job.beside
+    if path is None or path in WORKLOADS:
+        return load
+    if not path.endswith(".sql"):
+        raise StudyError(
+            f"{source}: [load.job] beside: {path} is no script of pgbench; write {', '.join(WORKLOADS)}, or the path "
+            "of a .sql file"
+        )
+    name = PurePosixPath(path).name
+    if name in texts:
+        raise StudyError(f"{source}: [load.job] beside: {name} is called as the job's file is; rename one of the two")
+    texts[name] = _read(folder / path, source)
+    origins[name] = path
+    return load.model_copy(update={"job": load.job.model_copy(update={"beside": f"{FOLDER}/{name}"})})
 
 
 def _with_job(named: str, folder: Path, source: str, texts: dict[str, str], origins: dict[str, str]) -> str:

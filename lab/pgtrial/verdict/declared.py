@@ -61,7 +61,7 @@ def objection(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
     """Why a claim on a metric does not stand on these trials, which served something; None: it stands."""
     metric = METRICS[name]
     if metric.kind == "percentile":
-        measured = [(trial, trial.measured) for trial in trials if trial.measured is not None]
+        measured = [(trial, trial.served) for trial in trials if trial.served is not None]
         few = [(slower(name, phase), trial) for trial, phase in measured if not stands(name, phase)]
         if few:
             least, trial = min(few, key=lambda pair: (pair[0], pair[1].index))

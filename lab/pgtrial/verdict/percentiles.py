@@ -22,9 +22,11 @@ def percentile(plan: Plan, name: str, trial: Trial) -> float | None:
 
     A failed transaction counts at the time-out, the length of the measured part: the client was not served within it.
     """
-    measured = trial.measured
-    if measured is None or not goodput(plan, trial):
+    measured = trial.served
+    if not goodput(plan, trial):
         return math.inf
+    if measured is None:
+        return None
     field = name.replace(".", "")
     if not any(measured.failures.values()):
         return getattr(measured.latency_us, field) if measured.latency_us is not None else None

@@ -33,11 +33,31 @@ class TaskLoad(Record):
         return f"{self.apps} x {self.tasks:,} tasks {when} on pools of {self.pool}"
 
 
+class BesideLoad(Record):
+    """A load of pgbench at a rate, from before the start of a job to after its end."""
+
+    script: str = Field(description="A script of pgbench's own, or the file name of one of the study's.")
+    clients: int
+    rate: float = Field(description="Transactions per second.")
+    protocol: str
+
+    @property
+    def label(self) -> str:
+        """`beside orders.sql, 8 clients, 200/s`."""
+        return f"beside {self.script}, {plural(self.clients, 'client')}, {self.rate:,.10g}/s"
+
+
 class JobLoad(Record):
     """The job of a load point, which runs once in a trial."""
 
     limit_s: float = Field(description="A job that takes longer has failed, seconds.")
     command: str | None = added(None, "The program with its options; None: a file of SQL.")
+    beside: BesideLoad | None = added(None, "The load that runs beside it; None: it is alone.")
+
+    @property
+    def slugs(self) -> tuple[str, str]:
+        """What stands before and after the name of the file and the size, for directory names."""
+        return "job-", "" if self.beside is None else f"-c{self.beside.clients}-r{self.beside.rate:.10g}"
 
 
 Weight = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -116,7 +136,7 @@ class LoadPoint(Record):
     def label(self) -> str:
         """For people: `tpcb-like, scale 20, 8 clients`, with a rate `tpcb-like, scale 20, 8 clients, 500/s`."""
         if self.job is not None:
-            return self.load
+            return f"{self.load} {self.job.beside.label}" if self.job.beside is not None else self.load
         to_its_end = self.tasks or self.replay or self.suite
         if to_its_end is not None:
             return f"{self.load}, {to_its_end.label}"
@@ -157,7 +177,8 @@ class LoadPoint(Record):
             return f"{slug(self.workload)}{size and f'-t{size}'}-c{self.clients}{rate}"
         size = f"s{self.scale}" if self.data is None else "own"
         if self.job is not None or self.programs:
-            return f"{'job-' if self.job is not None else ''}{slug(self.workload)}-{size}"
+            before, after = self.job.slugs if self.job is not None else ("", "")
+            return f"{before}{slug(self.workload)}-{size}{after}"
         return f"{slug(self.workload)}-{size}-c{self.clients}{rate}"
 
 

@@ -169,6 +169,9 @@ class JobSummary(Record):
         description="The most memory that all processes of the server had together, shared memory counted once (PSS), "
         "looked at four times a second; None: not a server on a Linux that the lab can look into."
     )
+    beside: Phase | None = added(
+        None, "The load beside the job, from the job's start until the load has caught up; None: none, or it has not."
+    )
 
 
 class LoadStatement(Record):
@@ -255,6 +258,11 @@ class Trial(Record):
         "What the server's log said during the load of PANIC, FATAL and processes that ended: the last "
         "lines, no statements.",
     )
+
+    @property
+    def served(self) -> Phase | None:
+        """The measured part of the load whose response times count: of a job that of the load beside it."""
+        return self.measured if self.load_point.job is None else self.job.beside if self.job is not None else None
 
     @property
     def never_started(self) -> bool:

@@ -29,12 +29,15 @@ NOT_FOR_JOBS = {
 }
 """Keys of `[load]` that say nothing of a job, each with the reason."""
 
+OF_THE_LOAD_BESIDE = ("clients", "rate", "jobs", "protocol")
+"""Those that speak of the load beside a job, where there is one."""
+
 _SECRETS = re.compile(r"password\s*=|://[^/@\s:]*:[^/@\s]+@", re.IGNORECASE)
 
 
 class JobSection(Record):
     """For `workload = "job:FILE.sql"`: [a job](jobs.md) that runs once in a trial, on a fresh copy of the data. The
-    verdict is about its time. Keys of time, clients, rate and protocol are refused.
+    verdict is about its time. Keys of time are refused; those of clients, rate and protocol are for `beside`.
     """
 
     limit: Seconds = Field(
@@ -44,6 +47,12 @@ class JobSection(Record):
         None,
         description='With `workload = "job:"`: a program in place of a file, `"pg_dump -f /dev/null"`. PG* variables '
         "lead it to the server; no shell reads it.",
+    )
+
+    beside: str | None = Field(
+        None,
+        min_length=1,
+        description="A load [beside the job](jobs.md#beside-a-load) at `rate`: a script of pgbench's or a `.sql` file.",
     )
 
     @field_validator("command")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pgtrial.model.records import Record
-from pgtrial.model.study.jobs import NOT_FOR_JOBS, JobSection, is_job, objections_to_job
+from pgtrial.model.study.jobs import NOT_FOR_JOBS, OF_THE_LOAD_BESIDE, JobSection, is_job, objections_to_job
 from pgtrial.model.study.order_entry import MOST_WAREHOUSES, ORDER_ENTRY
 from pgtrial.model.study.own_data import (
     NOT_FOR_OWN_DATA,
@@ -332,7 +332,13 @@ class LoadSection(Record):
             yield "suite is for the workload suite:NAME; set it, or remove suite"
         yield from objections_to_job(self.workload, self.job)
         if self.runs_job:
-            yield from self._misplaced(NOT_FOR_JOBS, "a job")
+            yield from self._objections_beside_job()
+
+    def _objections_beside_job(self) -> Iterator[str]:
+        allowed = OF_THE_LOAD_BESIDE if self.job.beside is not None else ()
+        yield from self._misplaced({key: why for key, why in NOT_FOR_JOBS.items() if key not in allowed}, "a job")
+        if self.job.beside is not None and not self.rate:
+            yield "job.beside is a load at a rate; set [load] rate, in transactions per second"
 
     def _objections_to_programs(self) -> Iterator[str]:
         if self.runs_programs:

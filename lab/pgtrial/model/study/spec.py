@@ -14,7 +14,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.metrics import METRICS, PER_CENT, RESPONSE, TIME, TPS, known_metrics
 from pgtrial.model.published import known_name, published_names
 from pgtrial.model.records import Record
-from pgtrial.model.records.plan import JobLoad, LoadPoint, TaskLoad
+from pgtrial.model.records.plan import BesideLoad, JobLoad, LoadPoint, TaskLoad
 from pgtrial.model.records.replay import ReplayLoad
 from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.study.fleet import FleetSection
@@ -149,13 +149,17 @@ def objection_to_metrics(spec: StudySpec) -> str | None:
     return None
 
 
+_WITH_BESIDE = "p99"
+"""The metric of the load beside a job that is compared unless the study says otherwise."""
+
 _FOR_JOBS = 'for jobs alone (workload = "job:FILE.sql"); leave it out'
 _NOT_FOR_JOBS = f"not for a job; write {', '.join(name for name, metric in METRICS.items() if metric.is_for_jobs)}"
 
 
 def _misfit(load: LoadSection, name: str) -> str | None:
     """Why a metric does not go with a load, the rest of a sentence; None: it does."""
-    if METRICS[name].is_for_jobs != load.runs_job:
+    is_of_beside = METRICS[name].kind == "percentile" and load.job.beside is not None
+    if METRICS[name].is_for_jobs != load.runs_job and not is_of_beside:
         return f"is {_NOT_FOR_JOBS if load.runs_job else _FOR_JOBS}"
     if load.runs_programs and METRICS[name].follows_throughput:
         return "takes the time of each operation, and client programs report batches; leave it out"
@@ -204,6 +208,8 @@ def prices_of(spec: StudySpec) -> dict[str, Price]:
 def metrics_of(spec: StudySpec) -> list[str]:
     """The metrics that a study declares; prices declare transactions per cent."""
     names = spec.verdict.metrics
+    if spec.load.job.beside is not None and not names:
+        return [TIME, _WITH_BESIDE]
     if not prices_of(spec) or PER_CENT in names or is_paced(spec) or spec.load.runs_tasks:
         return list(names)
     return [*(names or [TPS]), PER_CENT]
@@ -237,7 +243,7 @@ def load_points(spec: StudySpec) -> list[LoadPoint]:
     if load.runs_suite:
         return [_suite(load, spec.scripts)]
     if load.runs_job:
-        return [_job(load, size) for size in _sizes(load)]
+        return [_job(load, size, beside) for size in _sizes(load) for beside in _loads_beside(load)]
     if load.runs_programs:
         return [
             LoadPoint(workload=PROGRAMS, programs=True, clients=1, protocol="the program's", **size)
@@ -308,15 +314,26 @@ def _suite(load: LoadSection, scripts: Mapping[str, str]) -> LoadPoint:
     )
 
 
-def _job(load: LoadSection, size: Mapping[str, Any]) -> LoadPoint:
+def _loads_beside(load: LoadSection) -> list[BesideLoad | None]:
+    """The loads beside a job, or none."""
+    if load.job.beside is None:
+        return [None]
+    script = PurePosixPath(load.job.beside).name
+    return [
+        BesideLoad(script=script, clients=clients, rate=rate, protocol=load.protocol)
+        for clients, rate in itertools.product(load.clients, load.rate)
+    ]
+
+
+def _job(load: LoadSection, size: Mapping[str, Any], beside: BesideLoad | None) -> LoadPoint:
     asked, file = load.job, load.workload[0].removeprefix(JOB)
     program = shlex.split(asked.command)[0] if asked.command is not None else file
     return LoadPoint(
         workload=PurePosixPath(program).name,
         **size,
-        clients=1,
+        clients=1 + (beside.clients if beside is not None else 0),
         protocol="simple",
-        job=JobLoad(limit_s=asked.limit, command=asked.command),
+        job=JobLoad(limit_s=asked.limit, command=asked.command, beside=beside),
     )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
+from typing import Literal
 
 from pgtrial.model.records.trial import JobSummary, Trial
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, number
-from pgtrial.report.tables.results import digits
+from pgtrial.report.tables.results import digits, milliseconds
 from pgtrial.statistics.describe import median_interval
 
 _MB = 1e6
@@ -44,6 +45,12 @@ class _Row:
         known = [size for summary in summaries if (size := value(summary)) is not None]
         return f"{median(known) / _MB:,.1f}" if known else None
 
+    def milliseconds(self, name: Literal["p50", "p99", "max"]) -> str | None:
+        """The median over trials of a response time of the load beside the job."""
+        phases = [trial.job.beside for trial in self._completed if trial.job is not None]
+        known = [getattr(phase.latency_us, name) for phase in phases if phase is not None and phase.latency_us]
+        return milliseconds(median(known)) if known else None
+
 
 def job_table(data: StudyData) -> Table[_Row]:
     """No rows of a study without a job."""
@@ -56,7 +63,8 @@ def job_table(data: StudyData) -> Table[_Row]:
     return Table(
         "The job on each arm: its time with a distribution-free interval of at least 95%, and of the median trial the "
         "WAL that was written meanwhile, by how much the database grew on disk, its size then, and the most memory "
-        "that all processes of the server had together, shared memory counted once (looked at four times a second).",
+        "that all processes of the server had together, shared memory counted once (looked at four times a second). "
+        "Beside: response times of the load beside the job, from its start until the load has caught up.",
         rows,
         [
             Column("load point", lambda row: row.point),
@@ -68,10 +76,22 @@ def job_table(data: StudyData) -> Table[_Row]:
             number("growth, MB", lambda row: row.megabytes(_growth)),
             number("size then, MB", lambda row: row.megabytes(lambda job: job.size_bytes)),
             number("peak memory, MB", lambda row: row.megabytes(lambda job: job.peak_memory_bytes)),
+            *_beside(rows),
             number("trials", lambda row: len(row.trials)),
             number("failed", lambda row: row.failed),
         ],
     )
+
+
+def _beside(rows: list[_Row]) -> list[Column[_Row]]:
+    """Columns about the load beside the job, where there is one."""
+    if all(trial.job is None or trial.job.beside is None for row in rows for trial in row.trials):
+        return []
+    return [
+        number("beside: median, ms", lambda row: row.milliseconds("p50")),
+        number("beside: p99, ms", lambda row: row.milliseconds("p99")),
+        number("beside: longest, ms", lambda row: row.milliseconds("max")),
+    ]
 
 
 def _interval(row: _Row) -> str | None:
