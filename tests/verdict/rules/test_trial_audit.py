@@ -252,3 +252,13 @@ def test_on_a_host_of_its_own_the_load_takes_nothing_from_the_server():
 
     [finding] = _findings(plan_of(), elsewhere)
     assert "31% of the CPU time went to programs that are no part of the study" in finding.message
+
+
+def test_a_client_program_is_the_same_in_all_trials_of_an_arm():
+    def versions(arm, block):
+        return lambda trial: {"program": f"pgx {'5.1' if trial.arm == arm and trial.block >= block else '5.0'}"}
+
+    assert _findings(plan_of(), versions("B", 0)) == []
+    [finding] = _findings(plan_of(), versions("B", 3))
+    assert (finding.rule, finding.severity, finding.arms) == ("changed_program", "withhold", ["B"])
+    assert finding.message == "The client program of B was pgx 5.0 and pgx 5.1 in different trials."

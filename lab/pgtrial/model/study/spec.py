@@ -246,7 +246,7 @@ def load_points(spec: StudySpec) -> list[LoadPoint]:
         return [_job(load, size, beside) for size in _sizes(load) for beside in _loads_beside(load)]
     if load.runs_programs:
         return [
-            LoadPoint(workload=PROGRAMS, programs=True, clients=1, protocol="the program's", **size)
+            LoadPoint(workload=PROGRAMS, programs=True, clients=1, protocol="the driver's", **size)
             for size in _sizes(load)
         ]
     rates: list[float | None] = [*load.rate] or [None]

@@ -1,0 +1,116 @@
+"""Client programs of a study: what is read with it, and what is refused before anything runs."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+
+import pytest
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.frozen import freeze, thaw
+from pgtrial.store.comparison import comparison, name_arms
+from pgtrial.store.programs import check_programs_unchanged
+from pgtrial.store.study_file import build_study
+
+PYTHON = sys.executable
+
+
+@pytest.fixture
+def study(tmp_path):
+    (tmp_path / "a.py").write_text("pass")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "a.py").write_text("pass # own")
+
+    def make(*commands: str | None, load=(), server=(), **others):
+        arms = {"abc"[n]: {} if text is None else {"command": text} for n, text in enumerate(commands)}
+        data = {"load": dict(load), "server": dict(server), "arms": arms, **others}
+        return build_study(data, "s.toml", tmp_path)
+
+    return make
+
+
+def test_commands_are_the_load_and_their_files_are_known(study, tmp_path):
+    spec = study(f"{PYTHON} a.py --rows=a.py", f"{PYTHON} 'no file.py'")
+    assert spec.load.runs_programs
+    digests = {PYTHON: _digest(PYTHON), "a.py": _digest(tmp_path / "a.py")}
+    assert spec.resolved("a").command_files == digests
+    assert spec.resolved("b").command_files == {PYTHON: digests[PYTHON]}
+    assert spec.resolved("a").command_directory == str(tmp_path)
+    assert thaw(freeze(spec)) == spec
+
+
+def test_a_command_for_all_and_a_directory_of_its_own(study, tmp_path):
+    arms = {"a": {}, "b": {"command_directory": "own"}}
+    spec = build_study({"server": {"command": f"{PYTHON} a.py"}, "arms": arms}, "s.toml", tmp_path)
+    assert spec.resolved("b").command_directory == str(tmp_path / "own")
+    assert spec.resolved("a").command_files["a.py"] != spec.resolved("b").command_files["a.py"]
+
+
+def _digest(path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@pytest.mark.parametrize("change", ["rewritten", "removed"])
+def test_a_file_that_has_changed_is_noticed(study, tmp_path, change):
+    server = study(f"{PYTHON} a.py", f"{PYTHON} a.py").resolved("a")
+    check_programs_unchanged("a", server)
+    (tmp_path / "a.py").unlink()
+    if change == "rewritten":
+        (tmp_path / "a.py").write_text("pasS")
+    with pytest.raises(
+        StudyError, match=r"^arms\.a: a\.py of the command .* has changed since the study was planned; "
+    ):
+        check_programs_unchanged("a", server)
+
+
+@pytest.mark.parametrize(
+    ("commands", "sections", "complaint"),
+    [
+        (("x", None), {}, "[arms.b] has no command, and other arms have one, which is their load; give every arm a"),
+        ((None, None), {"load": {"workload": "client-programs"}}, "[arms.a] has no command, which is the load of"),
+        ((None, None), {"server": {"command_directory": "own"}}, "[arms.a] has command_directory and no command;"),
+        (("x", "x"), {"load": {"workload": "select-only"}}, "[load] workload: the arms' commands are the load;"),
+        (("x", "x"), {"load": {"query": "select 1"}}, "[load] query: the arms' commands are the load;"),
+        (("x", "x"), {"load": {"clients": 4}}, "clients is not for client-programs: a program opens its own conn"),
+        (("x", "x"), {"load": {"rate": 4}}, "rate is not for client-programs"),
+        (("x", "x"), {"load": {"max_tries": 4}}, "max_tries is not for client-programs"),
+        (("x", "x"), {"verdict": {"metrics": "p99"}}, 'metrics: "p99" takes the time of each operation'),
+        (("x", "x"), {"verdict": {"metrics": "response"}}, 'metrics: "response" takes the time of each operation'),
+        (("x", "x"), {"fleet": {"address": "local"}}, "[fleet] a client program runs on the lab's machine; remove it"),
+        (("no-such-program", "x"), {}, "[arms.a] command: there is no program no-such-program on PATH; install it"),
+        (("./none", "x"), {}, "[arms.a] command: there is no program /"),
+        (("x", "node 'a"), {}, "[arms.b] command: no closing quotation; close the quote"),
+        (("x", ""), {}, "[arms.b] command: it is empty; write a program and its arguments"),
+        (("x", "x postgres://me:secret@db/d"), {}, "[arms.b] command: a command is stored with the results, and this"),
+        (("x", "x 'password=secret'"), {}, "[arms.b] command: a command is stored with the results, and this one"),
+        (("x", "x"), {"server": {"command_directory": "nowhere"}}, "[arms.a] command_directory: there is no directory"),
+    ],
+)
+def test_what_cannot_be_is_refused(study, commands, sections, complaint):
+    named = [text and text.replace("x", PYTHON, 1) if text and text.startswith("x") else text for text in commands]
+    with pytest.raises(StudyError) as refused:
+        study(*named, **sections)
+    assert complaint in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "setup"),
+    [
+        ("command=node a.js", "command=node a.js", {"command": "node a.js"}),
+        ("new=command=node a.js", "new", {"command": "node a.js"}),
+        ("command=node a.js --x=1,y=2", "command=node a.js --x=1,y=2", {"command": "node a.js --x=1,y=2"}),
+        ("n=postgres=17, command = ./b", "n", {"postgres": "17", "command": "./b"}),
+        ("work_mem=4MB,jit=off,command=c", "work_mem=4MB,jit=off,command=c",
+         {"settings": {"work_mem": "4MB", "jit": "off"}, "command": "c"}),
+    ],
+)  # fmt: skip
+def test_arms_of_the_command_line(text, name, setup):
+    assert name_arms([text]) == {name: setup}
+
+
+def test_the_command_line_refuses_as_a_study_file_does():
+    with pytest.raises(StudyError, match="has no command, and other arms have one"):
+        comparison([f"command={PYTHON} a.py", "default"], "compare", None, 1, {})
