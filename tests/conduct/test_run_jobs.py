@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct import beside
+from pgtrial.conduct import beside, preliminary
 from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.progress import JobProgress
 from pgtrial.conduct.run_study import run_study
@@ -34,11 +34,12 @@ DUMP = """sh -c '
     pg_dump -f dumped.sql'"""
 
 
-def run(text=None, arms=("work_mem=4MB", "work_mem=5MB"), load=None, **job):
+def run(text=None, arms=("work_mem=4MB", "work_mem=5MB"), load=None, blocks=1, **job):
     Path("job.sql").write_text(text or "")
     workload = "job:job.sql" if text is not None else "job:"
     load = {"workload": workload, "scale": 1, "job": job, **(load or {})}
-    spec = comparison(list(arms), "test", None, 5, {"load": load, "verdict": {"blocks": 1, "canary": False}})
+    verdict = {"canary": False, **({"blocks": blocks} if blocks else {})}
+    spec = comparison(list(arms), "test", None, 5, {"load": load, "verdict": verdict})
     study, _ = find_or_create(spec, None, anew=True)
     events = []
     run_study(study, events.append, spec=spec)
@@ -66,6 +67,13 @@ def test_a_job_runs_once_and_a_statement_that_fails_is_named():
 def test_a_job_is_ended_at_its_limit():
     with pytest.raises(ArmError, match="the job had not ended after 1s, its limit"):
         run("SELECT pg_sleep(600);", limit="1s")
+
+
+def test_a_job_that_is_too_long_for_the_budget_is_ended_in_the_block_that_does_not_count(monkeypatch):
+    monkeypatch.setattr(preliminary, "longest_job", lambda spec: 0.5)
+    says = r"the job had not ended on work_mem=.MB after 500ms, and a verdict takes at least 8 blocks; set \[verdict\]"
+    with pytest.raises(StudyError, match=says):
+        run("SELECT pg_sleep(600);", blocks=None, limit="1s")
 
 
 def test_a_name_that_does_not_exist_is_found_before_the_first_trial():

@@ -6,7 +6,7 @@ import pytest
 
 from pgtrial.conduct.engine_options import beside_options, engine_options
 from pgtrial.conduct.interleaving import interleaving_of
-from pgtrial.conduct.lengths import in_words, measured_lengths
+from pgtrial.conduct.lengths import in_words, longest_job, measured_lengths
 from pgtrial.conduct.plan import make_plan, with_lengths
 from pgtrial.conduct.rehearsal import check_scripts
 from pgtrial.model.errors import StudyError
@@ -79,6 +79,11 @@ def test_a_job_that_is_too_long_for_the_budget_is_answered_with_the_budget_that_
         "a verdict needs at least 8 blocks of about 4min 20s, and the budget of 10min holds 1; set [verdict] budget = "
         '"35min" or more, take less data ([load] scale), or use fewer load points'
     )
+
+
+def test_no_job_that_the_budget_may_hold_is_ended_before_its_limit(folder):
+    spec = build(folder, verdict={"budget": "10min"})
+    assert longest_job(spec) == 1.25 * 600 / 8 / 2
 
 
 def test_a_number_of_blocks_needs_no_block_before_them(folder):

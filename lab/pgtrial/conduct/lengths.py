@@ -207,6 +207,12 @@ def longest_duration(spec: StudySpec, plan: Plan) -> float:
     return max(_LEAST_DURATION_S, spec.verdict.budget / blocks / trials - _LEAST_WARMUP_S)
 
 
+def longest_job(spec: StudySpec) -> float:
+    """The time of a job above which the budget holds no verdict, whatever else a block takes; seconds."""
+    trials = len(spec.arms) * len(load_points(spec))
+    return OVERRUN * spec.verdict.budget / fewest_for_a_verdict(spec) / trials
+
+
 def fewest_for_a_verdict(spec: StudySpec) -> int:
     """Blocks that a verdict on every arm takes at least."""
     return deployments_of(spec) if are_units(spec) else p8.first_look(claims_of(spec))

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.interleaving import SlicesTooShort
-from pgtrial.conduct.lengths import in_words, longest_duration, measured_lengths, preliminary_lengths
+from pgtrial.conduct.lengths import (
+    fewest_for_a_verdict,
+    in_words,
+    longest_duration,
+    longest_job,
+    measured_lengths,
+    preliminary_lengths,
+)
 from pgtrial.conduct.noise import noise_for
 from pgtrial.conduct.plan import with_lengths
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.run_trials import run_unstored
 from pgtrial.loads.load_makers import LoadMaker
+from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import Plan, PlannedTrial, PreliminaryBlock, WarmUpShape
 from pgtrial.model.study.load_section import LoadSection
-from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.units import format_duration
 from pgtrial.servers.arm import Arm
 from pgtrial.statistics.warming import rises_s
 from pgtrial.store.directory import StudyDirectory
@@ -77,9 +87,10 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
     while due:
         group_began = time.monotonic()
         group = study.together(due[0])
-        load = spec.load.timed(*preliminary_lengths(spec, _slice_s(study.plan, group)))
+        load = _bounded(spec, spec.load.timed(*preliminary_lengths(spec, _slice_s(study.plan, group))))
         try:
             courses += run(group, load, longest_duration(spec, study.plan))
+            _check_job(spec, load, courses[-1])
         except SlicesTooShort as too_short:
             listener(Preparing(str(too_short), stays=True))
             study.extend(too_short.lengthened(study.plan))
@@ -94,6 +105,28 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
         overhead_s=round(max(0.0, wall_s - lost_s - load_s), 3),
         checkpoint_s=round(max((course.checkpoint_s or 0.0 for course in courses), default=0.0), 3),
         shapes=[_shape(study.plan, course) for course in courses if _has_shape(course)],
+    )
+
+
+def _bounded(spec: StudySpec, load: LoadSection) -> LoadSection:
+    """The load; a job is ended when it has taken too long for any verdict within the budget."""
+    if not load.runs_job:
+        return load
+    limit_s = min(load.job.limit, longest_job(spec))
+    return load.model_copy(update={"job": load.job.model_copy(update={"limit": limit_s})})
+
+
+def _check_job(spec: StudySpec, load: LoadSection, course: Course) -> None:
+    """Raise StudyError if a job was ended because it had taken too long for any verdict within the budget."""
+    limit_s = load.job.limit
+    if course.point.job is None or limit_s == spec.load.job.limit or _load_s(course) < limit_s:
+        return
+    blocks, trials = fewest_for_a_verdict(spec), len(spec.arms) * len(load_points(spec))
+    least_s = (blocks + 1) * trials * limit_s
+    took = format_duration(round(limit_s, 1))
+    raise StudyError(
+        f"the job had not ended on {course.planned.arm} after {took}, and a verdict takes at least {blocks} blocks; "
+        f"set [verdict] budget to {math.ceil(least_s / 60)}min or more, or take less data ([load] scale)"
     )
 
 
