@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import psycopg
 from psycopg import sql
 
+from pgtrial.loads.client_processes import count_clients, wait_for_clients_to_leave
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
 from pgtrial.loads.made_objects import (
     TABLES,
@@ -160,7 +161,7 @@ class MarkedTables(Data):
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Make the tables, mark what is new as pgtrial's, freeze and analyse it. Raises what `fill` raises."""
         with server.connect() as connection:
-            before = present(connection)
+            before, clients = present(connection), count_clients(connection)
 
         def made(connection: Session) -> list[MadeObject]:
             new = [relation for relation in new_relations(connection, before) if self.may_make(relation.name)]
@@ -180,10 +181,7 @@ class MarkedTables(Data):
         # a session of its own: the rows that others have written reach the server's statistics when those end
         with server.connect() as connection:
             new = made(connection)
-            # hint bits and frozen rows are written now, not by the first reads of a trial
-            for relation in new:
-                if relation.letter in TABLES:
-                    connection.execute(f"VACUUM (FREEZE, ANALYZE) {relation.identity}".encode())
+            freeze(connection, [relation.identity for relation in new if relation.letter in TABLES], clients)
             mark_objects(connection, new, self.mark + self.digest)
 
     def may_make(self, name: str) -> bool:
@@ -213,11 +211,22 @@ def tables_of_others(connection: Session, tables: str, cure: str, *, copied: boo
     )
 
 
-def vacuum(connection: Session, tables: Iterable[str], *, freeze: bool = False) -> None:
+def vacuum(connection: Session, tables: Iterable[str]) -> None:
     """Vacuum and analyse the tables, one in each statement: PostgreSQL 10 takes no list."""
-    options = sql.SQL("FREEZE, ANALYZE" if freeze else "ANALYZE")
     for table in tables:
-        connection.execute(sql.SQL("VACUUM ({}) {}").format(options, sql.Identifier(table)))
+        connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(table)))
+
+
+def freeze(connection: Session, tables: Iterable[str], clients_before: int) -> None:
+    """Freeze and analyse tables that other sessions have loaded, by their names as SQL has them.
+
+    Hint bits and frozen rows are written now, not by the first reads of a trial. `clients_before`: so many client
+    processes the database had before the load; those of the load have to end first, since the rows that a session
+    reports at its end would be added to those that VACUUM counts.
+    """
+    wait_for_clients_to_leave(connection, clients_before)
+    for table in tables:
+        connection.execute(f"VACUUM (FREEZE, ANALYZE) {table}".encode())
 
 
 def prefilled_wal_mb(data: Data) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
-from pgtrial.loads.data.data import Data, tables_of_others, too_old, vacuum
+from pgtrial.loads.client_processes import count_clients
+from pgtrial.loads.data.data import Data, freeze, tables_of_others, too_old
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
 from pgtrial.loads.marks import Mark, mark_on
 from pgtrial.loads.process import finished, last_words, starting
@@ -96,12 +97,12 @@ class OrderEntryTables(Data):
         """Have one engine make the tables over several connections, and freeze their rows. Raises ArmError."""
         with server.connect() as connection:
             self.find(connection)  # what is there already is ours, or this is as far as we go
+            clients = count_clients(connection)
         command = ["order-entry", "load", f"--warehouses={self.warehouses}", f"--fillfactor={self.fillfactor}"]
         command += [f"--random-seed={_SEED}", *(["--foreign-keys"] if self.foreign_keys else [])]
         maker.make(DataOrder(f"loading {self.label}", command, noticing(server.environment())), report)
         with server.connect() as connection:
-            # hint bits and frozen rows are written now, not by the first reads of a trial
-            vacuum(connection, TABLES, freeze=True)
+            freeze(connection, TABLES, clients)
 
     def find(self, connection: Session) -> bool:
         """Whether these very tables are there. Raises StudyError for a table of others in the place of one."""

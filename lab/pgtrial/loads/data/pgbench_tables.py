@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Self
 
 from psycopg import sql
 
-from pgtrial.loads.data.data import Data, vacuum
+from pgtrial.loads.client_processes import count_clients
+from pgtrial.loads.data.data import Data, freeze, vacuum
 from pgtrial.loads.data.pgbench_names import TABLES, names_tables
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
 from pgtrial.loads.marks import Mark, mark_on, mark_tables
@@ -116,6 +117,8 @@ class PgbenchTables(Data):
         With `in_steps` each phase is marked when it is done: an interrupted load resumes with the phase it was in.
         """
         phases: tuple[str, ...] = _PHASES if self.foreign_keys else _PHASES[:-1]
+        with server.connect() as connection:
+            clients = count_clients(connection)
         if in_steps:
             phases = _left(server, self) or phases
         elif maker.engines <= 1:
@@ -126,8 +129,7 @@ class PgbenchTables(Data):
             if in_steps and phases[done:]:
                 _mark(server, _UNFINISHED, {**asdict(self), "missing": phases[done:]})
         with server.connect() as connection:
-            # hint bits and frozen rows are written now, not by the first reads of a trial
-            vacuum(connection, TABLES, freeze=True)
+            freeze(connection, TABLES, clients)
         _mark(server, _MARK, asdict(self))
 
     def used_as_found(self, connection: Session) -> str | None:

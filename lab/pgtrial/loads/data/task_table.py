@@ -11,7 +11,8 @@ from typing import ClassVar, Self
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.data.data import Data, tables_of_others, vacuum
+from pgtrial.loads.client_processes import count_clients
+from pgtrial.loads.data.data import Data, freeze, tables_of_others
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
 from pgtrial.loads.marks import Mark, mark_on, marked_by
 from pgtrial.loads.target import Session, Target
@@ -83,6 +84,7 @@ class TaskTable(Data):
 
         with server.connect() as connection:
             self.find(connection)  # what is there already is ours, or this is as far as we go
+            clients = count_clients(connection)
         try:
             for steps in ("t", _ROWS, "v") if maker.engines > 1 else ("tgv",):
                 most_parts = self.threads if steps == _ROWS else 1
@@ -92,8 +94,7 @@ class TaskTable(Data):
             _drop_unfinished(server)
             raise
         with server.connect() as connection:
-            # hint bits and frozen rows are written now, not by the first reads of a trial
-            vacuum(connection, [_TABLE], freeze=True)
+            freeze(connection, [_TABLE], clients)
             if created:
                 comment = sql.Literal(f"{_CREATED}{created[-1]} ms")
                 connection.execute(sql.SQL("COMMENT ON INDEX {} IS {}").format(sql.Identifier(_INDEX), comment))
