@@ -14,6 +14,11 @@ SETUPS = {
     "postgres=17": {"postgres": "17"},
     "postgres=17,jit=off": {"postgres": "17", "settings": {"jit": "off"}},
     "initdb=--no-data-checksums --wal-segsize=64": {"initdb": ["--no-data-checksums", "--wal-segsize=64"]},
+    "extensions=git:.@HEAD": {"extensions": ["git:.@HEAD"]},
+    "postgres=git:.@HEAD,build=-Dcassert=true -Doptimization=0": {
+        "postgres": "git:.@HEAD",
+        "build": ["-Dcassert=true", "-Doptimization=0"],
+    },
     "default": {},
     "postgresql://me@db/shop": {"dsn": "postgresql://me@db/shop"},
     "host=db dbname=shop": {"dsn": "host=db dbname=shop"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -103,6 +104,30 @@ def test_arms_are_named_as_in_compare_or_as_in_the_study(folder, measured):
     assert list(second.arms) == ["a", "default", "a again"]
     assert second.arms["a again"] == second.arms["a"]
     assert (second.verdict.budget, second.study.question) == (180.0, "s: a or default?")
+
+
+def test_sources_are_relative_to_the_current_directory_and_a_commit_is_not_compared_with_itself(folder, measured):
+    git = ["git", "-c", "user.name=me", "-c", "user.email=me@x"]
+    for words in (
+        ["init", "-q"],
+        ["add", "s.toml"],
+        ["commit", "-qm", "one"],
+        ["commit", "-qm", "two", "--allow-empty"],
+    ):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    Path("ci").mkdir()
+    shutil.copy("s.toml", "ci/s.toml")
+    started = measured(1.0)
+    assert run_gate("postgres=git:.@HEAD~1", "postgres=git:.@HEAD", study="ci/s.toml") == 0
+    assert {arm.postgres.partition("@")[0] for arm in started[0].arms.values()} == {f"git:{folder}"}
+    assert run_gate("a=postgres=git:.@HEAD", "b=postgres=git:.@HEAD~0", study="ci/s.toml", results=Path("other")) == 2
+    assert "a and b are identical, so that nothing was compared" in Path("gate.md").read_text()
+
+
+def test_settings_of_one_value_are_not_compared(folder, measured):
+    measured(1.0)
+    assert run_gate("work_mem=4MB", "work_mem=4096kB") == 2
+    assert "equal in effect" in Path("gate.md").read_text()
 
 
 def test_a_gate_writes_its_files_and_has_the_status(folder, measured, monkeypatch, capsys):

@@ -76,6 +76,13 @@ def test_the_status_is_that_of_the_verdict(case):
     assert status(data) == data.result.exit_status
 
 
+def test_arms_that_are_equal_in_effect_do_not_pass():
+    data = CASES["equivalent"][0]
+    of_gate = outcome(data.result, data.plan, Rules(equal="equal in effect (work_mem = 4MB)", accept_undecided=True))
+    assert of_gate.status == 2
+    assert "base and head are equal in effect (work_mem = 4MB), so that nothing was compared" in of_gate.sentence
+
+
 def sentence(case: str) -> str:
     data = CASES[case][0]
     return outcome(data.result, data.plan, Rules()).sentence
@@ -96,7 +103,7 @@ def test_an_undecided_gate_says_what_is_excluded_and_what_would_decide():
         ("withheld", f"no verdict: no verdict on head against base: {FSYNC.message} {FSYNC.cure}"),
         ("head fails", "fail: head failed in all 12 trials (the server closed the connection)."),
         ("base fails", "no verdict: base failed in all 12 trials (the server closed the connection), so that nothing "),
-        ("the same set-up", "no verdict: base and head are the same set-up, so that nothing was compared; no "),
+        ("the same set-up", "no verdict: base and head are identical, so that nothing was compared; no "),
         ("base differs from itself", "no verdict: this runner finds a difference between base and itself: base again "),
     ],
 )

@@ -33,6 +33,7 @@ from pgtrial.report.data import StudyData, read_measured
 from pgtrial.report.gate.junit import junit
 from pgtrial.report.gate.outcome import FailOn, Outcome, Rules, outcome
 from pgtrial.report.gate.summary import summary, summary_without_study
+from pgtrial.servers.configured_values import why_equal
 from pgtrial.store.bundle import write_bundle
 from pgtrial.store.comparison import with_arms
 from pgtrial.store.directory import StudyDirectory
@@ -97,10 +98,10 @@ def gate_command(
     """
     files = _Files("base", "head", summary_file, junit_file, bundle)
     files.prepare()
-    rules = Rules(fail_on, accept_undecided)
     try:
         spec = _spec(study, profile, seed, budget, with_arms([base, head], again=base_twice))
         files = replace(files, base=spec.baseline, head=list(spec.arms)[1])
+        rules = Rules(fail_on, accept_undecided, why_equal(spec, files.base, files.head))
         return _run(spec, rules, files, results, anew=new, as_json=json)
     except BudgetError as error:
         of_gate = Outcome(2, _too_short(error, spec))

@@ -52,13 +52,19 @@ def equal_arms(spec: StudySpec) -> Iterator[str]:
     """A warning for each pair of arms that are identical, or whose settings have the same values."""
     noise = "this is an A/A study, and any difference it shows is noise"
     for first, second in combinations(spec.arms, 2):
-        one, other = spec.resolved(first), spec.resolved(second)
-        if one == other:
-            yield f"the arms {first} and {second} are identical: {noise}"
-        elif one == other.model_copy(update={"settings": one.settings}):
-            values = _equal_values(one, other.settings)
-            if values is not None:
-                yield f"the arms {first} and {second} are equal in effect ({values}): {noise}"
+        if (how := why_equal(spec, first, second)) is not None:
+            yield f"the arms {first} and {second} are {how}: {noise}"
+
+
+def why_equal(spec: StudySpec, first: str, second: str) -> str | None:
+    """`identical`, or `equal in effect` with the values of the settings; None where two arms differ, or may."""
+    one, other = spec.resolved(first), spec.resolved(second)
+    if one == other:
+        return "identical"
+    if one != other.model_copy(update={"settings": one.settings}):
+        return None
+    values = _equal_values(one, other.settings)
+    return f"equal in effect ({values})" if values is not None else None
 
 
 def _equal_values(server: Server, others: dict[str, str]) -> str | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import SERVER_KEYS, names_server, parts_of
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import numbered
+from pgtrial.store.sources import absolute
 from pgtrial.store.study_file import build_study
 
 _NAMED = re.compile(r"([A-Za-z][\w.+-]*)=((?:postgres(?:ql)?://|[A-Za-z_][\w.]*\s*=).*)", re.DOTALL)
@@ -95,7 +97,7 @@ def parse_setup(text: str) -> dict[str, Any]:
         match key:
             case "postgres" | "reset" | "price":
                 setup[key] = value
-            case "initdb":
+            case "initdb" | "build" | "extensions":
                 setup[key] = value.split()
             case _:
                 setup.setdefault("settings", {})[key] = value
@@ -135,13 +137,18 @@ def _server_name(dsn: str) -> str:
 def with_arms(texts: Sequence[str], *, again: bool = False) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """A change of a study file: these arms in place of its own, the baseline first.
 
-    A text is the name of an arm of the file, or a set-up of the command line. With `again` the baseline comes once more
-    as the last arm.
+    A text is the name of an arm of the file, or a set-up of the command line, whose paths are relative to the current
+    directory. With `again` the baseline comes once more as the last arm.
     """
 
     def change(data: dict[str, Any]) -> dict[str, Any]:
         own = data.get("arms")
-        arms = name_arms(texts, own if isinstance(own, Mapping) else {})
+        known = own if isinstance(own, Mapping) else {}
+        named = name_arms(texts, known)
+        arms = {
+            name: setup if text in known else _from_here(setup)
+            for text, (name, setup) in zip(texts, named.items(), strict=True)
+        }
         if again:
             baseline = next(iter(arms))
             arms[numbered(f"{baseline[: _LONGEST_NAME - len(_AGAIN)]}{_AGAIN}", arms)] = arms[baseline]
@@ -154,6 +161,16 @@ def with_arms(texts: Sequence[str], *, again: bool = False) -> Callable[[dict[st
 
 
 _AGAIN = " again"
+
+
+def _from_here(setup: dict[str, Any]) -> dict[str, Any]:
+    """A set-up with absolute paths of servers and sources, since those of a study file are relative to the file."""
+    changed = dict(setup)
+    if "postgres" in changed:
+        changed["postgres"] = absolute(changed["postgres"], Path())
+    if "extensions" in changed:
+        changed["extensions"] = [absolute(text, Path()) for text in changed["extensions"]]
+    return changed
 
 
 def _about(study: Mapping[str, Any]) -> str:

@@ -73,6 +73,24 @@ def fixed_source(source: Source, folder: Path) -> Source:
     return DirectorySource(str(path), digest_of(path, _files_of(path)))
 
 
+def absolute(text: str, folder: Path) -> str:
+    """A version, a directory or a source as it stands for `postgres`, its path no longer relative to `folder`.
+
+    What is no source stays, for the message of who reads it.
+    """
+    if not is_source(text):
+        return str(Path(folder, Path(text).expanduser()).absolute()) if "/" in text or text.startswith("~") else text
+    try:
+        source = source_of(text)
+    except ValueError:
+        return text
+    if isinstance(source, GitSource):
+        path = Path(folder, Path(source.repository).expanduser()).absolute()
+        return text if source.is_remote else GitSource(os.path.normpath(path), source.ref).text
+    path = Path(folder, Path(source.directory).expanduser()).absolute()
+    return DirectorySource(os.path.normpath(path), source.digest).text
+
+
 def digest_of(directory: Path, names: list[str]) -> str:
     """First 16 hexadecimal digits of the SHA-256 of files: their names, whether they are programs, and contents."""
     digest = hashlib.sha256()

@@ -48,6 +48,8 @@ class Rules:
     fail_on: FailOn = "worse"
     accept_undecided: bool = False
     """Whether an undecided comparison with a bounded interval passes."""
+    equal: str | None = None
+    """Why the two arms are the same in effect, such as `equal in effect (work_mem = 4MB)`; None: they are not."""
 
 
 def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:
@@ -60,7 +62,7 @@ def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:
         _failed(result, *plan.arms[:2])
         or _unfair(result, plan)
         or _different(claim, plan, rules)
-        or _same(claim, plan)
+        or _same(claim, plan, rules)
         or _open(claim, plan, result, rules)
         or Outcome(0, _lower(headline(claim, plan)))
     )
@@ -92,12 +94,14 @@ def _different(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
     return None
 
 
-def _same(claim: Claim, plan: Plan) -> Outcome | None:
-    """The outcome of two arms without a declared difference: where BASE and HEAD were mistaken, all would pass."""
-    if plan.declared.get(claim.arm):
+def _same(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
+    """The outcome of two arms without a difference: where BASE and HEAD were mistaken, all would pass."""
+    if plan.declared.get(claim.arm) and rules.equal is None:
         return None
     pair = f"{claim.baseline} and {claim.arm}"
-    return Outcome(2, f"{pair} are the same set-up, so that nothing was compared; {_lower(headline(claim, plan))}")
+    return Outcome(
+        2, f"{pair} are {rules.equal or 'identical'}, so that nothing was compared; {_lower(headline(claim, plan))}"
+    )
 
 
 def _failed(result: StudyResult, base: str, head: str) -> Outcome | None:
