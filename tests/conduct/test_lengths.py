@@ -215,3 +215,15 @@ def test_loads_with_an_end_of_their_own_have_no_lengths_to_choose():
     before = freeze(spec).replace('"auto"\nduration = "auto"', "10.0\nduration = 30.0")
     assert "30.0" in before
     assert thaw(before).load.given_s == (0, 0), "as a version without chosen lengths has frozen it"
+
+
+@pytest.mark.parametrize(("rate", "blocks", "duration_s"), [(2_200, 11, 5), (1_800, 10, 6), (1_500, 8, 7)])
+def test_a_declared_percentile_comes_before_spare_blocks(rate, blocks, duration_s):
+    plan = chosen(study("150s", load={"rate": rate}, metrics=["p99"]), overhead_s=1.0)
+    assert (plan.max_blocks, plan.duration_s) == (blocks, duration_s)
+    assert duration_s >= (10_000 + 3 * 100) / rate
+
+
+def test_spare_blocks_come_first_where_no_length_holds_the_percentile():
+    plan = chosen(study("150s", load={"rate": 500}, metrics=["p99"]), overhead_s=1.0)
+    assert (plan.max_blocks, plan.duration_s) == (11, 5)

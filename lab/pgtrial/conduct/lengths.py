@@ -256,10 +256,15 @@ def _choose(spec: StudySpec, known: _Known) -> TrialLengths | None:
     """The lengths with which a verdict is possible within the budget; None: there are none.
 
     A first look decides only if all blocks agree, so two blocks more are planned where their trials are not too short.
+    A declared percentile comes before these: without the transactions that it takes, no number of blocks decides it.
     """
     if spec.verdict.blocks is not None or are_units(spec):
         return _fitting(spec, known, spec.verdict.blocks or fewest_for_a_verdict(spec))
-    fewest = fewest_for_a_verdict(spec)
+    fewest, needed_s = fewest_for_a_verdict(spec), least_duration(spec)
+    for spare in range(_SPARE_BLOCKS, -1, -1) if needed_s else ():
+        lengths = _fitting(spec, known, fewest + spare)
+        if lengths is not None and lengths.duration_s >= needed_s:
+            return lengths
     more = _fitting(spec, known, fewest + _SPARE_BLOCKS)
     if more is not None and (more.duration_s >= _NOT_TOO_SHORT_S or spec.load.given_s[1] is not None):
         return more
