@@ -210,3 +210,38 @@ def test_percentiles_of_trials_with_failures_count_the_failed_ones_behind_the_ot
     assert none is not None
     assert none.with_failures_us is None
     assert "with_failures_us" not in none.model_dump()
+
+
+def test_queries_are_kept_with_their_times_answers_and_errors():
+    def query(name, phase="measure", time_us=5.0, **more):
+        usual = {"over_limit": False, "rows": 1, "rows_hash": "a", "sqlstate": None, "message": None}
+        return {"event": "query", "query": name, "phase": phase, "run": 1, "time_us": time_us, **usual, **more}
+
+    refused = {"time_us": None, "sqlstate": "22012", "message": "ERROR:  division by zero"}
+    hello = {"event": "hello", "plan": {"scripts": ["one", "two", "three"], "suite": {"limit_s": 2.0}}}
+    gathered = outcome(
+        hello,
+        query("one", phase="warmup", rows=9),
+        query("two", over_limit=True, time_us=2e6, rows=0, rows_hash=None),
+        query("one"),
+        query("three", **refused, rows=0, rows_hash=None),
+        query("one", time_us=7.0, rows_hash="b"),
+        query("three", **refused),
+        DONE,
+    )
+    assert gathered.failure(0, "") is None
+    assert gathered.suite is not None
+    one, two, three = gathered.suite.queries
+    assert (one.times_us, [answer.rows_hash for answer in one.answers]) == ([5.0, 7.0], ["a", "b"])
+    assert (two.times_us, two.over_limit, two.answers) == ([2e6], 1, [])
+    assert (three.times_us, three.failures, three.message) == ([], {"22012": 2}, "ERROR:  division by zero")
+    # one that failed has the limit
+    assert gathered.suite.mean_us == pytest.approx((35**0.5 * 2e6 * 2e6) ** (1 / 3))
+    nothing = {**DONE, "measure": {**MEASURED, "transactions": 0}}
+    assert outcome(hello, query("three", **refused), nothing).failure(0, "") == (
+        "every query failed: ERROR: division by zero"
+    )
+
+
+def test_a_load_without_queries_is_no_suite():
+    assert outcome(DONE).suite is None

@@ -20,6 +20,7 @@ QUERIES = {
     "numbers": "select i, i * 2 from generate_series(1, 1000) i",
     "backwards": "select i, i * 2 from generate_series(1000, 1, -1) i",
     "one": "set work_mem = '8MB'; select 1;",
+    "setting": "select current_setting('work_mem')",
     "left_open": "begin; select count(*) from pg_class",
     "changed": "create temporary table kept as select 1; drop table kept",
     "wrong": "select 1 / 0",
@@ -55,7 +56,7 @@ def run(target: Target, *options: str, **more: Any) -> tuple[int, list[dict[str,
 
 
 def test_each_query_runs_as_often_as_asked_for(target: Target, files: dict[str, str]) -> None:
-    names = ["numbers", "backwards", "one", "left_open", "changed"]
+    names = ["numbers", "backwards", "one", "left_open", "changed", "setting"]
     options = [f"--file={files[name]}" for name in names]
     status, events, errors = run(target, *options, "--runs=3", "--warmup", "--random-seed=7")
     assert (status, errors) == (0, "")
@@ -63,24 +64,26 @@ def test_each_query_runs_as_often_as_asked_for(target: Target, files: dict[str, 
     assert events[0]["plan"]["scripts"] == names
     assert events[0]["plan"]["suite"] == {"runs": 3, "limit_s": 60.0, "pauses": False}
     queries = of_kind(events, "query")
-    assert [query["phase"] for query in queries] == ["warmup"] * 5 + ["measure"] * 15
-    passes = [[query["query"] for query in queries[first : first + 5]] for first in range(0, 20, 5)]
+    assert [query["phase"] for query in queries] == ["warmup"] * 6 + ["measure"] * 18
+    passes = [[query["query"] for query in queries[first : first + 6]] for first in range(0, 24, 6)]
     assert all(sorted(one) == sorted(names) for one in passes)
     assert len({tuple(one) for one in passes}) > 1
-    assert [query["run"] for query in queries[5:]] == [1] * 5 + [2] * 5 + [3] * 5
+    assert [query["run"] for query in queries[6:]] == [1] * 6 + [2] * 6 + [3] * 6
     assert not any(query["over_limit"] or query["sqlstate"] for query in queries)
     by_name = {query["query"]: query for query in queries}
-    assert [by_name[name]["rows"] for name in names] == [1000, 1000, 1, by_name["left_open"]["rows"], 0]
+    assert [by_name[name]["rows"] for name in names] == [1000, 1000, 1, by_name["left_open"]["rows"], 0, 1]
     # the same rows in another order
     assert by_name["numbers"]["rows_hash"] == by_name["backwards"]["rows_hash"] != by_name["one"]["rows_hash"]
     assert by_name["changed"]["rows_hash"] is None
-    assert len({(query["query"], query["rows_hash"]) for query in queries}) == 5
+    assert len({(query["query"], query["rows_hash"]) for query in queries}) == 6, (
+        "a setting of one query is none of another"
+    )
     done = events[-1]
-    assert done["measure"]["transactions"] == 15
-    assert done["warmup"]["transactions"] == 5
-    measured_us = sum(query["time_us"] for query in queries[5:])
+    assert done["measure"]["transactions"] == 18
+    assert done["warmup"]["transactions"] == 6
+    measured_us = sum(query["time_us"] for query in queries[6:])
     assert done["measure"]["duration_s"] == pytest.approx(measured_us / 1e6, rel=1e-3)
-    assert done["measure"]["latency_us"]["mean"] == pytest.approx(measured_us / 15, rel=1e-3)
+    assert done["measure"]["latency_us"]["mean"] == pytest.approx(measured_us / 18, rel=1e-3)
 
 
 def test_a_seed_gives_the_order(target: Target, files: dict[str, str]) -> None:

@@ -37,7 +37,7 @@ def compare_command(
         typer.Option(
             help="tpcb-like, simple-update, select-only, order-entry, a test of sysbench such as oltp_read_write, "
             "app-tasks, a pack (pack:queue, or its folder), a replay (replay:DIRECTORY), a job (job:FILE.sql, such as "
-            "CREATE INDEX, which is timed), or the path of a script "
+            "CREATE INDEX, which is timed), queries that are timed (suite:FOLDER), or the path of a script "
             "(pgbench's .sql, sysbench's .lua); several with commas, mixed by weights: a.sql,b.sql=3."
         ),
     ] = None,

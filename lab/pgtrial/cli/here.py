@@ -20,6 +20,7 @@ from pgtrial.loads.fleet import scratch
 from pgtrial.model.errors import ERROR_STATUS, ArmError, StudyError
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.packs import BUNDLED
+from pgtrial.model.study.suites import SUITE
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS
 from pgtrial.model.units import format_duration, format_size, parse_duration, plural
 from pgtrial.report.table import Table, by_place
@@ -31,6 +32,7 @@ from pgtrial.servers.workspace import builds_of, clean, leftovers, templates_of
 from pgtrial.store.repositories import remove_fetched
 from pgtrial.store.state import state_root
 from pgtrial.store.study_file import bundled_studies, profiles_of, read_study
+from pgtrial.store.suites import described_suites
 from pgtrial.store.workloads import described_packs
 
 _Kept = TypeVar("_Kept", KeptTemplate, KeptBuild)
@@ -48,7 +50,8 @@ WORKLOADS = {
 def _workloads() -> dict[str, str]:
     """All workloads that come with pgtrial, with what they are."""
     packs = {f"{BUNDLED}{name}": pack.description for name, pack in described_packs().items()}
-    return {**WORKLOADS, **packs}
+    suites = {f"{SUITE}{name}": suite.description for name, suite in described_suites().items()}
+    return {**WORKLOADS, **packs, **suites}
 
 
 def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:

@@ -64,6 +64,10 @@ def describe(trial: Trial) -> str:
     if trial.load_point.job is not None and measured.latency_us is not None:
         return f"{digits(measured.latency_us.mean / 1e6)} s{_written(trial)}"
     failed = sum(measured.failures.values())
+    if trial.suite is not None:
+        mean = trial.suite.mean_us
+        shown = f"geometric mean {digits(mean / 1000)} ms" if mean is not None else "no query has a time"
+        return f"{shown}{f', {failed:,} failed' if failed else ''}"
     latency = f", latency {measured.latency_us.mean / 1000:.2f} ms" if measured.latency_us else ""
     warned = "".join(f", {warning.kind}" for warning in trial.client.warnings) if trial.client else ""
     return f"{measured.tps:,.0f} tps{latency}{f', {failed:,} failed' if failed else ''}{warned}"

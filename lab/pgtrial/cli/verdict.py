@@ -124,6 +124,7 @@ def _rows(result: StudyResult, *, by_goodput: bool) -> Iterator[_Row]:
     claims = {(claim.load_point, claim.arm): claim for claim in result.by_load_point}
     # the mean over tasks counts the failed ones too, which a level does not
     means = {arm: value for row in result.criteria if row.primary for arm, value in row.values.items()}
+    means |= {arm: us and us / 1e6 for row in result.queries if row.query is None for arm, us in row.time_us.items()}
     for level in result.levels:
         if by_goodput:
             measured = median_tps(level)

@@ -79,6 +79,8 @@ class Course:
     round_trip_us: float | None = None
     not_permitted: list[str] = field(default_factory=list)
     server_said: list[str] = field(default_factory=list)
+    log_read: int = 0
+    """Up to which byte the server's log has been read, or is the lab's own start."""
     lost: str | None = None
     table_created_s: float | None = None
     quality: float | None = None
@@ -140,7 +142,9 @@ Watching = Sampler | NotWatching
 @contextmanager
 def observed(course: Course, arm: Arm, target: Target) -> Iterator[Watching]:
     """Sample server and host during the load; the observation is kept in the course, also after an error."""
-    if not course.load.observe or course.shared_server:
+    load = course.load
+    restarted = load.runs_suite and load.suite.drops_caches
+    if not load.observe or course.shared_server or restarted:
         yield NotWatching()
         return
     sampler = Sampler(target.connect, arm.machine, arm.data_directory, alone=course.turn.of == 1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
-from pgtrial.loads.engine import AT_A_WORD, FrontEnd, refusal_by_sysbench
+from pgtrial.loads.engine import AT_A_WORD, PAUSE, FrontEnd, refusal_by_sysbench
 from pgtrial.loads.load_makers import Each
 from pgtrial.loads.process import lua_environment
 from pgtrial.model.errors import StudyError
@@ -16,6 +16,7 @@ from pgtrial.model.records.plan import BesideLoad, LoadPoint, PackLoad
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.suites import QUERY_ENDING
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import patience_s
 from pgtrial.store.replay_files import capture_of
@@ -72,6 +73,8 @@ def engine_options(
             return [*load.tasks.arguments(), "-M", point.protocol, *tail]
         case "replay":
             return [str(capture_of(load.workload[0])), *load.replay.arguments(), *tail]
+        case "suite":
+            return [*suite_options(point, script), "--random-seed", str(seed)]
         case "sysbench":
             options = [str(script or point.workload), *_sysbench(load, point, seed, jobs, turn)]
         case "order-entry":
@@ -91,9 +94,21 @@ def front_end(point: LoadPoint) -> FrontEnd:
         return "tasks"
     if point.replay is not None:
         return "replay"
+    if point.suite is not None:
+        return "suite"
     if point.workload == ORDER_ENTRY:
         return "order-entry"
     return "sysbench" if point.sysbench else "pgbench"
+
+
+def suite_options(point: LoadPoint, folder: Path | None) -> list[str]:
+    """The options for the suite of a load point, whose files are in a folder."""
+    suite = point.suite
+    if suite is None or folder is None:
+        return []
+    files = [word for query in suite.queries for word in ("-f", str(folder / f"{query}{QUERY_ENDING}"))]
+    before = "--warmup" if suite.cache == "warm" else PAUSE
+    return [*files, f"--runs={suite.runs}", f"--limit={suite.limit_s:g}", before]
 
 
 def most_parts(point: LoadPoint) -> int:

@@ -16,6 +16,7 @@ from pgtrial.model.latencies import Latencies
 from pgtrial.model.metrics import PERCENTILES
 from pgtrial.model.records import Record
 from pgtrial.model.records.replay import ReplaySummary, StatementTimes
+from pgtrial.model.records.suite import QueryAnswer, QueryResult, SuiteSummary
 from pgtrial.model.records.trial import (
     ClientUse,
     FailureSpan,
@@ -57,6 +58,10 @@ class Outcome:
         self.begun = False
         self.program: str | None = None
         """What a client program says that it is."""
+        self.queries: dict[str, list[Event]] = {}
+        """The measured runs of the queries of a suite, by query."""
+        self.query_limit_s: float | None = None
+        """The limit of a suite's queries; None of another load."""
         self.slice_s: float | None = None
         """Length of a slice; None of a load that does not alternate with others."""
 
@@ -70,6 +75,9 @@ class Outcome:
                 self.slice_s = event.get("plan", {}).get("slices", {}).get("length_s")
                 self.scripts = event.get("plan", {}).get("scripts", [])
                 self.program = event.get("program")
+                self.query_limit_s = event.get("plan", {}).get("suite", {}).get("limit_s")
+            case "query" if event["phase"] == "measure":
+                self.queries.setdefault(event["query"], []).append(event)
             case "connected":
                 self.clients = int(event["clients"])
             case "error":
@@ -94,6 +102,8 @@ class Outcome:
         if self.done.get("interrupted"):
             return "the engine was interrupted by something other than the lab"
         measured = self.measured
+        if self.query_limit_s is not None and (measured is None or measured.transactions == 0):
+            return f"every query failed: {cause}" if not self.queries else f"every query failed: {self._first_refusal}"
         return _nothing_done(self.tasks) if measured is None or measured.transactions == 0 else None
 
     @property
@@ -171,6 +181,20 @@ class Outcome:
             for template in statements["templates"]
         ]
         return ReplaySummary.model_validate({**statements, "templates": templates, "others": others}, extra="ignore")
+
+    @property
+    def suite(self) -> SuiteSummary | None:
+        """What became of the queries of a suite; None of another load."""
+        if self.query_limit_s is None or not self.done:
+            return None
+        results = [_query_result(name, self.queries.get(name, [])) for name in self.scripts]
+        return SuiteSummary(queries=results, limit_s=self.query_limit_s)
+
+    @property
+    def _first_refusal(self) -> str:
+        """The first error of a query."""
+        runs = (run for of_query in self.queries.values() for run in of_query)
+        return next((" ".join(run["message"].split()) for run in runs if run["message"]), "")
 
     @property
     def aborted_clients(self) -> int:
@@ -293,6 +317,21 @@ def _with_failures(summary: Mapping[str, Any]) -> Percentiles | None:
     latencies = Latencies.read(histogram)
     at = {name: latencies.percentile_of(percent, latencies.total + failed) for name, percent in _POINTS.items()}
     return Percentiles.model_validate({name.replace(".", ""): value for name, value in at.items()})
+
+
+def _query_result(name: str, runs: Sequence[Event]) -> QueryResult:
+    """What became of the measured runs of a query."""
+    failed = Counter(run["sqlstate"] for run in runs if run["sqlstate"] is not None)
+    answered = [run for run in runs if run["time_us"] is not None and not run["over_limit"]]
+    answers = dict.fromkeys((run["rows"], run["rows_hash"]) for run in answered)
+    return QueryResult(
+        query=name,
+        times_us=[run["time_us"] for run in runs if run["time_us"] is not None],
+        over_limit=sum(run["over_limit"] for run in runs),
+        failures=dict(failed),
+        message=next((run["message"] for run in runs if run["message"] is not None), None),
+        answers=[QueryAnswer(rows=rows, rows_hash=rows_hash) for rows, rows_hash in answers],
+    )
 
 
 def _times(extent: Mapping[str, Any] | None, percentiles: Mapping[str, Any] | None) -> TaskTimes | None:

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import psycopg
 
-from pgtrial.conduct.engine_options import job_options, pack_options
+from pgtrial.conduct.engine_options import job_options, pack_options, suite_options
 from pgtrial.conduct.job import command_of
 from pgtrial.conduct.packs import check, held, measure
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
@@ -23,19 +23,23 @@ from pgtrial.conduct.settle import empty_tables, run_setup_sql
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pack_tables import sql_files
+from pgtrial.loads.engine import PAUSE
 from pgtrial.loads.job_command import command_environment, missing_program
-from pgtrial.loads.parsed_statements import changes_data, first_refusal
+from pgtrial.loads.parsed_statements import changes_data, first_refusal, first_word
 from pgtrial.loads.process import lua_environment
 from pgtrial.loads.programs.program import START_LIMIT_S, Program, program_order
+from pgtrial.loads.query_runs import failed_queries
 from pgtrial.loads.sampled_values import sample_values
 from pgtrial.loads.script_commands import ScriptCommand, ScriptFailure, run_once, script_commands
 from pgtrial.loads.sql_files import objection, reads_rows, statements
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import StudyError, TrialError, one_line
 from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.study.own_data import QUERY
 from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.study.suites import QUERY_ENDING
 from pgtrial.servers.arm import Arm
 
 _SHORTEST_LIMIT_S = 60.0
@@ -283,16 +287,26 @@ class _Stage:
         """The file of a script of the user's own, or the folder of several."""
         if point.mix:
             return self.folder
-        if point.pack is not None:
-            return self.folder / point.pack.name
+        folder = point.pack or point.suite
+        if folder is not None:
+            return self.folder / folder.name
         return self.folder / point.workload if point.workload in self.spec.scripts else None
 
     def _run(self, point: LoadPoint) -> Iterator[_Failure | None]:
         scripts = _scripts_at(self.spec, point)
         for script in scripts:
             yield self._run_script(point, script)
-        if not scripts and (point.sysbench or point.data is not None):
+        if point.suite is not None:
+            yield from self._run_suite(point, point.suite)
+        elif not scripts and (point.sysbench or point.data is not None):
             yield self._run_built_in(point)
+
+    def _run_suite(self, point: LoadPoint, suite: SuiteLoad) -> Iterator[_Failure]:
+        """Run each query once; one that is cancelled at the limit has not failed."""
+        once = point.model_copy(update={"suite": suite.model_copy(update={"runs": 1})})
+        options = [option for option in suite_options(once, self._script(point)) if option not in ("--warmup", PAUSE)]
+        for query, failure in failed_queries(options, self.target.environment(), self.spec.load.longest_s).items():
+            yield self._failed(f"{suite.name}/{query}{QUERY_ENDING}", failure)
 
     def _run_script(self, point: LoadPoint, script: str) -> _Failure | None:
         path = self.folder / script
@@ -340,17 +354,33 @@ class _Stage:
         with self.target.connect() as session:
             if not self._has_all(session):
                 return []
-            for script in _scripts_at(self.spec, point):
-                commands = _commands(self.spec, self.folder, script)
+            for script, commands in self._given_commands(point):
                 refusal = first_refusal(session, commands, point.protocol)
                 if refusal is not None:
                     failures.append(self._failed(script, refusal))
-                elif script == QUERY and any(changes_data(command.sql) for command in commands if command.sql):
+                elif self._changes(script, point, commands):
                     raise StudyError(
-                        f"arms.{self.arm.name}: the query changes data, and a given server keeps that; take a query "
-                        "that reads, name a script as workload if the change is meant, or a server that pgtrial makes"
+                        f"arms.{self.arm.name}: {_the_query(self.spec, script)} changes data, and a given server keeps "
+                        "that; take a query that reads, name a script as workload if the change is meant, or a server "
+                        "that pgtrial makes"
                     )
         return failures
+
+    def _changes(self, script: str, point: LoadPoint, commands: Sequence[ScriptCommand]) -> bool:
+        """Whether a query changes data; settings of its session are none."""
+        texts = [command.sql for command in commands if command.sql is not None]
+        if point.suite is not None:
+            texts = [text for text in texts if first_word(text) not in ("set", "reset")]
+        return (script == QUERY or point.suite is not None) and any(map(changes_data, texts))
+
+    def _given_commands(self, point: LoadPoint) -> Iterator[tuple[str, list[ScriptCommand]]]:
+        """Each script with its commands, each query of a suite with its statements."""
+        for script in _scripts_at(self.spec, point):
+            yield script, _commands(self.spec, self.folder, script)
+        for query in point.suite.queries if point.suite is not None else ():
+            script = f"{point.suite.name}/{query}{QUERY_ENDING}" if point.suite is not None else query
+            parts = statements(self.spec.scripts[script], {})
+            yield script, [ScriptCommand(part.line, part.text.splitlines()[0], part.text, ()) for part in parts]
 
     @property
     def _limit_s(self) -> float:
@@ -361,11 +391,18 @@ class _Stage:
     def _failed(self, script: str, failure: ScriptFailure) -> _Failure:
         """A failure with its place."""
         place = self.spec.origin(script)
-        if failure.command is not None:
+        if failure.command is not None and self.spec.load.runs_suite:
+            part = statements(self.spec.scripts[script], {})[failure.command]
+            place = f"{place}, line {part.line}"
+        elif failure.command is not None:
             place = _commands(self.spec, self.folder, script)[failure.command].place_in(place)
         by_server = "PostgreSQL says: " if failure.sqlstate is not None else ""
         words = failure.words.replace(f"{self.folder}/", "").removesuffix(".")
         return _Failure(f"{place}: {by_server}{words}", _cure(self.spec, failure))
+
+
+def _the_query(spec: StudySpec, script: str) -> str:
+    return f"the query {spec.origin(script)}" if spec.load.runs_suite else "the query"
 
 
 def _cure(spec: StudySpec, failure: ScriptFailure) -> str:

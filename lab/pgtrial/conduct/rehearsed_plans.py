@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.conduct.engine_options import front_end
-from pgtrial.conduct.load_statements import listed_statements
+from pgtrial.conduct.load_statements import are_listed, listed_statements
 from pgtrial.evidence.observe.statements import SeenStatements
 from pgtrial.loads.target import Session
 from pgtrial.model.records.plan import LoadPoint, Plan
@@ -18,7 +17,7 @@ from pgtrial.verdict.rules.use import LoadUse, Unused, common_plans, unused_word
 
 def has_listed(spec: StudySpec) -> bool:
     """Whether scripts list statements of the load."""
-    return any(front_end(point) == "pgbench" and point.job is None for point in load_points(spec))
+    return any(are_listed(point) and point.job is None for point in load_points(spec))
 
 
 @dataclass
@@ -33,7 +32,7 @@ class RehearsedPlans:
     def take(self, arm: str, session: Session, point: LoadPoint, script: Path | None, *, several: bool) -> None:
         """Take the plans of a load point. `several`: there are others. Raises psycopg.OperationalError."""
         plans = self.by_arm.setdefault(arm, {})
-        if front_end(point) != "pgbench" or point.job is not None:  # a job's statements have no plans to compare
+        if not are_listed(point) or point.job is not None:  # a job's statements have no plans to compare
             self.unlisted.add(point.workload)
             return
         listed = listed_statements(point, script)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psycopg
 
-from pgtrial.conduct import job, leftovers
+from pgtrial.conduct import job, leftovers, suite
 from pgtrial.conduct.course import Course, NotWatching, Watching, observed, sentence
 from pgtrial.conduct.engine_options import engine_options, front_end, most_parts
 from pgtrial.conduct.outcome import PHASES
@@ -30,6 +30,7 @@ from pgtrial.evidence.observe.host import read_host
 from pgtrial.loads.client_processes import count_clients, wait_for_clients_to_leave
 from pgtrial.loads.data.order_entry_tables import violated_condition
 from pgtrial.loads.data.task_table import creation_s
+from pgtrial.loads.engine import EngineRun
 from pgtrial.loads.job_command import CommandRun
 from pgtrial.loads.load_makers import LoadOrder
 from pgtrial.loads.load_run import Event, LoadRun
@@ -67,7 +68,6 @@ class RunningTrial:
         """Whether its server is stopped, or never started."""
         self._while_served = while_served
         self._log = course.directory / "server.log"
-        self._said_before = 0
         self._target: Target
         self._measured: _Measured | None = None
         self._load_ended = False
@@ -83,7 +83,7 @@ class RunningTrial:
         try:
             with ExitStack() as server:
                 self._target = _served(course, self.arm, self._log, server)
-                self._said_before = self._log.stat().st_size
+                course.log_read = self._log.stat().st_size
                 self._server = server.pop_all()
         except TrialError as error:
             course.fail_with(sentence(error))
@@ -136,7 +136,7 @@ class RunningTrial:
                 with course.failing():
                     self.arm.fetch_log(self._log)
                 # what follows is the lab's own stop of the server
-                course.server_said = server_log.last_lines(self._log, self._said_before)
+                course.server_said += server_log.last_lines(self._log, course.log_read)
                 if course.reason is None and course.lost is None and self._while_served is not None:
                     self._while_served(self.arm, self._target, course.planned.place, course.outcome.program)
         except TrialError as error:
@@ -191,6 +191,9 @@ class _Measured:
         self._sampler: Watching = NotWatching()
         self._timed = ExitStack()
         self._job = job.JobWatch(course, arm, self._session) if course.point.job is not None else None
+        self._suite = suite.SuiteWatch(course, arm) if course.point.suite is not None else None
+        self._run: LoadRun | None = None
+        self._stack = stack
 
     def begin(self, load: ExitStack) -> LoadRun:
         """Make ready, and start the engine; `load` ends what goes on during the load."""
@@ -209,6 +212,7 @@ class _Measured:
         load.callback(self._timed.close)
         self._timed.enter_context(timed(course.timings, "load"))
         self._sampler.load_begins(run.pid)
+        self._run = run
         return run
 
     def finish(self, run: LoadRun) -> None:
@@ -242,6 +246,13 @@ class _Measured:
                     course.lose(error)
             case {"event": "tick"} if self._job is not None:
                 self._job.hear(event)
+            case {"event": "pause"} if self._suite is not None and isinstance(self._run, EngineRun):
+                # nothing of the lab's own is to be in memory, or to be lost with the server
+                self._checkpoint.close()
+                self._session.close()
+                self._suite.restart(self._run)
+            case {"event": "query"} if self._suite is not None:
+                self._suite.hear(event)
             case {"event": "tick", "phase": phase} if phase in PHASES:
                 course.listener(Second(course.planned.arm, phase, event["second"], course.outcome.tps_of(event)))
                 if course.statements is not None:
@@ -252,6 +263,8 @@ class _Measured:
         course, checkpoint, session = self._course, self._checkpoint, self._session
         with timed(course.timings, "collect"):
             checkpoint.close()
+            if session.closed and self._suite is not None and self._suite.restarts:
+                session = self._session = self._stack.enter_context(self._target.connect())
             course.checkpoint_s = checkpoint.duration_s
             course.note(checkpoint.note(self._measured_since))
             course.not_permitted += [checkpoint.not_permitted] if checkpoint.not_permitted else []
@@ -341,7 +354,7 @@ _TOO_MANY = "more than the server allows"
 
 def _folder_of(course: Course) -> Path | None:
     """Where the files of a workload of the study's own are."""
-    has_folder = course.pack is not None or bool(course.point.mix)
+    has_folder = course.pack is not None or course.point.suite is not None or bool(course.point.mix)
     return course.script if course.script is None or has_folder else course.script.parent
 
 
@@ -434,6 +447,7 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
         tasks=outcome.tasks,
         kinds=outcome.kinds if course.point.workload == ORDER_ENTRY else [],
         replay=outcome.replay,
+        suite=outcome.suite,
         aborted_clients=outcome.aborted_clients,
         client=outcome.client,
         server_deltas={} if course.shared_server else course.deltas,

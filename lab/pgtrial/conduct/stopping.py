@@ -15,6 +15,7 @@ from pgtrial.store.directory import StudyDirectory
 from pgtrial.verdict.changes import Regimes
 from pgtrial.verdict.claims import comparisons, decided_arms
 from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.metrics.queries import undecided_queries
 from pgtrial.verdict.pace import block_time, under_way_s
 
 OVERRUN = 1.25
@@ -64,7 +65,8 @@ def next_step(
     extension = plan.extensions[-1] if plan.extensions else None
     if plan.stop_early and missing.block in plan.looks and not (extension and extension.decided):
         known = regimes() if regimes else None
-        if all(comparison.decided for comparison in comparisons(Grid(plan, complete), known)):
+        grid = Grid(plan, complete)
+        if all(comparison.decided for comparison in comparisons(grid, known)) and not undecided_queries(grid):
             return Stop(f"the intervals of all comparisons decide after {missing.block} blocks")
     return _cut_short(plan, budget_s, complete, stop_asked=stop_asked) or missing
 

@@ -34,7 +34,7 @@ _HELP_TIMEOUT_S = 30.0
 _PROGRAM = re.compile(r"((pgbench|pgtrial-engine replay): error|FATAL): ")
 """How front ends begin their complaints."""
 
-FrontEnd = Literal["pgbench", "sysbench", "tasks", "order-entry", "replay"]
+FrontEnd = Literal["pgbench", "sysbench", "tasks", "order-entry", "replay", "suite"]
 
 
 def refusal_by_sysbench(test: str, options: Sequence[str], env: Mapping[str, str]) -> str | None:
@@ -205,6 +205,8 @@ class EngineRun(LoadRun):
 
 AT_A_WORD = "--start-at=-"
 """The option by which an engine writes `ready` and waits for the instant of its start."""
+PAUSE = "--pause"
+"""The option by which an engine waits for a line before each query of a suite."""
 
 
 def events_of(runs: Sequence[LoadRun], deadline: float) -> Iterator[tuple[LoadRun, Event | TrialError | None]]:

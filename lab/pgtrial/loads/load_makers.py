@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.loads.engine import AT_A_WORD, EngineRun, FrontEnd, load_command
+from pgtrial.loads.engine import AT_A_WORD, PAUSE, EngineRun, FrontEnd, load_command
 from pgtrial.loads.load_run import Inbox
 from pgtrial.loads.process import TAIL_LINES, begun, last_words, lines_of, lua_environment
 from pgtrial.loads.target import KEEPALIVES, Target
@@ -115,7 +115,7 @@ class LoadMaker:
     def started(self, order: LoadOrder) -> Iterator[EngineRun]:
         """A load from its start to its end. Raises TrialError, and ArmError for what no repetition mends."""
         command = order.command(Each())
-        fed = AT_A_WORD in command
+        fed = AT_A_WORD in command or PAUSE in command
         load = EngineRun(command, order.variables, events_file=order.events_file, inbox=order.inbox, fed=fed)
         with ExitStack() as stack:
             with running_on(order.cpus):

@@ -300,7 +300,21 @@ def available_bytes(machine: Machine) -> int:
     return kilobytes * 1024
 
 
-_LOCK = Path("/proc/sys/vm/drop_caches")
+_CACHES = Path("/proc/sys/vm/drop_caches")
+
+
+def drop_caches(machine: Machine) -> None:
+    """Empty the kernel's cache of files; what is not written yet is written before. Raises HostError."""
+    machine.tool(["sync"])
+    _write(machine, "the kernel's cache of files", _CACHES, "3")
+
+
+def may_drop_caches(machine: Machine) -> bool:
+    """Whether the kernel's cache of files can be emptied."""
+    return machine.root and machine.exists(_CACHES)
+
+
+_LOCK = _CACHES
 """A file of the kernel's that root alone can open serves as the lock: it need not be made or removed."""
 _PATIENCE_S = 600.0
 _LOOK_S = 0.1

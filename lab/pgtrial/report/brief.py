@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Iterator
@@ -108,6 +109,7 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
     lines += [Line("metric", f"{row.metric} {metric_text(row)}") for row in secondary]
     lines += [Line("peak", peak)] if (peak := peak_text(result, claim.arm)) else []
     lines += [Line("slower", slower)] if (slower := _statements(result, claim)) else []
+    lines += [Line("queries", queries)] if (queries := _queries(result, claim)) else []
     return Headline(claim.verdict, headline(claim, plan), lines)
 
 
@@ -129,6 +131,9 @@ def _level_texts(result: StudyResult) -> dict[str, str]:
     measure = measure_of(result.load_points)
     if measure == "goodput":
         return {level.arm: f"{tps} tps" for level in result.levels if (tps := median_tps(level)) is not None}
+    if result.queries:
+        of_all = [claim.time_us for claim in result.queries if claim.query is None]
+        return {arm: f"{milliseconds(us)} ms" for times in of_all for arm, us in times.items() if us is not None}
     if measure == "mean response time":
         means = {level.arm: level.latency_us["mean"] for level in result.levels}
         return {arm: f"{milliseconds(mean.median)} ms" for arm, mean in means.items() if mean is not None}
@@ -155,6 +160,27 @@ def _statements(result: StudyResult, claim: Claim) -> str:
     if not slower:
         return f"not shown for any of {plural(len(of_arm), 'statement')}"
     return f"{len(slower)} of {plural(len(of_arm), 'statement')}: {', '.join(named)}"
+
+
+def _queries(result: StudyResult, claim: Claim) -> str:
+    """`of 22: 2 slower: q07 (3.1 times as long), q13 (2 times as long); 20 undecided`; empty without a suite."""
+    of_arm = [row for row in result.queries if row.arm == claim.arm and row.query is not None]
+    if all(row.difference is None for row in of_arm):
+        return ""
+    texts = []
+    for word, verdict in (("slower", "worse"), ("faster", "better")):
+        rows = [
+            (row.difference, row.query)
+            for row in of_arm
+            if row.verdict == verdict and not row.within_margin and row.difference is not None
+        ]
+        rows.sort(key=lambda row: -abs(math.log1p(row[0].value)))
+        named = [f"{query} ({times_as_long(difference)})" for difference, query in rows[:_NAMED]]
+        named += [f"{len(rows) - _NAMED} more"] if len(rows) > _NAMED else []
+        texts += [f"{len(rows)} {word}: {', '.join(named)}"] if rows else []
+    undecided = sum(row.verdict == "undecided" for row in of_arm)
+    texts += [f"{undecided} undecided"] if undecided else []
+    return f"of {len(of_arm)}: {'; '.join(texts) or 'none slower or faster'}"
 
 
 _NAMED = 2

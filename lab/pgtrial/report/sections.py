@@ -26,6 +26,7 @@ from pgtrial.report.tables import (
     metrics,
     plans,
     published,
+    queries,
     results,
     servers,
     slices,
@@ -83,8 +84,8 @@ def _lead_of_costs(data: StudyData) -> str:
     return f"{lead} These costs explain the verdict; they are not part of it."
 
 
-_NOT_OF_JOBS = ("tps", "latency", "timeline", "costs")
-"""Topics that say nothing of a load that runs once."""
+_NOT_OF_RUNS = ("tps", "latency", "timeline", "costs")
+"""Topics that say nothing of a job or a suite, which have no rate of transactions."""
 
 _TOPICS = (
     Topic(
@@ -132,6 +133,13 @@ _TOPICS = (
         "Statements",
         "What became of the statements of the replay, by template: statements that differ in their values alone.",
         tables=[statements.statement_tables, statements.error_tables, statements.plan_tables],
+        folded=False,
+    ),
+    Topic(
+        "queries",
+        "Queries",
+        "What each query of the suite takes on both arms. Where it got slower or faster, its plans follow below.",
+        tables=[queries.query_tables],
         folded=False,
     ),
     Topic(
@@ -259,7 +267,19 @@ def draw(key: str, data: StudyData) -> list[Figure]:
     return [figure for topic in _TOPICS if topic.key == key for charts in topic.charts for figure in charts(data)]
 
 
-_SHORT = ("tps", "job", "ratio", "sweeps", "criteria", "statements", "regimes", "published", "latency", "failures")
+_SHORT = (
+    "tps",
+    "job",
+    "ratio",
+    "sweeps",
+    "criteria",
+    "statements",
+    "queries",
+    "regimes",
+    "published",
+    "latency",
+    "failures",
+)
 """The sections of a short report."""
 
 
@@ -267,7 +287,7 @@ def sections(data: StudyData, *, short: bool = False) -> list[Section]:
     """All sections that have something to show; tables without rows are left out."""
     made = []
     for topic in _TOPICS:
-        if (short and topic.key not in _SHORT) or (data.plan.runs_job and topic.key in _NOT_OF_JOBS):
+        if (short and topic.key not in _SHORT) or (data.plan.runs_once and topic.key in _NOT_OF_RUNS):
             continue
         figures = draw(topic.key, data)
         groups = [table(data) for table in topic.tables]

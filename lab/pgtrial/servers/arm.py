@@ -40,6 +40,8 @@ class Needs:
     """How many servers are up at the same time."""
     prepared: bool = False
     """Whether the clients prepare their statements."""
+    cold: bool = False
+    """Whether the kernel's cache of files is emptied."""
     sessions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By arm, the settings of its sessions, where the arms share one server."""
 
@@ -51,7 +53,8 @@ class Needs:
         by_scale = sorted(data, key=lambda tables: tables.scale if isinstance(tables, PgbenchTables) else math.inf)
         clients = max(point.clients for point in points)
         prepared = any(point.protocol == "prepared" for point in points)
-        return cls(clients, by_scale, patience_s(spec.load.on_server_loss) or 0.0, prepared=prepared)
+        cold = spec.load.runs_suite and spec.load.suite.cache == "cold"
+        return cls(clients, by_scale, patience_s(spec.load.on_server_loss) or 0.0, prepared=prepared, cold=cold)
 
     @property
     def largest(self) -> Data:

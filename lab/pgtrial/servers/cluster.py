@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -88,6 +88,21 @@ class Cluster:
         self._password = None
         if postmaster is not None:
             postmaster.stop(immediate=immediate)
+
+    def restart(self, log: Path, between: Callable[[], None]) -> None:
+        """Stop the server, do what `between` does, and start it again: data, address and password stay.
+
+        Raises as `start`, and what `between` raises; the server is stopped then.
+        """
+        postmaster = self._postmaster
+        if postmaster is None:
+            return
+        try:
+            postmaster.stop(immediate=False)
+            between()
+            postmaster.start(log)
+        finally:
+            postmaster.fetch_log(log)
 
     @contextmanager
     def running(self, log: Path, *, immediate: bool = False) -> Iterator[Target]:

@@ -19,7 +19,7 @@ from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
 from pgtrial.loads.target import Target, value
 from pgtrial.machines.cpus import parse_numbers, usable_cpus, usable_nodes
-from pgtrial.machines.kernel import KB, huge_page_counters
+from pgtrial.machines.kernel import KB, drop_caches, huge_page_counters, may_drop_caches
 from pgtrial.machines.machine import LOCAL, HostError, HostLost, HostTrouble, Machine
 from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.model.errors import ArmError, PgtrialError, StudyError, TrialError, one_line
@@ -180,6 +180,17 @@ class MadeArm:
                 if watches:
                     self.host_seen["after"] = huge_page_counters(room.machine)
 
+    def restart(self, log: Path, *, cold: bool) -> None:
+        """Restart the server being served, so that its shared buffers are empty; `cold`: and the kernel's cache.
+
+        Raises TrialError when the server does not start again, or its host cannot be reached.
+        """
+        cluster, machine = self._served, self._site.room.machine
+        if cluster is None:
+            return
+        with _raised_as(TrialError, (ArmError, HostTrouble), "before a query: "):
+            cluster.restart(log, lambda: drop_caches(machine) if cold else None)
+
     def fetch_log(self, log: Path) -> None:
         """Append what the server being served has written since. Raises TrialError when its host cannot be reached."""
         if self._served is not None:
@@ -235,6 +246,11 @@ class MadeArm:
         """Find out whether the host can be as asked for. Raises StudyError."""
         site = self._site
         site.state.check()
+        if self._needs.cold and not may_drop_caches(machine := site.room.machine):
+            raise StudyError(
+                f'arms.{self.name}: [load.suite] cache = "cold" empties the kernel\'s cache of files, which only root '
+                f'may, on Linux; {machine.way_to_root}, or write cache = "os"'
+            )
         if site.volumes is not None:
             site.volumes.check(*volume_bytes(self._needs.largest))
         self._checked = site.room.settled

@@ -149,6 +149,7 @@ class Hosted(Postmaster):
 
     def start(self, log: Path) -> None:
         self.room.write(self._log, "")
+        self._fetched = 0
         running = RunningServer(
             bin=self.server.bin, data=self.data, log=self._log, user=self.room.account, runner=self.launcher
         )

@@ -17,6 +17,7 @@ from pgtrial.verdict.family import Part, Subject, parts_of, subjects
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metric import Scale
 from pgtrial.verdict.metrics.declared_claims import undecided_arms
+from pgtrial.verdict.metrics.queries import undecided_queries
 from pgtrial.verdict.series import as_difference, established_margin
 
 _ODD = 3.5
@@ -44,7 +45,7 @@ def decided_arms(grid: Grid, regimes: Regimes | None = None) -> list[str]:
     changes = Changes(grid, regimes)
     parts = [part for about in chain(*subjects(grid.plan)) for part in parts_of(grid, changes, about)]
     undecided = {part.about.arm for part in parts if not part.series.decided}
-    undecided |= undecided_arms(grid)
+    undecided |= undecided_arms(grid) | undecided_queries(grid)
     return [arm for arm in grid.plan.others if arm not in undecided]
 
 

@@ -35,7 +35,7 @@ def goodput(plan: Plan, trial: Trial) -> float:
 
 
 def _speed(plan: Plan, trial: Trial) -> float:
-    """The inverse of the mean response time, 1/s; 0 for a failed trial.
+    """The inverse of the mean response time, of a suite of its geometric mean, 1/s; 0 for a failed trial.
 
     The mean over tasks counts a failed one with the time until it failed: without it, an arm would be the faster the
     more tasks it fails.
@@ -44,6 +44,9 @@ def _speed(plan: Plan, trial: Trial) -> float:
         return 0.0
     if trial.tasks is not None:
         mean = trial.tasks.mean_us
+        return 1e6 / mean if mean else 0.0
+    if trial.suite is not None:
+        mean = trial.suite.mean_us
         return 1e6 / mean if mean else 0.0
     latency = trial.measured.latency_us if trial.measured else None
     return 1e6 / latency.mean if latency else 0.0

@@ -388,6 +388,11 @@ class Plan(Record):
         return self.lengths is not None and self.lengths.preliminary is None
 
     @property
+    def runs_once(self) -> bool:
+        """Whether a trial is a job or the queries of a suite, and no load of transactions."""
+        return any(point.job is not None or point.suite is not None for point in self.load_points)
+
+    @property
     def runs_job(self) -> bool:
         """Whether a trial is one run of a job."""
         return any(point.job is not None for point in self.load_points)

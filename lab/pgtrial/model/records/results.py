@@ -250,6 +250,27 @@ class StatementClaim(Record):
         return self.verdict == "worse" and not self.within_margin
 
 
+class QueryClaim(Record):
+    """A query of a suite: its time on both arms, and whether it differs; or the geometric mean over all queries."""
+
+    query: str | None = Field(description="None: all queries, the primary claim.")
+    arm: str
+    baseline: str
+    time_us: dict[str, float | None] = Field(description="By arm, the median trial; None: not known of any.")
+    over_limit: dict[str, int] = Field(description="By arm, runs that were cancelled at the limit, over all trials.")
+    failed: dict[str, int] = Field(description="By arm, runs that ended with an error.")
+    verdict: Word
+    within_margin: bool = Field(description="Whether the whole interval lies within the margin, whatever the verdict.")
+    difference: Estimate | None = Field(description="Of speed, by the rule P8; None before the first look.")
+    claims: int = Field(description="Number of claims that share the error of each look.")
+    blocks: int
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether it got slower by more than the margin may hide."""
+        return self.verdict == "worse" and not self.within_margin
+
+
 class PlannedLook(Record):
     """A line of the table of looks."""
 
@@ -314,6 +335,7 @@ class StudyResult(Record):
     curve: list[CurvePoint] = added([], "At a rate: the percentiles that stand. They describe, and are no verdicts.")
     metrics: list[MetricClaim] = added([], "Of a study that declares metrics: the claims on them.")
     statements: list[StatementClaim] = added([], "Of a replay: the templates that take a share of the time.")
+    queries: list[QueryClaim] = added([], "Of a suite: the geometric mean, then each query.")
 
     scaling: list[Scaling] = added([], "Of six or more numbers of clients: the scalability law of each arm.")
     cliffs: list[SizeCurve] = added([], "Of six or more scales: where the throughput of each arm falls.")

@@ -60,15 +60,14 @@ class QueryResult(Record):
     failures: dict[str, int] = added({}, "By SQLSTATE, runs that ended with an error, and have no time.")
     message: str | None = added(None, "The first error, in the server's words.")
     answers: list[QueryAnswer] = Field([], description="What runs returned, each answer once.")
-    blocks_read: float | None = added(
-        None, "Blocks that a run read from outside of shared buffers, a mean; None: not counted."
-    )
 
     def time_us(self, limit_s: float) -> float | None:
         """Geometric mean over the runs, one with an error as the limit; None where no run has a time."""
         if not self.times_us:
             return None
         times = [*self.times_us, *[1e6 * limit_s] * sum(self.failures.values())]
+        if len(times) == 1:
+            return times[0]
         return math.exp(math.fsum(math.log(max(time, 1.0)) for time in times) / len(times))
 
 

@@ -9,6 +9,7 @@ from pydantic import Field
 from pgtrial.model.records import FORMAT, Moment, Record, added
 from pgtrial.model.records.plan import DrawnPlace, LoadPoint
 from pgtrial.model.records.replay import ReplaySummary
+from pgtrial.model.records.suite import SuiteSummary
 from pgtrial.model.records.where_it_ran import MachineShare
 
 Count = Annotated[int, Field(ge=0)]
@@ -209,6 +210,7 @@ class Trial(Record):
     kinds: list[TransactionKind] = added([], "Of the workload order-entry: each of its transactions.")
     replay: ReplaySummary | None = added(None, "Of a replay: what became of its statements.")
     job: JobSummary | None = added(None, "Of a job.")
+    suite: SuiteSummary | None = added(None, "Of a suite: what became of its queries.")
     quality: float | None = added(None, "What measure.sql of a pack found after the load, e.g. the recall.")
     table_created_s: float | None = added(
         None, "How long the workload's table took to be made, once for all trials on the same data."

@@ -14,6 +14,7 @@ from pgtrial.model.records.results import (
     Level,
     MetricClaim,
     PlannedLook,
+    QueryClaim,
     Spread,
     StatementClaim,
     Steadiness,
@@ -90,7 +91,7 @@ _COMPARED: dict[str, str] = {
 }
 
 
-def verdict_text(claim: Claim | StatementClaim | MetricClaim) -> str:
+def verdict_text(claim: Claim | StatementClaim | QueryClaim | MetricClaim) -> str:
     """`better, within the margin`."""
     return claim.verdict + (", within the margin" if claim.within_margin and claim.verdict != "equivalent" else "")
 

@@ -26,6 +26,7 @@ from pgtrial.verdict.rules import (
     programs,
     quality,
     slices,
+    suites,
     tables,
     use,
 )
@@ -45,6 +46,7 @@ _TOPICS = (
     programs,
     quality,
     slices,
+    suites,
     tables,
     use,
 )

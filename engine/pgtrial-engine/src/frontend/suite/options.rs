@@ -139,7 +139,7 @@ pub fn manual() -> Manual {
         description: "\
 The queries run in one session, in random order. The time of a query is that from sending
 it to the end of its answer. A query that is cancelled at the limit has the limit as its
-time. Its transaction, if it leaves one open, is rolled back.",
+time. Settings that a query makes, and a transaction that it leaves open, end with it.",
         options: entries(OPTIONS, |title| title),
         notes: "\
 The exit status is 0 when the run is complete, whatever became of the queries; 2 when the

@@ -241,7 +241,7 @@ impl Runner<'_> {
     }
 }
 
-/// Sends a query and reads its answer. A transaction that it leaves open is rolled back.
+/// Sends a query and reads its answer. A transaction that it leaves open is rolled back, and settings are put back.
 fn execute(session: &mut Session, text: &[u8], limit: Duration) -> Ended {
     let began = Instant::now();
     let reply = session.ask_until(began + limit, |connection| connection.send_query(text, Rows::Hashed));
@@ -264,7 +264,8 @@ fn execute(session: &mut Session, text: &[u8], limit: Duration) -> Ended {
         },
     };
     let is_open = reply.status != b'I';
-    let is_usable = !was_cancelled && (!is_open || session.query("ROLLBACK").is_ok());
+    let is_usable =
+        !was_cancelled && (!is_open || session.query("ROLLBACK").is_ok()) && session.query("RESET ALL").is_ok();
     Ended { took, outcome, over_limit: was_cancelled, is_usable }
 }
 

@@ -1,0 +1,45 @@
+"""A trial that is a suite: the restarts before its queries, and the progress of its queries."""
+
+from __future__ import annotations
+
+from pgtrial.conduct.course import Course
+from pgtrial.conduct.progress import Preparing
+from pgtrial.evidence.observe.server_log import last_lines
+from pgtrial.loads.engine import EngineRun
+from pgtrial.loads.load_run import Event
+from pgtrial.model.errors import TrialError
+from pgtrial.servers.arm import Arm
+from pgtrial.servers.made import MadeArm
+
+
+class SuiteWatch:
+    """The lab's part of a suite: `restart` before queries that ask for it, `hear` after each query."""
+
+    def __init__(self, course: Course, arm: Arm) -> None:
+        self._course, self._arm = course, arm
+        self._ended = 0
+        self.restarts = 0
+        """How often the server was restarted."""
+
+    def hear(self, event: Event) -> None:
+        """Show a query that has ended."""
+        self._ended += 1
+        suite, counted = self._course.load.suite, event["phase"] == "measure"
+        number = (suite.queries or 0) * (suite.runs if suite.drops_caches else suite.runs + 1)
+        note = "" if counted else ", not counted"
+        self._course.listener(
+            Preparing(f"{self._course.planned.arm}: query {self._ended} of {number} has ended ({event['query']}{note})")
+        )
+
+    def restart(self, run: EngineRun) -> None:
+        """Restart the server, for which the engine waits. Raises TrialError and ArmError."""
+        if not isinstance(self._arm, MadeArm):
+            raise TrialError("a given server is not restarted")
+        course = self._course
+        log = course.directory / "server.log"
+        self._arm.fetch_log(log)
+        course.server_said += last_lines(log, course.log_read)
+        self._arm.restart(log, cold=course.load.suite.cache == "cold")
+        course.log_read = log.stat().st_size
+        self.restarts += 1
+        run.feed("\n")

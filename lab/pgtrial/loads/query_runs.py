@@ -1,0 +1,32 @@
+"""One run of each query of a suite, before a study begins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from pgtrial.loads.engine import EngineRun, load_command
+from pgtrial.loads.script_commands import ScriptFailure
+from pgtrial.model.errors import TrialError
+
+
+def failed_queries(options: Sequence[str], env: Mapping[str, str], longest_s: float) -> dict[str, ScriptFailure]:
+    """The queries that fail, by name; one that is cancelled at its limit does not. `options` are the engine's.
+
+    Raises TrialError when the engine cannot go on. Raises StudyError.
+    """
+    failed: dict[str, ScriptFailure] = {}
+    with EngineRun(load_command("suite", options, env), env) as run:
+        for event in run.events(time.monotonic() + longest_s):
+            match event:
+                case {"event": "query", "query": query, "message": str(message), "sqlstate": sqlstate}:
+                    words = message.splitlines()[0].removeprefix("ERROR:").strip()
+                    by_server = sqlstate if len(sqlstate) == _LENGTH else None
+                    failed.setdefault(query, ScriptFailure(words, by_server))
+        if run.finish() != 0 and not failed:
+            raise TrialError(run.last_words())
+    return failed
+
+
+_LENGTH = 5
+"""Characters of an SQLSTATE."""

@@ -1,0 +1,100 @@
+"""The queries of a suite: which are slower on an arm, as a family of claims that hold together.
+
+Compared is the time of a query within a block, the geometric mean of its runs, as speeds are. A run that was cancelled
+at the limit, and one that failed beside others that did not, counts as the limit; a query without any time is the worst
+there is. The claims of a comparison share the error of each look evenly (Bonferroni). The primary claim, on the
+geometric mean over all queries, is their first row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from statistics import median
+
+from pgtrial.model.records.claims import Claim
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.results import QueryClaim
+from pgtrial.model.records.suite import QueryResult
+from pgtrial.model.records.trial import Trial
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.metric import Metric
+from pgtrial.verdict.series import Series, read
+
+
+def query_claims(grid: Grid, primary: Sequence[Claim]) -> list[QueryClaim]:
+    """The claims of each comparison: on all queries, then on each in the order of the suite; none without a suite."""
+    queries = queries_of_plan(grid.plan)
+    if not queries:
+        return []
+    return [
+        claim
+        for whole in primary
+        for claim in (_primary(grid, whole), *(_of_query(grid, query, len(queries), whole) for query in queries))
+    ]
+
+
+def queries_of_plan(plan: Plan) -> list[str]:
+    """The queries of a study's suite, which has one load point; none of another load."""
+    suite = plan.load_points[0].suite
+    return suite.queries if suite is not None else []
+
+
+def undecided_queries(grid: Grid) -> set[str]:
+    """Arms with a query that no look has decided."""
+    queries = queries_of_plan(grid.plan)
+    return {
+        arm for arm in grid.plan.others if any(not _series(grid, query, len(queries), arm).decided for query in queries)
+    }
+
+
+def result_of(trial: Trial, query: str) -> QueryResult | None:
+    """What became of a query in a completed trial."""
+    if trial.suite is None or trial.status == "failed":
+        return None
+    return next((result for result in trial.suite.queries if result.query == query), None)
+
+
+def _time_us(query: str, trial: Trial) -> float | None:
+    result = result_of(trial, query)
+    return result.time_us(trial.suite.limit_s) if result is not None and trial.suite is not None else None
+
+
+def _series(grid: Grid, query: str, family: int, arm: str) -> Series:
+    # a failed trial is the worst there is, two of them say nothing
+    metric = Metric(f"query {query}", "us", partial(_time_us, query), "less", missing="worst")
+    return read(grid, grid.gains(arm, [0], metric), family)
+
+
+def _primary(grid: Grid, claim: Claim) -> QueryClaim:
+    same = {
+        name: getattr(claim, name) for name in ("arm", "baseline", "verdict", "within_margin", "difference", "blocks")
+    }
+    pair = (claim.arm, claim.baseline)
+    values = {arm: _median(grid, arm, lambda trial: trial.suite.mean_us if trial.suite else None) for arm in pair}
+    return QueryClaim(**same, query=None, time_us=values, over_limit={}, failed={}, claims=claim.family)
+
+
+def _of_query(grid: Grid, query: str, family: int, claim: Claim) -> QueryClaim:
+    series = _series(grid, query, family, claim.arm)
+    pair = (claim.arm, claim.baseline)
+    results = {arm: [found for trial in grid.of(arm) if (found := result_of(trial, query)) is not None] for arm in pair}
+    return QueryClaim(
+        query=query,
+        arm=claim.arm,
+        baseline=claim.baseline,
+        time_us={arm: _median(grid, arm, partial(_time_us, query)) for arm in pair},
+        over_limit={arm: sum(result.over_limit for result in results[arm]) for arm in pair},
+        failed={arm: sum(sum(result.failures.values()) for result in results[arm]) for arm in pair},
+        verdict=series.verdict(withheld=claim.verdict == "withheld"),
+        within_margin=series.within_margin,
+        difference=series.difference,
+        claims=series.asked.family,
+        blocks=len(series.used),
+    )
+
+
+def _median(grid: Grid, arm: str, value: Callable[[Trial], float | None]) -> float | None:
+    """Of the completed trials in which it is known."""
+    known = [found for trial in grid.of(arm) if trial.status != "failed" and (found := value(trial)) is not None]
+    return median(known) if known else None

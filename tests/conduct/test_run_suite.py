@@ -1,0 +1,117 @@
+"""Studies of suites on real servers: times and answers of queries, an index that is missing, and empty caches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgtrial.conduct.place import find_or_create
+from pgtrial.conduct.progress import Preparing
+from pgtrial.conduct.run_study import run_study
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.trial import Trial
+from pgtrial.report.data import read_data
+from pgtrial.report.sections import sections
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.study_file import build_study
+from tests.conftest import require_engine
+
+pytestmark = pytest.mark.server
+
+SHOP = """CREATE TABLE orders AS SELECT i AS id, i % 97 AS customer, i * 3 AS cents FROM generate_series(1, 50000) i;
+CREATE INDEX orders_id ON orders (id);
+"""
+
+QUERIES = {
+    "one": "-- by its number\nSELECT * FROM orders WHERE id = 4711;\n",
+    "all": "SET work_mem = '8MB'; SELECT customer, sum(cents) FROM orders GROUP BY customer",
+    "server": "SELECT current_setting('work_mem')",
+}
+
+ARMS = {"indexed": {}, "dropped": {"setup_sql": ["DROP INDEX orders_id"], "settings": {"work_mem": "5MB"}}}
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workspace: Any) -> None:
+    require_engine()
+    monkeypatch.chdir(tmp_path)
+    write(QUERIES)
+    Path("shop.sql").write_text(SHOP)
+
+
+def write(queries: dict[str, str]) -> None:
+    Path("queries").mkdir(exist_ok=True)
+    for name, text in queries.items():
+        Path("queries", f"{name}.sql").write_text(text)
+
+
+def run(blocks: int = 1, arms: dict[str, Any] | None = None, **suite: Any) -> tuple[StudyDirectory, list[Any]]:
+    load = {"workload": "suite:queries", "data": "shop.sql", "suite": suite}
+    verdict = {"blocks": blocks, "canary": False}
+    spec = build_study({"load": load, "arms": arms or ARMS, "verdict": verdict, "study": {"seed": 5}}, "test")
+    study, _ = find_or_create(spec, None, anew=True)
+    events: list[Any] = []
+    run_study(study, events.append, spec=spec)
+    return study, events
+
+
+def by_arm(study: StudyDirectory) -> dict[str, Trial]:
+    return {trial.arm: trial for trial in study.trials()}
+
+
+def test_queries_are_timed_and_their_answers_and_plans_compared() -> None:
+    study, events = run(runs=2)
+    trials = by_arm(study)
+    for trial in trials.values():
+        assert trial.reason is None
+        assert trial.suite is not None
+        assert [(query.query, len(query.times_us)) for query in trial.suite.queries] == [
+            ("all", 2),
+            ("one", 2),
+            ("server", 2),
+        ]
+        assert [[answer.rows for answer in query.answers] for query in trial.suite.queries] == [[97], [1], [1]]
+        assert trial.measured is not None
+        assert trial.measured.transactions == 6
+    base, other = (trials[arm].suite for arm in ("indexed", "dropped"))
+    assert base is not None
+    assert other is not None
+    assert base.queries[0].answers == other.queries[0].answers
+    assert base.queries[2].answers != other.queries[2].answers
+    ended = [event.text for event in events if isinstance(event, Preparing) and "query 9 of 9" in event.text]
+    assert len(ended) == 2
+    data = read_data(study)
+    findings = {finding.rule: finding for finding in data.result.findings}
+    assert findings["unequal_results"].message.startswith("The query server does not return the same rows: 1 rows in")
+    assert "unsteady_results" not in findings
+    assert [row.query for row in data.result.queries] == [None, "all", "one", "server"]
+    shown = {section.topic.key: section for section in sections(data)}
+    assert [row[0] for row in shown["queries"].tables[0].rows] == ["all, geometric mean", "all", "one", "server"]
+    # of the three queries one alone has other plans, and they are shown
+    same = {row[1]: row[2] for row in shown["plans"].tables[0].rows}
+    assert same == {"all": "yes", "one": "no", "server": "yes"}
+    assert "Index" in str(shown["plans"].tables[1].rows)
+    assert "tps" not in shown
+
+
+def test_shared_buffers_are_empty_before_each_query() -> None:
+    write({"one": "SELECT count(*) FROM orders", "all": "SELECT sum(cents) FROM orders"})
+    study, _ = run(cache="os", unchecked="server", arms={"a": {}, "b": {"settings": {"jit": "off"}}})
+    for trial in study.trials():
+        assert trial.reason is None
+        # each of two queries reads the whole table again
+        pages = trial.relations["orders"]["bytes_table"] / 8192
+        assert trial.server_deltas["database"]["blks_read"] > 1.9 * pages
+        assert trial.server_log_tail == []
+
+
+def test_a_query_that_fails_ends_the_study_before_its_first_trial() -> None:
+    write({"server": "SELECT * FROM ordres"})
+    with pytest.raises(StudyError) as error:
+        run()
+    assert str(error.value) == (
+        'queries/server.sql: PostgreSQL says: relation "ordres" does not exist, on all arms; correct the name, or add '
+        "what is missing to the data"
+    )
