@@ -172,6 +172,10 @@ def test_a_bundle_adds_its_commit_against_the_reference(tmp_path, study, capsys)
         ("3" * 40, COMMITS[0], "equivalent"),
     ]
     assert entries[0].machine == "AMD EPYC 7B13, 8 GB"
+    assert entries[0].setup == {
+        "settings": {"synchronous_commit": "off"},
+        "setup_sql": [f"git:/one/off@{COMMITS[1]}"],
+    }
 
 
 def test_another_load_or_reference_begins_a_history_of_its_own(tmp_path, study, capsys):
@@ -227,10 +231,39 @@ def test_a_history_is_shown_with_what_confirms_its_change(tmp_path, capsys):
     history_command("show", directory=tmp_path)
     out = capsys.readouterr().out
     assert "2026-11-11: it fell by 5" in out
-    assert "pgtrial gate BASE HEAD --study FILE, with commit 9 and commit 10" in out
+    assert "by a fresh trial of both commits: pgtrial history confirm --study FILE" in out
     history_command("show", [Path("s")], directory=tmp_path, json=True)
     (series,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (series["history"], len(series["entries"]), series["changes"][0]["after"]) == ("s", 20, "commit 10")
+
+
+def test_a_change_is_confirmed_by_a_trial_of_its_two_commits(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("s.toml").write_text('[load]\nworkload = "select-only"\n')
+    begun = []
+    monkeypatch.setattr("pgtrial.cli.history.run_gate", lambda spec, rules: begun.append(spec) or 1)
+    setups = [{"settings": {"work_mem": f"{place + 1}MB"}} for place in range(20)]
+    entries = [one.model_copy(update={"setup": setup}) for one, setup in zip(levels(0.0, -0.05), setups, strict=True)]
+    add_entries(Path("history/s.jsonl"), entries)
+    with pytest.raises(StudyError, match="--study FILE is missing"):
+        history_command("confirm")
+    assert history_command("confirm", study="s.toml", budget="20min") == 1
+    (spec,) = begun
+    assert {arm: setup.settings for arm, setup in spec.arms.items()} == {
+        "commit 9": {"work_mem": "10MB"},
+        "commit 10": {"work_mem": "11MB"},
+    }
+    assert (spec.verdict.budget, spec.load.workload) == (1200.0, ["select-only"])
+    assert "it fell by 5" in capsys.readouterr().out
+
+
+def test_there_may_be_nothing_to_confirm_or_no_set_up(tmp_path, capsys):
+    add_entries(tmp_path / "s.jsonl", levels(0.0, 0.0))
+    assert history_command("confirm", directory=tmp_path) == 0
+    assert "no change of a level is known" in capsys.readouterr().out
+    add_entries(tmp_path / "t.jsonl", levels(0.0, -0.05))
+    with pytest.raises(StudyError, match="the history does not say how commit 9 was set up"):
+        history_command("confirm", directory=tmp_path, study="s.toml")
 
 
 def test_the_page_of_a_history_has_its_series_as_text(tmp_path):

@@ -96,13 +96,32 @@ def gate_command(
 
     Example: pgtrial gate postgres=git:.@main postgres=git:.@HEAD --study load.toml --junit gate.xml
     """
-    files = _Files("base", "head", summary_file, junit_file, bundle)
+    files = Files(summary_file, junit_file, bundle)
     files.prepare()
+    change = with_arms([base, head], again=base_twice)
     try:
-        spec = _spec(study, profile, seed, budget, with_arms([base, head], again=base_twice))
-        files = replace(files, base=spec.baseline, head=list(spec.arms)[1])
-        rules = Rules(fail_on, accept_undecided, why_equal(spec, files.base, files.head))
-        return _run(spec, rules, files, results, anew=new, as_json=json)
+        spec = study_of(study, change, budget, profile=profile, seed=seed)
+    except PgtrialError as error:
+        files.write_without_study(Outcome(ERROR_STATUS, str(error).removesuffix(".")))
+        raise
+    rules = Rules(fail_on, accept_undecided)
+    return run_gate(spec, rules, files, results, anew=new, as_json=json)
+
+
+def run_gate(
+    spec: StudySpec,
+    rules: Rules,
+    files: Files | None = None,
+    results: Path | None = None,
+    *,
+    anew: bool = False,
+    as_json: bool = False,
+) -> int:
+    """Run a study whose first two arms are BASE and HEAD, write the files, and return the exit status."""
+    base, head = list(spec.arms)[:2]
+    files = replace(files or Files(), base=base, head=head)
+    try:
+        return _run(spec, replace(rules, equal=why_equal(spec, base, head)), files, results, anew=anew, as_json=as_json)
     except BudgetError as error:
         of_gate = Outcome(2, _too_short(error, spec))
         files.write_without_study(of_gate)
@@ -113,7 +132,9 @@ def gate_command(
         raise
 
 
-def _spec(study: str, profile: str | None, seed: int | None, budget: str, change: Change) -> StudySpec:
+def study_of(
+    study: str, change: Change, budget: str, *, profile: str | None = None, seed: int | None = None
+) -> StudySpec:
     """The study with the gate's arms and budget; how many blocks it has, the budget alone says."""
     spec = read(study, profile, seed, change)
     budget_s = parsed("--budget", parse_duration, budget)
@@ -136,7 +157,7 @@ def _too_short(error: BudgetError, spec: StudySpec) -> str:
     return f"{words}; {within} {in_words(known.precision)}"
 
 
-def _run(spec: StudySpec, rules: Rules, files: _Files, results: Path | None, *, anew: bool, as_json: bool) -> int:
+def _run(spec: StudySpec, rules: Rules, files: Files, results: Path | None, *, anew: bool, as_json: bool) -> int:
     """Run the study, write the files, and return the exit status."""
     ended: list[tuple[StudyData, Outcome]] = []
     began = monotonic()
@@ -162,14 +183,14 @@ def _run(spec: StudySpec, rules: Rules, files: _Files, results: Path | None, *, 
 
 
 @dataclass(frozen=True)
-class _Files:
+class Files:
     """What a gate writes."""
 
-    base: str
-    head: str
-    summary: Path | None
-    junit: Path | None
-    bundle: Path | None
+    summary: Path | None = None
+    junit: Path | None = None
+    bundle: Path | None = None
+    base: str = "base"
+    head: str = "head"
 
     def prepare(self) -> None:
         """Remove files of a gate before, which would pass for this one's. Raises StudyError for one that cannot be

@@ -9,19 +9,22 @@ from typing import Annotated, Literal
 
 import typer
 
+from pgtrial.cli.gate import run_gate, study_of
 from pgtrial.cli.output import json_line, line, say
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.model.errors import StudyError
 from pgtrial.model.units import plural
 from pgtrial.report.data import read_measured
+from pgtrial.report.gate.outcome import Rules
 from pgtrial.report.history import Series, entries_of, entry_table, file_name, series_of
 from pgtrial.store.bundle import open_study
+from pgtrial.store.comparison import with_setups
 from pgtrial.store.files import values_of, write_atomically
 from pgtrial.store.history import SUFFIX, add_entries, histories, read_history
 
 
 def history_command(
-    action: Annotated[Literal["add", "show", "page"], typer.Argument(help="add, show or page.")],
+    action: Annotated[Literal["add", "show", "page", "confirm"], typer.Argument(help="add, show, page or confirm.")],
     bundles: Annotated[
         list[Path] | None,
         typer.Argument(help="With add: bundles or directories of studies; else histories by their names."),
@@ -43,13 +46,21 @@ def history_command(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="With page: the file; default: history.html.")
     ] = None,
+    study: Annotated[
+        str | None,
+        typer.Option(help="With confirm: the study file that has load and data.", metavar="FILE", show_default=False),
+    ] = None,
+    budget: Annotated[str, typer.Option(help="With confirm: time for running the blocks.")] = "30min",
     json: Annotated[bool, typer.Option("--json", help="With show: print JSON, one line for each series.")] = False,
-) -> None:
+) -> int:
     """Keep the results of commits against one reference, and find where their level changed.
 
     Each bundle adds its arms to the history of its study: those of the same load, data, server and baseline, which is
     the reference. So a history is a series of ratios. Results of several machines make a series each. The same study
     twice is one entry.
+
+    With confirm the two commits of the latest change run against each other in a fresh trial. The exit status is that
+    of a gate: 1 if the later commit is worse, 0 if it is not, 2 without a verdict.
 
     Example: pgtrial history add gate.tar.xz, after a gate whose BASE is a tag: git:.@v1.0
     """
@@ -57,9 +68,11 @@ def history_command(
         raise StudyError(f"--commit and --date are for pgtrial history add; leave them out of {action}")
     if action == "add":
         _add(bundles or [], directory, commit, _moment(date))
-        return
+        return 0
     known = {path.stem: series_of(read_history(path)) for path in _chosen(histories(directory), bundles or [])}
     known = {name: series for name, series in known.items() if series}
+    if action == "confirm":
+        return _confirm(known, study, budget)
     if action == "page":
         # charts and templates take a while to import
         from pgtrial.report.static_pages import history_page  # noqa: PLC0415
@@ -73,6 +86,29 @@ def history_command(
                 json_line({"history": name, **of_machine.model_dump(mode="json")})
     else:
         _show(known)
+    return 0
+
+
+def _confirm(known: dict[str, list[Series]], study: str | None, budget: str) -> int:
+    """Run the two commits of the latest change against each other."""
+    changes = [(series, change) for of_study in known.values() for series in of_study for change in series.changes]
+    if not changes:
+        line("no change of a level is known, so there is nothing to confirm")
+        return 0
+    if study is None:
+        raise StudyError("--study FILE is missing: the study file whose load the two commits run")
+    series, change = max(changes, key=lambda pair: pair[1].at)
+    line(f"{change.at[:10]}: {change.sentence}")
+    pair = series.around(change)
+    missing = [entry.commit for entry in pair if not entry.setup]
+    if missing:
+        raise StudyError(f"the history does not say how {missing[0]} was set up; run pgtrial gate on the two commits")
+    spec = study_of(study, with_setups([(entry.commit[:_NAME], entry.setup) for entry in pair]), budget)
+    return run_gate(spec, Rules())
+
+
+_NAME = 12
+"""Characters of a commit by which its arm is named."""
 
 
 def _add(bundles: Sequence[Path], directory: Path, commit: str | None, at: str | None) -> None:
@@ -121,9 +157,7 @@ def _told(series: Series) -> Iterator[str]:
     for change in series.changes:
         yield f"{change.at[:10]}: {change.sentence}"
     if series.changes:
-        change = series.changes[-1]
-        pair = f"{change.before} and {change.after}"
-        yield f"confirm the last one by a trial of both: pgtrial gate BASE HEAD --study FILE, with {pair}"
+        yield "confirm the last one by a fresh trial of both commits: pgtrial history confirm --study FILE"
 
 
 def _chosen(paths: Sequence[Path], names: Sequence[Path]) -> list[Path]:

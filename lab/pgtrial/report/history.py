@@ -57,6 +57,14 @@ class Series(Record):
     entries: list[Entry]
     changes: list[Change]
 
+    def around(self, change: Change) -> tuple[Entry, Entry]:
+        """The entries before and after a change."""
+        known = [entry for entry in self.entries if entry.difference is not None]
+        place = next(
+            place for place, entry in enumerate(known) if (entry.commit, entry.at) == (change.after, change.at)
+        )
+        return known[place - 1], known[place]
+
 
 def entries_of(data: StudyData, *, commit: str | None = None, at: str | None = None) -> list[Entry]:
     """What a study adds: an entry for each arm but the reference. `commit` and `at` are in place of what it says."""
@@ -76,6 +84,7 @@ def entries_of(data: StudyData, *, commit: str | None = None, at: str | None = N
             margin=plan.margin,
             verdict=claim.verdict,
             difference=claim.difference if claim.verdict != "withheld" else None,
+            setup=spec.arms[claim.arm].model_dump(mode="json", exclude_defaults=True),
         )
         for claim in data.result.primary
     ]

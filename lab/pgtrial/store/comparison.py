@@ -152,15 +152,32 @@ def with_arms(texts: Sequence[str], *, again: bool = False) -> Callable[[dict[st
         if again:
             baseline = next(iter(arms))
             arms[numbered(f"{baseline[: _LONGEST_NAME - len(_AGAIN)]}{_AGAIN}", arms)] = arms[baseline]
-        study = data.get("study")
-        if isinstance(study, Mapping):
-            study = {**study, "question": f"{_about(study)}: {' or '.join(list(arms)[: len(texts)])}?"}
-        return {**data, "study": study, "arms": arms}
+        return _asking(data, arms, len(texts))
 
     return change
 
 
 _AGAIN = " again"
+
+
+def with_setups(setups: Sequence[tuple[str, Mapping[str, Any]]]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A change of a study file: arms of these names, as another study has them, in place of its own."""
+
+    def change(data: dict[str, Any]) -> dict[str, Any]:
+        arms: dict[str, Any] = {}
+        for name, setup in setups:
+            arms[numbered(name[:_LONGEST_NAME], arms)] = dict(setup)
+        return _asking(data, arms, len(arms))
+
+    return change
+
+
+def _asking(data: dict[str, Any], arms: Mapping[str, Any], compared: int) -> dict[str, Any]:
+    """The keys of a study file with other arms, the first of which are in its question."""
+    study = data.get("study")
+    if isinstance(study, Mapping):
+        study = {**study, "question": f"{_about(study)}: {' or '.join(list(arms)[:compared])}?"}
+    return {**data, "study": study, "arms": arms}
 
 
 def _from_here(setup: dict[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field
 
-from pgtrial.model.records import Moment, Record
+from pgtrial.model.records import Moment, Record, added
 from pgtrial.model.records.claims import Estimate, Word
 
 
@@ -25,3 +27,4 @@ class Entry(Record):
     margin: float
     verdict: Word
     difference: Estimate | None = Field(description="None: no interval, or another one for each regime.")
+    setup: dict[str, Any] = added({}, "The arm as its study file has it, without passwords.")
