@@ -1,11 +1,15 @@
-"""A study whose arms are two versions of an extension, and one whose extension does not load in one arm."""
+"""Two versions of an extension as arms of a study, which a bisection runs, and one that does not load."""
 
 from __future__ import annotations
 
 import pytest
 
+from pgtrial.cli.bisect import bisect_command
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StudyError
+from pgtrial.model.records.bisection import Bisection
+from pgtrial.store import repositories
+from pgtrial.store.directory import StudyDirectory
 from pgtrial.verdict.rules import audit
 from tests.conduct.small import small_study
 from tests.conftest import require_engine, require_server
@@ -14,6 +18,24 @@ from tests.repositories import Repository, extension_files
 pytestmark = pytest.mark.server
 
 LOAD = {"workload": ["busy.sql"], "clients": 1}
+STUDY = """
+[load]
+workload = "busy.sql"
+scale = 1
+clients = 1
+warmup = "400ms"
+duration = "1s"
+interleave = "off"
+[arms.any]
+extensions = ["git:extension@HEAD"]
+[verdict]
+blocks = 1
+canary = false
+"""
+
+
+def commit(home, tag):
+    return repositories.commit_of(home / "extension", tag).id
 
 
 @pytest.fixture(scope="module")
@@ -34,39 +56,51 @@ def home(tmp_path_factory):
     return path
 
 
-def arms(other):
-    return {
-        "quick": {"extensions": "git:extension@quick"},
-        other: {"extensions": f"git:extension@{other}"},
-    }
+@pytest.fixture(scope="module")
+def bisected(home):
+    """The directory of a bisection of the two commits whose one study was too short."""
+    (home / "s.toml").write_text(STUDY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        assert bisect_command("quick", "slow", study="s.toml") == 2
+    [directory] = (home / "results").glob("bisect-s-*")
+    return directory
 
 
 @pytest.fixture(scope="module")
-def study(home):
-    """After its one block."""
-    ran = small_study(home / "study", blocks=1, folder=home, load=LOAD, arms=arms("slow"))
-    run_study(ran, lambda event: None)
-    return ran
+def study(bisected):
+    """Its study, after one block."""
+    [directory] = bisected.glob("*-against-*")
+    return StudyDirectory.open(directory)
 
 
 def test_each_arm_runs_from_a_copy_of_its_own(study):
-    assert {trial.arm: trial.status for trial in study.trials()} == {"quick": "completed", "slow": "completed"}
+    assert [trial.status for trial in study.trials()] == ["completed", "completed"]
     programs = {facts.facts["server"]["program"] for facts in study.facts().values()}
     assert len(programs) == 2
 
 
 def test_facts_name_the_commits_and_the_audit_has_nothing_against_them(study, home):
-    facts = {arm: facts.facts["server"] for arm, facts in study.facts().items()}
-    assert [server["extension_subjects"] for server in facts.values()] == [["quick"], ["slow"]]
-    assert facts["slow"]["extension_sources"][0].startswith(f"git:{home}/extension@")
-    assert "busy 1.0" in facts["quick"]["extensions"]
+    quick, slow = (study.facts()[arm].facts["server"] for arm in study.plan.arms)
+    assert (quick["extension_subjects"], slow["extension_subjects"]) == (["quick"], ["slow"])
+    assert slow["extension_sources"] == [f"git:{home}/extension@{commit(home, 'slow')}"]
+    assert "busy 1.0" in quick["extensions"]
     findings = audit(study.plan, study.facts(), study.spec).findings
     assert {finding.rule for finding in findings}.isdisjoint({"undeclared_difference"})
-    assert study.plan.declared["slow"] == ["server.extension_sources"]
+    assert study.plan.declared[study.plan.others[0]] == ["server.extension_sources"]
+
+
+def test_a_bisection_with_too_short_a_study_has_no_answer(bisected, home):
+    known = Bisection.model_validate_json((bisected / "bisection.json").read_text())
+    [step] = known.steps
+    assert (step.commit, step.against) == (commit(home, "slow"), commit(home, "quick"))
+    assert (step.mark, step.verdict, known.studies) == ("skip", "undecided", 1)
+    assert (bisected / step.study / "report.html").is_file()
 
 
 def test_an_extension_that_does_not_load_in_one_arm_ends_the_study_before_its_first_trial(home):
-    ran = small_study(home / "unloadable", blocks=1, folder=home, load=LOAD, arms=arms("unloadable"))
+    arms = {name: {"extensions": f"git:extension@{name}"} for name in ("quick", "unloadable")}
+    ran = small_study(home / "unloadable", blocks=1, folder=home, load=LOAD, arms=arms)
     with pytest.raises(StudyError, match=r"\[arms.unloadable\] .*CREATE EXTENSION.* failed: not on this server"):
         run_study(ran, lambda event: None)
     assert ran.trials() == []

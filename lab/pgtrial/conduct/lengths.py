@@ -222,7 +222,7 @@ def claims_of(spec: StudySpec) -> int:
     """How many claims of a family the first look is to decide: primary ones, declared ones, those on statements."""
     primary = len(spec.arms) - 1
     secondary = (len(metrics_of(spec)) - 1) * primary
-    return max(primary, secondary, MOST_STATEMENTS if spec.load.replays else 0)
+    return max(primary, secondary, MOST_STATEMENTS if spec.load.replays else 0) * (spec.verdict.studies or 1)
 
 
 def overhead_estimate(spec: StudySpec) -> float:

@@ -15,6 +15,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.statistics.lengths import Proposal, proposal, spread_at, started_spread
 from pgtrial.statistics.precision import blocks_for, precision
+from pgtrial.verdict.family import primary_sharing
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.pace import measured_spread
 
@@ -34,7 +35,7 @@ class Outlook(Record):
 
 def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
     """What the plan can tell; None where no look can decide, or deployments are the units."""
-    claims = len(plan.arms) - 1
+    claims = primary_sharing(plan)
     if are_units(spec) or precision(plan.looks, claims, 0.0) is None:
         return None
     try:
@@ -55,7 +56,7 @@ def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
 def precision_so_far(grid: Grid) -> Precision | None:
     """What the plan can tell by its end in the noise of its own blocks; None before the fourth."""
     measured = measured_spread(grid)
-    return precision(grid.plan.looks, len(grid.plan.arms) - 1, measured[0]) if measured else None
+    return precision(grid.plan.looks, primary_sharing(grid.plan), measured[0]) if measured else None
 
 
 def in_words(reach: Precision) -> str:

@@ -70,6 +70,7 @@ def make_plan(spec: StudySpec, seed: int, created: str, lengths: TrialLengths | 
         max_blocks=max_blocks,
         looks=planned_looks(deployments, max_blocks) if are_units(spec) else p8.looks(max_blocks, claims_of(spec)),
         **spec.verdict.model_dump(include={"margin", "stop_early", "drop_decided", "allow_busy_client"}),
+        studies=spec.verdict.studies or 1,
         metrics=metrics_of(spec),
         prices={arm: price.cents_an_hour for arm, price in prices_of(spec).items()},
         warmup_s=lengths.warmup_s,
@@ -184,7 +185,7 @@ def _order(arms: list[str], points: int, blocks: int, seed: int) -> Iterator[Pla
 
 _OF_THE_STUDY = {
     "baseline", "arms", "load_points", "metrics", "prices", "margin", "stop_early", "drop_decided", "allow_busy_client",
-    "warmup_s", "duration_s", "declared", "scripts", "deployments",
+    "studies", "warmup_s", "duration_s", "declared", "scripts", "deployments",
 }  # fmt: skip
 """Fields of the plan that repeat the study."""
 

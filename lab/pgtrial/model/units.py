@@ -156,10 +156,10 @@ def _misread(share: float, places: int) -> bool:
 
 
 def plural(number: int, noun: str) -> str:
-    """`1 block`, `8 blocks`, `8 queries`."""
+    """`1 block`, `8 blocks`, `8 queries`, `8 studies`."""
     if number == 1:
         return f"1 {noun}"
-    return f"{number:,} {noun[:-1]}ies" if noun.endswith("ry") else f"{number:,} {noun}s"
+    return f"{number:,} {noun[:-1]}ies" if noun.endswith(("ry", "dy")) else f"{number:,} {noun}s"
 
 
 Seconds = Annotated[float, BeforeValidator(parse_duration)]

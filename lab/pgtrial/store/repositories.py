@@ -121,6 +121,11 @@ def commits_between(repository: Path, good: str, bad: str, *, first_parent: bool
     return _parsed(listed)
 
 
+def is_ancestor(repository: Path, commit: str, of: str) -> bool:
+    """Whether a commit is reached from another one."""
+    return _run(repository, "merge-base", "--is-ancestor", commit, of).returncode == 0
+
+
 _FORMAT = "--format=%H%x00%P%x00%s"
 
 

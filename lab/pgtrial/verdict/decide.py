@@ -13,7 +13,7 @@ from pgtrial.verdict import levels
 from pgtrial.verdict.carry_over import carry_over
 from pgtrial.verdict.changes import Changes, may_change, regimes_of
 from pgtrial.verdict.claims import make_claim
-from pgtrial.verdict.family import Subject, sharing, subjects
+from pgtrial.verdict.family import Subject, primary_sharing, sharing, subjects
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics import FAMILIES
 from pgtrial.verdict.pace import block_time
@@ -114,7 +114,7 @@ def _objections(case: Case) -> _Objections:
 
 
 def _looks(grid: Grid) -> list[PlannedLook]:
-    units, primary, at_points = grid.units, len(grid.plan.others), sharing(grid.plan)
+    units, primary, at_points = grid.units, primary_sharing(grid.plan), sharing(grid.plan)
     reached = len(units.complete(grid.counted))
     return [
         PlannedLook(

@@ -28,12 +28,17 @@ def subjects(plan: Plan) -> tuple[list[Subject], list[Subject]]:
     """What a study makes claims about: over all load points, the primary claims, and at each load point of each arm."""
     arms, points = plan.others, range(len(plan.load_points))
     at_points = [Subject(arm, point, sharing(plan)) for arm in arms for point in points]
-    return [Subject(arm, None, len(arms)) for arm in arms], at_points
+    return [Subject(arm, None, primary_sharing(plan)) for arm in arms], at_points
+
+
+def primary_sharing(plan: Plan) -> int:
+    """Number of primary claims that share the error of each look, in all studies that share the 5%."""
+    return len(plan.others) * plan.studies
 
 
 def sharing(plan: Plan) -> int:
     """Number of claims at load points that share the error of each look."""
-    return len(plan.load_points) if len(plan.load_points) > 1 else len(plan.others)
+    return plan.studies * (len(plan.load_points) if len(plan.load_points) > 1 else len(plan.others))
 
 
 Key = When | Side | None

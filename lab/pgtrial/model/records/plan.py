@@ -321,6 +321,7 @@ class Plan(Record):
     margin: float
     stop_early: bool
     drop_decided: bool = added(False, "Whether an arm leaves at the look at which all its claims are decided.")
+    studies: int = added(1, "How many studies share the error of 5%, this one among them.")
     allow_busy_client: bool = Field(False, description="Whether trials in which the client was a limit may decide.")
     warmup_s: float
     duration_s: float

@@ -72,6 +72,11 @@ class VerdictSection(Record):
         description="Whether a comparison gets a verdict although the client was the limit, or late, in more than "
         "one in eight trials.",
     )
+    studies: int | None = Field(
+        None,
+        ge=1,
+        description="How many studies share the 5% of error, this one among them; written by `bisect`. Default: 1.",
+    )
     canary: bool = Field(
         True,
         description="Whether a second of other work is timed before each block, to show the machine's variation. "

@@ -138,8 +138,8 @@ def _levels(result: StudyResult, claim: Claim) -> dict[str, str]:
     return texts
 
 
-def _causes(data: StudyData, claim: Claim) -> Iterator[str]:
-    """Costs of a transaction that differ clearly between HEAD and BASE, the largest first."""
+def moved_costs(data: StudyData, claim: Claim) -> list[Cost]:
+    """Costs of a transaction in which an arm differs clearly from the baseline, the largest difference first."""
     result, margin = data.result, data.plan.margin
     single = len(result.load_points) == 1
     moved = [
@@ -147,7 +147,16 @@ def _causes(data: StudyData, claim: Claim) -> Iterator[str]:
         for cost in result.costs
         if cost.arm == claim.arm and (cost.load_point is None or single) and clearly(cost, margin)
     ]
-    moved.sort(key=lambda cost: -abs(math.log1p(max(cost.difference.value if cost.difference else 0.0, -0.9999))))
+    return sorted(
+        moved, key=lambda cost: -abs(math.log1p(max(cost.difference.value if cost.difference else 0.0, -0.9999)))
+    )
+
+
+def _causes(data: StudyData, claim: Claim) -> Iterator[str]:
+    """Costs of a transaction that differ clearly between HEAD and BASE, the largest first."""
+    result = data.result
+    single = len(result.load_points) == 1
+    moved = moved_costs(data, claim)
     if not moved:
         known = "No measured cost of a transaction differs clearly." if result.costs else "No cost was measured."
         yield known

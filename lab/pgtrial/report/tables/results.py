@@ -25,6 +25,7 @@ from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, by_place, number, range_text
 from pgtrial.report.words import estimate_text, interval_name, signed, where
 from pgtrial.statistics import p8
+from pgtrial.verdict.family import primary_sharing
 from pgtrial.verdict.units import is_fixed
 
 
@@ -302,7 +303,7 @@ def _remark(ratio: BlockRatio) -> str:
 
 def look_table(data: StudyData) -> Table[PlannedLook]:
     """The planned looks and the error that each may spend."""
-    claims, unit, fixed = len(data.result.primary), data.result.primary[0].unit, is_fixed(data.plan)
+    claims, unit, fixed = primary_sharing(data.plan), data.result.primary[0].unit, is_fixed(data.plan)
     too_few = f"too few {unit}s"
 
     def threshold(look: PlannedLook) -> str | None:

@@ -1,0 +1,186 @@
+"""`pgtrial bisect`: which commit made PostgreSQL, or an extension, slower."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from pgtrial.cli.conduct import start
+from pgtrial.cli.output import json_line, line, say
+from pgtrial.cli.study_options import Profile, Seed, parsed, read
+from pgtrial.cli.terminal import Terminal
+from pgtrial.cli.verdict import in_short
+from pgtrial.conduct.bisection.course import Answer, Course, DoesNotBuildError, Judged, Order, log_of
+from pgtrial.conduct.bisection.question import Question, ask, directory_of, two_of_the_first
+from pgtrial.conduct.place import RESULTS
+from pgtrial.model.errors import StoreError
+from pgtrial.model.records.bisection import Bisection, BisectionStep
+from pgtrial.model.units import format_duration, parse_duration, plural
+from pgtrial.report.brief import brief
+from pgtrial.report.build import build_report
+from pgtrial.report.data import StudyData, read_measured
+from pgtrial.report.gate.summary import moved_costs
+from pgtrial.report.words import cost_text
+from pgtrial.servers.builds.kept import BuildError
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.files import record_at, write_atomically, writing
+
+_RECORD, _LOG = "bisection.json", "bisect.log"
+
+
+class _Stopped(Exception):
+    """A signal has ended a study."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+def bisect_command(
+    good: Annotated[str, typer.Argument(help="A commit, branch or tag before the difference.")],
+    bad: Annotated[str, typer.Argument(help="One after it; GOOD is its ancestor.")],
+    *,
+    study: Annotated[
+        str,
+        typer.Option(
+            help="The study file; its first arm, or [server], has a source of the repository, git:PATH@REF.",
+            metavar="FILE",
+        ),
+    ],
+    profile: Profile = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="Time for the blocks of each study; default: the study's.", metavar="TIME", show_default=False
+        ),
+    ] = None,
+    first_parent: Annotated[
+        bool, typer.Option("--first-parent", help="Take a merge for one commit, as git bisect does with this option.")
+    ] = False,
+    results: Annotated[
+        Path | None,
+        typer.Option(help="The bisection's directory; default: results/bisect-NAME-GOOD-BAD.", show_default=False),
+    ] = None,
+    seed: Seed = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the record of the bisection as JSON at the end.")] = False,
+) -> int:
+    """Find the commit that made PostgreSQL, or an extension, slower or faster.
+
+    GOOD and BAD are compared first; without a difference the bisection ends. Each further study compares a commit
+    between them with GOOD. A commit that does not build, or whose study decides nothing, is skipped. The commit that is
+    left is compared with its parent, which gives the size of its effect. All studies together err in at most 5%.
+
+    Exit status: 0 no difference between GOOD and BAD, 1 a commit is named, 2 no answer, 3 an error. A bisection that
+    was interrupted goes on when it is run again. bisect.log in its directory is for `git bisect replay`.
+
+    Example: pgtrial bisect REL_17_0 REL_17_STABLE --study load.toml --budget 10min
+    """
+    spec = read(study, profile, seed, two_of_the_first)
+    if budget is not None:
+        verdict = spec.verdict.model_copy(update={"budget": parsed("--budget", parse_duration, budget), "blocks": None})
+        spec = spec.model_copy(update={"verdict": verdict})
+    question = ask(spec, good, bad, first_parent=first_parent, say=say)
+    shell = _Shell(question, results or directory_of(question, RESULTS))
+    known = shell.begin()
+    course = Course(question.search, known, shell.judge, shell.keep)
+    try:
+        answer = course.run()
+    except _Stopped as stopped:
+        say("the same command goes on with the bisection")
+        return stopped.status
+    shell.conclude(answer, as_json=json)
+    return answer.exit_status
+
+
+@dataclass
+class _Shell:
+    """Runs the studies of a bisection, and keeps what they say in its directory."""
+
+    question: Question
+    directory: Path
+
+    def begin(self) -> Bisection:
+        """What is known from before. Raises StoreError where the directory holds another bisection."""
+        beginning = self.question.beginning
+        kept = record_at(self.directory / _RECORD, Bisection, "remove the directory, and bisect anew")
+        if kept is not None and kept.model_copy(update={"steps": []}) != beginning:
+            raise StoreError(f"{self.directory} holds another bisection; choose another directory with --results")
+        number = plural(beginning.commits, "commit")
+        budget = format_duration(beginning.studies * self.question.spec.verdict.budget)
+        say(
+            f"{self.directory}: {number} between GOOD and BAD; at most "
+            f"{plural(beginning.studies, 'study')} that share the error of 5%, at most "
+            f"about {budget} of load"
+        )
+        if kept is not None:
+            for step in kept.steps:
+                self._tell(step)
+            return kept
+        with writing(self.directory):
+            self.directory.mkdir(parents=True, exist_ok=True)
+        self._write(beginning)
+        return beginning
+
+    def judge(self, order: Order) -> Judged:
+        """Run the study of a commit. Raises DoesNotBuildError and _Stopped."""
+        spec = self.question.study_of(order)
+        name = f"{order.commit.short}-against-{order.against[:10]}"
+        ended: list[StudyData] = []
+
+        def conclude(study: StudyDirectory) -> RenderableType:
+            build_report(study)
+            data = read_measured(study)
+            ended.append(data)
+            return in_short(brief(data.result, data.plan, study.path))
+
+        say(f"comparing {order.commit.short} ({order.commit.subject}) with {order.against[:10]}")
+        try:
+            status = start(spec, self.directory / name, conclude=conclude, console=Terminal(file=sys.stderr))
+        except BuildError as error:
+            raise DoesNotBuildError(str(error)) from None
+        if not ended:
+            raise _Stopped(status)
+        claim = ended[0].result.primary[0]
+        return Judged(claim.verdict, claim.difference, name)
+
+    def keep(self, known: Bisection) -> None:
+        """Write what is known, and print the latest step."""
+        self._write(known)
+        self._tell(known.steps[-1])
+
+    def conclude(self, answer: Answer, *, as_json: bool) -> None:
+        """Print the answer with the size of the effect and its causes."""
+        if as_json:
+            known = record_at(self.directory / _RECORD, Bisection, "bisect anew")
+            content = known.model_dump(mode="json") if known is not None else {}
+            json_line({**content, "answer": answer.kind, "suspects": [commit.id for commit in answer.suspects]})
+            return
+        line(answer.sentence)
+        if answer.kind == "open":
+            for commit in answer.suspects:
+                line(f"  {commit.id} {commit.subject}")
+        if answer.kind == "found" and answer.step is not None and answer.step.study is not None:
+            path = self.directory / answer.step.study
+            data = read_measured(StudyDirectory.open(path))
+            line(f"  commit: {answer.step.commit}")
+            if answer.step.difference is not None:
+                line(f"  effect on speed: {answer.step.difference.text()} (95% interval of all studies together)")
+            causes = [
+                f"{cost.what} {text}" for cost in moved_costs(data, data.result.primary[0]) if (text := cost_text(cost))
+            ]
+            line(f"  per transaction: {'; '.join(causes) or 'no measured cost differs clearly'}")
+            line(f"  report: {path / 'report.html'}")
+        line(f"  log: {self.directory / _LOG}")
+
+    def _write(self, known: Bisection) -> None:
+        write_atomically(self.directory / _RECORD, known.model_dump_json(indent=1) + "\n")
+        write_atomically(self.directory / _LOG, log_of(known))
+
+    def _tell(self, step: BisectionStep) -> None:
+        interval = f", {step.difference.text()}" if step.difference is not None else ""
+        say(f"{step.mark}: {step.commit[:10]} ({step.subject}): {step.verdict}{interval}")

@@ -1,0 +1,207 @@
+"""A bisection from its ends to its answer: which study comes next, what it says of a commit, and when all is known.
+
+All studies share the error of 5%: each claim spends its part (Bonferroni). First GOOD and BAD are compared: without a
+difference there is nothing to look for. Then each commit that the search names is compared with GOOD, and half
+that difference, as a log-ratio, tells the two kinds apart: a commit is good if its interval lies on GOOD's side of the
+half, bad if it is decided in the direction of BAD, and skipped if it is undecided. At last the commit that is left is
+compared with its parent: it is named only if it differs by itself. So a wrong step cannot name a commit that changes
+nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pgtrial.conduct.bisection.search import Search
+from pgtrial.model.errors import PgtrialError
+from pgtrial.model.records.bisection import Bisection, BisectionStep, Mark, Part
+from pgtrial.model.records.claims import Estimate
+from pgtrial.store.repositories import Commit
+
+_SPARE = 2
+"""Studies beyond those of a search without an undecided one."""
+_LEAST_MARGIN, _MOST_MARGIN = 0.001, 0.9
+
+
+class DoesNotBuildError(PgtrialError):
+    """A commit, or the one that it is compared with, cannot be built."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a study says of a commit."""
+
+    verdict: str
+    """better, worse, equivalent, undecided or withheld."""
+    difference: Estimate | None
+    study: str
+    """Its directory."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """A study that is wanted."""
+
+    part: Part
+    commit: Commit
+    against: str
+    margin: float | None
+    """None: that of the study file."""
+
+
+Judge = Callable[[Order], Judged]
+"""Runs a study, or goes on with it. Raises DoesNotBuildError."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a bisection ended."""
+
+    kind: Literal["none", "found", "open"]
+    """No difference between the ends; a commit is named; or no answer."""
+    sentence: str
+    suspects: Sequence[Commit] = ()
+    """The commits of which one makes the difference, as far as known."""
+    step: BisectionStep | None = None
+    """The study of the named commit and its parent."""
+
+    @property
+    def exit_status(self) -> int:
+        """0 no difference, 1 a commit is named, 2 no answer."""
+        return {"none": 0, "found": 1, "open": 2}[self.kind]
+
+
+def studies_of(search: Search) -> int:
+    """Most studies of a bisection: its ends, its steps, the found commit and its parent, and some to spare."""
+    steps = search.most_steps
+    return 1 if not steps else 2 + steps + _SPARE
+
+
+@dataclass
+class Course:
+    """A bisection under way."""
+
+    search: Search
+    known: Bisection
+    judge: Judge
+    keep: Callable[[Bisection], None]
+    """Called with each step that is new."""
+
+    def run(self) -> Answer:
+        """Go on from what is known to the end. Raises what the judge raises, but DoesNotBuildError of the search."""
+        bad = self.search.commits[-1]
+        ends = self._step("ends", bad, self.known.good, None)
+        if ends.mark == "skip" or ends.difference is None:
+            return Answer(
+                "open",
+                f"{_named(ends)}: BAD is not known to differ from GOOD ({ends.verdict}); a larger --budget, with "
+                "another directory as --results, finds smaller differences",
+            )
+        if ends.verdict == "equivalent":
+            return Answer("none", f"BAD is as fast as GOOD ({ends.difference.text()}): there is no commit to look for")
+        half = _Half(math.sqrt(1 + ends.difference.value) - 1, ends.verdict)
+        search = self.search.marked(bad.id, "bad")
+        for step in self.known.steps:
+            if step.part == "search":
+                search = search.marked(step.commit, step.mark)
+        while (commit := search.next) is not None and self._studies_left() > 1:
+            step = self._step("search", commit, self.known.good, half)
+            search = search.marked(commit.id, step.mark)
+        suspects = search.suspects
+        if len(suspects) > 1:
+            why = "the others were skipped" if search.next is None else "all studies that share the error are run"
+            return Answer("open", f"one of {len(suspects)} commits makes the difference; {why}", suspects)
+        return self._of_culprit(suspects[0], half)
+
+    def _of_culprit(self, commit: Commit, half: _Half) -> Answer:
+        parent = commit.parents[0] if commit.parents else self.known.good
+        step = next((one for one in self.known.steps if (one.commit, one.against) == (commit.id, parent)), None)
+        if step is None or step.mark == "skip":
+            step = self._step("culprit", commit, parent, half)
+        if step.mark != "bad" or step.difference is None:
+            return Answer(
+                "open",
+                f"{_named(step)} is the last commit left, and compared with its parent it is {step.verdict}: the "
+                "difference of GOOD and BAD is not of one commit, or its study was too short",
+                [commit],
+                step,
+            )
+        return Answer("found", f"{_named(step)} is {step.verdict} than its parent", [commit], step)
+
+    def _step(self, part: Part, commit: Commit, against: str, half: _Half | None) -> BisectionStep:
+        """What is known of a commit, from a study that is run if there is none yet."""
+        for step in self.known.steps:
+            if (step.part, step.commit, step.against) == (part, commit.id, against):
+                return step
+        base = {"part": part, "commit": commit.id, "subject": commit.subject, "against": against}
+        try:
+            judged = self.judge(Order(part, commit, against, half.margin if half is not None else None))
+        except DoesNotBuildError as error:
+            if part == "ends":
+                raise
+            step = BisectionStep(**base, mark="skip", verdict=str(error))
+        else:
+            mark = _mark(judged, half)
+            step = BisectionStep(
+                **base, mark=mark, verdict=judged.verdict, difference=judged.difference, study=judged.study
+            )
+        self.known = self.known.model_copy(update={"steps": [*self.known.steps, step]})
+        self.keep(self.known)
+        return step
+
+    def _studies_left(self) -> int:
+        return self.known.studies - sum(step.study is not None for step in self.known.steps)
+
+
+@dataclass(frozen=True)
+class _Half:
+    """Half of the difference of the ends, which tells good commits from bad ones."""
+
+    difference: float
+    """Of speed, a share."""
+    bad_word: str
+    """The verdict of BAD."""
+
+    @property
+    def margin(self) -> float:
+        """The margin of the studies."""
+        return min(max(abs(self.difference), _LEAST_MARGIN), _MOST_MARGIN)
+
+    def leaves_out(self, difference: Estimate | None) -> bool:
+        """Whether an interval lies on GOOD's side of it."""
+        bound = None if difference is None else difference.low if self.bad_word == "worse" else difference.high
+        if bound is None:
+            return False
+        return bound > self.difference if self.bad_word == "worse" else bound < self.difference
+
+
+def _mark(judged: Judged, half: _Half | None) -> Mark:
+    """What a study says of a commit; of the ends, which have no half yet, any difference is bad."""
+    if judged.verdict == "withheld":
+        return "skip"
+    if half is None:
+        return "skip" if judged.verdict == "undecided" else "good" if judged.verdict == "equivalent" else "bad"
+    if judged.verdict == half.bad_word and not half.leaves_out(judged.difference):
+        return "bad"
+    decided = judged.verdict != "undecided" or half.leaves_out(judged.difference)
+    return "good" if decided else "skip"
+
+
+def _named(step: BisectionStep) -> str:
+    return f"{step.commit[:10]} ({step.subject})"
+
+
+def log_of(known: Bisection) -> str:
+    """The steps so far in the form of `git bisect log`, which `git bisect replay` reads."""
+    lines = [f"# good: [{known.good}]", f"git bisect start '{known.bad}' '{known.good}'"]
+    for step in known.steps:
+        interval = f", {step.difference.text()}" if step.difference is not None else ""
+        lines.append(f"# {step.mark}: [{step.commit}] {step.subject} ({step.verdict}{interval})")
+        if step.part == "search":
+            lines.append(f"git bisect {step.mark} {step.commit}")
+        elif step.part == "culprit" and step.mark == "bad":
+            lines.append(f"# first bad commit: [{step.commit}] {step.subject}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,136 @@
+"""What a bisection asks: the repository of a study's sources, its commits between the ends, and the study of a step."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pgtrial.conduct.bisection.course import Order, studies_of
+from pgtrial.conduct.bisection.search import Search
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.bisection import Bisection
+from pgtrial.model.study.frozen import freeze
+from pgtrial.model.study.servers import MadeHere
+from pgtrial.model.study.setup import SetUp
+from pgtrial.model.study.sources import GitSource, is_source, source_of
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.store import repositories
+
+_MOST_COMMITS = 20_000
+_FORM = 'such as [server] postgres = "git:PATH@REF"'
+
+
+@dataclass(frozen=True)
+class Question:
+    """A bisection before its first study."""
+
+    spec: StudySpec
+    """Its first arm is the set-up whose source is bisected."""
+    source: GitSource
+    """At GOOD."""
+    search: Search
+    first_parent: bool
+
+    @property
+    def beginning(self) -> Bisection:
+        """The record without a step."""
+        return Bisection(
+            source=self.source.text,
+            good=self.source.ref,
+            bad=self.search.commits[-1].id,
+            first_parent=self.first_parent,
+            commits=len(self.search.commits),
+            studies=studies_of(self.search),
+            question=hashlib.sha256(freeze(self.spec).encode()).hexdigest(),
+        )
+
+    def study_of(self, order: Order) -> StudySpec:
+        """The study that compares a commit with another one; the earlier one is the baseline."""
+        table, server = self.spec.arms[self.spec.baseline], self.spec.resolved(self.spec.baseline)
+        commits = (order.against, order.commit.id)
+        arms = {commit[:10]: _at(table, server, self.source, commit) for commit in commits}
+        changed: dict[str, Any] = {"studies": studies_of(self.search)}
+        if order.margin is not None:
+            changed["margin"] = order.margin
+        question = f"Is {order.commit.short} as fast as {order.against[:10]}?"
+        return self.spec.model_copy(
+            update={
+                "study": self.spec.study.model_copy(update={"question": question}),
+                "arms": arms,
+                "verdict": self.spec.verdict.model_copy(update=changed),
+            }
+        )
+
+
+def two_of_the_first(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a study file with its first arm twice; one without arms has those of its servers alone."""
+    arms = data.get("arms")
+    first: Any = next(iter(arms.values()), {}) if isinstance(arms, Mapping) else {}
+    return {**data, "arms": {"good": first, "bad": first}}
+
+
+def ask(spec: StudySpec, good: str, bad: str, *, first_parent: bool, say: Callable[[str], None]) -> Question:
+    """The question of a study with these ends. Raises StudyError."""
+    server = spec.resolved(spec.baseline)
+    texts = [server.postgres, *(server.extensions or ())] if isinstance(server, MadeHere) else []
+    sources = [source for text in texts if is_source(text) and isinstance(source := source_of(text), GitSource)]
+    if not sources:
+        raise StudyError(
+            f"the study has no source of a repository, so there is nothing to bisect; give it one, {_FORM}"
+        )
+    source = _with_both(list({one.repository: one for one in sources}.values()), good, bad)
+    ends = [repositories.fixed(source.at(ref)) for ref in (good, bad)]
+    for end in ends:
+        repository = repositories.local_of(end, say)
+    first, last = (end.ref for end in ends)
+    commits = repositories.commits_between(repository, first, last, first_parent=first_parent)
+    if not commits or not repositories.is_ancestor(repository, first, last):
+        turned = repositories.commits_between(repository, last, first, first_parent=first_parent)
+        hint = "; BAD comes before GOOD: write them the other way round" if turned and not commits else ""
+        raise StudyError(f"GOOD ({good}) is not an ancestor of BAD ({bad}), so no commit is between them{hint}")
+    if len(commits) > _MOST_COMMITS:
+        raise StudyError(
+            f"{len(commits):,} commits are between {good} and {bad}, more than {_MOST_COMMITS:,}; name nearer ends"
+        )
+    return Question(spec, ends[0], Search(commits), first_parent)
+
+
+def _with_both(sources: list[GitSource], good: str, bad: str) -> GitSource:
+    """The repository that has both ends. Raises StudyError."""
+    if len(sources) == 1:
+        return sources[0]
+    having = [source for source in sources if all(_has(source, ref) for ref in (good, bad))]
+    if len(having) != 1:
+        listed = ", ".join(source.repository for source in sources)
+        how = "several repositories" if having else "no repository"
+        raise StudyError(f"{how} of the study ({listed}) has both {good} and {bad}; name commits of one of them")
+    return having[0]
+
+
+def _has(source: GitSource, ref: str) -> bool:
+    try:
+        repositories.fixed(source.at(ref))
+    except StudyError:
+        return False
+    return True
+
+
+def _at(table: SetUp, server: Any, source: GitSource, commit: str) -> SetUp:
+    """The table of an arm with its source at a commit."""
+
+    def moved(text: str) -> str:
+        own = source_of(text) if is_source(text) else None
+        mine = isinstance(own, GitSource) and own.repository == source.repository
+        return source.at(commit).text if mine else text
+
+    extensions = None if server.extensions is None else list(map(moved, server.extensions))
+    return table.model_copy(update={"postgres": moved(server.postgres), "extensions": extensions})
+
+
+def directory_of(question: Question, results: Path) -> Path:
+    """Where a bisection is put by default."""
+    name = question.spec.study.name or "study"
+    return results / f"bisect-{name}-{question.source.ref[:10]}-{question.search.commits[-1].short}"

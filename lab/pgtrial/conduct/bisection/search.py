@@ -1,0 +1,88 @@
+"""The search for the first bad commit, as git bisect does it. Pure: marks in, the next commit out.
+
+With GOOD an ancestor of BAD, the first bad commit is one that BAD reaches and GOOD does not. A bad commit leaves those
+that it reaches, a good one those that it does not reach. The next commit is the one that halves the rest best; one that
+is skipped is passed over for the next best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pgtrial.model.records.bisection import Mark
+from pgtrial.store.repositories import Commit
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is known of a history."""
+
+    commits: Sequence[Commit]
+    """Those that BAD reaches and GOOD does not, parents before children; the last is BAD."""
+    marks: Mapping[str, Mark] = field(default_factory=dict)
+    """Of commits that were looked at."""
+
+    def marked(self, commit: str, mark: Mark) -> Search:
+        """The search after a commit was looked at."""
+        following = Search(self.commits, {**self.marks, commit: mark})
+        vars(following)["_reached"] = self._reached  # the history is the same
+        return following
+
+    @property
+    def suspects(self) -> list[Commit]:
+        """The commits of which one is the first bad one, the oldest first."""
+        rest = self._rest
+        return [commit for place, commit in enumerate(self.commits) if rest >> place & 1]
+
+    @property
+    def next(self) -> Commit | None:
+        """The commit to look at; None: what is known names one, or nothing more can be known."""
+        rest = self._rest
+        number = rest.bit_count()
+        best, best_score = None, 0
+        for place, commit in enumerate(self.commits):
+            if rest >> place & 1 and commit.id not in self.marks:
+                reached = (self._reached[place] & rest).bit_count()
+                score = min(reached, number - reached)
+                if score > best_score:
+                    best, best_score = commit, score
+        return best
+
+    @property
+    def most_steps(self) -> int:
+        """How many commits are looked at before one is named, if the larger part is left each time and none skipped."""
+        search, steps = self, 0
+        while (commit := search.next) is not None:
+            after = [search.marked(commit.id, mark) for mark in ("good", "bad")]
+            search = max(after, key=lambda one: one._rest.bit_count())
+            steps += 1
+        return steps
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {commit.id: place for place, commit in enumerate(self.commits)}
+
+    @cached_property
+    def _reached(self) -> list[int]:
+        """By commit, those that it reaches, itself included, as bits."""
+        reached: list[int] = []
+        for place, commit in enumerate(self.commits):
+            bits = 1 << place
+            for parent in commit.parents:
+                if parent in self._places:
+                    bits |= reached[self._places[parent]]
+            reached.append(bits)
+        return reached
+
+    @cached_property
+    def _rest(self) -> int:
+        """The suspects as bits."""
+        rest = (1 << len(self.commits)) - 1
+        for commit, mark in self.marks.items():
+            if mark == "bad":
+                rest &= self._reached[self._places[commit]]
+            elif mark == "good":
+                rest &= ~self._reached[self._places[commit]]
+        return rest
