@@ -16,6 +16,7 @@ WRONG = {
     "stop": [[], ["absent"], ["--nonsense"], ["."]],
     "compare": [[], ["jit=on"], ["jit=on", "jit=off", "--clients", "x"], ["jit=on", "jit=off", "--budget", "1s"]],
     "gate": [[], ["jit=on"], ["jit=on", "jit=off"], ["a", "b", "--study", "broken.toml"], ["a", "b", "--fail-on", "x"]],
+    "bisect": [[], ["a"], ["a", "b"], ["a", "b", "--study", "broken.toml"], ["a", "b", "--study", "@demo"]],
     "selftest": [["absent"], ["--planted", "99%"], ["--budget", "soon"], ["--clients", "0"]],
     "plan": [[], ["absent.toml"], ["broken.toml"], ["@demo", "--nonsense"]],
     "verdict": [[], ["absent"], ["empty"], ["broken.tar.xz"]],
