@@ -99,6 +99,17 @@ def test_wal_size_and_memory_are_claims_where_they_are_declared():
     assert re.fullmatch(r"wal \d+(\.\d)? MB against \d+(\.\d)? MB, -\d.*, better", wal)
 
 
+def test_costs_that_moved_with_the_time_are_those_of_a_job():
+    plan = plan_of(blocks=12)
+    trials = [
+        trial.model_copy(update={"server_deltas": {"wal": {"wal_bytes": trial.job.wal_bytes}}})
+        for trial in trials_of(plan, {"16MB": 20.0, "512MB": 16.0})
+        if trial.job is not None
+    ]
+    (moved,) = verdict_of(plan, trials).moved
+    assert moved.startswith("Costs per job, 512MB against 16MB: WAL -")
+
+
 def test_memory_that_is_not_known_is_no_claim():
     plan = plan_of("time", "memory", blocks=12)
     result = verdict_of(plan, trials_of(plan, {"16MB": 20.0, "512MB": 16.0}, memory=None))
@@ -138,6 +149,7 @@ def test_the_report_has_the_job_and_no_throughput(tmp_path):
     assert first["median, s"] in ("19.9", "20.0", "20.1")
     assert (first["growth, MB"], first["size then, MB"], first["peak memory, MB"]) == ("250.0", "1,250.0", "200.0")
     assert first["trials"] == "11"
+    assert "beside" not in table.caption.lower()
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,9 @@ def outlook(claim: Claim, plan: Plan) -> str:
 
 
 def transaction(points: list[LoadPoint]) -> str:
-    """`transaction`, of a replay `statement`, of a suite `execution`."""
+    """`transaction`, of a replay `statement`, of a suite `execution`, of a job `job`."""
+    if any(point.job is not None for point in points):
+        return "job"
     if any(point.suite is not None for point in points):
         return "execution"
     return "statement" if any(point.replay is not None for point in points) else "transaction"

@@ -14,6 +14,7 @@ from pgtrial.report.tables.results import digits, milliseconds
 from pgtrial.statistics.describe import median_interval
 
 _MB = 1e6
+_BESIDE = " Beside: response times of the load beside the job, from its start until the load has caught up."
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,12 @@ def job_table(data: StudyData) -> Table[_Row]:
         for place, point in enumerate(points)
         for arm in data.plan.arms
     ]
+    beside = _beside(rows)
     return Table(
         "The job on each arm: its time with a distribution-free interval of at least 95%, and of the median trial the "
         "WAL that was written meanwhile, by how much the database grew on disk, its size then, and the most memory "
-        "that all processes of the server had together, shared memory counted once (looked at four times a second). "
-        "Beside: response times of the load beside the job, from its start until the load has caught up.",
+        "that all processes of the server had together, shared memory counted once (looked at four times a second)."
+        + (_BESIDE if beside else ""),
         rows,
         [
             Column("load point", lambda row: row.point),
@@ -76,7 +78,7 @@ def job_table(data: StudyData) -> Table[_Row]:
             number("growth, MB", lambda row: row.megabytes(_growth)),
             number("size then, MB", lambda row: row.megabytes(lambda job: job.size_bytes)),
             number("peak memory, MB", lambda row: row.megabytes(lambda job: job.peak_memory_bytes)),
-            *_beside(rows),
+            *beside,
             number("trials", lambda row: len(row.trials)),
             number("failed", lambda row: row.failed),
         ],
