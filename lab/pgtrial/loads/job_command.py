@@ -81,7 +81,7 @@ class CommandRun(EngineRun):
 
     def _signal(self, number: int) -> None:
         if self._process.poll() is None:
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
 
     def _read_events(self, stream: Iterable[str]) -> None:
