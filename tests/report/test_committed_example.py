@@ -15,6 +15,7 @@ from ..conftest import EXAMPLES, Example
 
 NAMES = (
     "app-tasks",
+    "create-index",
     "filesystem-durability",
     "huge-pages",
     "huge-pages-1gb",
