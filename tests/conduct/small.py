@@ -32,6 +32,10 @@ from pgtrial.store.tables import committed_per_second
 PGTRIAL = Path(sys.executable).with_name("pgtrial")
 """The lab as users start it."""
 
+GENTLE = str(Path(__file__).with_name("gentle.sql"))
+"""A load without a rate whose clients mostly sleep, for tests in which speed is not the question: loads at full speed
+take the processors from the tests beside them. A load with a rate does as well, and needs no rehearsal."""
+
 FAST = {
     "shared_buffers": "16MB",
     "autovacuum": "off",

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.server
 
 
 def test_a_study_stops_after_the_block_under_way_and_goes_on_later(tmp_path):
-    study = small_study(tmp_path / "s", blocks=2, load={"duration": "3s"})
+    study = small_study(tmp_path / "s", blocks=2, load={"rate": 100, "duration": "3s"})
     live, looks, heard = Live(study.path), [], []
     ask = once(lambda event: isinstance(event, TrialBegins), lambda: ask_to_stop(study.path))
 
