@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -16,7 +17,7 @@ from pgtrial.servers.builds.kept import BuildError, BuildInUse, Builds, record_b
 from pgtrial.servers.builds.of_study import built
 from pgtrial.servers.installations import resolve
 from pgtrial.store.study_file import build_study
-from tests.conftest import require_server
+from tests.conftest import require, require_server
 from tests.repositories import Repository, extension_files, server_files
 
 
@@ -121,6 +122,71 @@ def test_what_does_not_build_is_said_in_one_sentence(home, builds, keys, words):
     assert builds.unfinished() == []
     if "all that was printed is in" in str(failed.value):
         assert Path(str(failed.value).rpartition(" ")[2]).read_text().startswith("$ ./configure --prefix=")
+
+
+MESON = """#!/bin/sh
+# of meson what a build of a server calls: setup with --prefix and CC, install
+case $1 in
+setup)
+    for word; do
+        case $word in --prefix=*) prefix=${word#--prefix=} ;; esac
+        objects=$last last=$word
+    done
+    mkdir -p "$objects"
+    {
+        printf 'rule compile\\n  command = %s -c $in -o $out\\n  description = $out\\n' "$CC"
+        for name in one two; do printf 'build %s.o: compile %s/src/%s.c\\n' $name "$last" $name; done
+    } > "$objects/build.ninja"
+    echo "$prefix" > "$objects/prefix"
+    echo "$last" > "$objects/source"
+    echo "$*" > "$objects/options"
+    ;;
+install)
+    for word; do objects=$word; done
+    mkdir -p "$(cat "$objects/prefix")"
+    cp -R INSTALLED/bin INSTALLED/lib INSTALLED/share "$objects/options" "$(cat "$objects/prefix")"
+    ;;
+esac
+"""
+
+
+@pytest.fixture
+def meson(tmp_path, monkeypatch):
+    """A stand-in for meson on the PATH; ninja is the real one."""
+    require(shutil.which("ninja"), "ninja")
+    program = tmp_path / "bin" / "meson"
+    program.parent.mkdir()
+    program.write_text(MESON.replace("INSTALLED", str(require_server(17).bin.parent)))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("meson")
+def test_a_source_with_meson_build_is_built_by_meson_where_it_is_installed(home, builds):
+    repository = Repository(home / "by-meson")
+    files = server_files(require_server(17).bin.parent)
+    repository.commit("both", {**files, "meson.build": "project('x')\n"})
+    said = []
+    arms = {
+        "a": {"postgres": "git:by-meson@HEAD", "build": "-Dcassert=false", "lto": True},
+        "b": {"postgres": "git:by-meson@HEAD", "build": "--without-readline"},
+    }
+    spec = built(study(home, arms), builds, said.append)
+    meson, configure = (record_beside(Path(spec.resolved(arm).postgres)) for arm in ("a", "b"))
+    assert (meson.facts["build_system"], meson.facts["lto"], meson.steps) == ("meson", True, 2)
+    options = (Path(spec.resolved("a").postgres).parent / "options").read_text().split()
+    assert options[:1] + options[2:4] == ["setup", "-Db_lto=true", "-Dcassert=false"]
+    assert any("50% of about 2 steps" in text for text in said)
+    # options of configure choose configure
+    assert configure.facts["build_system"] == "configure"
+
+
+def test_link_time_optimisation_by_configure_has_its_flags_and_the_compilers_archiver(home, builds, servers):
+    keys = {"postgres": "git:postgres@one", "compiler": "gcc", "build": "CFLAGS=-O1", "lto": True}
+    spec = built(study(home, {"a": keys, "b": {}}), builds, lambda text: None)
+    record = record_beside(Path(spec.resolved("a").postgres))
+    assert (record.facts["lto"], record.facts["build_options"]) == (True, ["CFLAGS=-O1"])
+    assert servers.git("rev-parse", "one") in record.facts["source"]
 
 
 def test_two_versions_of_an_extension_are_two_copies_of_the_server(home, builds, extension):

@@ -95,7 +95,7 @@ def parse_setup(text: str) -> dict[str, Any]:
                 f"write NAME=VALUE, postgres=VERSION, command=PROGRAM, a connection string, or {_DEFAULT!r}"
             )
         match key:
-            case "postgres" | "reset" | "price":
+            case "postgres" | "reset" | "price" | "compiler":
                 setup[key] = value
             case "initdb" | "build" | "extensions":
                 setup[key] = value.split()
