@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from pgtrial.cli.progress import shown, sparkline
+from pgtrial.cli.progress import how_far, shown, sparkline
 from pgtrial.cli.terminal import Terminal
-from pgtrial.conduct.progress import BlockEnds, Second, TrialBegins
+from pgtrial.conduct.progress import BlockEnds, JobProgress, Second, TrialBegins
 from pgtrial.model.records.machine import Precision
 from pgtrial.model.records.plan import LoadPoint, PlannedTrial
 
@@ -87,3 +87,25 @@ def test_the_live_display_shows_it_as_well():
             listener(Second("off", "measure", second, tps))
     assert "finds a difference of 6.1%" in out.getvalue()
     assert "▂█ off" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("progress", "text"),
+    [
+        (
+            JobProgress("on", 12, "create index", "building index: scanning table", 0.45, 8.2),
+            "second 12, create index: building index: scanning table, 45%, about 8s left of it",
+        ),
+        (JobProgress("on", 3, "vacuum", "", None, None), "second 3, vacuum"),
+        (JobProgress("on", 3, None, None, None, None), "second 3"),
+    ],
+)
+def test_a_job_shows_how_far_the_server_says_that_it_is(progress, text):
+    assert how_far(progress) == text
+
+
+def test_the_progress_of_a_job_is_an_event_of_the_json_lines(capsys):
+    with shown(Terminal(file=io.StringIO(), force_terminal=False), as_json=True) as listener:
+        listener(JobProgress("on", 12, "vacuum", "scanning heap", 0.5, 3.0))
+    event = json.loads(capsys.readouterr().out)
+    assert (event["event"], event["command"], event["share"]) == ("job_progress", "vacuum", 0.5)
