@@ -51,6 +51,7 @@ def server_files(installation: Path, mark: str = "one", broken: str = "") -> dic
     `broken` is added to one of the files.
     """
     configure = """#!/bin/sh
+printf '%s\\n' "$@" > options
 for option; do
     case $option in
         --prefix=*) prefix=${option#--prefix=} ;;
@@ -67,6 +68,7 @@ all: $(FILES)
 install: all
 \tmkdir -p $(PREFIX)
 \tcp -R {" ".join(shlex.quote(str(installation / part)) for part in ("bin", "lib", "share"))} $(PREFIX)
+\tcp options $(PREFIX)
 \tchmod u+w $(PREFIX)/bin/postgres
 \tcat src/mark >> $(PREFIX)/bin/postgres
 """
