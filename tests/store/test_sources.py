@@ -98,6 +98,14 @@ def test_what_cannot_be_had_is_said_when_the_study_is_read(repository, tmp_path,
         postgres_of(tmp_path, text.format(folder=tmp_path))
 
 
+@pytest.mark.parametrize("text", ["git:source@main", "source:source"])
+@pytest.mark.usefixtures("repository")
+def test_a_repository_of_another_account_is_read_only_if_the_user_trusts_it(tmp_path, monkeypatch, text):
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(StudyError, match=r"detected dubious ownership .*; if you trust it, run git config"):
+        postgres_of(tmp_path, text)
+
+
 def test_commands_that_a_repository_names_are_not_run(repository, tmp_path):
     trap = tmp_path / "trap"
     trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n")

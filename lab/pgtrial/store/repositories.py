@@ -135,8 +135,13 @@ def _parsed(listed: str) -> list[Commit]:
 
 
 def listed_files(directory: Path) -> list[str] | None:
-    """The files of a work tree that are tracked, or new and not ignored, below a directory; None: it is none."""
+    """The files of a work tree that are tracked, or new and not ignored, below a directory; None: it is none.
+
+    Raises StudyError for a repository that git does not read since another account owns it.
+    """
     done = _run(directory, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+    if _FOREIGN in done.stderr:
+        raise _refused(f"source:{directory}", done.stderr)
     return [name for name in done.stdout.split("\0") if name] if done.returncode == 0 else None
 
 
@@ -181,14 +186,23 @@ def _git(repository: Path | None, where: str, *arguments: str) -> str:
     """What a command of git prints. Raises StudyError in git's words."""
     done = _run(repository, *arguments)
     if done.returncode != 0:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        words = next((line for line in lines if line.startswith(("fatal:", "error:"))), "git fails").rstrip(".")
-        words = words.partition(": ")[2] or words
-        cure = "; name a repository of git" if words.startswith("not a git repository") else ""
-        if "dubious ownership" in words:
-            cure = "; if you trust it, run git config --global --add safe.directory with its path"
-        raise StudyError(f"{where}: {words}{cure}")
+        raise _refused(where, done.stderr)
     return done.stdout
+
+
+_FOREIGN = "dubious ownership"
+"""Git's words for a repository of another account."""
+
+
+def _refused(where: str, stderr: str) -> StudyError:
+    """The sentence for what git refuses."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    words = next((line for line in lines if line.startswith(("fatal:", "error:"))), "git fails").rstrip(".")
+    words = words.partition(": ")[2] or words
+    cure = "; name a repository of git" if words.startswith("not a git repository") else ""
+    if _FOREIGN in words:
+        cure = "; if you trust it, run git config --global --add safe.directory with its path"
+    return StudyError(f"{where}: {words}{cure}")
 
 
 def _run(repository: Path | None, *arguments: str) -> subprocess.CompletedProcess[str]:
