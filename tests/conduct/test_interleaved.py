@@ -28,8 +28,9 @@ from pgtrial.report.data import read_data
 from pgtrial.report.series import measured_load
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
-from tests.conduct.small import STUDY, each_once, measuring, once, small_study, start_lab, windows
+from tests.conduct.small import GENTLE, STUDY, each_once, measuring, once, small_study, start_lab, windows
 from tests.conftest import require_engine
+from tests.store.samples import completed_trial
 
 IN_TURNS = {"interleave": "auto", "share_server": False, "duration": "2s"}
 
@@ -58,7 +59,7 @@ def test_sessions_are_sampled_in_the_own_slices_alone(tmp_path):
 @pytest.mark.server
 def test_the_loads_of_all_arms_alternate_and_each_instant_is_the_slice_of_one(tmp_path):
     arms = {"base": {}, "no jit": {"settings": {"jit": "off"}}, "same": {}}
-    study = small_study(tmp_path / "s", blocks=2, load=IN_TURNS, arms=arms)
+    study = small_study(tmp_path / "s", blocks=2, load={**IN_TURNS, "workload": GENTLE}, arms=arms)
     assert study.plan.interleaving == Interleaving(slice_s=0.25)
     run_study(study, lambda event: None)
     assert each_once(study)
@@ -237,7 +238,7 @@ def test_the_settings_of_sessions_are_those_of_real_servers(clusters, major):
 
 @pytest.mark.server
 def test_a_killed_engine_fails_its_own_trial_alone(tmp_path):
-    study = small_study(tmp_path / "s", blocks=2, load={**IN_TURNS, "duration": "4s"})
+    study = small_study(tmp_path / "s", blocks=2, load={**IN_TURNS, "rate": RATE, "duration": "4s"})
 
     def kill_an_engine():
         note = next(study.path.glob("trials/.*/engine.pid"))
@@ -251,7 +252,7 @@ def test_a_killed_engine_fails_its_own_trial_alone(tmp_path):
 
 @pytest.mark.server
 def test_a_killed_server_fails_its_own_trial_alone(tmp_path, postmasters):
-    study = small_study(tmp_path / "s", blocks=2, load={**IN_TURNS, "duration": "4s"})
+    study = small_study(tmp_path / "s", blocks=2, load={**IN_TURNS, "rate": RATE, "duration": "4s"})
     servers: list[psutil.Process] = []
 
     def kill_a_server():
@@ -297,10 +298,18 @@ def test_a_killed_lab_leaves_nothing_behind_and_goes_on_with_each_block_once(tmp
     assert not postmasters()
 
 
-@pytest.mark.server
-def test_trials_that_were_complete_when_the_lab_was_killed_are_kept(tmp_path):
+@pytest.fixture
+def ran_together(tmp_path) -> StudyDirectory:
+    """A study with the records of two trials, which were not run."""
     study = small_study(tmp_path / "s", blocks=1, load=IN_TURNS)
-    run_study(study, lambda event: None)
+    for planned in study.plan.trials:
+        study.begin_trial(planned)
+    study.write_trials([completed_trial(study, planned) for planned in study.plan.trials])
+    return study
+
+
+def test_trials_that_were_complete_when_the_lab_was_killed_are_kept(ran_together):
+    study = ran_together
     first, second = study.trials()
     for renamed in ([second], [first, second]):
         for trial in renamed:
@@ -311,9 +320,8 @@ def test_trials_that_were_complete_when_the_lab_was_killed_are_kept(tmp_path):
 
 
 @pytest.mark.server
-def test_half_of_trials_that_ran_together_is_refused(tmp_path):
-    study = small_study(tmp_path / "s", blocks=1, load=IN_TURNS)
-    run_study(study, lambda event: None)
+def test_half_of_trials_that_ran_together_is_refused(ran_together):
+    study = ran_together
     shutil.rmtree(study.trial_path(study.trials()[1]))
     with pytest.raises(StoreError, match=r"is there without the trials that ran at the same time; move it away"):
         run_study(study, lambda event: None)
