@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.cli.here import cleanup_command, list_command
 from pgtrial.model.errors import StudyError
 from pgtrial.servers.builds.commands import Commands, last_words
 from pgtrial.servers.builds.kept import BuildError, BuildInUse, Builds, record_beside
@@ -244,6 +246,26 @@ def test_a_build_that_was_killed_is_removed_and_made_anew(home, servers):
     assert store.unfinished() == []
     assert len(store.kept()) == 1
     store.close()
+
+
+@pytest.mark.usefixtures("servers")
+def test_builds_are_listed_and_removed(home, fresh_state, monkeypatch, capsys):
+    monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
+    store = Builds(fresh_state / "builds")
+    built(study(home, {"a": {"postgres": "git:postgres@one"}, "b": {}}), store, lambda text: None)
+    with pytest.raises(BuildError):
+        built(study(home, {"a": {"postgres": "git:postgres@broken"}, "b": {}}), store, lambda text: None)
+    [kept] = store.kept()
+    list_command(as_json=True)
+    [listed] = json.loads(capsys.readouterr().out)["builds"]
+    assert (listed["name"], listed["in_use"]) == (kept.name, True)
+    assert cleanup_command(build=[kept.name]) == 3
+    assert "in use by a running pgtrial" in capsys.readouterr().err
+    store.close()
+    assert cleanup_command(unused="30d") == 0
+    assert cleanup_command(builds=True) == 0
+    assert f"Removed the build {store.root / kept.name}, postgres@" in capsys.readouterr().out
+    assert list(store.root.iterdir()) == []
 
 
 def test_the_environment_changes_no_build(home, tmp_path, monkeypatch):

@@ -212,6 +212,8 @@ def cleanup_command(
         for removed_sentence in _removed(store, chosen, made, chosen_builds):
             left = left or removed_sentence is None
             sentences += [removed_sentence] if removed_sentence is not None else []
+        if builds:
+            made.remove_logs()
         if builds and (fetched := remove_fetched()) is not None:
             sentences.append(f"Removed the repositories that were fetched to {fetched}.")
     if sentences or not left:

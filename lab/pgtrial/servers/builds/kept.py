@@ -187,6 +187,11 @@ class Builds:
         """What the last failed build of this name printed."""
         return self.root / f"{name}.log"
 
+    def remove_logs(self) -> None:
+        """Remove what failed builds have printed."""
+        for log in self.root.glob("*.log"):
+            log.unlink(missing_ok=True)
+
     def close(self) -> None:
         """End the use of all builds."""
         for name in list(self._held):
