@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from pgtrial.conduct import beside, preliminary
 from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.progress import JobProgress
 from pgtrial.conduct.run_study import run_study
+from pgtrial.loads.job_command import missing_program
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.store.comparison import comparison
 from tests.conftest import require_engine
@@ -92,11 +94,10 @@ def test_a_command_is_run_once_with_the_address_of_the_server():
     assert bad.reason == "sh ended with status 3: too much memory"
 
 
-def test_a_command_that_is_no_program_is_found_before_the_first_trial():
-    with pytest.raises(
-        StudyError, match="there is no program pg_dmp, on all arms; correct the name, or write its path"
-    ):
-        run(command="pg_dmp -f /dev/null")
+def test_a_command_that_is_no_program_is_found():
+    environment = {"PATH": str(Path(sys.executable).parent)}
+    assert missing_program(["pg_dmp", "-f", "/dev/null"], environment) == "pg_dmp"
+    assert missing_program([Path(sys.executable).name], environment) is None
 
 
 def test_what_a_job_holds_up_counts_in_the_load_beside_it(monkeypatch):
