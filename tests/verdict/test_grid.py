@@ -47,3 +47,16 @@ def test_a_gap_that_is_filled_later_counts_from_then_on(study):
     assert not grown.ratios("B", [0, 1])[3].counted
     grown.add([gap])
     assert _said(grown) == _said(Grid(plan, trials))
+
+
+def test_batches_of_client_programs_are_divided_by_their_time():
+    point = LoadPoint(workload="client-programs", scale=1, clients=1, protocol="the driver's", programs=True)
+    plan = make_plan(points=[point], duration_s=6.0)
+    for measured_s in (5.0, 8.0):
+        took = {"duration_s": measured_s, "tps": 1000 / measured_s}
+        trials = [
+            trial.model_copy(update={"measured": trial.measured.model_copy(update=took)})
+            for trial in run(plan, noisy({}))
+        ]
+        grid = Grid(plan, trials)
+        assert {grid.goodput(trial) for trial in trials} == {1000 / measured_s}

@@ -27,6 +27,7 @@ from pgtrial.loads.data.pack_tables import sql_files
 from pgtrial.loads.engine import events_of
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
 from pgtrial.loads.load_run import Inbox
+from pgtrial.loads.programs.program import BATCH_LIMIT_S
 from pgtrial.loads.programs.rounds import Rounds
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.plan import Plan, PlannedTrial
@@ -140,6 +141,7 @@ def _run(
     if load.runs_programs:
         phases = list(zip(PHASES, load.phases_s, strict=True))
         rounds = Rounds(len(planned), slice_s or SLICE_S, phases, planned[0].seed)
+        engine_grace_s += rounds.overrun_s(BATCH_LIMIT_S)
     under_way: list[RunningTrial] = []
     try:
         with ExitStack() as stack:

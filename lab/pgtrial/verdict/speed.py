@@ -27,10 +27,13 @@ def response_of(plan: Plan) -> Metric:
 def goodput(plan: Plan, trial: Trial) -> float:
     """Committed transactions per second, from the scheduled start to the scheduled end; 0 for a failed trial.
 
-    A run that ended early is divided by the time that it should have lasted.
+    A run that ended early is divided by the time that it should have lasted; the batches of a client program by the
+    time that they took, for it does nothing between them.
     """
     if trial.status == "failed" or trial.measured is None:
         return 0.0
+    if trial.load_point.programs:
+        return trial.measured.tps
     return trial.measured.transactions / max(trial.measured.duration_s, plan.duration_s)
 
 

@@ -86,6 +86,11 @@ def test_each_has_a_slice_in_each_round(game):
     assert [turn[0] for turn in turns if turn[1] == "report"] == ["a", "b", "c"]
 
 
+def test_long_batches_make_a_load_longer_by_a_round_for_each_phase():
+    assert Rounds(3, 0.25, PHASES, 1).overrun_s(30.0) == 180.0
+    assert Rounds(2, 0.25, [("warmup", 0.0), ("measure", 1.0)], 1).overrun_s(30.0) == 60.0
+
+
 def test_the_order_is_drawn_from_the_seed(game):
     def orders(seed: int) -> list[str]:
         return [turn[0] for turn in game.play(None, None, None, seed=seed, measured_s=5.0) if turn[1] == "measure"]

@@ -41,6 +41,10 @@ class Rounds:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
+    def overrun_s(self, batch_s: float) -> float:
+        """How much longer than planned the phases take at most with batches of up to this length, seconds."""
+        return len(self._phases) * self.number * batch_s
+
     def join(self, program: Participant) -> None:
         """Take part: it has started, and runs when the rounds have begun."""
         with self._lock:
