@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pgtrial.conduct.place import find_or_create
-from pgtrial.conduct.progress import Preparing
+from pgtrial.conduct.progress import QueryEnds
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.trial import Trial
@@ -50,7 +50,11 @@ def write(queries: dict[str, str]) -> None:
 def run(blocks: int = 1, arms: dict[str, Any] | None = None, **suite: Any) -> tuple[StudyDirectory, list[Any]]:
     load = {"workload": "suite:queries", "data": "shop.sql", "suite": suite}
     verdict = {"blocks": blocks, "canary": False}
-    spec = build_study({"load": load, "arms": arms or ARMS, "verdict": verdict, "study": {"seed": 5}}, "test")
+    return start({"load": load, "arms": arms or ARMS, "verdict": verdict, "study": {"seed": 5}})
+
+
+def start(sections: dict[str, Any]) -> tuple[StudyDirectory, list[Any]]:
+    spec = build_study(sections, "test")
     study, _ = find_or_create(spec, None, anew=True)
     events: list[Any] = []
     run_study(study, events.append, spec=spec)
@@ -80,8 +84,10 @@ def test_queries_are_timed_and_their_answers_and_plans_compared() -> None:
     assert other is not None
     assert base.queries[0].answers == other.queries[0].answers
     assert base.queries[2].answers != other.queries[2].answers
-    ended = [event.text for event in events if isinstance(event, Preparing) and "query 9 of 9" in event.text]
-    assert len(ended) == 2
+    ended = [event for event in events if isinstance(event, QueryEnds)]
+    assert [(event.number, event.of, event.counted) for event in ended[:9]] == [
+        (number, 9, number > 3) for number in range(1, 10)
+    ]
     data = read_data(study)
     findings = {finding.rule: finding for finding in data.result.findings}
     assert findings["unequal_results"].message.startswith("The query server does not return the same rows: 1 rows in")
@@ -96,15 +102,28 @@ def test_queries_are_timed_and_their_answers_and_plans_compared() -> None:
     assert "tps" not in shown
 
 
-def test_shared_buffers_are_empty_before_each_query() -> None:
+def test_caches_are_empty_before_each_query(monkeypatch: pytest.MonkeyPatch) -> None:
     write({"one": "SELECT count(*) FROM orders", "all": "SELECT sum(cents) FROM orders"})
-    study, _ = run(cache="os", unchecked="server", arms={"a": {}, "b": {"settings": {"jit": "off"}}})
-    for trial in study.trials():
+    dropped: list[Any] = []
+    # the cache of the machine is that of all programs
+    monkeypatch.setattr("pgtrial.servers.made.drop_caches", dropped.append)
+    monkeypatch.setattr("pgtrial.servers.made.may_drop_caches", lambda machine: True)
+    study, _ = run(cache="cold", unchecked="server", arms={"a": {}, "b": {"settings": {"jit": "off"}}})
+    trials = study.trials()
+    assert len(dropped) == 3 * len(trials)
+    for trial in trials:
         assert trial.reason is None
         # each of two queries reads the whole table again
         pages = trial.relations["orders"]["bytes_table"] / 8192
         assert trial.server_deltas["database"]["blks_read"] > 1.9 * pages
         assert trial.server_log_tail == []
+
+
+def test_the_cache_of_the_kernel_takes_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgtrial.servers.made.may_drop_caches", lambda machine: False)
+    with pytest.raises(StudyError, match=r'arms\.indexed: \[load\.suite\] cache = "cold" empties the kernel') as error:
+        run(cache="cold")
+    assert str(error.value).endswith('run pgtrial as root, or write cache = "os"')
 
 
 def test_a_query_that_fails_ends_the_study_before_its_first_trial() -> None:
@@ -115,3 +134,26 @@ def test_a_query_that_fails_ends_the_study_before_its_first_trial() -> None:
         'queries/server.sql: PostgreSQL says: relation "ordres" does not exist, on all arms; correct the name, or add '
         "what is missing to the data"
     )
+
+
+def test_a_given_server_has_its_own_data(clusters: Any) -> None:
+    target = clusters(18).target
+    dsn = f"host={target.host} port={target.port} user={target.user} dbname={target.dbname}"
+    given = {"as it is": {"dsn": dsn}, "no jit": {"dsn": dsn, "settings": {"jit": "off"}}}
+    for query in QUERIES:
+        Path("queries", f"{query}.sql").unlink()
+    write({"tables": "SET LOCAL work_mem = '5MB'; SELECT relname FROM pg_class WHERE relkind = 'r' AND oid < 10000"})
+
+    study = {"load": {"workload": "suite:queries"}, "arms": given, "verdict": {"blocks": 1, "canary": False}}
+    directory, _ = start(study)
+    for trial in directory.trials():
+        assert trial.reason is None
+        assert trial.suite is not None
+        assert trial.suite.queries[0].answers[0].rows > 10
+    write({"tables": "DELETE FROM orders"})
+    with pytest.raises(StudyError) as error:
+        start(study)
+    assert str(error.value).startswith('queries/tables.sql, line 1: PostgreSQL says: relation "orders" does not exist')
+    write({"tables": "CREATE TABLE orders AS SELECT 1"})
+    with pytest.raises(StudyError, match=r"arms.as it is: the query queries/tables.sql changes data, and a given"):
+        start(study)

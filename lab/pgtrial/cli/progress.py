@@ -24,6 +24,7 @@ from pgtrial.conduct.progress import (
     Listener,
     Preparing,
     ProgressEvent,
+    QueryEnds,
     Second,
     StudyBegins,
     StudyEnds,
@@ -177,7 +178,7 @@ class _Display:
         """Prints a line above the display that stays when it is gone."""
         self._preparing = "preparing"
         self._begun: TrialBegins | None = None
-        self._second: Second | JobProgress | None = None
+        self._second: Second | JobProgress | QueryEnds | None = None
         self._tps: dict[str, deque[float]] = {}
         """The last seconds or slices of the trial under way, by arm."""
         self._last: Trial | None = None
@@ -198,7 +199,7 @@ class _Display:
             case Second(arm=arm, tps=tps):
                 self._second = event
                 self._tps[arm].append(tps)
-            case JobProgress():
+            case JobProgress() | QueryEnds():
                 self._second = event
             case TrialEnds(trial):
                 self._last = trial
@@ -234,6 +235,9 @@ class _Display:
             return "fresh data, starting the server"
         if isinstance(self._second, JobProgress):
             return how_far(self._second)
+        if isinstance(self._second, QueryEnds):
+            note = "" if self._second.counted else ", not counted"
+            return f"query {self._second.number} of {self._second.of} has ended: {self._second.query}{note}"
         phase = "measuring" if self._second.phase == "measure" else "warm-up"
         if self._begun is not None and self._begun.others:
             return f"{phase}, slice {self._second.second + 1} of {self._second.arm}: {self._second.tps:,.0f} tps"

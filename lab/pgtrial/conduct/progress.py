@@ -70,6 +70,19 @@ class JobProgress:
 
 
 @dataclass(frozen=True)
+class QueryEnds:
+    """A query of a suite has ended."""
+
+    arm: str
+    query: str
+    number: int
+    """From 1."""
+    of: int
+    counted: bool
+    """Whether it is measured."""
+
+
+@dataclass(frozen=True)
 class TrialEnds:
     """The trial is stored."""
 
@@ -103,5 +116,7 @@ class StudyEnds:
     blocks: int
 
 
-ProgressEvent = Preparing | StudyBegins | TrialBegins | Second | JobProgress | TrialEnds | BlockEnds | StudyEnds
+ProgressEvent = (
+    Preparing | StudyBegins | TrialBegins | Second | JobProgress | QueryEnds | TrialEnds | BlockEnds | StudyEnds
+)
 Listener = Callable[[ProgressEvent], None]

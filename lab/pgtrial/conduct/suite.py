@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgtrial.conduct.course import Course
-from pgtrial.conduct.progress import Preparing
+from pgtrial.conduct.progress import QueryEnds
 from pgtrial.evidence.observe.server_log import last_lines
 from pgtrial.loads.engine import EngineRun
 from pgtrial.loads.load_run import Event
@@ -26,10 +26,7 @@ class SuiteWatch:
         self._ended += 1
         suite, counted = self._course.load.suite, event["phase"] == "measure"
         number = (suite.queries or 0) * (suite.runs if suite.drops_caches else suite.runs + 1)
-        note = "" if counted else ", not counted"
-        self._course.listener(
-            Preparing(f"{self._course.planned.arm}: query {self._ended} of {number} has ended ({event['query']}{note})")
-        )
+        self._course.listener(QueryEnds(self._course.planned.arm, event["query"], self._ended, number, counted))
 
     def restart(self, run: EngineRun) -> None:
         """Restart the server, for which the engine waits. Raises TrialError and ArmError."""

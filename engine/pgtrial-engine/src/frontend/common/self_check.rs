@@ -17,10 +17,20 @@ pub fn warnings(outcome: &Outcome, threads: &str) -> Vec<Warning> {
         .collect()
 }
 
-pub fn client_busy(share: f64, threads: &str) -> Option<Warning> {
+fn client_busy(share: f64, threads: &str) -> Option<Warning> {
     let message = format!(
         "the busiest client thread was on the processor {:.0}% of the time, so that the client may have been the limit; \
          more threads ({threads}) or another machine for the client would tell",
+        100.0 * share
+    );
+    (share > BUSY).then(|| Warning { kind: "client-busy".to_owned(), message })
+}
+
+/// The reason to doubt the times of queries that run one after the other.
+pub fn reading_rows(share: f64) -> Option<Warning> {
+    let message = format!(
+        "the client was on the processor {:.0}% of the time of the queries, to read their rows; queries that return fewer \
+         rows show more of the server",
         100.0 * share
     );
     (share > BUSY).then(|| Warning { kind: "client-busy".to_owned(), message })

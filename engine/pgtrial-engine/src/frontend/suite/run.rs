@@ -221,7 +221,7 @@ impl Runner<'_> {
             cpu_system_s: cpu.system.as_secs_f64(),
             busiest_thread_share: share,
             cpu_per_transaction_us: (executions > 0).then(|| cpu.total().as_secs_f64() * 1e6 / executions as f64),
-            warnings: self_check::client_busy(share, "-j").into_iter().collect(),
+            warnings: self_check::reading_rows(share).into_iter().collect(),
         };
         self.output.done(Done {
             status,
