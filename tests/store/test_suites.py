@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from pgtrial.conduct.interleaving import why_not
+from pgtrial.conduct.lengths import claims_of
+from pgtrial.conduct.plan import make_plan
 from pgtrial.loads.data.kinds import NO_TABLES, data_of
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import StudySpec, is_paced, load_points
+from pgtrial.statistics.p8 import first_look
 from pgtrial.store.study_file import build_study
 
 ARMS = {"off": {"settings": {"jit": "off"}}, "on": {"settings": {"jit": "on"}}}
@@ -131,3 +134,12 @@ def test_a_given_server_keeps_its_caches(folder: Path, cache: str) -> None:
     with pytest.raises(StudyError, match=rf'arms.here\] \[load.suite\] cache = "{cache}" restarts the server before'):
         study(folder, given, suite={"cache": cache})
     assert load_points(study(folder, given))
+
+
+def test_the_first_look_is_one_that_can_decide_each_query(folder: Path) -> None:
+    for number in range(3, 23):
+        (folder / "queries" / f"q{number:02}.sql").write_text("select 3")
+    spec = study(folder)
+    assert claims_of(spec) == 22
+    plan = make_plan(spec, 1, "2026-11-20T14:12:00+00:00")
+    assert plan.looks[0] == first_look(22) > first_look(1)

@@ -219,10 +219,12 @@ def fewest_for_a_verdict(spec: StudySpec) -> int:
 
 
 def claims_of(spec: StudySpec) -> int:
-    """How many claims of a family the first look is to decide: primary ones, declared ones, those on statements."""
+    """How many claims of a family the first look is to decide: primary, declared, on statements or queries."""
     primary = len(spec.arms) - 1
     secondary = (len(metrics_of(spec)) - 1) * primary
-    return max(primary, secondary, MOST_STATEMENTS if spec.load.replays else 0) * (spec.verdict.studies or 1)
+    statements = MOST_STATEMENTS if spec.load.replays else 0
+    queries = spec.load.suite.queries or 0 if spec.load.runs_suite else 0
+    return max(primary, secondary, statements, queries) * (spec.verdict.studies or 1)
 
 
 def overhead_estimate(spec: StudySpec) -> float:
@@ -243,7 +245,7 @@ def _restore_estimate(spec: StudySpec, server: Server, point: LoadPoint) -> floa
         return 0.0
     if point.pack is not None:
         return _RESTORE_S_PER_SCALE * point.scale * point.pack.mb_per_scale / MB_PER_SCALE
-    if point.replay is not None:
+    if point.replay is not None or point.suite is not None:
         return _RESTORE_S_PER_SCALE * data_of(spec, point).mb / MB_PER_SCALE
     scale = point.scale * (_SCALES_PER_WAREHOUSE if point.workload == ORDER_ENTRY else 1)
     rows = (point.tables or 0) * (point.table_size or 0)
