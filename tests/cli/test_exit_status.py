@@ -41,6 +41,7 @@ WRONG = {
         ["--forget", "absent"],
     ],
     "order-entry": [[], ["sing"], ["load", "--warehouses", "0"], ["run", "-c", "x"]],
+    "generate": [[], ["absent"], ["reports", "--scale", "0"]],
     "tasks": [["--tasks", "0"], ["--nonsense"], ["--pool=x"]],
     "capture": [[], ["absent.log"], ["--nonsense"], ["--from=soon", "broken.toml"]],
     "replay": [[], ["absent"], ["empty"], ["--nonsense", "empty"]],

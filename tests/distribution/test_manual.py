@@ -14,7 +14,18 @@ from distribution.roff import option, paragraph
 from pgtrial.cli import COMMANDS, application
 from tests.conftest import require, require_engine
 
-FRONT_ENDS = ("pgbench", "sysbench", "tasks", "order-entry", "replay", "merge", "capture", "null-server")
+FRONT_ENDS = (
+    "pgbench",
+    "sysbench",
+    "tasks",
+    "order-entry",
+    "generate",
+    "replay",
+    "suite",
+    "merge",
+    "capture",
+    "null-server",
+)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::event;
 use crate::frontend::common::messages::USER;
-use crate::frontend::{capture, merge, order_entry, pgbench, replay, suite, sysbench, tasks};
+use crate::frontend::{capture, generate, merge, order_entry, pgbench, replay, suite, sysbench, tasks};
 use ground::manual::Manual;
 use ground::options::ERROR;
 use ground::output::print_stdout;
@@ -33,7 +33,7 @@ struct FrontEndRow {
 
 /// All of them, in the order of the help.
 #[rustfmt::skip]
-const FRONT_ENDS: [FrontEndRow; 9] = [
+const FRONT_ENDS: [FrontEndRow; 10] = [
     FrontEndRow { name: "pgbench", arguments: "[OPTION]... [DBNAME]", summary: "as pgbench",
         is_link: true, main: pgbench::main, manual: pgbench::manual },
     FrontEndRow { name: "sysbench", arguments: "[OPTION]... [TEST] [COMMAND]", summary: "as sysbench",
@@ -44,6 +44,9 @@ const FRONT_ENDS: [FrontEndRow; 9] = [
     FrontEndRow { name: "order-entry", arguments: "[OPTION]... COMMAND [DBNAME]",
         summary: "TPC-C's transactions: load, run, check",
         is_link: false, main: order_entry::main, manual: order_entry::manual },
+    FrontEndRow { name: "generate", arguments: "[OPTION]... SUITE [DBNAME]",
+        summary: "the tables of a suite of queries",
+        is_link: false, main: generate::main, manual: generate::manual },
     FrontEndRow { name: "replay", arguments: "[OPTION]... DIRECTORY [DBNAME]", summary: "the sessions of a capture",
         is_link: false, main: replay::main, manual: replay::manual },
     FrontEndRow { name: "suite", arguments: "[OPTION]... [DBNAME]", summary: "queries one after the other, each timed",
@@ -151,7 +154,7 @@ mod tests {
             "pgtrial-engine pgbench [OPTION]... [DBNAME] as pgbench; see pgtrial-engine pgbench --help"
         );
         assert_eq!(
-            lines[11],
+            lines[12],
             "pgtrial-engine null-server [OPTION]... a server with nothing behind it; see --help there"
         );
     }

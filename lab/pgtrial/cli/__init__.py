@@ -45,6 +45,7 @@ COMMANDS = {
     "pgbench": (None, "Run the load engine as pgbench; all arguments are pgbench's."),
     "sysbench": (None, "Run the load engine as sysbench for PostgreSQL; all arguments are sysbench's."),
     "order-entry": (None, "Run the transactions of TPC-C by the load engine: load, run, check; see its --help."),
+    "generate": (None, "Make the tables of a suite of queries by the load engine; see its --help."),
     "tasks": (None, "Run an application's tasks on pools of connections by the load engine; see its --help."),
     "capture": (None, "Make a capture of a server's logs, for a replay; see its --help."),
     "replay": (None, "Replay the sessions of a capture by the load engine; see its --help."),

@@ -3,6 +3,7 @@
 
 pub mod capture;
 pub mod common;
+pub mod generate;
 pub mod merge;
 pub mod order_entry;
 pub mod pgbench;

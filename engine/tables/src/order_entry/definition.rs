@@ -3,17 +3,18 @@
 
 use workload::order_entry::sizes::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS};
 
-use super::population::{Population, RowSource};
+use super::population::Population;
 use super::rows;
+use crate::row::RowSource;
 
 /// A table.
 pub struct Table {
     pub name: &'static str,
-    columns: &'static str,
+    pub columns: &'static str,
     /// Columns of the primary key; empty without one.
-    key: &'static str,
-    /// Name and columns of a further index.
-    index: Option<(&'static str, &'static str)>,
+    pub key: &'static str,
+    /// Names and columns of further indexes.
+    pub indexes: &'static [(&'static str, &'static str)],
     pub rows: fn(Population) -> RowSource,
     /// How many rows.
     pub count: fn(&Population) -> u64,
@@ -49,7 +50,7 @@ pub const TABLES: [Table; 9] = [
             s_dist_08 char(24) not null, s_dist_09 char(24) not null, s_dist_10 char(24) not null, \
             s_ytd int not null, s_order_cnt int not null, s_remote_cnt int not null, s_data varchar(50) not null",
         key: "s_w_id, s_i_id",
-        index: None,
+        indexes: &[],
         rows: rows::stock,
         count: |population| (population.warehouses * ITEMS) as u64,
     },
@@ -59,7 +60,7 @@ pub const TABLES: [Table; 9] = [
             ol_i_id int not null, ol_supply_w_id int not null, ol_delivery_d timestamptz, \
             ol_quantity smallint not null, ol_amount numeric(6,2) not null, ol_dist_info char(24) not null",
         key: "ol_w_id, ol_d_id, ol_o_id, ol_number",
-        index: None,
+        indexes: &[],
         rows: rows::order_lines,
         count: Population::order_lines,
     },
@@ -73,7 +74,7 @@ pub const TABLES: [Table; 9] = [
             c_ytd_payment numeric(14,2) not null, c_payment_cnt int not null, c_delivery_cnt int not null, \
             c_data varchar(500) not null",
         key: "c_w_id, c_d_id, c_id",
-        index: Some(("customer_last_name", "c_w_id, c_d_id, c_last, c_first")),
+        indexes: &[("customer_last_name", "c_w_id, c_d_id, c_last, c_first")],
         rows: rows::customers,
         count: |population| of_districts(population, CUSTOMERS),
     },
@@ -83,7 +84,7 @@ pub const TABLES: [Table; 9] = [
             o_carrier_id smallint, o_ol_cnt smallint not null, o_all_local smallint not null, \
             o_entry_d timestamptz not null",
         key: "o_w_id, o_d_id, o_id",
-        index: Some(("orders_customer", "o_w_id, o_d_id, o_c_id, o_id")),
+        indexes: &[("orders_customer", "o_w_id, o_d_id, o_c_id, o_id")],
         rows: rows::orders,
         count: |population| of_districts(population, ORDERS),
     },
@@ -93,7 +94,7 @@ pub const TABLES: [Table; 9] = [
             h_w_id int not null, h_date timestamptz not null, h_amount numeric(6,2) not null, \
             h_data varchar(24) not null",
         key: "",
-        index: None,
+        indexes: &[],
         rows: rows::history,
         count: |population| of_districts(population, CUSTOMERS),
     },
@@ -102,7 +103,7 @@ pub const TABLES: [Table; 9] = [
         columns: "i_id int not null, i_im_id int not null, i_price numeric(5,2) not null, i_name varchar(24) not null, \
             i_data varchar(50) not null",
         key: "i_id",
-        index: None,
+        indexes: &[],
         rows: rows::items,
         count: |_| ITEMS as u64,
     },
@@ -110,7 +111,7 @@ pub const TABLES: [Table; 9] = [
         name: "new_order",
         columns: "no_w_id int not null, no_d_id smallint not null, no_o_id int not null",
         key: "no_w_id, no_d_id, no_o_id",
-        index: None,
+        indexes: &[],
         rows: rows::new_orders,
         count: |population| of_districts(population, ORDERS - FIRST_NEW_ORDER + 1),
     },
@@ -122,7 +123,7 @@ pub const TABLES: [Table; 9] = [
             "d_tax numeric(4,4) not null, d_ytd numeric(14,2) not null, d_next_o_id int not null"
         ),
         key: "d_w_id, d_id",
-        index: None,
+        indexes: &[],
         rows: rows::districts,
         count: |population| of_districts(population, 1),
     },
@@ -134,7 +135,7 @@ pub const TABLES: [Table; 9] = [
             "w_tax numeric(4,4) not null, w_ytd numeric(14,2) not null"
         ),
         key: "w_id",
-        index: None,
+        indexes: &[],
         rows: rows::warehouses,
         count: |population| population.warehouses as u64,
     },
@@ -142,26 +143,6 @@ pub const TABLES: [Table; 9] = [
 
 fn of_districts(population: &Population, rows: i64) -> u64 {
     (population.warehouses * DISTRICTS * rows) as u64
-}
-
-impl Table {
-    /// Makes the table without keys.
-    pub fn create(&self, fillfactor: u32) -> String {
-        format!("create table {} ({}) with (fillfactor={fillfactor})", self.name, self.columns)
-    }
-
-    /// Fills the table that the same transaction has made.
-    pub fn copy(&self) -> String {
-        format!("copy {} from stdin with (format binary, freeze on)", self.name)
-    }
-
-    /// Makes the keys.
-    pub fn keys(&self) -> Vec<String> {
-        let name = self.name;
-        let primary = (!self.key.is_empty()).then(|| format!("alter table {name} add primary key ({})", self.key));
-        let index = self.index.map(|(index, columns)| format!("create index {index} on {name} ({columns})"));
-        primary.into_iter().chain(index).collect()
-    }
 }
 
 /// Makes the foreign keys of the specification.

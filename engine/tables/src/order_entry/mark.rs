@@ -6,9 +6,8 @@ use ground::words::plural;
 use wire::session::Session;
 
 use super::definition::TABLES;
-use crate::error::{LoadError, TablesError};
-use crate::mark::{Mark, Marks, place_in};
-use crate::session::query;
+use crate::error::TablesError;
+use crate::table_set::present;
 
 /// The program whose name comments and messages have.
 pub const NAME: &str = "pgtrial-engine order-entry";
@@ -52,51 +51,14 @@ impl Made {
     }
 }
 
-/// A table of one of our names that is there.
-pub struct Present {
-    pub name: String,
-    mark: Mark,
-}
-
-impl Present {
-    /// Whether [`super::load()`] made this very table.
-    pub fn is_ours(&self) -> bool {
-        self.mark.is_here && self.is_like_ours()
-    }
-
-    /// Whether it made this one, or the one that this is a copy of.
-    pub fn is_like_ours(&self) -> bool {
-        self.mark.text.starts_with(PART)
-    }
-}
-
-/// The tables of our names that unqualified names reach.
-pub fn present(session: &mut Session) -> Result<Vec<Present>, LoadError> {
-    let names = TABLES.map(|table| format!("'{}'", table.name)).join(", ");
-    let sql = format!(
-        "select relname, pg_catalog.obj_description(oid, 'pg_class'), {} from pg_catalog.pg_class \
-         where oid = any (select pg_catalog.to_regclass(name)::pg_catalog.oid \
-         from pg_catalog.unnest(array[{names}]) as name) order by relname",
-        place_in("relname", "oid")
-    );
-    let marks = Marks::open(session)?;
-    let rows = query(session, &sql)?.into_iter().map(|row| {
-        let mut values = row.into_iter().map(Option::unwrap_or_default);
-        let mut next = || values.next().unwrap_or_default();
-        let (name, comment, place) = (next(), next(), next());
-        Present { name, mark: marks.read(&comment, &place) }
-    });
-    Ok(rows.collect())
-}
-
 /// Finds the tables for a run, which copies of ours serve as well.
 pub fn find(session: &mut Session, dbname: &str) -> Result<Made, TablesError> {
-    let present = present(session)?;
+    let present = present(session, TABLES.iter().map(|table| table.name))?;
     let (dbname, command) = (dbname.to_owned(), format!("{NAME} load"));
     let Some(warehouse) = present.iter().find(|table| table.name == "warehouse") else {
         return Err(TablesError::NoOrderEntry { dbname, command });
     };
-    if let Some(foreign) = present.iter().find(|table| !table.is_like_ours()) {
+    if let Some(foreign) = present.iter().find(|table| !table.is_like_ours(PART)) {
         return Err(TablesError::OtherTable { table: foreign.name.clone(), dbname, program: NAME, command });
     }
     let made = Made::from_mark(&warehouse.mark.text).filter(|_| present.len() == TABLES.len());

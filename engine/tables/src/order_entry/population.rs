@@ -17,9 +17,6 @@ pub struct Population {
     pub now: i64,
 }
 
-/// The rows of a table: appends the next one; returns false if there is none.
-pub type RowSource = Box<dyn FnMut(&mut Vec<u8>) -> bool + Send>;
-
 /// What is drawn from a generator of its own.
 #[derive(Debug, Clone, Copy)]
 pub enum RandomStream {

@@ -4,9 +4,9 @@ use workload::order_entry::names::{LAST_NAMES, write_last_name};
 use workload::order_entry::nurand::{last_name_constant, loaded_last_name};
 use workload::order_entry::sizes::CUSTOMERS;
 
-use crate::order_entry::population::{Population, RandomStream, RowSource};
-use crate::order_entry::row::RowBuffer;
+use crate::order_entry::population::{Population, RandomStream};
 use crate::order_entry::text;
+use crate::row::{RowBuffer, RowSource};
 
 /// What each customer has paid, cents.
 const PAID: i64 = 1000;

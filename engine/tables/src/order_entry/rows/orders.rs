@@ -3,8 +3,8 @@
 use ground::random::Random;
 use workload::order_entry::sizes::{FIRST_NEW_ORDER, ITEMS, ORDERS};
 
-use crate::order_entry::population::{Population, RandomStream, RowPlace, RowSource, order_size};
-use crate::order_entry::row::RowBuffer;
+use crate::order_entry::population::{Population, RandomStream, RowPlace, order_size};
+use crate::row::{RowBuffer, RowSource};
 
 /// o_w_id, o_d_id, o_id, o_c_id, o_carrier_id, o_ol_cnt, o_all_local, o_entry_d
 pub fn orders(population: Population) -> RowSource {

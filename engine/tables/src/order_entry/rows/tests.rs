@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::copy::read_back;
-use crate::order_entry::population::{Population, RowSource};
+use crate::order_entry::population::Population;
+use crate::row::RowSource;
 
 const POPULATION: Population = Population { warehouses: 1, seed: 5, now: 0 };
 

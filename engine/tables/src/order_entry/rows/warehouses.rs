@@ -2,9 +2,9 @@
 
 use workload::order_entry::sizes::{CUSTOMERS, DISTRICTS, ITEMS, ORDERS};
 
-use crate::order_entry::population::{Population, RandomStream, RowSource};
-use crate::order_entry::row::RowBuffer;
+use crate::order_entry::population::{Population, RandomStream};
 use crate::order_entry::text;
+use crate::row::{RowBuffer, RowSource};
 
 /// The highest tax, ten-thousandths.
 const HIGHEST_TAX: i64 = 2000;

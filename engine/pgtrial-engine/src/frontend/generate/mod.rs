@@ -1,0 +1,34 @@
+//! The generate front end: makes the tables of the suites that come along.
+
+mod options;
+
+use std::process::ExitCode;
+
+use crate::frontend::common::connection::{session, target};
+use crate::frontend::common::failure::Failure;
+use ground::interrupt;
+use options::{GENERATE, GenerateOptions};
+use tables::refuse_read_only;
+use tables::suites::generate;
+
+pub use options::manual;
+
+/// What the connections are for.
+const PURPOSE: &str = "loading";
+
+/// Makes the tables with `args` (without the program's name). The exit status is 0; 3 for what is rejected or failed; 130
+/// after an interrupt.
+pub fn main(args: Vec<String>) -> ExitCode {
+    let status = options::parse(args).and_then(|options| Ok(run(&options)?));
+    GENERATE.exit_status(status)
+}
+
+fn run(options: &GenerateOptions) -> Result<u8, Failure> {
+    let target = target(&options.server, "pgtrial generate", PURPOSE)?;
+    let mut session = session(&target, PURPOSE)?;
+    target.obey(&interrupt::catch()?);
+    refuse_read_only(&mut session, "generate makes tables")?;
+    let GenerateOptions { suite, scale, seed, jobs, .. } = options;
+    generate(session, &target, suite, *scale, *seed, *jobs)?;
+    Ok(0)
+}

@@ -1,0 +1,143 @@
+//! The command line: the name of a suite, its size and its server.
+
+use crate::frontend::common::connection::with_database;
+use crate::frontend::common::failure::Failure;
+use crate::frontend::common::messages::FrontEnd;
+use crate::frontend::common::rows;
+use crate::frontend::common::values::{ValueError, count_to, seed};
+use ground::getopt;
+use ground::manual::{Manual, entries};
+use ground::options::{OptionRow, Stop, set};
+use tables::suites::{NAME, SUITES, Scale, SuiteTables};
+use wire::params::Given;
+
+/// The most connections.
+const MOST_JOBS: u32 = 1000;
+
+/// The seed of the rows unless another is given: two loads have the same rows.
+const DEFAULT_SEED: u64 = 1;
+
+/// This front end in its messages.
+pub const GENERATE: FrontEnd = FrontEnd::new(NAME);
+
+/// What is to be made.
+pub struct GenerateOptions {
+    pub server: Given,
+    pub suite: &'static SuiteTables,
+    pub scale: Scale,
+    /// Of the rows.
+    pub seed: u64,
+    /// Connections; `None`: one for each processor, but few.
+    pub jobs: Option<usize>,
+}
+
+/// The options as they are given, each checked by itself.
+#[derive(Debug, Default)]
+struct Arguments {
+    server: Given,
+    scale: Option<Scale>,
+    seed: Option<u64>,
+    jobs: Option<usize>,
+}
+
+impl AsMut<Given> for Arguments {
+    fn as_mut(&mut self) -> &mut Given {
+        &mut self.server
+    }
+}
+
+type Row = OptionRow<Arguments, Failure, &'static str>;
+
+const TABLES: &str = "Tables:";
+const CONNECTION: &str = "Connection:";
+
+#[rustfmt::skip]
+const OPTIONS: &[Row] = &[
+    Row::value("-s, --scale=NUM", TABLES,
+        "size, from 0.01 to 100 (default: 1): reports has about 2 GB at\nscale 1, joins 0.5 GB",
+        |o, v| set(&mut o.scale, v.text.parse::<Scale>().map_err(|_| ValueError::unexpected(v, Scale::RANGE)))),
+    Row::value("-j, --jobs=NUM", TABLES, "connections that load (default: one for each processor, at\nmost 4)",
+        |o, v| set(&mut o.jobs, count_to(v, MOST_JOBS).map(|jobs| jobs as usize))),
+    Row::value("--random-seed=NUM", TABLES, "whole number (default: 1)", |o, v| set(&mut o.seed, seed(v))),
+
+    Row::part(&rows::DBNAME, CONNECTION, "database name or connection string"),
+    Row::part(&rows::HOST, CONNECTION, "database server host or socket directory"),
+    Row::part(&rows::PORT, CONNECTION, "database server port number"),
+    Row::part(&rows::USERNAME, CONNECTION, "connect as specified database user"),
+
+    Row::action("-V, --version", "", "output version information, then exit",
+        |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
+    Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
+];
+
+/// What it is, and its options.
+pub fn manual() -> Manual {
+    Manual {
+        about: "pgtrial-engine generate makes the tables of a suite of queries.",
+        usage: &["pgtrial-engine generate [OPTION]... SUITE [DBNAME]"],
+        description: "\
+SUITE is reports, a wholesale trade for decision support, or joins, a shop with skewed and
+correlated data. Tables of an earlier load are replaced. The same scale and seed give the same
+rows, whatever the number of connections.",
+        options: entries(OPTIONS, |title| title),
+        notes: "\
+The exit status is 0; 3 for what is refused or failed; 130 after an interrupt."
+            .to_owned(),
+    }
+}
+
+/// Reads the command line (without the program's name).
+pub fn parse(args: Vec<String>) -> Result<GenerateOptions, Stop<Failure>> {
+    let mut arguments = Arguments::default();
+    let mut words = getopt::read(OPTIONS, args, &mut arguments)?.into_iter();
+    let names = SUITES.each_ref().map(|suite| suite.name).join(" or ");
+    let Some(word) = words.next() else {
+        return Err(Failure::misuse(format!("a suite is missing: {names}")).into());
+    };
+    let Some(suite) = SUITES.iter().find(|suite| suite.name == word) else {
+        return Err(Failure::misuse(format!("unknown suite \"{word}\"; write {names}")).into());
+    };
+    let Arguments { server, scale, seed, jobs } = arguments;
+    Ok(GenerateOptions {
+        server: with_database(server, words)?,
+        suite,
+        scale: scale.unwrap_or(Scale::ONE),
+        seed: seed.unwrap_or(DEFAULT_SEED),
+        jobs,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frontend::lines::parsed;
+
+    #[test]
+    fn a_suite_has_a_scale_a_seed_and_a_database() {
+        let options = parsed("-s 0.1 joins bench --jobs 3 --random-seed 7", parse).ok().unwrap();
+        assert_eq!((options.suite.name, options.scale.to_string().as_str()), ("joins", "0.1"));
+        assert_eq!((options.seed, options.jobs, options.server.dbname.as_deref()), (7, Some(3), Some("bench")));
+        let options = parsed("reports", parse).ok().unwrap();
+        assert_eq!((options.suite.name, options.scale, options.seed), ("reports", Scale::ONE, 1));
+    }
+
+    #[test]
+    fn mistakes_are_a_sentence_each() {
+        for (line, message) in [
+            ("", "a suite is missing: reports or joins; try \"pgtrial-engine generate --help\""),
+            ("orders", "unknown suite \"orders\"; write reports or joins; try"),
+            ("reports a b", "too many command-line arguments (first is \"b\"); try"),
+            ("reports -s 0", "invalid value \"0\" for option -s/--scale: it takes a number from 0.01 to 100"),
+            ("reports -s 101", "invalid value \"101\" for option -s/--scale"),
+            ("reports -j 0", "invalid value \"0\" for option -j/--jobs: it takes a whole number"),
+            ("reports --random-seed x", "invalid value \"x\" for option --random-seed: it takes a whole number"),
+            ("reports --bogus", "unrecognized option '--bogus'; try"),
+        ] {
+            let found = GENERATE.describe(&parsed(line, parse).err().unwrap());
+            assert!(
+                found.starts_with(&format!("pgtrial-engine generate: error: {message}")) && !found.contains('\n'),
+                "{line}: {found}"
+            );
+        }
+    }
+}

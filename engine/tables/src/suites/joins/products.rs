@@ -1,0 +1,83 @@
+//! Products and coupons. The draws' columns are named behind each field.
+
+use super::sizes::{CATEGORIES, COUPONS, DEPARTMENTS_OF_SHOP, FIRST_DAY, day_in_order, products};
+use crate::row::{RowBuffer, RowSource};
+use crate::suites::draws::{RowDraws, TableDraws};
+use crate::suites::population::{Population, numbered};
+
+/// Numbers of the tables for their draws.
+const PRODUCTS: u64 = 1;
+const COUPONS_TABLE: u64 = 6;
+
+/// Brands of each category.
+const BRANDS: i64 = 8;
+
+/// What sales need of products.
+#[derive(Debug, Clone, Copy)]
+pub struct Assortment {
+    table: TableDraws,
+    pub count: i64,
+}
+
+impl Assortment {
+    pub fn new(population: &Population) -> Self {
+        Self { table: population.draws(PRODUCTS), count: products(population) }
+    }
+
+    fn draws(self, product: i64) -> RowDraws {
+        self.table.row(product)
+    }
+
+    /// From 0 (columns 0 and 1).
+    fn category(self, product: i64) -> i64 {
+        self.draws(product).zipf(0, DEPARTMENTS_OF_SHOP.len() as i64 * CATEGORIES) - 1
+    }
+
+    /// From 0.
+    pub fn department(self, product: i64) -> i64 {
+        self.category(product) / CATEGORIES
+    }
+
+    /// Cents (column 3): later departments are dearer.
+    pub fn price(self, product: i64) -> i64 {
+        let base = (self.department(product) + 1) * 1000;
+        base + self.draws(product).below(3, base)
+    }
+}
+
+/// product_id, department, category (0, 1), brand (2), price (3), launched_on, ended_on (4, 5)
+///
+/// A brand is of one category, which is of one department. Only the older half of the products can have ended.
+pub fn product_rows(population: Population) -> RowSource {
+    let assortment = Assortment::new(&population);
+    let count = assortment.count;
+    numbered(count, move |id, out| {
+        let (draws, category) = (assortment.draws(id), assortment.category(id));
+        let launched = day_in_order(id, count);
+        let row = RowBuffer::new(out, 7)
+            .int(id)
+            .text(DEPARTMENTS_OF_SHOP[(category / CATEGORIES) as usize].as_bytes())
+            .formatted(format_args!("category {category:03}"))
+            .formatted(format_args!("brand {:04}", category * BRANDS + draws.below(2, BRANDS)))
+            .money(assortment.price(id))
+            .date(launched);
+        if id <= count / 2 && draws.is_one_of(4, 40) {
+            row.date(launched + draws.between(5, 100, 900));
+        } else {
+            row.null();
+        }
+    })
+}
+
+/// coupon_id, department, percent (0), valid_from
+pub fn coupon_rows(population: Population) -> RowSource {
+    let table = population.draws(COUPONS_TABLE);
+    numbered(COUPONS, move |id, out| {
+        let department = (id - 1) % DEPARTMENTS_OF_SHOP.len() as i64;
+        RowBuffer::new(out, 4)
+            .int(id)
+            .text(DEPARTMENTS_OF_SHOP[department as usize].as_bytes())
+            .small(5 * table.row(id).between(0, 1, 6))
+            .date(FIRST_DAY + (id - 1) * 5);
+    })
+}

@@ -1,0 +1,95 @@
+//! The tables of the suites that come along: making them.
+
+mod draws;
+mod joins;
+mod population;
+mod reports;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use wire::session::Session;
+use wire::target::Target;
+
+use crate::error::TablesError;
+use crate::table_set::{PlannedTable, TableSet, make_set};
+pub use population::Scale;
+use population::{Population, Table};
+
+/// The program whose name messages have.
+pub const NAME: &str = "pgtrial-engine generate";
+
+/// The tables of a suite.
+pub struct SuiteTables {
+    pub name: &'static str,
+    /// For messages: `the tables of reports`.
+    what: &'static str,
+    /// The mark on each table, and before a finished load also that on the first.
+    part: &'static str,
+    tables: &'static [Table],
+    /// Table, columns and the table that they refer to.
+    foreign_keys: &'static [(&'static str, &'static str, &'static str)],
+}
+
+/// All suites.
+pub const SUITES: [SuiteTables; 2] = [
+    SuiteTables {
+        name: "reports",
+        what: "the tables of reports",
+        part: "pgtrial reports",
+        tables: &reports::TABLES,
+        foreign_keys: &reports::FOREIGN_KEYS,
+    },
+    SuiteTables {
+        name: "joins",
+        what: "the tables of joins",
+        part: "pgtrial joins",
+        tables: &joins::TABLES,
+        foreign_keys: &joins::FOREIGN_KEYS,
+    },
+];
+
+/// Makes the tables of a suite over the session and as many more as `jobs` asks for. Tables of an earlier load are
+/// replaced, those of others are not.
+pub fn generate(
+    session: Session,
+    target: &Arc<Target>,
+    suite: &'static SuiteTables,
+    scale: Scale,
+    seed: u64,
+    jobs: Option<usize>,
+) -> Result<(), TablesError> {
+    let began = Instant::now();
+    let population = Population { scale, seed };
+    let set = TableSet {
+        what: suite.what,
+        program: NAME,
+        part: suite.part,
+        tables: suite.tables.iter().map(|table| planned(table, population)).collect(),
+        foreign_keys: suite
+            .foreign_keys
+            .iter()
+            .map(|(table, columns, other)| {
+                format!("alter table {table} add foreign key ({columns}) references {other}")
+            })
+            .collect(),
+        marked: suite.tables[0].name,
+        complete: format!("{}: scale {scale}, seed {seed}", suite.part),
+    };
+    make_set(session, target, set, jobs)?;
+    let elapsed = began.elapsed().as_secs_f64();
+    (target.user.tell)(&format!("{} at scale {scale} made in {elapsed:.2} s", suite.what));
+    Ok(())
+}
+
+fn planned(table: &'static Table, population: Population) -> PlannedTable {
+    PlannedTable {
+        name: table.name,
+        columns: table.columns,
+        fillfactor: 100,
+        key: table.key,
+        indexes: table.indexes,
+        count: (table.count)(&population) as u64,
+        rows: Box::new(move || (table.rows)(population)),
+    }
+}

@@ -1,0 +1,113 @@
+//! The size of a set and its seed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::draws::TableDraws;
+use crate::row::RowSource;
+
+/// The largest scale, hundredths.
+const LARGEST: i64 = 100 * 100;
+
+/// A scale from 0.01 to 100, with at most two decimals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scale {
+    hundredths: i64,
+}
+
+impl Scale {
+    pub const ONE: Self = Self { hundredths: 100 };
+
+    /// What messages say that a scale may be.
+    pub const RANGE: &str = "a number from 0.01 to 100 with at most two decimals";
+}
+
+/// Not [`Scale::RANGE`].
+#[derive(Debug, PartialEq, Eq)]
+pub struct NoScale;
+
+impl FromStr for Scale {
+    type Err = NoScale;
+
+    fn from_str(text: &str) -> Result<Self, NoScale> {
+        let (units, decimals) = text.trim().split_once('.').unwrap_or((text.trim(), "0"));
+        let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+        let decimals = decimals.trim_end_matches('0');
+        if !is_number(units) || decimals.len() > 2 || !(decimals.is_empty() || is_number(decimals)) {
+            return Err(NoScale);
+        }
+        let units: i64 = units.parse().map_err(|_| NoScale)?;
+        let decimals: i64 = format!("{decimals:0<2}").parse().map_err(|_| NoScale)?;
+        let hundredths = units.checked_mul(100).ok_or(NoScale)?.saturating_add(decimals);
+        if (1..=LARGEST).contains(&hundredths) { Ok(Self { hundredths }) } else { Err(NoScale) }
+    }
+}
+
+/// Without zeros at the end: `0.01`, `1`, `2.5`.
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.hundredths as f64 / 100.0)
+    }
+}
+
+/// What the tables of a set are filled with.
+#[derive(Debug, Clone, Copy)]
+pub struct Population {
+    pub scale: Scale,
+    pub seed: u64,
+}
+
+impl Population {
+    /// So many rows at scale 1, which is a multiple of 100.
+    pub fn at_scale(&self, rows: i64) -> i64 {
+        rows / 100 * self.scale.hundredths
+    }
+
+    /// The draws of the table of this number in its set.
+    pub fn draws(&self, table: u64) -> TableDraws {
+        TableDraws::new(self.seed, table)
+    }
+}
+
+/// A table of a set.
+pub struct Table {
+    pub name: &'static str,
+    pub columns: &'static str,
+    /// Columns of the primary key.
+    pub key: &'static str,
+    /// Names and columns of further indexes.
+    pub indexes: &'static [(&'static str, &'static str)],
+    pub rows: fn(Population) -> RowSource,
+    /// How many rows.
+    pub count: fn(&Population) -> i64,
+}
+
+/// The rows of numbers from 1 to `count`, each of which `write` appends.
+pub fn numbered(count: i64, write: impl Fn(i64, &mut Vec<u8>) + Send + 'static) -> RowSource {
+    let mut numbers = 1..=count;
+    Box::new(move |out| match numbers.next() {
+        Some(number) => {
+            write(number, out);
+            true
+        }
+        None => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_are_hundredths() {
+        for (text, hundredths, shown) in
+            [("1", 100, "1"), ("0.01", 1, "0.01"), ("2.50", 250, "2.5"), ("100", 10_000, "100"), ("0.100", 10, "0.1")]
+        {
+            let scale: Scale = text.parse().unwrap();
+            assert_eq!((scale.hundredths, scale.to_string().as_str()), (hundredths, shown));
+        }
+        for text in ["", ".", "0", "0.001", "100.01", "-1", "+1", "1e2", "x", "0x1", "99999999999999999999"] {
+            assert_eq!(text.parse::<Scale>(), Err(NoScale), "{text}");
+        }
+    }
+}

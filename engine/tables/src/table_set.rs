@@ -1,0 +1,213 @@
+//! Tables that are made together, and found again by their marks.
+//!
+//! Each table is made in one transaction over one connection: created, filled by COPY with FREEZE (only the transaction
+//! that has created the table may freeze its rows), then its keys. Connections share the tables, the largest first, never
+//! the rows of one table: the order of the rows on disk is always the same.
+
+use std::io::{IsTerminal, stderr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use wire::session::Session;
+use wire::target::Target;
+
+use crate::copy::{CopyFormat, copy_rows};
+use crate::error::{Foreign, LoadError, TablesError};
+use crate::mark::{Mark, Marks, place_in};
+use crate::parallel::for_each;
+use crate::progress::{ProgressStyle, TableProgress};
+use crate::row::RowSource;
+use crate::session::{MAX_SORT_MEMORY_KB, execute, query, raise_sort_memory};
+
+/// The most connections if the user does not choose their number: few tables have nearly all of the rows.
+const CONNECTIONS: usize = 4;
+
+/// A set of tables.
+pub struct TableSet {
+    /// For messages: `the tables of order entry`.
+    pub what: &'static str,
+    /// The program whose name messages have.
+    pub program: &'static str,
+    /// The mark on each table, with which that of a complete set begins.
+    pub part: &'static str,
+    /// The largest first.
+    pub tables: Vec<PlannedTable>,
+    /// Statements after all tables are filled.
+    pub foreign_keys: Vec<String>,
+    /// The table that has the mark of the complete set.
+    pub marked: &'static str,
+    /// The mark of the complete set.
+    pub complete: String,
+}
+
+/// A table of a set.
+pub struct PlannedTable {
+    pub name: &'static str,
+    pub columns: &'static str,
+    /// Percent.
+    pub fillfactor: u32,
+    /// Columns of the primary key; empty without one.
+    pub key: &'static str,
+    /// Names and columns of further indexes.
+    pub indexes: &'static [(&'static str, &'static str)],
+    /// How many rows.
+    pub count: u64,
+    pub rows: Box<dyn Fn() -> RowSource + Send + Sync>,
+}
+
+impl PlannedTable {
+    /// Makes the table without keys.
+    fn create(&self) -> String {
+        format!("create table {} ({}) with (fillfactor={})", self.name, self.columns, self.fillfactor)
+    }
+
+    /// Make the keys.
+    fn keys(&self) -> impl Iterator<Item = String> {
+        let name = self.name;
+        let primary = (!self.key.is_empty()).then(|| format!("alter table {name} add primary key ({})", self.key));
+        let indexes =
+            self.indexes.iter().map(move |(index, columns)| format!("create index {index} on {name} ({columns})"));
+        primary.into_iter().chain(indexes)
+    }
+}
+
+/// Makes the tables over the session and as many more as `jobs` asks for, at most one for each table. Tables of an earlier
+/// load are replaced, those of others are not.
+pub fn make_set(session: Session, target: &Arc<Target>, set: TableSet, jobs: Option<usize>) -> Result<(), TablesError> {
+    let dbname = &target.params.dbname;
+    let (what, program) = (set.what, set.program);
+    make_all(session, target, set, jobs).map_err(|error| match error {
+        Refusal::Foreign { name, is_copy } => {
+            let (dbname, table) = (dbname.clone(), format!("table {name}"));
+            TablesError::Foreign(Foreign { dbname, table, program, is_copy })
+        }
+        Refusal::Failed(error) => TablesError::Make { what, error },
+    })
+}
+
+/// Why nothing was made, or not all.
+enum Refusal {
+    /// A table that was not made here has one of the names.
+    Foreign {
+        name: String,
+        is_copy: bool,
+    },
+    Failed(LoadError),
+}
+
+impl From<LoadError> for Refusal {
+    fn from(error: LoadError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+fn make_all(mut session: Session, target: &Arc<Target>, set: TableSet, jobs: Option<usize>) -> Result<(), Refusal> {
+    let TableSet { what, part, tables, foreign_keys, marked, complete, .. } = set;
+    let before = present(&mut session, tables.iter().map(|table| table.name))?;
+    if let Some(foreign) = before.iter().find(|table| !table.is_ours(part)) {
+        return Err(Refusal::Foreign { name: foreign.name.clone(), is_copy: foreign.is_like_ours(part) });
+    }
+    if !before.is_empty() {
+        let names: Vec<_> = before.iter().map(|table| table.name.as_str()).collect();
+        execute(&mut session, &format!("drop table {}", names.join(", ")))?;
+    }
+    let sessions = open_sessions(session, target, tables.len(), jobs)?;
+    let rows = tables.iter().map(|table| table.count).sum();
+    let style = if stderr().is_terminal() { ProgressStyle::Bar } else { ProgressStyle::Quiet };
+    let progress = Arc::new(TableProgress::new(what, rows, style, target.user));
+    let max_kb = MAX_SORT_MEMORY_KB / sessions.len() as u64;
+    let shown = Arc::clone(&progress);
+    let done =
+        for_each(sessions, tables, move |session, table, stop| make_table(session, table, part, max_kb, &shown, stop));
+    progress.clear();
+    let mut sessions = done?;
+    let Some(session) = sessions.first_mut() else { return Err(LoadError::ThreadLost.into()) };
+    foreign_keys.iter().try_for_each(|sql| execute(session, sql))?;
+    // From here on the tables are complete.
+    Marks::open(session)?.set_on_table(session, marked, &complete)?;
+    Ok(())
+}
+
+/// The session, and others beside it.
+fn open_sessions(
+    session: Session,
+    target: &Arc<Target>,
+    tables: usize,
+    jobs: Option<usize>,
+) -> Result<Vec<Session>, LoadError> {
+    let processors = thread::available_parallelism().map_or(1, |count| count.get());
+    let wanted = jobs.unwrap_or(processors.min(CONNECTIONS)).min(tables);
+    // With several hosts, another connection might reach another server.
+    let params = &target.params;
+    let is_alone = params.endpoints.len() > 1 || params.load_balance_random;
+    let mut sessions = vec![session];
+    while sessions.len() < wanted && !is_alone {
+        match Session::open(target) {
+            Ok(helper) => sessions.push(helper),
+            // The user did not choose the number of connections: fewer will do.
+            Err(_) if jobs.is_none() => break,
+            Err(error) => return Err(LoadError::Connect(error)),
+        }
+    }
+    Ok(sessions)
+}
+
+fn make_table(
+    session: &mut Session,
+    table: &PlannedTable,
+    part: &str,
+    max_kb: u64,
+    progress: &TableProgress,
+    stop: &AtomicBool,
+) -> Result<(), LoadError> {
+    let raise = raise_sort_memory(session, table.count, max_kb)?;
+    execute(session, "begin")?;
+    raise.iter().try_for_each(|sql| execute(session, sql))?;
+    execute(session, &table.create())?;
+    Marks::open(session)?.set_on_table(session, table.name, part)?;
+    let copy = format!("copy {} from stdin with (format binary, freeze on)", table.name);
+    copy_rows(session, &copy, CopyFormat::Binary, (table.rows)(), progress, stop).map_err(LoadError::Copy)?;
+    table.keys().try_for_each(|sql| execute(session, &sql))?;
+    execute(session, "commit")?;
+    // This makes statistics for the planner, and leaves no page that the first read would write.
+    execute(session, &format!("vacuum analyze {}", table.name))
+}
+
+/// A table of a set's names that is there.
+pub struct Present {
+    pub name: String,
+    pub mark: Mark,
+}
+
+impl Present {
+    /// Whether [`make_set`] made this very table, with the mark `part`.
+    fn is_ours(&self, part: &str) -> bool {
+        self.mark.is_here && self.is_like_ours(part)
+    }
+
+    /// Whether it made this one, or the one that this is a copy of.
+    pub fn is_like_ours(&self, part: &str) -> bool {
+        self.mark.text.starts_with(part)
+    }
+}
+
+/// The tables of these names that unqualified names reach.
+pub fn present<'a>(session: &mut Session, names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Present>, LoadError> {
+    let names: Vec<_> = names.into_iter().map(|name| format!("'{name}'")).collect();
+    let sql = format!(
+        "select relname, pg_catalog.obj_description(oid, 'pg_class'), {} from pg_catalog.pg_class \
+         where oid = any (select pg_catalog.to_regclass(name)::pg_catalog.oid \
+         from pg_catalog.unnest(array[{}]) as name) order by relname",
+        place_in("relname", "oid"),
+        names.join(", ")
+    );
+    let marks = Marks::open(session)?;
+    let rows = query(session, &sql)?.into_iter().map(|row| {
+        let mut values = row.into_iter().map(Option::unwrap_or_default);
+        let mut next = || values.next().unwrap_or_default();
+        let (name, comment, place) = (next(), next(), next());
+        Present { name, mark: marks.read(&comment, &place) }
+    });
+    Ok(rows.collect())
+}

@@ -1,0 +1,56 @@
+"""The tables of suites: every row is that of the rules, whatever the number of connections."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from polars import selectors
+
+from pgtrial.loads.target import Target
+from tests.conftest import require_engine
+from tests.engine.programs import Program
+from tests.engine.suites import joins, reports
+
+pytestmark = pytest.mark.server
+
+RULES = {"reports": reports.tables, "joins": joins.tables}
+
+
+@pytest.fixture(scope="module")
+def generate() -> Program:
+    """The front end."""
+    return Program("generate", (str(require_engine()), "generate"))
+
+
+def assert_equal_rows(target: Target, tables: dict[str, pl.DataFrame]) -> None:
+    """Every table on the server has the rows of the frame of its name, in its order and with its columns."""
+    with target.connect() as connection:
+        for name, frame in tables.items():
+            cursor = connection.execute(f"SELECT * FROM {name}".encode())
+            rows = cursor.fetchall()
+            assert [column.name for column in cursor.description or ()] == frame.columns, name
+            assert len(rows) == frame.height, name
+            expected = frame.with_columns(selectors.date().dt.to_string("%Y-%m-%d")).rows()
+            different = next((pair for pair in zip(rows, expected, strict=True) if pair[0] != pair[1]), None)
+            assert different is None, (name, different)
+
+
+@pytest.mark.parametrize("suite", RULES)
+def test_every_row_is_that_of_the_rules_and_a_new_load_replaces_the_tables(generate, fresh, suite):
+    target, tables = fresh(18, empty=True), RULES[suite](1)
+    first = generate.run(target, suite, "--scale=0.01", "--jobs=1", "--random-seed=2")
+    assert first.status == 0, first.stderr
+    done = generate.run(target, suite, "--scale=0.01", "--jobs=4")
+    assert (done.status, done.stdout) == (0, "")
+    assert f"the tables of {suite} at scale 0.01 made in " in done.stderr
+    assert_equal_rows(target, tables)
+    with target.connect() as connection:
+        analysed = connection.execute(
+            "SELECT count(*) FROM pg_stats WHERE tablename = ANY (%s) AND attname LIKE '%%_id'", [list(tables)]
+        ).fetchone()
+        marked = connection.execute(
+            "SELECT count(*) FROM pg_class WHERE obj_description(oid, 'pg_class') LIKE %s", [f"pgtrial {suite}%"]
+        ).fetchone()
+    assert analysed is not None
+    assert analysed[0] >= len(tables)
+    assert marked == (len(tables),)
