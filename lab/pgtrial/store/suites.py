@@ -28,6 +28,9 @@ _SUITES = files("pgtrial") / "suites"
 
 _KEPT = (QUERY_ENDING, SUITE_FILE)
 
+_SCALE = 1
+"""Of data that the engine makes for a suite, unless the study names it."""
+
 
 @dataclass(frozen=True)
 class FoundSuite:
@@ -85,7 +88,8 @@ def with_suite_files(load: LoadSection, found: FoundSuite, source: str) -> LoadS
     """The load with what the files of its suite say. Raises StudyError for keys that do not go with them."""
     _check(load, found, source)
     update = {"queries": len(found.queries), "limit": load.suite.limit or found.suite.limit}
-    return load.model_copy(update={"suite": load.suite.model_copy(update=update)})
+    scale = {"scale": [_SCALE]} if found.suite.data is not None and not load.scale_is_set else {}
+    return load.model_copy(update={"suite": load.suite.model_copy(update=update), **scale})
 
 
 def check_suite_servers(spec: StudySpec, source: str) -> None:

@@ -7,19 +7,10 @@ import pytest
 from polars import selectors
 
 from pgtrial.loads.target import Target
-from tests.conftest import require_engine
-from tests.engine.programs import Program
-from tests.engine.suites import joins, reports
+from pgtrial.model.study.suites import GENERATORS
+from tests.engine.suites.conftest import tables_by_rules
 
 pytestmark = pytest.mark.server
-
-RULES = {"reports": reports.tables, "joins": joins.tables}
-
-
-@pytest.fixture(scope="module")
-def generate() -> Program:
-    """The front end."""
-    return Program("generate", (str(require_engine()), "generate"))
 
 
 def assert_equal_rows(target: Target, tables: dict[str, pl.DataFrame]) -> None:
@@ -35,9 +26,9 @@ def assert_equal_rows(target: Target, tables: dict[str, pl.DataFrame]) -> None:
             assert different is None, (name, different)
 
 
-@pytest.mark.parametrize("suite", RULES)
+@pytest.mark.parametrize("suite", GENERATORS)
 def test_every_row_is_that_of_the_rules_and_a_new_load_replaces_the_tables(generate, fresh, suite):
-    target, tables = fresh(18, empty=True), RULES[suite](1)
+    target, tables = fresh(18, empty=True), tables_by_rules(suite)
     first = generate.run(target, suite, "--scale=0.01", "--jobs=1", "--random-seed=2")
     assert first.status == 0, first.stderr
     done = generate.run(target, suite, "--scale=0.01", "--jobs=4")

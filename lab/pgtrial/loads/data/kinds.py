@@ -10,6 +10,7 @@ from pgtrial.loads.data.order_entry_tables import OrderEntryTables
 from pgtrial.loads.data.pack_tables import PackTables
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.data.restored_dump import RestoredDump
+from pgtrial.loads.data.suite_tables import SuiteTables
 from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.loads.data.task_table import TaskTable
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
@@ -17,7 +18,15 @@ from pgtrial.loads.target import Session, Target
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
-KINDS: tuple[type[Data], ...] = (TaskTable, RestoredDump, SysbenchTables, OrderEntryTables, PackTables, PgbenchTables)
+KINDS: tuple[type[Data], ...] = (
+    TaskTable,
+    RestoredDump,
+    SysbenchTables,
+    OrderEntryTables,
+    PackTables,
+    SuiteTables,
+    PgbenchTables,
+)
 """The first that a load point needs is its data."""
 
 

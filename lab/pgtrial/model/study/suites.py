@@ -26,7 +26,7 @@ SUITE_FILE = "suite.toml"
 
 QUERY_ENDING = ".sql"
 
-GENERATORS: tuple[str, ...] = ()
+GENERATORS = ("joins", "reports")
 """Data that the engine makes for suites, by name."""
 
 DEFAULT_LIMIT_S = 60.0

@@ -54,7 +54,7 @@ const CONNECTION: &str = "Connection:";
 #[rustfmt::skip]
 const OPTIONS: &[Row] = &[
     Row::value("-s, --scale=NUM", TABLES,
-        "size, from 0.01 to 100 (default: 1): reports has about 2 GB at\nscale 1, joins 0.5 GB",
+        "size, from 0.01 to 100 (default: 1): reports has about\n1.5 GB at scale 1, joins 0.4 GB",
         |o, v| set(&mut o.scale, v.text.parse::<Scale>().map_err(|_| ValueError::unexpected(v, Scale::RANGE)))),
     Row::value("-j, --jobs=NUM", TABLES, "connections that load (default: one for each processor, at\nmost 4)",
         |o, v| set(&mut o.jobs, count_to(v, MOST_JOBS).map(|jobs| jobs as usize))),

@@ -1,0 +1,111 @@
+"""The tables of suites that come along on a server: making and finding them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from pgtrial.loads.data.data import Data, tables_of_others, vacuum
+from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
+from pgtrial.loads.marks import Mark, mark_on
+from pgtrial.loads.target import Session, Target
+from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.study.spec import StudySpec
+
+_SEED = 1
+"""The seed of the rows: all arms get the same."""
+
+
+@dataclass(frozen=True)
+class Generator:
+    """What the engine makes under a name."""
+
+    tables: tuple[str, ...]
+    """The first has the mark of complete data."""
+    mb: int
+    """Tables and indexes at scale 1."""
+    mb_at_least: int
+    """Of what does not grow with the scale."""
+
+
+GENERATORS: Mapping[str, Generator] = {
+    "reports": Generator(
+        ("lines", "purchases", "offers", "parts", "buyers", "suppliers", "nations", "regions"), 1480, 1
+    ),
+    "joins": Generator(("sales", "visits", "reviews", "people", "products", "places", "coupons"), 380, 1),
+}
+"""By the names that suites give."""
+
+
+@dataclass(frozen=True)
+class SuiteTables(Data):
+    """What the engine makes for suites under a name, at a scale."""
+
+    marks: ClassVar[tuple[str, ...]] = tuple(f"pgtrial {name}" for name in GENERATORS)
+
+    name: str
+    scale: float
+
+    @classmethod
+    def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
+        if point.suite is None or point.suite.data is None:
+            return None
+        return cls(point.suite.data, point.scale)
+
+    @property
+    def _generator(self) -> Generator:
+        return GENERATORS[self.name]
+
+    def relations(self, connection: Session) -> str:
+        return f"c.relname = ANY ('{{{','.join(self._generator.tables)}}}')"
+
+    @property
+    def label(self) -> str:
+        return f"the tables of {self.name}, scale {self.scale:g}"
+
+    @property
+    def relations_made(self) -> str:
+        return ", ".join(sorted(self._generator.tables))
+
+    @property
+    def digest(self) -> str:
+        return f"{self.name} {self._complete}"
+
+    @property
+    def mb(self) -> int:
+        return round(self._generator.mb * self.scale) + self._generator.mb_at_least
+
+    @property
+    def short_name(self) -> str:
+        return f"{self.name}-s{self.scale:g}"
+
+    @property
+    def _part(self) -> str:
+        """With which the engine's marks on tables of its own begin."""
+        return f"pgtrial {self.name}"
+
+    @property
+    def _complete(self) -> str:
+        """The engine's mark on the first table when all is there."""
+        return f"{self._part}: scale {self.scale:g}, seed {_SEED}"
+
+    def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
+        """Have one engine make the tables over several connections, and freeze their rows. Raises ArmError."""
+        with server.connect() as connection:
+            self.find(connection)  # what is there already is ours, or this is as far as we go
+        command = ["generate", self.name, f"--scale={self.scale:g}", f"--random-seed={_SEED}"]
+        maker.make(DataOrder(f"making {self.label}", command, noticing(server.environment())), report)
+        with server.connect() as connection:
+            # hint bits and frozen rows are written now, not by the first reads of a trial
+            vacuum(connection, self._generator.tables, freeze=True)
+
+    def find(self, connection: Session) -> bool:
+        """Whether these very tables are there. Raises StudyError for a table of others in the place of one."""
+        tables = self._generator.tables
+        marks = {name: mark for name in tables if (mark := mark_on(connection, name)) is not None}
+        foreign = next((name for name, mark in marks.items() if not mark.is_ours(self._part)), None)
+        if foreign is not None:
+            copied = marks[foreign].is_copy(self._part)
+            raise tables_of_others(connection, f"a table {foreign}", "rename it", copied=copied)
+        return len(marks) == len(tables) and marks[tables[0]] == Mark(self._complete)
