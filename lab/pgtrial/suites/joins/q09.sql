@@ -1,4 +1,4 @@
--- Estimate wrong: columns of two tables are compared, for which a third is assumed; only old products have ended.
+-- Estimate wrong: columns of two tables are compared, for which a third is assumed, and only old products have ended.
 select t.department, count(*) as sales, max(s.sold_on) as last_sale
 from products t
 join sales s on s.product_id = t.product_id
