@@ -1,4 +1,4 @@
--- Estimate too low: a coupon is always of the product's department, and the second condition changes nothing.
+-- Estimate too high: with a foreign key all sales are taken for ones with a coupon, and a coupon is of the product's department anyway.
 select c.department, c.percent, count(*) as sales, sum(s.amount) as amount
 from coupons c
 join sales s on s.coupon_id = c.coupon_id

@@ -1,4 +1,4 @@
--- Estimate too low: few people have referred most others, and those whom they referred refer as unevenly.
+-- Estimate nearly right: those who have referred most others are known, and joined with as many as each has.
 select first.plan, count(*) as chains, count(distinct first.person_id) as first_people
 from people first
 join people second on second.referrer_id = first.person_id

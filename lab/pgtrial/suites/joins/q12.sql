@@ -1,4 +1,4 @@
--- Groups too many: brand, category and department follow from each other, and so do city, province and country.
+-- Groups too many: a category is of one department, and a province of one country.
 select t.department, t.category, pl.country, pl.province, count(*) as sales, sum(s.amount) as amount
 from sales s
 join products t on t.product_id = s.product_id
