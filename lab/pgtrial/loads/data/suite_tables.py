@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from pgtrial.loads.data.data import Data, tables_of_others, vacuum
+from pgtrial.loads.client_processes import count_clients
+from pgtrial.loads.data.data import Data, freeze, tables_of_others
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
 from pgtrial.loads.marks import Mark, mark_on
 from pgtrial.loads.target import Session, Target
@@ -94,11 +95,11 @@ class SuiteTables(Data):
         """Have one engine make the tables over several connections, and freeze their rows. Raises ArmError."""
         with server.connect() as connection:
             self.find(connection)  # what is there already is ours, or this is as far as we go
+            clients = count_clients(connection)
         command = ["generate", self.name, f"--scale={self.scale:g}", f"--random-seed={_SEED}"]
         maker.make(DataOrder(f"making {self.label}", command, noticing(server.environment())), report)
         with server.connect() as connection:
-            # hint bits and frozen rows are written now, not by the first reads of a trial
-            vacuum(connection, self._generator.tables, freeze=True)
+            freeze(connection, self._generator.tables, clients)
 
     def find(self, connection: Session) -> bool:
         """Whether these very tables are there. Raises StudyError for a table of others in the place of one."""
