@@ -166,8 +166,8 @@ def study_through(network: Proxy, folder: Path, duration: str, **load: str) -> S
     """A study of a given server behind a network, whose first trial has four clients."""
     dsn = f"host=127.0.0.1 port={network.port} user=postgres dbname=postgres"
     arms = {"A": {"dsn": dsn, "reset": "none"}, "B": {"dsn": dsn, "reset": "none"}}
-    load = {"clients": 4, "warmup": "0s", "duration": duration, **load}
-    return small_study(folder / "s", blocks=1, arms=arms, server={"settings": {}}, load=load)
+    lengths = {"clients": 4, "rate": 400, "warmup": "0s", "duration": duration}
+    return small_study(folder / "s", blocks=1, arms=arms, server={"settings": {}}, load={**lengths, **load})
 
 
 def standby_of(cluster: Cluster, workspace: Workspace, folder: Path) -> Cluster:

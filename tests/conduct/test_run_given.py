@@ -17,6 +17,9 @@ from tests.verdict.studies import findings_over
 
 pytestmark = pytest.mark.server
 
+CALM = {"rate": 100}
+"""At full speed the loads would take the processors from the tests beside these."""
+
 
 def test_a_role_without_rights_has_its_trials_and_is_told_what_they_did_without(start_cluster, tmp_path):
     require_engine()
@@ -27,7 +30,7 @@ def test_a_role_without_rights_has_its_trials_and_is_told_what_they_did_without(
         connection.execute("ALTER ROLE bob SET statement_timeout = '45min'")
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=bench user=bob"
     arms = {"first": {"dsn": dsn}, "again": {"dsn": dsn}}
-    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}})
+    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}}, load=CALM)
     run_study(study, lambda event: None)
     study = StudyDirectory.open(study.path)
     for trial in study.trials():
@@ -59,7 +62,7 @@ def test_views_that_a_server_hides_from_the_role_fail_no_trial(start_cluster, tm
         connection.execute("REVOKE ALL ON pg_roles, pg_available_extensions FROM public")
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=bench user=bob"
     arms = {"first": {"dsn": dsn}, "again": {"dsn": dsn}}
-    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}})
+    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}}, load=CALM)
     run_study(study, lambda event: None)
     assert [(trial.status, trial.reason) for trial in study.trials()] == [("completed", None)] * 2
 
@@ -71,7 +74,7 @@ def test_a_study_on_tables_of_somebody_else_says_so_in_its_facts_and_its_verdict
     assert finished(command, cluster.target.environment()).returncode == 0
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user=postgres"
     arms = {name: {"dsn": dsn, "settings": {"work_mem": size}} for name, size in [("a", "5MB"), ("b", "6MB")]}
-    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}})
+    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}}, load=CALM)
     run_study(study, lambda event: None)
     for arm in ("a", "b"):
         assert study.facts()[arm].facts["server"]["tables_of_others"] == ["pgbench's tables of scale 1"]
@@ -86,7 +89,7 @@ def test_a_server_with_settings_of_the_study_that_goes_in_mid_trial_fails_it_onc
     cluster = start_cluster(settings=FAST)
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user={cluster.target.user}"
     arms = {name: {"dsn": dsn, "settings": {"work_mem": size}} for name, size in [("a", "5MB"), ("b", "6MB")]}
-    load = {"duration": "6s"}  # it goes after the first second
+    load = {**CALM, "duration": "6s"}  # it goes after the first second
     study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}}, load=load)
     automatic = cluster.data_directory / "postgresql.auto.conf"
     with pytest.raises(ArmError, match=r"settings could not be put back .* pgtrial cleanup") as stopped:
@@ -136,7 +139,7 @@ def test_a_trial_before_which_the_role_gets_a_value_of_its_own_has_failed_with_a
 
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user=postgres"
     arms = {name: {"dsn": dsn, "settings": {"work_mem": size}} for name, size in [("a", "8MB"), ("b", "16MB")]}
-    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}})
+    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}}, load=CALM)
     run_study(study, once(measuring, alter_role))
     first, second = study.trials()
     assert first.status == "completed"
@@ -158,7 +161,7 @@ def test_the_trials_of_a_block_run_on_the_deployments_that_the_plan_drew(start_c
         connection.execute("ALTER DATABASE b1 SET work_mem = '8MB'")
     server = f"host={cluster.socket_directory} port={cluster.port} user={cluster.target.user}"
     arms = {arm: {"dsn": [f"{server} dbname={arm}{k}" for k in (0, 1)]} for arm in "ab"}
-    study = small_study(tmp_path / "results", blocks=2, arms=arms, server={"settings": {}})
+    study = small_study(tmp_path / "results", blocks=2, arms=arms, server={"settings": {}}, load=CALM)
     run_study(study, lambda event: None)
     study = StudyDirectory.open(study.path)
     assert sorted(f"{trial.arm}{trial.place}" for trial in study.trials()) == names

@@ -17,7 +17,7 @@ from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.state import read_noise
 from pgtrial.store.tables import SLICES_SCHEMA, TIMELINE_SCHEMA
-from tests.conduct.small import FAST, each_once, once, small_study
+from tests.conduct.small import FAST, GENTLE, each_once, once, small_study
 from tests.conftest import require_engine
 from tests.store.samples import completed_trial
 from tests.verdict.slices import alternate, noisy_slices
@@ -185,7 +185,7 @@ def test_a_deleted_trial_alone_is_repeated(finished):
 
 
 def test_without_warm_up_the_checkpoint_comes_before_the_load(tmp_path):
-    study = small_study(tmp_path / "s", blocks=1, load={"warmup": 0})
+    study = small_study(tmp_path / "s", blocks=1, load={"warmup": 0, "rate": 100})
     run_study(study, lambda event: None)
     for trial in study.trials():
         assert trial.checkpoint_s is not None
@@ -195,7 +195,7 @@ def test_without_warm_up_the_checkpoint_comes_before_the_load(tmp_path):
 
 def test_set_up_sql_is_run_on_the_arms_own_copy_of_every_trial(tmp_path):
     sql = ["CREATE TABLE pgbench_marks (n int)", "INSERT INTO pgbench_marks VALUES (1)"]
-    study = small_study(tmp_path / "s", arms={"plain": {}, "marked": {"setup_sql": sql}})
+    study = small_study(tmp_path / "s", load={"rate": 100}, arms={"plain": {}, "marked": {"setup_sql": sql}})
     run_study(study, lambda event: None)
     for trial in study.trials():
         marks = trial.relations.get("pgbench_marks")
@@ -221,7 +221,7 @@ def test_a_setting_that_the_server_refuses_is_found_before_the_first_trial(tmp_p
 def test_given_servers_are_compared_and_a_lost_one_stops_the_study_until_it_is_back(tmp_path, start_cluster):
     one, two = start_cluster(18, settings=FAST), start_cluster(18, settings=FAST)
     arms = {"one": {"dsn": _dsn(one)}, "two": {"dsn": _dsn(two)}}
-    study = small_study(tmp_path / "s", server={"settings": {}}, arms=arms)
+    study = small_study(tmp_path / "s", load={"rate": 100}, server={"settings": {}}, arms=arms)
     log = Path(f"{two.data_directory}-again.log")
     listener = once(
         lambda event: isinstance(event, TrialBegins) and event.number == 3, lambda: two.stop(immediate=True)
@@ -353,7 +353,8 @@ def test_a_record_of_noise_that_cannot_be_kept_is_told_once_and_stops_nothing(tm
 @pytest.mark.parametrize("load", [{}, {"interleave": "auto", "share_server": False}])
 def test_an_arm_whose_claims_are_decided_leaves_and_the_others_go_on(tmp_path, load):
     arms = {"base": {}, "no jit": {"settings": {"jit": "off"}}, "slow": {"settings": {"jit_above_cost": "7"}}}
-    study = small_study(tmp_path / "s", blocks=11, load=load, arms=arms, verdict={"blocks": 11, "drop_decided": True})
+    decided = {"blocks": 11, "drop_decided": True}
+    study = small_study(tmp_path / "s", 11, load={"workload": GENTLE, **load}, arms=arms, verdict=decided)
     store_blocks(study, 9, {"slow": 0.4})
     events: list[ProgressEvent] = []
     run_study(study, events.append)
