@@ -11,7 +11,7 @@ import pytest
 
 from pgtrial.model.records.claims import Claim, Estimate
 from pgtrial.model.records.plan import Plan, PlannedTrial
-from pgtrial.model.records.results import Criterion, MetricClaim, StatementClaim
+from pgtrial.model.records.results import Criterion, MetricClaim, QueryClaim, StatementClaim
 from pgtrial.model.records.sweeps import Scaling, SizeCurve
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics.scalability import Curve
@@ -24,6 +24,7 @@ from pgtrial.verdict.metrics.scaling import scaling
 from tests.verdict.declared import with_latency
 from tests.verdict.replays import Template, run_replays
 from tests.verdict.studies import POINT, decision_of, exchanged, make_plan, noisy, run, ways
+from tests.verdict.suite_trials import Query, run_suites
 from tests.verdict.sweeps import misses, points, sweep
 from tests.verdict.tasks import Tasks, run_tasks
 
@@ -90,6 +91,15 @@ def _replays() -> tuple[Plan, list[Trial]]:
     return run_replays(BLOCKS, templates)
 
 
+def _suites() -> tuple[Plan, list[Trial]]:
+    rng = np.random.default_rng(4)
+
+    def queries(_: PlannedTrial) -> list[Query]:
+        return [Query(math.exp(0.2 * rng.standard_normal())) for _ in range(3)]
+
+    return run_suites(BLOCKS, queries)
+
+
 def _over_clients() -> tuple[Plan, list[Trial]]:
     law = Curve(1000.0, 0.05, 0.001)
     return sweep(points((1, 3, 9, 27, 60, 99)), lambda _, point: law.speed(point.clients), blocks=BLOCKS)
@@ -133,7 +143,9 @@ def _excludes_zero(difference: Estimate | None) -> bool:
     return not difference.low <= 0 <= difference.high
 
 
-def _differing(rows: Sequence[Claim | Criterion | MetricClaim | StatementClaim | Scaling | SizeCurve]) -> int:
+def _differing(
+    rows: Sequence[Claim | Criterion | MetricClaim | QueryClaim | StatementClaim | Scaling | SizeCurve],
+) -> int:
     return sum(row.verdict in ("better", "worse") for row in rows)
 
 
@@ -144,6 +156,11 @@ def _called(rows: str) -> Different:
 def _secondary(plan: Plan, trials: list[Trial]) -> int:
     """The mean is the study's primary claim, which has an error of its own."""
     return _differing([row for row in decision_of(plan, trials).criteria if not row.primary])
+
+
+def _single_queries(plan: Plan, trials: list[Trial]) -> int:
+    """The geometric mean over all queries is the study's primary claim."""
+    return _differing([row for row in decision_of(plan, trials).queries if row.query is not None])
 
 
 def _other_metrics(plan: Plan, trials: list[Trial]) -> int:
@@ -159,6 +176,7 @@ EACH: dict[str, tuple[Study, Different]] = {
     "a percentile first": (partial(_declared, "p99", "tps"), _called("primary")),
     "a cost first": (partial(_declared, "wal per transaction", "p50"), _called("primary")),
     "statements": (_replays, _called("statements")),
+    "queries": (_suites, _single_queries),
     "scaling": (_over_clients, _peaks),
     "cliffs": (_over_sizes, _sizes),
     "sides of a cliff": (_over_sizes, _parts),
