@@ -97,6 +97,7 @@ def test_the_commit_is_named_with_its_effect_and_a_log_for_git(repository, measu
     assert {spec.verdict.studies for spec in started} == {8}
     assert {spec.verdict.budget for spec in started} == {180.0}
     assert list(started[0].arms) == [repository.git("rev-parse", tag)[:10] for tag in ("c0", "c11")]
+    assert record.with_name("bisect.log").read_text().endswith(f"# first bad commit: [{commit}] change 7\n")
     repository.git("bisect", "replay", str(record.with_name("bisect.log").absolute()))
 
 

@@ -253,8 +253,9 @@ def test_a_bisection_that_was_stopped_goes_on_with_what_it_knows():
 
 def test_the_log_is_one_that_git_replays():
     commits, kept = line(4), []
-    course(commits, Simulated(speeds(commits, {1: -0.05})), kept=kept).run()
-    assert log_of(kept[-1]).splitlines() == [
+    answer = course(commits, Simulated(speeds(commits, {1: -0.05})), kept=kept).run()
+    assert log_of(kept[-1]).splitlines()[-1].startswith("# bad: ")
+    assert log_of(kept[-1], answer.step).splitlines() == [
         "# good: [good]",
         f"git bisect start '{commits[3].id}' 'good'",
         f"# bad: [{commits[3].id}] commit 3 (worse, -6.0..-4.0%)",

@@ -154,9 +154,11 @@ class _Shell:
         self._tell(known.steps[-1])
 
     def conclude(self, answer: Answer, *, as_json: bool) -> None:
-        """Print the answer with the size of the effect and its causes."""
+        """Print the answer with the size of the effect and its causes, and name the commit in the log."""
+        known = record_at(self.directory / _RECORD, Bisection, "remove the directory, and bisect anew")
+        if known is not None and answer.kind == "found":
+            write_atomically(self.directory / _LOG, log_of(known, answer.step))
         if as_json:
-            known = record_at(self.directory / _RECORD, Bisection, "bisect anew")
             content = known.model_dump(mode="json") if known is not None else {}
             json_line({**content, "answer": answer.kind, "suspects": [commit.id for commit in answer.suspects]})
             return

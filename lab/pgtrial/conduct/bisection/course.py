@@ -194,14 +194,14 @@ def _named(step: BisectionStep) -> str:
     return f"{step.commit[:10]} ({step.subject})"
 
 
-def log_of(known: Bisection) -> str:
-    """The steps so far in the form of `git bisect log`, which `git bisect replay` reads."""
+def log_of(known: Bisection, found: BisectionStep | None = None) -> str:
+    """The steps so far in the form of `git bisect log`, which `git bisect replay` reads; `found` names the commit."""
     lines = [f"# good: [{known.good}]", f"git bisect start '{known.bad}' '{known.good}'"]
     for step in known.steps:
         interval = f", {step.difference.text()}" if step.difference is not None else ""
         lines.append(f"# {step.mark}: [{step.commit}] {step.subject} ({step.verdict}{interval})")
         if step.part == "search":
             lines.append(f"git bisect {step.mark} {step.commit}")
-        elif step.part == "culprit" and step.mark == "bad":
-            lines.append(f"# first bad commit: [{step.commit}] {step.subject}")
+    if found is not None:
+        lines.append(f"# first bad commit: [{found.commit}] {found.subject}")
     return "\n".join(lines) + "\n"
