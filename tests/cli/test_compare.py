@@ -2,8 +2,10 @@
 
 import pytest
 
+from pgtrial.cli.capacity import capacity_command
 from pgtrial.cli.compare import compare_command
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.capacity import CapacitySection
 from pgtrial.store.comparison import name_arms, parse_setup
 
 SETUPS = {
@@ -88,3 +90,32 @@ def test_an_unknown_metric_is_answered_with_the_option(monkeypatch):
     monkeypatch.setattr("pgtrial.cli.compare.start", lambda spec, *_, **__: 0)
     with pytest.raises(StudyError, match=r"--metrics: 'p999' is no metric; did you mean 'p99.9'"):
         compare_command(["jit=on", "jit=off"], metrics="p999")
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The studies that commands would run."""
+    specs = []
+    monkeypatch.setattr("pgtrial.cli.compare.start", lambda spec, *_, **__: specs.append(spec) or 0)
+    return specs
+
+
+def test_the_command_of_the_capacity_asks_for_what_its_option_of_compare_does(started):
+    compare_command(["jit=on", "jit=off"], capacity="p99=20ms, failures=1%", clients="4", seed=1)
+    capacity_command(["jit=on", "jit=off"], p99="20ms", failures="1%", clients="4", seed=1)
+    first, second = started
+    assert first == second
+    assert first.load.capacity == CapacitySection(percentile="p99", limit=0.02, failures=0.01)
+
+
+@pytest.mark.parametrize("limits", [{}, {"p99": "20ms", "p50": "1ms"}])
+def test_a_capacity_has_one_limit(limits, started):
+    with pytest.raises(StudyError, match=r"the limit of one percentile; write for example --p99 20ms"):
+        capacity_command(["jit=on", "jit=off"], **limits)
+    assert not started
+
+
+@pytest.mark.parametrize("text", ["20ms", "p99=", "", "=20ms"])
+def test_another_promise_is_answered_with_the_form(text):
+    with pytest.raises(StudyError, match=r"is no promise; write for example --capacity p99=20ms,failures=0\.1%"):
+        compare_command(["jit=on", "jit=off"], capacity=text)

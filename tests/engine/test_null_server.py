@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,8 +14,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from pgtrial.conduct.outcome import Outcome
+from pgtrial.conduct.probes import probe_of
 from pgtrial.loads.target import Target
+from pgtrial.model.records.plan import CapacityLoad
+from pgtrial.model.records.trial import Probe
 from tests.conftest import require_engine
+from tests.engine.events import run_with_events
 from tests.engine.programs import TIMEOUT_S, Ended, Program, client_program
 
 LISTENING = "null-server: listening on "
@@ -168,3 +175,52 @@ def _ended(process: subprocess.Popen[str]) -> Ended:
 
 def _run(command: list[str], target: Target) -> Ended:
     return Program("psql", tuple(command)).run(target)
+
+
+def test_statements_wait_in_a_queue_for_a_limited_number_of_servers(null_server: Start) -> None:
+    target = null_server("--delay", "100ms", "--servers", "2", "--threads", "2")
+    began = time.monotonic()
+    clients = [threading.Thread(target=_ask, args=(target,)) for _ in range(6)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    assert time.monotonic() - began >= 0.3
+
+
+def _ask(target: Target) -> None:
+    with target.connect() as connection:
+        connection.execute("select 1")
+
+
+PROMISE = CapacityLoad(percentile="p99", limit_s=0.1, failures=0.001)
+SERVED = 200
+"""Statements a second that one server with a delay of 5 ms answers."""
+
+
+def probed(target: Target, directory: Path, rate: float, seconds: int) -> Probe:
+    """A run at a rate, as the search for a capacity reads it."""
+    ours = Program("pgbench", (str(require_engine()), "pgbench"))
+    options = ["-n", "-S", "-M", "prepared", "-c", "8", "-R", str(rate), "-T", str(seconds)]
+    done, events = run_with_events(ours, target, directory / f"{rate:g}", *options)
+    assert done.status == 0, done.stderr
+    outcome = Outcome()
+    for event in events:
+        outcome.add(event)
+    return probe_of(outcome, rate, PROMISE)
+
+
+def test_a_probe_at_twice_the_capacity_ends_and_counts_what_it_did_not_start(
+    null_server: Start, tmp_path: Path
+) -> None:
+    target = null_server("--delay", "5ms", "--servers", "1")
+    probe = probed(target, tmp_path, 2 * SERVED, 3)
+    committed = probe.tps * probe.duration_s
+    assert committed <= 3 * SERVED + 1
+    scheduled = 6 * SERVED
+    # the schedule is a Poisson process; clients at a transaction are 8 at most
+    assert abs(committed + probe.waiting - scheduled) < 6 * math.sqrt(scheduled) + 8
+    late = probe.transactions - committed
+    assert probe.waiting - 2 * SERVED * PROMISE.limit_s <= late <= probe.waiting + 8
+    assert not probe.kept
+    assert probe.slower > 0.5 * probe.transactions

@@ -17,8 +17,8 @@ pub use done::{
 pub use error::EventError;
 pub use line::{ClientError, Event, EventLine, Lost, Other, TaskRecord};
 pub use measured::{
-    Count, CountsRecord, DistributionRecord, Extent, FailuresRecord, PoolTimeouts, QueriesRecord, SliceRecord, Summary,
-    TickRecord, Times, add_failures, moments_of,
+    Count, CountsRecord, DistributionRecord, Extent, FailuresRecord, PoolTimeouts, QueriesRecord, QueueRecord,
+    SliceRecord, Summary, TickRecord, Times, add_failures, moments_of,
 };
 pub use measurement::{FloatSums, Measurement};
 pub use replay::{OtherTemplates, ReplayCounts, ReplayPlanRecord, ReplayRecord, ReplaySessions, ReplayTemplate};

@@ -186,6 +186,15 @@ pub struct PoolTimeouts {
     pub waited_us: Option<Extent>,
 }
 
+/// What waits and what is under way at the end of a second, with a rate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueRecord {
+    /// Transactions whose scheduled start is past and that have no client.
+    pub waiting: Count,
+    /// Clients that are at a transaction.
+    pub busy: Count,
+}
+
 /// One second of a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TickRecord {
@@ -199,6 +208,9 @@ pub struct TickRecord {
     pub slice: Option<SliceRecord>,
     #[serde(flatten)]
     pub counts: CountsRecord,
+    /// At its end, with a rate only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueRecord>,
     #[serde(flatten)]
     pub times: Times,
 }

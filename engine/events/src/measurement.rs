@@ -6,7 +6,8 @@ use ground::clock::Phase;
 
 use crate::error::EventError;
 use crate::measured::{
-    CountsRecord, DistributionRecord, Extent, PoolTimeouts, SliceRecord, Summary, TickRecord, Times, moments_of,
+    CountsRecord, DistributionRecord, Extent, PoolTimeouts, QueueRecord, SliceRecord, Summary, TickRecord, Times,
+    moments_of,
 };
 
 /// What ticks and summaries are made of. The optional parts depend on the kind of load; see [`Times`].
@@ -22,6 +23,8 @@ pub struct Measurement {
     pub timeouts: Option<Moments>,
     /// The slice that was measured; of several the first, with the sum of all.
     pub slice: Option<SliceRecord>,
+    /// At the end of a second; of several machines the sum.
+    pub backlog: Option<QueueRecord>,
 }
 
 /// Sums that are not whole numbers. Their last digits depend on the order of addition.
@@ -44,6 +47,7 @@ impl Measurement {
                 mine.get_or_insert_default().merge(theirs);
             }
         }
+        self.add_backlog(other.backlog);
         self.add_float_sums(&FloatSums { moments: other.moments, timeouts: other.timeouts, slice: other.slice });
     }
 
@@ -67,6 +71,7 @@ impl Measurement {
             }
         }
         self.counts.merge(counts);
+        self.add_backlog(tick.queue);
         let moments =
             moments_of(counts.transactions, times.latency_us.map(|figures| figures.moments(counts.transactions)))?;
         let timeouts = times.pool_timeouts.map(|PoolTimeouts { count, waited_us }| {
@@ -88,6 +93,14 @@ impl Measurement {
         }
     }
 
+    fn add_backlog(&mut self, other: Option<QueueRecord>) {
+        if let Some(QueueRecord { waiting, busy }) = other {
+            let mine = self.backlog.get_or_insert_default();
+            mine.waiting += waiting;
+            mine.busy += busy;
+        }
+    }
+
     /// All histograms, in the same order while no measurement is added.
     pub fn histograms(&mut self) -> impl Iterator<Item = &mut Latencies> {
         [Some(&mut self.latencies), self.service.as_mut(), self.lags.as_mut(), self.queue.as_mut()]
@@ -97,7 +110,15 @@ impl Measurement {
 
     /// The event of a second.
     pub fn tick(&self, phase: Phase, second: u32, seconds: f64) -> TickRecord {
-        TickRecord { phase, second, seconds, slice: self.slice, counts: self.counts.clone(), times: self.times() }
+        TickRecord {
+            phase,
+            second,
+            seconds,
+            slice: self.slice,
+            counts: self.counts.clone(),
+            queue: self.backlog,
+            times: self.times(),
+        }
     }
 
     /// The summary of a phase of this length in seconds.
@@ -175,6 +196,7 @@ mod tests {
         part.moments.add(2000.0);
         part.counts.transactions.0 = 1;
         part.queue = Some(Latencies::default());
+        part.backlog = Some(QueueRecord { waiting: 3.into(), busy: 2.into() });
         let (tick, mut sum, mut decoder) =
             (part.tick(Phase::Measure, 0, 1.0), Measurement::default(), Decoder::default());
         for _ in 0..2 {

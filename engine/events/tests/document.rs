@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use events::{
     ClientError, ClientUsage, Connected, Count, CountsRecord, DistributionRecord, Done, Drain, Event, EventLine,
     Extent, Hello, Lost, MachineShare, OtherTemplates, PauseRecord, PhaseStart, PlanRecord, PoolTimeouts, Pools,
-    QueriesRecord, QueryRecord, ReplayCounts, ReplayPlanRecord, ReplayRecord, ReplaySessions, ReplayTemplate,
-    ResponseClasses, ResponseTime, ScriptRecord, ShardRecord, SliceRecord, SlicesRecord, SuitePlanRecord, Summary,
-    TaskRecord, TasksRecord, TickRecord, Times, Warning, to_map,
+    QueriesRecord, QueryRecord, QueueRecord, ReplayCounts, ReplayPlanRecord, ReplayRecord, ReplaySessions,
+    ReplayTemplate, ResponseClasses, ResponseTime, ScriptRecord, ShardRecord, SliceRecord, SlicesRecord,
+    SuitePlanRecord, Summary, TaskRecord, TasksRecord, TickRecord, Times, Warning, to_map,
 };
 use ground::clock::Phase;
 use latency::Percentiles;
@@ -19,7 +19,7 @@ const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/engine-e
 const COMMON: [&str; 2] = ["event", "t"];
 
 /// Keys of a tick that a summary has not.
-const POSITION: [&str; 4] = ["phase", "second", "seconds", "slice"];
+const POSITION: [&str; 5] = ["phase", "second", "seconds", "slice", "queue"];
 
 type Keys = BTreeMap<String, BTreeSet<String>>;
 
@@ -211,6 +211,7 @@ fn all_events() -> Vec<Event> {
                 client_s: 1.0,
             }),
             counts: counts(Some(QueriesRecord::default())),
+            queue: Some(QueueRecord::default()),
             times: times(),
         })),
         Event::Task(TaskRecord {

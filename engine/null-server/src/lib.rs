@@ -9,6 +9,7 @@ mod listening;
 mod messages;
 mod named;
 mod options;
+mod queue;
 mod serving;
 mod session;
 mod statements;
@@ -19,11 +20,12 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
+use ground::clock::Clock;
 use ground::interrupt::{self, SignalError};
 use ground::options::{ERROR, exit_status};
 use ground::output::heed_closed_pipe;
@@ -35,6 +37,7 @@ use listening::{Door, Listener};
 use messages::EncodedRows;
 pub use options::manual;
 use options::{OptionError, ServerOptions};
+use queue::ServiceQueue;
 use serving::{ServerState, Serving};
 use session::Setup;
 
@@ -76,7 +79,14 @@ fn serve(options: &ServerOptions) -> Result<(), ServeError> {
     raise_file_limit(options)?;
     let listeners = listen(options)?;
     let setup = Setup { rows: EncodedRows::new(), delay: options.delay.clone(), seed: options.seed };
-    let shared = Arc::new(ServerState { setup, stop: AtomicBool::new(false), open: AtomicUsize::new(0) });
+    let queue = options.servers.map(|servers| Mutex::new(ServiceQueue::new(servers)));
+    let shared = Arc::new(ServerState {
+        setup,
+        clock: Clock::start(),
+        queue,
+        stop: AtomicBool::new(false),
+        open: AtomicUsize::new(0),
+    });
     let failed = ServeError::Serve;
     let mut doors = Vec::new();
     let mut threads = Vec::new();

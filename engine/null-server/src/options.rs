@@ -41,6 +41,8 @@ pub struct ServerOptions {
     pub address: Option<SocketAddr>,
     pub threads: usize,
     pub delay: Delay,
+    /// Statements that are served at the same time; `None`: all.
+    pub servers: Option<usize>,
     pub seed: u64,
     pub max_connections: Option<usize>,
 }
@@ -68,6 +70,9 @@ const TABLE: &[Row] = &[
         "how long each statement takes (default: 0):\n\
          500us, uniform:1ms..2ms, exponential:MEAN, lognormal:MEDIAN..P99, mix:0.9*100us,0.1*10ms",
         |o, v| set(&mut o.delay, Delay::parse(v.text).map_err(|error| OptionError::Delay { text: v.text.to_owned(), error }))),
+    Row::value("--servers N", (), "statements that take their delay at the same time; others wait in\n\
+         a queue, first come, first served (default: no limit)",
+        |o, v| set(&mut o.servers, number(v, 1..=1 << 20).map(|servers| servers as usize))),
     Row::value("--seed N", (), "seed of the delays (default: 0)",
         |o, v| set(&mut o.seed, number(v, 0..=u64::MAX))),
     Row::value("--max-connections N", (), "reject further clients (default: as many as files can be open)",
@@ -97,6 +102,7 @@ pub fn parse(args: Vec<String>) -> Result<ServerOptions, Stop<OptionError>> {
         address: None,
         threads: 1,
         delay: Delay::Fixed(0),
+        servers: None,
         seed: 0,
         max_connections: None,
     };

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ground::clock::{Clock, Nanos};
@@ -14,6 +14,7 @@ use ground::poll::{Poll, Ready, Token};
 use ground::readiness::Readiness;
 use socket2::Socket;
 
+use crate::queue::ServiceQueue;
 use crate::session::{ClientSession, ServerAction, Setup};
 
 const WAKE: Token = Token(usize::MAX - 2);
@@ -57,6 +58,10 @@ impl Waker {
 /// What the threads share.
 pub struct ServerState {
     pub setup: Setup,
+    /// The clock of all threads.
+    pub clock: Clock,
+    /// Where statements wait for one of a limited number of servers; `None`: all are served at once.
+    pub queue: Option<Mutex<ServiceQueue>>,
     pub stop: AtomicBool,
     /// The number of open connections.
     pub open: AtomicUsize,
@@ -113,12 +118,13 @@ impl Serving {
         let readiness = Readiness::new()?;
         let (waker, wakes) = Waker::new()?;
         readiness.poll().register(&wakes, WAKE, false)?;
+        let clock = shared.clock;
         let serving = Self {
             shared,
             inbox,
             wakes,
             readiness,
-            clock: Clock::start(),
+            clock,
             clients: Vec::new(),
             free: Vec::new(),
             due: BinaryHeap::new(),
@@ -223,6 +229,7 @@ impl Serving {
         let has_delay = !self.shared.setup.delay.is_zero();
         let mut step = Step {
             setup: &self.shared.setup,
+            queue: self.shared.queue.as_ref(),
             buffer: &mut self.buffer,
             clock: has_delay.then_some(self.clock),
             due: None,
@@ -247,6 +254,7 @@ impl Serving {
 /// What a step of a client works with.
 struct Step<'a> {
     setup: &'a Setup,
+    queue: Option<&'a Mutex<ServiceQueue>>,
     buffer: &'a mut [u8],
     /// The clock, if statements have a delay.
     clock: Option<Clock>,
@@ -312,7 +320,10 @@ impl Step<'_> {
     fn end_turn(&mut self, client: &mut ServedClient, turn: ServerAction) -> io::Result<Next> {
         match turn {
             ServerAction::Hold(delay) => {
-                self.due = Some(client.began + delay);
+                self.due = Some(match self.queue {
+                    None => client.began + delay,
+                    Some(queue) => queue.lock().unwrap_or_else(PoisonError::into_inner).serve(client.began, delay),
+                });
                 Ok(Next::Wait)
             }
             ServerAction::Go => Ok(if self.flush(client)? { Next::Go } else { Next::Wait }),

@@ -332,6 +332,8 @@ fn measurement(tally: &Tally, slice: Option<Slice>, sections: Sections) -> Measu
     measurement.counts.queries = sections.queries.then(|| queries(&tally.counts.queries));
     if sections.pace {
         let pace = tally.pace.as_deref().cloned().unwrap_or_default();
+        measurement.backlog =
+            pace.queue.map(|queue| events::QueueRecord { waiting: queue.waiting.into(), busy: queue.busy.into() });
         (measurement.service, measurement.lags) = (Some(pace.service), Some(pace.lags));
     }
     if sections.pools {

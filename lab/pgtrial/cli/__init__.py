@@ -25,6 +25,7 @@ COMMANDS = {
     "compare": ("compare", "Compare set-ups named on the command line, without a study file."),
     "gate": ("gate", "Say whether a change is slower than what it changes, for continuous integration."),
     "bisect": ("bisect", "Find the commit that made PostgreSQL or an extension slower."),
+    "capacity": ("capacity", "Compare the highest rates at which set-ups answer within a limit."),
     "selftest": ("selftest", "Find out what this machine can tell, and write a certificate."),
     "plan": ("plan", "Show what a study would do and how long it takes, without running it."),
     "verdict": ("stored", "Print the verdict of a study; the exit status is 1 after a regression."),

@@ -16,7 +16,7 @@ from pgtrial.store.comparison import comparison, parse_setup
 
 _by_options = by_options(
     ("workload", "query", "values", "data", "scale", "clients", "rate", "jobs", "protocol", "fillfactor", "warmup",
-     "duration", "max_tries", "latency_limit", "blocks", "budget", "margin", "metrics"),
+     "duration", "capacity", "max_tries", "latency_limit", "blocks", "budget", "margin", "metrics"),
     flags=("foreign_keys", "allow_busy_client"),
 )  # fmt: skip
 
@@ -81,6 +81,14 @@ def compare_command(
     foreign_keys: Annotated[bool, typer.Option("--foreign-keys", help="Load tables with foreign keys.")] = False,
     warmup: Annotated[str | None, typer.Option(help="Load before the measured part, e.g. 10s.")] = None,
     duration: Annotated[str | None, typer.Option(help="The measured part of each trial, e.g. 30s.")] = None,
+    capacity: Annotated[
+        str | None,
+        typer.Option(
+            help="Compare the highest rates that keep a promise, e.g. p99=20ms or p99=20ms,failures=0.1%.",
+            metavar="PERCENTILE=LIMIT",
+            show_default=False,
+        ),
+    ] = None,
     max_tries: Annotated[
         int | None, typer.Option(help="Tries of a transaction that fails by serialization or deadlock; 0: no limit.")
     ] = None,
@@ -131,6 +139,7 @@ def compare_command(
         "foreign_keys": foreign_keys or None,
         "warmup": warmup,
         "duration": duration,
+        "capacity": _promise(capacity),
         "max_tries": max_tries,
         "latency_limit": latency_limit,
         "job": {"beside": beside} if beside is not None else None,
@@ -174,6 +183,16 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
         if not name.strip() or not column.strip():
             raise StudyError(f"--values {text!r} names no variable and column; write for example --values id=orders.id")
     return {name.strip(): column.strip() for name, _, column in pairs}
+
+
+def _promise(text: str | None) -> dict[str, str] | None:
+    """`p99=20ms,failures=0.1%` as the study file has it."""
+    if text is None:
+        return None
+    pairs = [part.partition("=") for part in _words(text) or []]
+    if not pairs or not all(name.strip() and value.strip() for name, _, value in pairs):
+        raise StudyError(f"--capacity {text!r} is no promise; write for example --capacity p99=20ms,failures=0.1%")
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _numbers(option: str, text: str | None) -> list[int] | None:

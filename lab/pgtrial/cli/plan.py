@@ -16,7 +16,7 @@ from pgtrial.cli.progress import shown
 from pgtrial.cli.rehearsed import show_plans
 from pgtrial.cli.study_options import Profile, Seed, read
 from pgtrial.cli.terminal import Terminal
-from pgtrial.conduct.declared import metrics_in_words
+from pgtrial.conduct.declared import metrics_in_words, search_in_words
 from pgtrial.conduct.interleaving import sessions_of, why_not
 from pgtrial.conduct.lengths import in_words
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, length_in_one_line, outlook
@@ -238,6 +238,8 @@ def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator
         if spec.load.runs_suite
         else f"each one run of the job, ended after {format_duration(spec.load.job.limit)}"
         if spec.load.runs_job
+        else f"each {format_duration(plan.warmup_s)} of warm-up and about {search_in_words(plan)}"
+        if spec.load.capacity is not None
         else f"each {format_duration(plan.warmup_s)} of warm-up and {format_duration(plan.duration_s)} measured"
     )
     yield (

@@ -71,6 +71,8 @@ def describe(trial: Trial) -> str:
         return f"{shown}{f', {failed:,} failed' if failed else ''}"
     latency = f", latency {measured.latency_us.mean / 1000:.2f} ms" if measured.latency_us else ""
     warned = "".join(f", {warning.kind}" for warning in trial.client.warnings) if trial.client else ""
+    if trial.capacity is not None:
+        return f"capacity {trial.capacity:,.4g}/s by {plural(len(trial.probes), 'probe')}{warned}"
     return f"{measured.tps:,.0f} tps{latency}{f', {failed:,} failed' if failed else ''}{warned}"
 
 
@@ -239,6 +241,8 @@ class _Display:
             note = "" if self._second.counted else ", not counted"
             return f"query {self._second.number} of {self._second.of} has ended: {self._second.query}{note}"
         phase = "measuring" if self._second.phase == "measure" else "warm-up"
+        if self._second.probe is not None:
+            phase = f"probe {self._second.probe} at {self._second.rate:,.4g}/s, {phase}"
         if self._begun is not None and self._begun.others:
             return f"{phase}, slice {self._second.second + 1} of {self._second.arm}: {self._second.tps:,.0f} tps"
         return f"{phase}, second {self._second.second + 1}: {self._second.tps:,.0f} tps"

@@ -25,7 +25,7 @@ from pgtrial.loads.target import Target
 from pgtrial.model.errors import TrialError, one_line
 from pgtrial.model.records.disturbances import InterruptedTrial
 from pgtrial.model.records.plan import LoadPoint, PlannedTrial
-from pgtrial.model.records.trial import JobSummary, LoadStatement
+from pgtrial.model.records.trial import JobSummary, LoadStatement, Probe
 from pgtrial.model.records.where_it_ran import MachineShare
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.servers.arm import Arm
@@ -85,6 +85,10 @@ class Course:
     table_created_s: float | None = None
     quality: float | None = None
     job: JobSummary | None = None
+    start_rate: float | None = None
+    """Where a search for the capacity begins, 1/s; None: no capacity is known yet."""
+    capacity: float | None = None
+    probes: list[Probe] = field(default_factory=list)
     machines: list[MachineShare] = field(default_factory=list)
 
     def lose(self, error: psycopg.Error) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from pgtrial.model.metrics import METRICS, PER_CENT, percentiles_of, transactions_for
 from pgtrial.model.records.plan import LoadPoint, Plan
+from pgtrial.model.study.capacity import LONGER
 from pgtrial.model.study.spec import StudySpec, load_points
-from pgtrial.model.units import format_duration
+from pgtrial.model.units import as_written, format_duration
+from pgtrial.statistics import capacity
 from pgtrial.verdict.units import Units
 
 _DEVIATIONS = 3
@@ -50,6 +52,13 @@ def metric_warnings(spec: StudySpec, plan: Plan) -> Iterator[str]:
 def metrics_in_words(plan: Plan) -> str:
     """`p99 decides; p50 and wal per transaction share an error and are decided after block 9 at the earliest`."""
     first, *others = plan.metrics
+    if (promise := plan.load_points[0].capacity) is not None:
+        fewest = transactions_for(promise.percentile) / plan.duration_s
+        return (
+            f"{first} decides, the highest rate with {promise.label} and failures up to "
+            f"{as_written(promise.failures)}; a probe has 100 slower transactions from {fewest:,.0f}/s on, and is up "
+            f"to {LONGER} times as long below"
+        )
     if not others:
         return f"{first} decides"
     claims = len(others) * len(plan.others)
@@ -58,6 +67,11 @@ def metrics_in_words(plan: Plan) -> str:
     units = Units(plan)
     earliest = f"{units.unit} {units.fewest(claims)}"
     return f"{first} decides; {' and '.join(others)} {share} decided after {earliest} at the earliest"
+
+
+def search_in_words(plan: Plan) -> str:
+    """`8 probes of 5s`: what a trial of a study of capacity does after its warm-up."""
+    return f"{capacity.EXPECTED} probes of {format_duration(plan.duration_s)}"
 
 
 def _cure(spec: StudySpec) -> str:

@@ -108,6 +108,8 @@ def _obstacles(spec: StudySpec) -> Iterator[str]:
         yield "the recorded times of a replay would pass during the slices of the others"
     if load.runs_suite:
         yield "the queries of a suite run to their end"
+    if load.capacity is not None:
+        yield "each arm looks for its capacity at rates of its own"
     if load.on_server_loss != "fail":
         yield "the time without service of a server that is lost is to count"
     if not sessions_of(spec):

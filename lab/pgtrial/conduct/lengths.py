@@ -21,13 +21,14 @@ from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.machine import Noise
 from pgtrial.model.records.plan import Interleaving, Lengths, LoadPoint, Plan, PreliminaryBlock
+from pgtrial.model.study.capacity import CapacitySection
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec, load_points, metrics_of
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import format_duration, percent, plural
-from pgtrial.statistics import p8
+from pgtrial.statistics import capacity, p8
 from pgtrial.statistics.lengths import best_length
 
 MEASURED_SHARE = 0.75
@@ -118,6 +119,8 @@ def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: No
     trials = len(spec.arms) * len(load_points(spec))
     if spec.load.runs_job:
         return _of_unknown_job(spec, trials, overhead_s)
+    if spec.load.capacity is not None:
+        return _of_searches(spec, spec.load.capacity, trials, overhead_s)
     if not spec.load.chooses_lengths:
         load = spec.load
         return TrialLengths(load.expected_s, *load.phases_s, trials, overhead_s)
@@ -128,6 +131,15 @@ def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: No
     if lengths is None or (spec.verdict.blocks is None and spec.verdict.budget < LEAST_BUDGET_S):
         raise _too_short(spec, known)
     return lengths
+
+
+def _of_searches(spec: StudySpec, promise: CapacitySection, trials: int, overhead_s: float) -> TrialLengths:
+    """The lengths of a study of capacity: probes as long as the fewest blocks for a verdict, and spare ones, allow."""
+    blocks = spec.verdict.blocks or fewest_for_a_verdict(spec) + _SPARE_BLOCKS
+    held_s = (_SPENT_SHARE * spec.verdict.budget / blocks - overhead_s) / trials
+    warmup_s, probe_s = promise.lengths(*spec.load.given_s, held_s, capacity.EXPECTED)
+    load_s = promise.search_s(warmup_s, probe_s, capacity.EXPECTED)
+    return TrialLengths(load_s, warmup_s, probe_s, trials, overhead_s)
 
 
 def measured_lengths(spec: StudySpec, plan: Plan, block: PreliminaryBlock, noise: Noise | None) -> TrialLengths:
@@ -370,6 +382,8 @@ def _whole_number_below(length_s: float, slices: Sequence[float]) -> float:
 def least_time(spec: StudySpec) -> float:
     """Time that a verdict takes at least, with the shortest trials and the block before them, seconds."""
     trials, overhead_s = len(spec.arms) * len(load_points(spec)), overhead_estimate(spec)
+    if spec.load.capacity is not None:
+        return fewest_for_a_verdict(spec) * _of_searches(spec, spec.load.capacity, trials, overhead_s).block_s
     if not spec.load.chooses_lengths:
         return fewest_for_a_verdict(spec) * (overhead_s + trials * spec.load.expected_s)
     preliminary_s = overhead_s + trials * sum(preliminary_lengths(spec, SLICE_S))

@@ -52,6 +52,10 @@ class Second:
     phase: str
     second: int
     tps: float
+    probe: int | None = None
+    """Number of the probe of a search for the capacity, from 1; None: its warm-up, or another trial."""
+    rate: float | None = None
+    """Of the probe, transactions per second."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 import psycopg
 
 from pgtrial.conduct import job, leftovers, suite
+from pgtrial.conduct.capacity_search import search
 from pgtrial.conduct.course import Course, NotWatching, Watching, observed, sentence
 from pgtrial.conduct.engine_options import engine_options, front_end, most_parts
 from pgtrial.conduct.outcome import PHASES
@@ -91,7 +92,13 @@ class RunningTrial:
             return
         with self._loading():
             self._measured = _Measured(course, self.arm, self._target, self._sessions)
-            self.run = self._measured.begin(self._load)
+            if course.point.capacity is None:
+                self.run = self._measured.begin(self._load)
+                return
+            # trials of a capacity do not alternate: no other load is to be heard meanwhile
+            self._measured.search(self._load)
+            self._load.close()
+            self._load_ended = True
 
     def hear(self, event: Event | TrialError | None) -> None:
         """Take an event of the load, what went wrong with it, or None at its end. Raises StudyError and StoreError."""
@@ -198,13 +205,7 @@ class _Measured:
     def begin(self, load: ExitStack) -> LoadRun:
         """Make ready, and start the engine; `load` ends what goes on during the load."""
         course, arm, target = self._course, self._arm, self._target
-        _check_conditions(course, target, "before")
-        _make_ready(course, self._session, arm, self._checkpoint, target)
-        self._others = count_clients(self._session)
-        if course.statements is not None:
-            course.statements.begin(self._session)
-        hold = None if course.point.pack is None else course.point.pack.hold
-        load.enter_context(held(course.pack, hold, target))
+        self._make_ready(load)
         self._sampler = load.enter_context(observed(course, arm, target))
         if self._job is not None:
             self._job.begin(load, target)
@@ -214,6 +215,28 @@ class _Measured:
         self._sampler.load_begins(run.pid)
         self._run = run
         return run
+
+    def search(self, load: ExitStack) -> None:
+        """Make ready, and find the capacity; `load` ends what goes on meanwhile. Raises TrialError and StudyError."""
+        course = self._course
+        self._make_ready(load)
+        load.callback(self._timed.close)
+        self._timed.enter_context(timed(course.timings, "load"))
+        search(course, partial(_probing, target=self._target), self._look)
+
+    def _make_ready(self, load: ExitStack) -> None:
+        course, target = self._course, self._target
+        _check_conditions(course, target, "before")
+        _make_ready(course, self._session, self._arm, self._checkpoint, target)
+        self._others = count_clients(self._session)
+        if course.statements is not None:
+            course.statements.begin(self._session)
+        hold = None if course.point.pack is None else course.point.pack.hold
+        load.enter_context(held(course.pack, hold, target))
+
+    def _look(self) -> None:
+        if self._course.statements is not None:
+            self._course.statements.look(self._session)
 
     def finish(self, run: LoadRun) -> None:
         """Wait for the engine, whose load is over, and note what became of it. Raises StudyError."""
@@ -255,8 +278,7 @@ class _Measured:
                 self._suite.hear(event)
             case {"event": "tick", "phase": phase} if phase in PHASES:
                 course.listener(Second(course.planned.arm, phase, event["second"], course.outcome.tps_of(event)))
-                if course.statements is not None:
-                    course.statements.look(self._session)
+                self._look()
 
     def collect(self) -> None:
         """What has changed over the measured part."""
@@ -315,7 +337,7 @@ def _make_ready(course: Course, session: Session, arm: Arm, checkpoint: Checkpoi
     with timed(course.timings, "warm"):
         missed = warm_relations(session, arm.setup, course.data)
         course.not_permitted += [missed] if missed else []
-        if course.load.phases_s[0] == 0:
+        if course.load.phases_s[0] == 0 or course.point.capacity is not None:
             checkpoint.issue()
     course.relations_before = views.read_relations(session, course.data.relations(session))
     if course.point.tasks is not None:
@@ -414,6 +436,14 @@ def _program(course: Course, arm: Arm, target: Target) -> Iterator[LoadRun]:
     leftovers.forget(course.directory)
 
 
+@contextmanager
+def _probing(course: Course, target: Target) -> Iterator[LoadRun]:
+    """The engine of a probe. Raises StudyError if it refuses a script of the study."""
+    with _engine(course, target) as run:
+        yield run
+        _check_script(course, run)
+
+
 def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
     """The trial as it is stored; `host_seen` are the arm's counters of its host."""
     planned, outcome = course.planned, course.outcome
@@ -434,6 +464,8 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
         table_created_s=course.table_created_s,
         quality=course.quality,
         job=course.job,
+        capacity=course.capacity,
+        probes=course.probes,
         machines=course.machines,
         load_point=course.point,
         status="completed" if course.reason is None else "failed",

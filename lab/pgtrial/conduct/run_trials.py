@@ -10,6 +10,7 @@ import queue
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 from pgtrial.conduct.course import Course
@@ -19,6 +20,7 @@ from pgtrial.conduct.job import beside_of
 from pgtrial.conduct.leftovers import remove
 from pgtrial.conduct.load_statements import statements_of
 from pgtrial.conduct.outcome import PHASES
+from pgtrial.conduct.probes import start_rate
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.run_trial import RunningTrial, WhileServed, now
 from pgtrial.evidence.observe.statements import SeenStatements
@@ -142,6 +144,7 @@ def _run(
         phases = list(zip(PHASES, load.phases_s, strict=True))
         rounds = Rounds(len(planned), slice_s or SLICE_S, phases, planned[0].seed)
         engine_grace_s += rounds.overrun_s(BATCH_LIMIT_S)
+    begin_rate = partial(start_rate, study.trials()) if load.capacity is not None else None
     under_way: list[RunningTrial] = []
     try:
         with ExitStack() as stack:
@@ -165,6 +168,7 @@ def _run(
                     statements=SeenStatements(statements) if statements is not None else None,
                     inbox=inbox,
                     rounds=rounds,
+                    start_rate=begin_rate(point, due.block) if begin_rate is not None else None,
                     notes=list(notes),
                 )
                 if study.plan.shares_server and under_way and under_way[0].ended:

@@ -193,7 +193,7 @@ class EngineRun(LoadRun):
     def _read_events(self, stream: Iterable[str]) -> None:
         try:
             # line by line, so that others can follow the load
-            with self._events_file.open("w", encoding="utf-8", buffering=1) as copy:
+            with self._events_file.open("a", encoding="utf-8", buffering=1) as copy:
                 for line in stream:
                     copy.write(line)
                     self.inbox.put((self, line))

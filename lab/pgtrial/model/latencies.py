@@ -128,6 +128,11 @@ class Latencies:
         place = self._ranges[np.searchsorted(np.cumsum(self._counts), rank)]
         return self._us(int(_HIGH[place] if percent else _LOW[place]))
 
+    def above(self, limit_us: float) -> int:
+        """How many latencies are longer than a limit; of its own range none counts."""
+        limit = limit_us * (_NS_OF_US if self._highest == _HIGHEST_NS else 1)
+        return int(self._counts[_LOW[self._ranges] > limit].sum())
+
     def steps(self) -> Iterator[tuple[float, int]]:
         """The highest value of each range that has latencies, and how many do not exceed it."""
         highest = [self._us(value) for value in _HIGH[self._ranges].tolist()]

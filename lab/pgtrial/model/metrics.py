@@ -15,7 +15,7 @@ FEWEST_SLOWER = 100
 PERCENTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 """By name the share of transactions that a percentile is not exceeded by."""
 
-Kind = Literal["speed", "percentile", "cost", "price", "job"]
+Kind = Literal["speed", "percentile", "cost", "price", "job", "capacity"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class MetricName:
         return self.kind == "percentile" or self.name == RESPONSE
 
 
-TPS, RESPONSE, PER_CENT, TIME = "tps", "response", "transactions per cent", "time"
+TPS, RESPONSE, PER_CENT, TIME, CAPACITY = "tps", "response", "transactions per cent", "time", "capacity"
 
 _ALL = (
     MetricName(TPS, "goodput", "speed", "more"),
@@ -58,6 +58,7 @@ _ALL = (
     MetricName("wal", "WAL of the job", "job", of_job="wal_bytes"),
     MetricName("size", "size of the database after the job", "job", of_job="size_bytes"),
     MetricName("memory", "peak memory of the server", "job", of_job="peak_memory_bytes"),
+    MetricName(CAPACITY, CAPACITY, "capacity", "more"),
 )
 
 METRICS: Mapping[str, MetricName] = {metric.name: metric for metric in _ALL}

@@ -77,6 +77,9 @@ def _trial(data: StudyData) -> str:
         return f"{before}{runs} of each in random order; a query is cancelled after {limit}"
     if load.runs_job:
         return f"one run of the job, no warm-up; it has failed after {format_duration(load.job.limit)}"
+    if load.capacity is not None:
+        lengths = f"{format_duration(plan.warmup_s)} of warm-up in a closed loop, then probes at chosen rates"
+        return f"{lengths}, {format_duration(plan.duration_s)} each or longer at slow rates"
     if not load.runs_tasks:
         lengths = f"{format_duration(plan.warmup_s)} of warm-up, {format_duration(plan.duration_s)} measured"
         found = plan.lengths.preliminary if plan.lengths is not None else None

@@ -8,6 +8,7 @@ from typing import Any
 
 from pgtrial.model.metrics import METRICS
 from pgtrial.report.charts.canaries import canary_chart
+from pgtrial.report.charts.capacity import capacity_charts
 from pgtrial.report.charts.curve import curve_charts
 from pgtrial.report.charts.differences import block_charts, cost_charts, forest
 from pgtrial.report.charts.levels import latency_charts, size_charts, tps_charts
@@ -21,6 +22,7 @@ from pgtrial.report.charts.timeline import timelines
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Table
 from pgtrial.report.tables import (
+    capacity,
     certificate,
     jobs,
     metrics,
@@ -118,6 +120,15 @@ _TOPICS = (
         [scaling_charts, cliff_charts],
         [sweeps.law_table, sweeps.cliff_table],
         folded=False,
+    ),
+    Topic(
+        "capacity",
+        "Capacity",
+        "Each mark is a probe of some seconds at one rate, with its response time at the percentile of the promise, "
+        "from the scheduled start. The dashed line is the limit. Vertical lines are the capacities, bands their 95% "
+        "intervals.",
+        [capacity_charts],
+        [capacity.capacity_tables],
     ),
     Topic(
         "criteria",
@@ -272,6 +283,7 @@ _SHORT = (
     "job",
     "ratio",
     "sweeps",
+    "capacity",
     "criteria",
     "statements",
     "queries",

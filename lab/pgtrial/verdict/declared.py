@@ -9,6 +9,7 @@ from functools import partial
 from pgtrial.model.metrics import METRICS, TPS, transactions_for
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
+from pgtrial.verdict.capacities import capacity_of, few_slower
 from pgtrial.verdict.metric import REDUCTION, Metric
 from pgtrial.verdict.percentiles import percentile_of, slower, stands
 from pgtrial.verdict.speed import goodput, goodput_of, response_of, speed_of
@@ -35,6 +36,8 @@ def declared_metric(plan: Plan, name: str) -> Metric:
             return Metric(name, "MB", partial(_of_job, plan, METRICS[name].of_job), "less", REDUCTION)
         case "price":
             return Metric(name, "", partial(_per_cent, plan))
+        case "capacity":
+            return capacity_of(plan)
         case "speed":
             return goodput_of(plan) if name == TPS else response_of(plan)
 
@@ -69,6 +72,8 @@ def objection(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
                 f"{name} takes 100 slower transactions in every trial, {transactions_for(name):,} in all, and trial "
                 f"{trial.index + 1} of {trial.arm} has {math.floor(least + 1e-6)}"
             )
+    if metric.kind == "capacity":
+        return few_slower(trials)
     if metric.kind in ("speed", "price"):
         return None
     values = [declared_metric(plan, name).value(trial) for trial in trials]

@@ -6,10 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from pgtrial.model.metrics import FEWEST_SLOWER, PERCENTILES
+from pgtrial.model.metrics import CAPACITY, FEWEST_SLOWER, PERCENTILES
 from pgtrial.model.records.results import CellRegimes, FailedTrial, Failures, Level, Spread
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics.describe import median_interval, spread
+from pgtrial.verdict.capacities import capacity
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.series import read
 from pgtrial.verdict.statement_errors import statement_errors
@@ -27,6 +28,8 @@ def level(grid: Grid, regimes: CellRegimes) -> Level:
     trials = grid.of(arm, point)
     delivering = [trial for trial in trials if grid.goodput(trial)]
     tps = sorted(grid.goodput(trial) for trial in delivering)
+    if grid.plan.primary_metric == CAPACITY:
+        tps = sorted(capacity(grid.plan, trial) for trial in delivering)
     low, high = median_interval(tps)
     latency: dict[str, Spread | None] = {}
     for name, faster in _LATENCIES.items():

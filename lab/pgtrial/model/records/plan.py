@@ -104,6 +104,20 @@ class PackLoad(Record):
         return hash((self.name, self.mix))
 
 
+class CapacityLoad(Record):
+    """The promise of which the highest rate is looked for."""
+
+    percentile: str
+    limit_s: float
+    failures: float = Field(description="The share of transactions that may fail.")
+
+    @property
+    def label(self) -> str:
+        """For people: `p99 within 20ms`."""
+        limit = f"{self.limit_s * 1000:.6g}ms" if self.limit_s < 1 else f"{self.limit_s:.6g}s"
+        return f"{self.percentile} within {limit}"
+
+
 class LoadPoint(Record):
     """One cell of workload x scale x clients x rate; tests of sysbench have the size of their tables for the scale."""
 
@@ -127,6 +141,7 @@ class LoadPoint(Record):
     clients: int = Field(description="Of tasks and replays the connections that there may be.")
     protocol: str
     rate: float | None = added(None, "Transactions per second; None: a closed loop.")
+    capacity: CapacityLoad | None = added(None, "Where the highest rate is looked for: the promise that it keeps.")
 
     def __hash__(self) -> int:
         """Load points are keys of dictionaries, and dictionaries have no hash of their own."""
@@ -143,6 +158,7 @@ class LoadPoint(Record):
         if self.programs:
             return self.load
         rate = f", {self.rate:,.10g}/s" if self.rate is not None else ""
+        rate += f", {self.capacity.label}" if self.capacity is not None else ""
         return f"{self.load}, {self.clients} client{'s' if self.clients != 1 else ''}{rate}"
 
     @property

@@ -31,7 +31,9 @@ class Level(Record):
     load_point: int
     trials: int = Field(description="Trials that delivered something.")
     failed_trials: int
-    tps: Spread | None = Field(description="Goodput, committed transactions per second.")
+    tps: Spread | None = Field(
+        description="Goodput, committed transactions per second; of a study of capacity the capacity."
+    )
     tps_low: float | None = Field(
         description="Interval of the median tps by order statistics, at least 95%; needs 6 blocks."
     )

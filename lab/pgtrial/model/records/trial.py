@@ -175,6 +175,27 @@ class JobSummary(Record):
     )
 
 
+class Probe(Record):
+    """One open-loop run of a search for the capacity, at a rate of its own."""
+
+    rate: float = Field(description="Transactions per second, as asked.")
+    duration_s: Amount = Field(description="Length of the part that counts, seconds.")
+    tps: Amount = Field(description="Committed transactions per second.")
+    transactions: Amount = Field(
+        description="Committed and failed ones, and those that waited longer than the limit at the end."
+    )
+    slower: Amount = Field(
+        description="Those that took longer than the limit from their scheduled start; failed and waiting ones, too."
+    )
+    failed: Count
+    waiting: Count = Field(description="At the end: transactions past their scheduled start that no client had begun.")
+    at_percentile_us: float | None = Field(
+        description="The response time at the percentile of the promise; None: it falls on one without."
+    )
+    lag_p99_us: float | None = Field(description="p99 of the delay between scheduled and actual start.")
+    kept: bool = Field(description="Whether the promise was kept.")
+
+
 class LoadStatement(Record):
     """A statement that a load was seen to send, and its plan on the arm's server after the load."""
 
@@ -206,6 +227,10 @@ class Trial(Record):
     checkpoint_s: float | None = Field(None, description="Duration of the lab's CHECKPOINT at half of the warm-up.")
     warmup: Phase | None = None
     measured: Phase | None = None
+    capacity: float | None = added(
+        None, "Of a study of capacity: the highest rate that keeps the promise, 1/s; `measured` is its nearest probe."
+    )
+    probes: list[Probe] = added([], "Of a study of capacity: its probes, in the order of time.")
     tasks: TaskSummary | None = added(None, "Of the workload app-tasks.")
     kinds: list[TransactionKind] = added([], "Of the workload order-entry: each of its transactions.")
     replay: ReplaySummary | None = added(None, "Of a replay: what became of its statements.")

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pgtrial.model.records import Record
+from pgtrial.model.study.capacity import NOT_FOR_CAPACITY, Capacity
 from pgtrial.model.study.jobs import NOT_FOR_JOBS, OF_THE_LOAD_BESIDE, JobSection, is_job, objections_to_job
 from pgtrial.model.study.order_entry import MOST_WAREHOUSES, ORDER_ENTRY
 from pgtrial.model.study.own_data import (
@@ -175,6 +176,11 @@ class LoadSection(Record):
         [],
         description="Transactions per second of all clients together, at random moments; default: no limit.",
     )
+    capacity: Capacity | None = Field(
+        None,
+        description="The promise of which the highest rate is looked for ([how](capacity.md)): "
+        '`{ p99 = "20ms", failures = "0.1%" }`. `duration` is then the length of a probe.',
+    )
     sysbench: SysbenchSection = Field(SysbenchSection(), description="See `[load.sysbench]`.")
     tasks: TasksSection = Field(TasksSection(), description="See `[load.tasks]`.")
     pack: PackSection = Field(PackSection(), description="See `[load.pack]`.")
@@ -247,6 +253,7 @@ class LoadSection(Record):
             self._objections_to_own_data(),
             self._objections_to_own_end(),
             self._objections_to_programs(),
+            self._objections_to_capacity(),
         ):
             raise ValueError(objection)
         return self
@@ -346,6 +353,14 @@ class LoadSection(Record):
                 yield f"{PROGRAMS} is what the arms' commands do; give other workloads a study of their own"
             yield from self._misplaced(NOT_FOR_PROGRAMS, PROGRAMS)
 
+    def _objections_to_capacity(self) -> Iterator[str]:
+        if self.capacity is None:
+            return
+        unfit = [name for name in self.workload if self.has_own_end or self.runs_programs or is_sysbench(name)]
+        if unfit:
+            yield f"capacity is not for {unfit[0]}; use a workload of pgbench, a script, a pack or {ORDER_ENTRY}"
+        yield from self._misplaced(NOT_FOR_CAPACITY, "a study of capacity")
+
     def _misplaced(self, keys: Mapping[str, str], workload: str) -> Iterator[str]:
         """Objections to keys that say nothing of a workload. A frozen study has its defaults written out."""
         for key, reason in keys.items():
@@ -416,8 +431,8 @@ class LoadSection(Record):
 
     @property
     def chooses_lengths(self) -> bool:
-        """Whether pgtrial chooses the warm-up or the measured part."""
-        return None in self.given_s
+        """Whether pgtrial chooses the warm-up or the measured part by a preliminary block."""
+        return self.capacity is None and None in self.given_s
 
     def timed(self, warmup_s: float, duration_s: float) -> LoadSection:
         """The load of trials of these lengths; one with an own end keeps it."""

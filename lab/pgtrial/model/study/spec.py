@@ -11,10 +11,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.metrics import METRICS, PER_CENT, RESPONSE, TIME, TPS, known_metrics
+from pgtrial.model.metrics import CAPACITY, METRICS, PER_CENT, RESPONSE, TIME, TPS, known_metrics
 from pgtrial.model.published import known_name, published_names
 from pgtrial.model.records import Record
-from pgtrial.model.records.plan import BesideLoad, JobLoad, LoadPoint, TaskLoad
+from pgtrial.model.records.plan import BesideLoad, CapacityLoad, JobLoad, LoadPoint, TaskLoad
 from pgtrial.model.records.replay import ReplayLoad
 from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.study.fleet import FleetSection
@@ -163,6 +163,10 @@ _NOT_FOR_JOBS = f"not for a job; write {', '.join(name for name, metric in METRI
 
 def _misfit(load: LoadSection, name: str) -> str | None:
     """Why a metric does not go with a load, the rest of a sentence; None: it does."""
+    if (name == CAPACITY) != (load.capacity is not None):
+        if name == CAPACITY:
+            return 'takes a promise; write [load] capacity = { p99 = "20ms" }'
+        return "is not for a study of capacity, which compares that alone; leave it out"
     is_of_beside = METRICS[name].kind == "percentile" and load.job.beside is not None
     if METRICS[name].is_for_jobs != load.runs_job and not is_of_beside:
         return f"is {_NOT_FOR_JOBS if load.runs_job else _FOR_JOBS}"
@@ -211,10 +215,12 @@ def prices_of(spec: StudySpec) -> dict[str, Price]:
 
 
 def metrics_of(spec: StudySpec) -> list[str]:
-    """The metrics that a study declares; prices declare transactions per cent."""
+    """The metrics that a study declares; prices declare transactions per cent, and a promise the capacity."""
     names = spec.verdict.metrics
     if spec.load.job.beside is not None and not names:
         return [TIME, _WITH_BESIDE]
+    if spec.load.capacity is not None:
+        return [CAPACITY]
     if not prices_of(spec) or PER_CENT in names or is_paced(spec) or spec.load.runs_tasks:
         return list(names)
     return [*(names or [TPS]), PER_CENT]
@@ -255,8 +261,14 @@ def load_points(spec: StudySpec) -> list[LoadPoint]:
             for size in _sizes(load)
         ]
     rates: list[float | None] = [*load.rate] or [None]
+    promise = load.capacity
+    capacity = (
+        CapacityLoad(percentile=promise.percentile, limit_s=promise.limit, failures=promise.failures)
+        if promise is not None
+        else None
+    )
     return [
-        LoadPoint(**data, clients=clients, protocol=load.protocol, rate=rate)
+        LoadPoint(**data, clients=clients, protocol=load.protocol, rate=rate, capacity=capacity)
         for data in (
             _mix(load)
             if load.is_mixed

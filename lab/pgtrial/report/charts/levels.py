@@ -82,7 +82,13 @@ def readings(data: StudyData, inside: list[int], over: Over) -> Readings:
     # the tps of these is an average across a change, and their levels are drawn
     changed = {(cell.arm, points[cell.load_point]) for cell in data.result.regimes if cell.changes}
     trials = [
-        {"arm": t.arm, **_where(t.load_point, over), "tps": t.measured.tps, "trial": t.index + 1, "block": t.block + 1}
+        {
+            "arm": t.arm,
+            **_where(t.load_point, over),
+            "tps": t.capacity or t.measured.tps,
+            "trial": t.index + 1,
+            "block": t.block + 1,
+        }
         for t in data.trials
         if t.measured
         and t.measured.transactions

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 
-from pgtrial.model.metrics import METRICS
+from pgtrial.model.metrics import CAPACITY, METRICS
 from pgtrial.model.records.claims import BlockRatio, Claim, Estimate
 from pgtrial.model.records.plan import Measure, Plan, measure_of
 from pgtrial.model.records.results import (
@@ -104,8 +104,8 @@ def _mean(mean: Estimate) -> str:
 def level_table(data: StudyData) -> Table[Level]:
     """tps of each arm at each load point."""
     return Table(
-        "Throughput of each arm: the median trial with a distribution-free interval of at least 95%. It describes an "
-        "arm; arms are compared within blocks, so overlapping intervals here say nothing.",
+        f"{_level_of(data.plan)} of each arm: the median trial with a distribution-free interval of at least 95%. It "
+        "describes an arm; arms are compared within blocks, so overlapping intervals here say nothing.",
         data.result.levels,
         [
             Column("load point", lambda level: data.labels[level.load_point]),
@@ -118,6 +118,10 @@ def level_table(data: StudyData) -> Table[Level]:
             number("failed", lambda level: level.failed_trials),
         ],
     )
+
+
+def _level_of(plan: Plan) -> str:
+    return "Capacity" if plan.primary_metric == CAPACITY else "Throughput"
 
 
 def levels_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> Table[Sequence[str | None]]:

@@ -24,7 +24,7 @@ def trial_table(data: StudyData) -> Table[Trial]:
     def tps(trial: Trial) -> str | None:
         if trial.index in levels:
             return levels_text([segment.tps for segment in levels[trial.index]])
-        return f"{trial.measured.tps:,.1f}" if trial.measured else None
+        return f"{trial.capacity or trial.measured.tps:,.1f}" if trial.measured else None
 
     return Table(
         "Every trial in the order of execution.",

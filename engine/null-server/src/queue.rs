@@ -1,0 +1,42 @@
+//! A limited number of servers and one queue before them, first come, first served.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use ground::clock::Nanos;
+
+/// When each server is free again. Its size is the number of servers, however many statements wait.
+#[derive(Debug)]
+pub struct ServiceQueue {
+    free_at: BinaryHeap<Reverse<Nanos>>,
+}
+
+impl ServiceQueue {
+    pub fn new(servers: usize) -> Self {
+        Self { free_at: (0..servers).map(|_| Reverse(0)).collect() }
+    }
+
+    /// Returns when a statement ends that arrives now and takes so long: the server that is free first serves it.
+    pub fn serve(&mut self, arrival: Nanos, service: Nanos) -> Nanos {
+        let Some(mut first) = self.free_at.peek_mut() else { return arrival + service };
+        let end = arrival.max(first.0) + service;
+        *first = Reverse(end);
+        end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_wait_for_the_server_that_is_free_first() {
+        let mut queue = ServiceQueue::new(2);
+        assert_eq!(queue.serve(10, 100), 110);
+        assert_eq!(queue.serve(20, 30), 50);
+        assert_eq!(queue.serve(30, 5), 55);
+        assert_eq!(queue.serve(60, 1), 61);
+        assert_eq!(queue.serve(61, 60), 121);
+        assert_eq!(queue.serve(62, 60), 170);
+    }
+}

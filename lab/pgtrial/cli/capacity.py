@@ -1,0 +1,78 @@
+"""`pgtrial capacity`: compare the highest rates at which set-ups keep a promise on their response time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pgtrial.cli.compare import compare_command
+from pgtrial.model.errors import StudyError
+
+
+def capacity_command(
+    arms: Annotated[
+        list[str], typer.Argument(help="Two or more set-ups, as of `pgtrial compare`.", show_default=False)
+    ],
+    *,
+    p50: Annotated[str | None, typer.Option("--p50", help="Limit of the median response time, e.g. 5ms.")] = None,
+    p90: Annotated[str | None, typer.Option("--p90", help="Limit of the p90.")] = None,
+    p95: Annotated[str | None, typer.Option("--p95", help="Limit of the p95.")] = None,
+    p99: Annotated[str | None, typer.Option("--p99", help="Limit of the p99, e.g. 20ms.")] = None,
+    p999: Annotated[str | None, typer.Option("--p99.9", help="Limit of the p99.9.")] = None,
+    failures: Annotated[str | None, typer.Option(help="Transactions that may fail; default: 0.1%.")] = None,
+    workload: Annotated[str | None, typer.Option(help="As of `pgtrial compare`; default: tpcb-like.")] = None,
+    query: Annotated[str | None, typer.Option(help="One query in place of a workload.", show_default=False)] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option(help="As of `pgtrial compare`.", metavar="NAME=TABLE.COLUMN", show_default=False),
+    ] = None,
+    data: Annotated[list[str] | None, typer.Option(help="Data of your own.", show_default=False)] = None,
+    scale: Annotated[str | None, typer.Option(help="Scale factors, e.g. 10.")] = None,
+    clients: Annotated[str | None, typer.Option(help="Connections, e.g. 8: no more transactions run at once.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Engine threads.")] = None,
+    warmup: Annotated[str | None, typer.Option(help="Closed loop before the probes of each trial, e.g. 10s.")] = None,
+    duration: Annotated[str | None, typer.Option(help="Length of a probe, e.g. 5s.")] = None,
+    blocks: Annotated[int | None, typer.Option(help="Blocks at most; default: what the budget holds.")] = None,
+    budget: Annotated[str | None, typer.Option(help="Time for running the blocks, e.g. 30min.")] = None,
+    margin: Annotated[str | None, typer.Option(help="Differences below it count as equivalent, e.g. 1%.")] = None,
+    server: Annotated[
+        list[str] | None, typer.Option(help="What all arms share, e.g. postgres=17; repeatable.", show_default=False)
+    ] = None,
+    question: Annotated[str | None, typer.Option(help="The question, for the report's title.")] = None,
+    results: Annotated[Path | None, typer.Option(help="The study's directory.", show_default=False)] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the order.", min=0)] = None,
+    new: Annotated[bool, typer.Option("--new", help="Start anew even if the same study is unfinished.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines.")] = False,
+) -> int:
+    """Compare the highest rates at which set-ups answer within a limit; `pgtrial compare --capacity` does the same.
+
+    Example: pgtrial capacity shared_buffers=128MB shared_buffers=2GB --p99 20ms --workload select-only --clients 16
+    """
+    limits = {"p50": p50, "p90": p90, "p95": p95, "p99": p99, "p99.9": p999}
+    given = [f"{name}={limit}" for name, limit in limits.items() if limit is not None]
+    if len(given) != 1:
+        raise StudyError("a capacity has the limit of one percentile; write for example --p99 20ms")
+    return compare_command(
+        arms,
+        capacity=",".join([*given, *([f"failures={failures}"] if failures is not None else [])]),
+        workload=workload,
+        query=query,
+        values=values,
+        data=data,
+        scale=scale,
+        clients=clients,
+        jobs=jobs,
+        warmup=warmup,
+        duration=duration,
+        blocks=blocks,
+        budget=budget,
+        margin=margin,
+        server=server,
+        question=question,
+        results=results,
+        seed=seed,
+        new=new,
+        json=json,
+    )

@@ -1,0 +1,115 @@
+"""The load of a trial that looks for the capacity of an arm: a closed loop as its warm-up, then probes at chosen rates.
+
+Where the search begins and which rate follows depends on what was measured, by the same rule for all arms; in a block
+all arms begin at the same rate, from the second block on.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+from pgtrial.conduct.course import Course
+from pgtrial.conduct.outcome import PHASES, Outcome
+from pgtrial.conduct.probes import Search, first_rate
+from pgtrial.conduct.progress import Second
+from pgtrial.loads.engine import events_of
+from pgtrial.loads.load_run import LoadRun
+from pgtrial.model.errors import TrialError
+from pgtrial.model.records.plan import CapacityLoad
+from pgtrial.model.records.trial import Probe
+from pgtrial.model.units import percent
+
+ENGINE_GRACE_S = 60.0
+"""How much longer than its phases a run may take, for connecting and for its last transactions."""
+
+_SEEDS = 2**31
+
+Started = Callable[[Course], AbstractContextManager[LoadRun]]
+"""Starts the engine of a course."""
+
+
+def search(course: Course, started: Started, on_tick: Callable[[], None]) -> None:
+    """Find the capacity, and keep it, its probes and the outcome of the probe nearest to it in the course.
+
+    `on_tick` is called after each second. Raises TrialError if no rate keeps the promise.
+    """
+    asked = course.point.capacity
+    if asked is None:
+        raise ValueError("this load point has no promise")
+    searching = Search(asked, _warm_up(course, started, on_tick), course.probes)
+    while (rate := searching.next_rate) is not None:
+        searching.add(_probed(course, rate, started, on_tick), rate)
+    course.outcome, course.capacity = searching.outcome, searching.capacity
+    if course.capacity is None:
+        raise TrialError(_unkept(min(course.probes, key=lambda probe: probe.rate), asked))
+
+
+def _warm_up(course: Course, started: Started, on_tick: Callable[[], None]) -> float:
+    """Run a closed loop; where the search begins."""
+    seconds = max(1.0, float(math.ceil(course.load.phases_s[0])))
+    ended = _run(replace(course, load=course.load.timed(0.0, seconds), outcome=Outcome()), started, on_tick, seconds)
+    if course.start_rate is not None:
+        return course.start_rate
+    measured = ended.measured
+    if measured is None or not measured.transactions:
+        raise TrialError("not one transaction was committed in the warm-up")
+    return first_rate(measured.tps)
+
+
+def _probed(course: Course, rate: float, started: Started, on_tick: Callable[[], None]) -> Outcome:
+    section = course.load.capacity
+    if section is None:
+        raise ValueError("this load has no promise")
+    probe_s = section.probe_s(rate, course.load.phases_s[1])
+    number = len(course.probes) + 1
+    at_rate = replace(
+        course,
+        load=course.load.timed(section.settling_s, probe_s),
+        point=course.point.model_copy(update={"rate": rate}),
+        planned=course.planned.model_copy(update={"seed": (course.planned.seed + number) % _SEEDS}),
+        outcome=Outcome(),
+    )
+    return _run(at_rate, started, on_tick, section.settling_s + probe_s, number)
+
+
+def _run(
+    course: Course, started: Started, on_tick: Callable[[], None], seconds: float, probe: int | None = None
+) -> Outcome:
+    """A run of the engine. Raises TrialError if it failed otherwise than by answering nothing in time."""
+    outcome = course.outcome
+    with started(course) as run:
+        for _, event in events_of([run], time.monotonic() + seconds + ENGINE_GRACE_S):
+            if isinstance(event, TrialError):
+                raise event
+            if event is None:
+                continue
+            outcome.add(event)
+            if event["event"] == "tick" and event["phase"] in PHASES:
+                tps = outcome.tps_of(event)
+                course.listener(
+                    Second(course.planned.arm, event["phase"], event["second"], tps, probe, course.point.rate)
+                )
+                on_tick()
+        status = run.finish()
+        reason = run.trouble or outcome.failure(status, run.last_words())
+        if reason is not None and not _is_idle(outcome, status):
+            raise TrialError(reason)
+    return outcome
+
+
+def _is_idle(outcome: Outcome, status: int) -> bool:
+    """Whether a run ended as planned and answered nothing in its measured part: it is far beyond the capacity."""
+    ended = bool(outcome.done) and status == 0 and not outcome.aborted_clients and not outcome.done.get("interrupted")
+    return ended and outcome.measured is not None and outcome.measured.transactions == 0
+
+
+def _unkept(probe: Probe, asked: CapacityLoad) -> str:
+    slower = probe.slower / probe.transactions if probe.transactions else 1.0
+    return (
+        f"no rate kept the promise of {asked.label}: at {probe.rate:,.4g}/s {percent(min(1.0, slower))} of the "
+        f"transactions took longer, and {percent(probe.failed / probe.transactions) if probe.failed else 'none'} failed"
+    )

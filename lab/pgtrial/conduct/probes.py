@@ -1,0 +1,117 @@
+"""From the events of an open-loop run to a probe of a capacity, and from stored trials to where a search begins.
+
+Transactions count from their scheduled start. A failed one counts as slower than the limit. So does one that had no
+answer at the end although it was past its start by more than the limit: an engine that is behind its schedule starts
+transactions in the order of the schedule, and the others are no older than the limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from pgtrial.conduct.outcome import Outcome
+from pgtrial.loads.load_run import Event
+from pgtrial.model.latencies import Latencies
+from pgtrial.model.metrics import PERCENTILES
+from pgtrial.model.records.plan import CapacityLoad, LoadPoint
+from pgtrial.model.records.trial import Probe, Trial
+from pgtrial.statistics.capacity import Promise, Reading, capacity, next_rate
+
+_BELOW = 0.7
+"""Of the throughput of a closed loop, where a search begins that knows no capacity."""
+
+_LEAST_RATE = 0.1
+"""Transactions per second at which a search begins at least."""
+
+
+def promise_of(asked: CapacityLoad) -> Promise:
+    """The promise in shares of the transactions."""
+    return Promise(slower=1 - PERCENTILES[asked.percentile], failed=asked.failures)
+
+
+def probe_of(outcome: Outcome, rate: float, asked: CapacityLoad) -> Probe:
+    """The probe that a run at a rate was."""
+    measured = outcome.measured
+    if measured is None:
+        raise ValueError("the run has no measured part")
+    waiting, busy = _queue(outcome.ticks)
+    late = max(0.0, waiting + busy - rate * asked.limit_s)
+    failed = sum(measured.failures.values())
+    latencies = Latencies.read(outcome.histogram) if outcome.histogram else None
+    committed_slower = latencies.above(1e6 * asked.limit_s) if latencies is not None else 0
+    reading = Reading(rate, measured.transactions + failed + late, committed_slower + failed + late, failed)
+    share = 100 * PERCENTILES[asked.percentile]
+    return Probe(
+        rate=rate,
+        duration_s=measured.duration_s,
+        tps=measured.tps,
+        transactions=reading.transactions,
+        slower=reading.slower,
+        failed=failed,
+        waiting=waiting,
+        at_percentile_us=latencies.percentile_of(share, round(reading.transactions)) if latencies else None,
+        lag_p99_us=(outcome.done["measure"].get("lag_us") or {}).get("p99"),
+        kept=reading.strain(promise_of(asked)) <= 1,
+    )
+
+
+def start_rate(earlier: Iterable[Trial], point: LoadPoint, block: int) -> float | None:
+    """Where all searches of a block begin: the median capacity of the blocks before it; None: there is none."""
+    capacities = [
+        trial.capacity
+        for trial in earlier
+        if trial.block < block and trial.load_point == point and trial.capacity is not None
+    ]
+    return median(capacities) if capacities else None
+
+
+def first_rate(throughput: float) -> float:
+    """Where a search begins that knows no capacity, from the throughput of its closed loop."""
+    return max(_LEAST_RATE, _BELOW * throughput)
+
+
+class Search:
+    """A search for the capacity: it names the rate of the next probe until it has ended."""
+
+    def __init__(self, asked: CapacityLoad, start: float, probes: list[Probe] | None = None) -> None:
+        self.probes = [] if probes is None else probes
+        """Those so far; more are appended."""
+        self._asked, self._start, self._promise = asked, start, promise_of(asked)
+        self._outcomes: list[Outcome] = []
+
+    @property
+    def next_rate(self) -> float | None:
+        """The rate of the next probe; None: the search has ended."""
+        return next_rate(self._start, self._readings, self._promise)
+
+    def add(self, outcome: Outcome, rate: float) -> None:
+        """Take the run that was made at the rate."""
+        self.probes.append(probe_of(outcome, rate, self._asked))
+        self._outcomes.append(outcome)
+
+    @property
+    def capacity(self) -> float | None:
+        """The highest rate that keeps the promise, 1/s; None: no probe kept it."""
+        return capacity(self._readings, self._promise)
+
+    @property
+    def outcome(self) -> Outcome:
+        """That of the probe at the rate nearest to the capacity of those that kept the promise, else of the slowest."""
+        found = self.capacity
+        places = range(len(self.probes))
+        if found is None:
+            return self._outcomes[min(places, key=lambda place: self.probes[place].rate)]
+        kept = [place for place in places if self.probes[place].kept]
+        return self._outcomes[min(kept, key=lambda place: abs(math.log(self.probes[place].rate / found)))]
+
+    @property
+    def _readings(self) -> list[Reading]:
+        return [Reading(probe.rate, probe.transactions, probe.slower, probe.failed) for probe in self.probes]
+
+
+def _queue(ticks: Sequence[Event]) -> tuple[int, int]:
+    """Transactions without a client and clients at a transaction, at the end of the measured part."""
+    queue = next((tick.get("queue") for tick in reversed(ticks) if tick["phase"] == "measure"), None)
+    return (queue["waiting"], queue["busy"]) if queue else (0, 0)

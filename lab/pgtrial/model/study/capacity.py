@@ -1,0 +1,82 @@
+"""`capacity` of `[load]`: the promise on the response time that the highest rate has to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from pgtrial.model.metrics import PERCENTILES, transactions_for
+from pgtrial.model.records import Record
+from pgtrial.model.units import Seconds, Share, nearest
+
+NOT_FOR_CAPACITY = {
+    "rate": "a trial looks for the highest rate",
+    "latency_limit": "the promise has a limit of its own",
+    "interleave": "each arm has rates of its own",
+    "on_server_loss": "a server that is lost keeps no promise",
+}
+"""Keys of `[load]` that say nothing of a capacity, each with the reason."""
+
+_WARMUP_S = 3.0
+_LEAST_PROBE_S, _LONGEST_PROBE_S = 1.0, 10.0
+LONGER = 3
+"""How many times as long as planned a probe of a slow rate may be, so that its percentile stands."""
+
+_SETTLING_S, _SETTLING_LIMITS = 0.5, 10
+"""How long each probe runs before it counts: so many seconds, and so many times the limit, at least."""
+
+
+class CapacitySection(Record):
+    """A promise: so many transactions are answered within a limit, counted from their scheduled start."""
+
+    percentile: str
+    limit: Seconds = Field(gt=0, le=600)
+    failures: Share = Field(0.001, ge=0, lt=1)
+
+    @property
+    def slower(self) -> float:
+        """The share of transactions that may take longer than the limit."""
+        return 1 - PERCENTILES[self.percentile]
+
+    @property
+    def settling_s(self) -> float:
+        """For how long a probe runs before it counts, seconds."""
+        return max(_SETTLING_S, _SETTLING_LIMITS * self.limit)
+
+    def probe_s(self, rate: float, planned_s: float) -> float:
+        """Length of a probe at a rate, whole seconds: as planned, or longer where its percentile takes that."""
+        needed_s = -(-transactions_for(self.percentile) // max(rate, 1e-9))
+        return float(round(min(max(planned_s, needed_s), LONGER * planned_s)))
+
+    def search_s(self, warmup_s: float, probe_s: float, probes: int) -> float:
+        """About how long so many probes take after the warm-up, seconds."""
+        return warmup_s + probes * (self.settling_s + probe_s)
+
+    def lengths(self, warmup_s: float | None, probe_s: float | None, load_s: float, probes: int) -> tuple[float, float]:
+        """Warm-up and length of a probe, seconds: as given, else those that make a search last for `load_s`."""
+        warmup_s = _WARMUP_S if warmup_s is None else warmup_s
+        if probe_s is None:
+            held_s = (load_s - warmup_s) / probes - self.settling_s
+            probe_s = float(int(min(_LONGEST_PROBE_S, max(_LEAST_PROBE_S, held_s))))
+        return warmup_s, probe_s
+
+
+def _promise(value: Any) -> Any:
+    """`{ p99 = "20ms", failures = "0.1%" }` as the fields of a section; a frozen study has those."""
+    if not isinstance(value, Mapping) or "percentile" in value:
+        return value
+    named = [key for key in value if key in PERCENTILES]
+    unknown = [key for key in value if key not in PERCENTILES and key != "failures"]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is no part of a promise; {nearest(unknown[0], _PARTS, 'there are')}")
+    if len(named) != 1:
+        raise ValueError('a promise has one percentile and its limit; write for example { p99 = "20ms" }')
+    rest = {"failures": value["failures"]} if "failures" in value else {}
+    return {"percentile": named[0], "limit": value[named[0]], **rest}
+
+
+_PARTS = [*PERCENTILES, "failures"]
+
+Capacity = Annotated[CapacitySection, BeforeValidator(_promise)]

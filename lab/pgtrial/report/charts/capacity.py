@@ -1,0 +1,73 @@
+"""The response time over the rate, by the probes of a study of capacity, with the promise and the capacities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgtrial.model.records.plan import CapacityLoad
+from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_shape
+from pgtrial.report.charts.vega import channel
+from pgtrial.report.data import StudyData
+
+
+def capacity_charts(data: StudyData) -> list[Figure]:
+    """One chart for each load point; none of a study without a promise."""
+    points = enumerate(data.plan.load_points)
+    figures = (_of_point(data, place, point.capacity) for place, point in points if point.capacity is not None)
+    return [figure for figure in figures if figure is not None]
+
+
+def _of_point(data: StudyData, place: int, promise: CapacityLoad) -> Figure | None:
+    rows = _probes(data, place)
+    if not rows:
+        return None
+    canvas = Canvas()
+    x = channel("rate:Q", title="transactions per second, as asked", scale={"type": "log", "nice": False})
+    y = channel("ms:Q", title=None, scale={"type": "log"}, axis={"format": "~g"})
+    arms = data.plan.arms
+    dots = canvas.chart(rows).mark("point", size=36, opacity=0.6)
+    tooltip = ["arm:N", "block:Q", channel("rate:Q", format=",.0f"), channel("ms:Q", format=",.3g"), "kept:N"]
+    layers: list[Any] = []
+    capacities = _capacities(data, place)
+    bounded = [row for row in capacities if row["low"] is not None and row["high"] is not None]
+    colour = arm_colour(arms)
+    if bounded:
+        band = canvas.chart(bounded).mark("rect", fillOpacity=0.15)
+        layers.append(band.encode(x=channel("low:Q", title=None), x2="high:Q", color=colour))
+    limit = canvas.chart([{"ms": promise.limit_s * 1000}]).mark("rule", color="--soft", strokeDash=[4, 3])
+    lines = canvas.chart(capacities).mark("rule", strokeWidth=2)
+    layers += [
+        limit.encode(y=y),
+        lines.encode(x=x, color=colour),
+        dots.encode(x=x, y=y, color=colour, shape=arm_shape(arms), tooltip=tooltip),
+    ]
+    where = f", {data.labels[place]}" if len(data.labels) > 1 else ""
+    title = f"{promise.percentile} over the rate{where}"
+    found = "; ".join(f"{row['arm']} {row['rate']:,.0f}/s" for row in capacities)
+    return canvas.figure(title, layers, 280, f"{title}: the promise is {promise.label}. Capacities: {found}.", "ms")
+
+
+def _probes(data: StudyData, place: int) -> list[dict[str, Any]]:
+    """The probes whose percentile is known."""
+    point = data.plan.load_points[place]
+    return [
+        {
+            "arm": trial.arm,
+            "block": trial.block + 1,
+            "rate": probe.rate,
+            "ms": probe.at_percentile_us / 1000,
+            "kept": "kept" if probe.kept else "broken",
+        }
+        for trial in data.trials
+        if trial.load_point == point
+        for probe in trial.probes
+        if probe.at_percentile_us
+    ]
+
+
+def _capacities(data: StudyData, place: int) -> list[dict[str, Any]]:
+    return [
+        {"arm": level.arm, "rate": level.tps.median, "low": level.tps_low, "high": level.tps_high}
+        for level in data.result.levels
+        if level.load_point == place and level.tps is not None
+    ]

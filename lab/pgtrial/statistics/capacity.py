@@ -1,0 +1,181 @@
+"""The capacity: the highest rate at which transactions keep a promise on their response time, found by short probes.
+
+A search knows the readings of its probes and names the next rate. It first brackets the capacity, with steps that
+grow, and halves the bracket until it is narrow. Then it probes on both sides of its estimate. The estimate is a fit of
+the shares of slower transactions over the logarithm of the rate: the odds grow as a power of the rate, and cross those
+of the promise at the capacity. Probes count by their distance from the crossing, so that the shape far from it says
+nothing. Nothing here draws random numbers or knows an arm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+CLOSE = 6
+"""Probes of a search once it has a bracket."""
+
+MOST = 18
+"""Probes of a search in all."""
+
+MOST_BROKEN = 8
+"""Probes of a search that no rate satisfies; the last one is at 1/44 of the rate at which it began."""
+
+EXPECTED = CLOSE + 2
+"""Probes of a search that begins near the capacity."""
+
+_FIRST_STEP = 0.06
+"""Of the bracketing search, in logarithms of the rate; each step is twice the one before."""
+
+_LONGEST_STEP = 0.96
+_NARROW = 0.15
+"""Width of a narrow bracket, in logarithms of the rate."""
+
+_APART = 0.5
+"""How far from the estimate the later probes are, in logarithms of the odds."""
+
+_WIDTH = 1.5
+"""In logarithms of the odds, how far from the crossing a probe counts for much."""
+
+_OVERDISPERSION = 4.0
+"""How many slower transactions say as much as one of independent ones: they come in the same busy periods."""
+
+_SLOPE, _SLOPE_SPREAD = 20.0, 1.0
+"""Median of the slopes to be expected, and the standard deviation of their logarithm."""
+
+_SLOPES = np.exp(np.linspace(math.log(2.0), math.log(400.0), 24))
+_PLACES, _FINER = 49, 3
+"""Places of the crossing that are compared at a time, and how often between the neighbours of the best one."""
+
+_LEAST_WEIGHT = 1e-3
+"""Of a probe that is far away."""
+
+_ROUNDS = 3
+"""How often probes are weighed by their distance from the crossing."""
+
+_FLOATS = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a rate has to keep: shares of the transactions."""
+
+    slower: float
+    """That may take longer than the limit, failed ones among them."""
+    failed: float
+    """That may fail."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a probe says."""
+
+    rate: float
+    """Transactions per second, as asked."""
+    transactions: float
+    slower: float
+    """Those that took longer than the limit; failed ones, and those that had to wait so long for their start, too."""
+    failed: float = 0.0
+
+    def strain(self, promise: Promise) -> float:
+        """How much of the promise the rate takes: above 1 it is broken. A probe without a transaction breaks it."""
+        if self.transactions <= 0:
+            return 1 / promise.slower
+        slower = self.slower / self.transactions / promise.slower
+        failed = self.failed / self.transactions / promise.failed if promise.failed else math.inf * (self.failed > 0)
+        return min(max(slower, failed if self.failed else 0.0), 1 / promise.slower)
+
+
+def next_rate(start: float, readings: Sequence[Reading], promise: Promise) -> float | None:
+    """The rate of the next probe of a search that begins at `start`; None: the search has ended."""
+    if not readings:
+        return start
+    kept, broken = _rates(readings, promise)
+    if len(readings) >= (MOST if kept else MOST_BROKEN):
+        return None
+    if not kept or not broken:
+        step = min(_FIRST_STEP * 2 ** (len(readings) - 1), _LONGEST_STEP)
+        return max(kept) * math.exp(step) if kept else min(broken) * math.exp(-step)
+    wide = sum(not _is_narrow(readings[:number], promise) for number in range(1, len(readings) + 1))
+    close = len(readings) - wide
+    if not close:
+        return math.sqrt(max(kept) * min(broken))
+    if close > CLOSE:
+        return None
+    crossing, slope = _fitted(readings, promise)
+    side = -1 if close % 2 else 1
+    return math.exp(crossing + side * _APART / slope)
+
+
+def capacity(readings: Sequence[Reading], promise: Promise) -> float | None:
+    """The highest rate that keeps the promise, by all probes of a search; None if no probe kept it."""
+    strains = [reading.strain(promise) for reading in readings]
+    if not strains or min(strains) > 1:
+        return None
+    if max(strains) <= 1:
+        return max(reading.rate for reading in readings)
+    return math.exp(_fitted(readings, promise)[0])
+
+
+def _rates(readings: Sequence[Reading], promise: Promise) -> tuple[list[float], list[float]]:
+    """The rates that kept the promise, and those that broke it."""
+    kept = [reading.rate for reading in readings if reading.strain(promise) <= 1]
+    return kept, [reading.rate for reading in readings if reading.strain(promise) > 1]
+
+
+def _is_narrow(readings: Sequence[Reading], promise: Promise) -> bool:
+    """Whether the highest rate that kept the promise is near the lowest that broke it, or above; then it stays so."""
+    kept, broken = _rates(readings, promise)
+    return bool(kept and broken) and math.log(min(broken) / max(kept)) <= _NARROW
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """Probes as the fit reads them."""
+
+    at: _FLOATS
+    """Logarithms of the rates."""
+    of: _FLOATS
+    """Shares of slower transactions."""
+    weights: _FLOATS
+    odds: float
+    """Those of the promise, as a logarithm."""
+
+    def best(self, low: float, high: float) -> tuple[float, float]:
+        """The most likely crossing between these bounds, and the slope."""
+        first, last = low, high
+        for _ in range(_FINER):
+            places = np.linspace(low, high, _PLACES)
+            logits = self.odds + _SLOPES[:, None, None] * (self.at - places[:, None])
+            # logarithms of the share and of its complement, without overflow
+            log_share, log_rest = -np.logaddexp(0.0, -logits), -np.logaddexp(0.0, logits)
+            likelihood = (self.weights * (self.of * log_share + (1 - self.of) * log_rest)).sum(axis=2)
+            prior = -0.5 * (np.log(_SLOPES / _SLOPE) / _SLOPE_SPREAD) ** 2
+            slope, place = np.unravel_index(np.argmax(likelihood + prior[:, None]), likelihood.shape)
+            step = places[1] - places[0]
+            low, high = max(places[place] - step, first), min(places[place] + step, last)
+        return float(places[place]), float(_SLOPES[slope])
+
+
+def _fitted(readings: Sequence[Reading], promise: Promise) -> tuple[float, float]:
+    """Logarithm of the rate at which the promise is just kept, and how the odds go with it; of a bracketed capacity."""
+    at = np.array([math.log(reading.rate) for reading in readings])
+    shares = np.array([min(1.0, reading.strain(promise) * promise.slower) for reading in readings])
+    weights = np.array([max(1.0, reading.transactions) for reading in readings]) / _OVERDISPERSION
+    kept = shares <= promise.slower
+    low, high = min(at[kept].max(), at[~kept].min()), max(at[kept].max(), at[~kept].min())
+    margin = max(_FIRST_STEP, high - low)
+    # an estimate beyond all probes would rest on the shape alone
+    low, high = max(low - margin, at.min()), min(high + margin, at.max())
+    known = _Shares(at, shares, weights, math.log(promise.slower / (1 - promise.slower)))
+    crossing, slope = known.best(low, high)
+    for _ in range(_ROUNDS):
+        distance = slope * (at - crossing) / _WIDTH
+        crossing, slope = replace(known, weights=weights * np.maximum(np.exp(-0.5 * distance**2), _LEAST_WEIGHT)).best(
+            low, high
+        )
+    return crossing, slope
