@@ -11,6 +11,8 @@ from pgtrial.loads.data.order_entry_tables import TABLES as OF_ORDER_ENTRY
 from pgtrial.loads.data.order_entry_tables import OrderEntryTables
 from pgtrial.loads.data.pgbench_tables import TABLES as OF_PGBENCH
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.loads.data.suite_tables import GENERATORS as OF_SUITES
+from pgtrial.loads.data.suite_tables import SuiteTables
 from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.loads.data.task_table import TaskTable
 from pgtrial.loads.load_makers import LoadMaker
@@ -42,8 +44,9 @@ class LateMaker(LoadMaker):
         (OrderEntryTables(1), OF_ORDER_ENTRY),
         (TaskTable(1, 60), ["table_a"]),
         (SysbenchTables("oltp_read_write", (), 1, 2, 60), ["sbtest1", "sbtest2"]),
+        (SuiteTables("joins", 1), OF_SUITES["joins"].tables),
     ],
-    ids=["pgbench", "order entry", "tasks", "sysbench"],
+    ids=["pgbench", "order entry", "tasks", "sysbench", "suite"],
 )
 def test_rows_of_a_session_that_ends_late_are_counted_once(start_cluster, data, tables):
     target = start_cluster().target
