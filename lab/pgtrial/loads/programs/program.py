@@ -248,6 +248,7 @@ class Program:
         return "" if complaint is None else f"; its last words: {shortened(self._masked(complaint.strip()), 300)}"
 
     def _fail_ended(self) -> NoReturn:
+        self._end_input()  # it may wait for a token
         for reader in self._readers:
             reader.join(_END_S)
         try:
