@@ -58,7 +58,7 @@ def test_pgx(accounts, tmp_path):
     require(os.access(go, os.X_OK), "go")
     shutil.copy(CLIENTS / "bench.go", tmp_path)
     done(go, "mod", "init", "bench", cwd=tmp_path)
-    done(go, "get", "github.com/jackc/pgx/v5@v5.7.2", cwd=tmp_path)
+    done(go, "get", "github.com/jackc/pgx/v5@v5.5.5", cwd=tmp_path)
     done(go, "build", "-o", "bench", ".", cwd=tmp_path)
     assert runs("./bench", tmp_path, accounts) == "pgx 5"
 
