@@ -40,6 +40,17 @@ def take(lock: IO[bytes] | int) -> bool:
     return True
 
 
+def is_held(path: Path) -> bool:
+    """Whether a process holds a lock file, alone or with others. One of another account counts as held."""
+    try:
+        with open_lock(path, make=False) as lock:
+            return not take(lock)
+    except FileNotFoundError:
+        return False
+    except PermissionError:
+        return True
+
+
 def wait_for(lock: IO[bytes] | int, *, shared: bool = False) -> None:
     """Lock an open file for this process alone, or with others that share it, as soon as no other one has it locked."""
     fcntl.flock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)

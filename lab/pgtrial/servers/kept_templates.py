@@ -22,7 +22,7 @@ from typing import IO, NoReturn
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from pgtrial import __version__
-from pgtrial.machines.locks import NAME_LOCK, holding_name, open_lock, take, wait_for
+from pgtrial.machines.locks import NAME_LOCK, holding_name, is_held, open_lock, take, wait_for
 from pgtrial.model.errors import ArmError
 from pgtrial.model.records import Record
 from pgtrial.servers.templates import DATA_FORMAT, TemplateKey, TemplateOrder
@@ -204,15 +204,7 @@ class Templates:
         )
 
     def _is_in_use(self, home: Path) -> bool:
-        if home.name in self._held:
-            return True
-        try:
-            with open_lock(home / _IN_USE, make=False) as lock:
-                return not take(lock)
-        except FileNotFoundError:
-            return False
-        except PermissionError:  # another user's may be in use
-            return True
+        return home.name in self._held or is_held(home / _IN_USE)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Files that are complete or absent: written under a temporary name, flushed to the disk, renamed; records in files."""
+"""Files that are complete or absent: written under a temporary name, flushed to the disk, renamed; reading of files."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import contextlib
 import filecmp
 import os
 from collections.abc import Iterator
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from pgtrial.model.errors import StoreError
+from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records import FORMAT, Record
 
 _R = TypeVar("_R", bound=Record)
@@ -98,6 +99,24 @@ def first_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def texts_of(folder: Traversable, endings: tuple[str, ...], kind: str, name: str, source: str) -> dict[str, str]:
+    """The texts of the files with these endings, by file name; of a folder that is a pack or a suite (`kind`).
+
+    Raises StudyError, which begins with `source`.
+    """
+    texts = {}
+    try:
+        for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+            if file.is_file() and file.name.endswith(endings) and not file.name.startswith("."):
+                # bytes, since reading text would change the line ends
+                texts[file.name] = file.read_bytes().decode()
+    except UnicodeDecodeError:
+        raise StudyError(f"{source}: the file {file.name} of the {kind} {name} is not a text in UTF-8") from None
+    except OSError as error:
+        raise StudyError(f"{source}: cannot read the {kind} {folder}: {error.strerror or 'unreadable'}") from None
+    return texts
 
 
 def hidden(path: Path) -> Path:

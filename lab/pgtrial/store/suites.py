@@ -22,6 +22,7 @@ from pgtrial.model.study.suites import (
     read_suite,
 )
 from pgtrial.model.units import nearest
+from pgtrial.store.files import texts_of
 
 _SUITES = files("pgtrial") / "suites"
 """Those that come with pgtrial: a folder each, with suite.toml."""
@@ -128,16 +129,7 @@ def _check(load: LoadSection, found: FoundSuite, source: str) -> None:
 
 def _read(folder: Traversable, name: str, source: str) -> FoundSuite:
     check_suite_name(name, source)
-    texts: dict[str, str] = {}
-    try:
-        for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
-            if file.is_file() and file.name.endswith(_KEPT) and not file.name.startswith("."):
-                # bytes, since reading text would change the line ends
-                texts[file.name] = file.read_bytes().decode()
-    except UnicodeDecodeError:
-        raise StudyError(f"{source}: the file {file.name} of the suite {name} is not a text in UTF-8") from None
-    except OSError as error:
-        raise StudyError(f"{source}: cannot read the suite {folder}: {error.strerror or 'unreadable'}") from None
+    texts = texts_of(folder, _KEPT, "suite", name, source)
     for file_name in texts:
         check_suite_name(file_name, source)
     try:

@@ -32,6 +32,7 @@ from pgtrial.model.study.packs import (
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.suites import SUITE
 from pgtrial.model.units import nearest
+from pgtrial.store.files import texts_of
 from pgtrial.store.suites import check_suite_servers, find_suite, with_suite_files
 
 FOLDER = "scripts"
@@ -268,16 +269,7 @@ def find_pack(workload: str, folder: Path, source: str) -> FoundPack | None:
 
 def _read_pack(folder: Traversable, name: str, mix: str | None, source: str) -> FoundPack:
     check_name(name, source)
-    texts = {}
-    try:
-        for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
-            if file.is_file() and file.name.endswith(KEPT) and not file.name.startswith("."):
-                # bytes, since reading text would change the line ends
-                texts[file.name] = file.read_bytes().decode()
-    except UnicodeDecodeError:
-        raise StudyError(f"{source}: the file {file.name} of the pack {name} is not a text in UTF-8") from None
-    except OSError as error:
-        raise StudyError(f"{source}: cannot read the pack {folder}: {error.strerror or 'unreadable'}") from None
+    texts = texts_of(folder, KEPT, "pack", name, source)
     if MANIFEST not in texts:
         raise StudyError(f"{source}: {folder} is a folder without a {MANIFEST}; name a script, or the folder of a pack")
     return FoundPack(name, mix, texts, read_pack(name, texts))

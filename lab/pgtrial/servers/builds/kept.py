@@ -18,7 +18,7 @@ from typing import IO, Any, NoReturn
 from pydantic import AwareDatetime, ValidationError
 
 from pgtrial import __version__
-from pgtrial.machines.locks import holding_name, open_lock, take, wait_for
+from pgtrial.machines.locks import holding_name, is_held, open_lock, take, wait_for
 from pgtrial.model.errors import ArmError, StoreError, StudyError
 from pgtrial.model.records import Record
 from pgtrial.store.files import write_atomically
@@ -234,15 +234,7 @@ class Builds:
         return sorted(path for path in self.root.glob("*") if path.is_dir() and is_own(path))
 
     def _is_in_use(self, home: Path) -> bool:
-        if home.name in self._held:
-            return True
-        try:
-            with open_lock(home / _IN_USE, make=False) as lock:
-                return not take(lock)
-        except FileNotFoundError:
-            return False
-        except PermissionError:  # another user's may be in use
-            return True
+        return home.name in self._held or is_held(home / _IN_USE)
 
 
 def record_beside(programs: Path) -> BuildRecord | None:
