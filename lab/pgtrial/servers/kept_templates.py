@@ -26,6 +26,7 @@ from pgtrial.machines.locks import NAME_LOCK, holding_name, is_held, open_lock, 
 from pgtrial.model.errors import ArmError
 from pgtrial.model.records import Record
 from pgtrial.servers.templates import DATA_FORMAT, TemplateKey, TemplateOrder
+from pgtrial.servers.trees import bytes_below, entries
 from pgtrial.store.state import is_own
 
 _RECORD = "template.json"
@@ -195,7 +196,7 @@ class Templates:
             home.name,
             "unknown" if record is None else _contents(record),
             "unknown" if record is None else record.key.version,
-            _bytes_below(home) if record is None else record.bytes_on_disk,
+            bytes_below(home) if record is None else record.bytes_on_disk,
             made,
             max(uses.values(), default=made),
             [study for study in reversed(uses) if study],
@@ -239,7 +240,7 @@ def _make(order: TemplateOrder, staging: Path, home: Path) -> None:
             libc=platform.libc_ver(),
             made=_now(),
             took_s=round(time.monotonic() - begun, 3),
-            bytes_on_disk=_bytes_below(staging),
+            bytes_on_disk=bytes_below(staging),
         )
         open_lock(staging / _IN_USE).close()
         (staging / _FILES).write_bytes(_FILES_TYPE.dump_json(_files(staging / "data")))
@@ -296,44 +297,10 @@ def _record(home: Path) -> TemplateRecord | None:
 def _files(directory: Path) -> _Files:
     """The files below a directory, and its directories, whose names end in a slash."""
     files: _Files = {}
-    for name, status in _entries(directory):
+    for name, status in entries(directory):
         is_folder = stat.S_ISDIR(status.st_mode)
         files[f"{name}/" if is_folder else name] = (0, 0) if is_folder else (status.st_size, status.st_mtime_ns)
     return files
-
-
-def _bytes_below(directory: Path) -> int:
-    """What is below a directory takes on the disk."""
-    return sum(status.st_blocks * 512 for _, status in _entries(directory))
-
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-def _entries(directory: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """What is below a directory, by its path there; what somebody removes meanwhile is left out.
-
-    There are a thousand, looked through before each trial: hence no objects of pathlib. Each directory is opened from
-    the one that holds it: the servers' account could put a link to another one in its place.
-    """
-    with suppress(OSError):
-        yield from _entries_of(os.open(directory, _FOLDER), "")
-
-
-def _entries_of(folder: int, below: str) -> Iterator[tuple[str, os.stat_result]]:
-    """What is below an open directory, which is closed."""
-    try:
-        with os.scandir(folder) as scanned:
-            entries = list(scanned)
-        for entry in entries:
-            name = f"{below}{entry.name}"
-            with suppress(FileNotFoundError):
-                yield name, entry.stat(follow_symlinks=False)
-            if entry.is_dir(follow_symlinks=False):
-                with suppress(OSError):
-                    yield from _entries_of(os.open(entry.name, _FOLDER, dir_fd=folder), f"{name}/")
-    finally:
-        os.close(folder)
 
 
 def _contents(record: TemplateRecord) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import importlib.resources
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.frozen import without_secrets
 from pgtrial.model.study.jobs import JobSection
 from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.manifests import Location, first_error, parsed
 from pgtrial.model.study.packs import PackSection
 from pgtrial.model.study.replay import ReplaySection
 from pgtrial.model.study.servers import objection_to_arm, objection_to_table
@@ -131,10 +131,7 @@ def _parsed(source: str | Path) -> tuple[str, dict[str, Any], Path]:
         name, text, folder = source[1:], _bundled_text(source[1:]), Path()
     else:
         name, text, folder = Path(source).stem, _text(Path(source)), Path(source).parent
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise StudyError(f"{source} is not valid TOML: {error}") from None
+    data = parsed(text, str(source))
     if any("\0" in text for text in _texts(data)):
         raise StudyError(f"{source} has a text with the character \\u0000, which no program takes; remove it")
     return name, data, folder
@@ -195,26 +192,24 @@ def _check_arms(spec: StudySpec, source: str) -> None:
 
 
 def _explain(error: ValidationError, *within: str) -> str:
-    """The first error as one sentence, with the number of the others; inputs are not quoted, they may hold secrets.
+    """The first error as one sentence, with the number of the others.
 
     `within`: the section, where no whole study was read.
     """
-    errors = error.errors(include_url=False, include_input=False, include_context=False)
-    # an unknown key is more often the cause than what follows from it
-    first = min(errors, key=lambda item: item["type"] != "extra_forbidden")
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return _sentence(first["type"], (*within, *first["loc"]), first["msg"].removeprefix("Value error, ")) + more
+    location, message = first_error(error)
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return _sentence((*within, *location), message) + more
 
 
-def _sentence(kind: str, location: Sequence[int | str], message: str) -> str:
+def _sentence(location: Location, message: str | None) -> str:
     path, key = location[:-1], str(location[-1])
-    if kind == "extra_forbidden":
+    if message is None:
         where = f" in [{'.'.join(map(str, path))}]" if path else ""
         noun = "key" if path else "section or key"
         return f"unknown {noun} {key!r}{where}; {_known_keys(path, key)}"
     if location == ("arms",):
         return "a study needs at least two arms; write [arms.NAME] once for each, the baseline first"
-    return f"{_where(location)}: {message[:1].lower()}{message[1:]}"
+    return f"{_where(location)}: {message}"
 
 
 def _known_keys(path: Sequence[int | str], key: str) -> str:

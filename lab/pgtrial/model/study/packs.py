@@ -7,17 +7,17 @@ they are kept, `scripts/queue`, with one of its mixes `scripts/kv/A`.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records import Record
 from pgtrial.model.records.plan import PackLoad, Quality, Weight
+from pgtrial.model.study.manifests import manifest
 from pgtrial.model.units import Setting, nearest, variables
 
 MANIFEST = "pack.toml"
@@ -163,29 +163,7 @@ def _complaints(pack: Pack, files: Mapping[str, str]) -> Iterable[str]:
 
 @lru_cache
 def _parsed(name: str, text: str) -> Pack:
-    try:
-        return Pack.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise StudyError(f"the pack {name}: {MANIFEST} is not valid TOML: {error}") from None
-    except ValidationError as error:
-        raise StudyError(f"the pack {name}: {MANIFEST}: {_explain(error)}") from None
-
-
-_TABLES: dict[str, type[Record]] = {"defaults": Defaults, "quality": Quality}
-
-
-def _explain(error: ValidationError) -> str:
-    """The first error as one sentence."""
-    errors = error.errors(include_url=False, include_input=False, include_context=False)
-    first = min(errors, key=lambda item: item["type"] != "extra_forbidden")
-    *path, key = [str(part) for part in first["loc"]] or [""]
-    if first["type"] == "extra_forbidden":
-        model = _TABLES.get(path[0], Pack) if path else Pack
-        where = f" in [{'.'.join(path)}]" if path else ""
-        return f"unknown key {key!r}{where}; {nearest(key, model.model_fields, 'known are')}"
-    message = first["msg"].removeprefix("Value error, ")
-    where = ".".join([*path, key])
-    return f"{where}: {message[:1].lower()}{message[1:]}" if where else message
+    return manifest(text, Pack, f"the pack {name}: {MANIFEST}", {"defaults": Defaults, "quality": Quality})
 
 
 def pack_files(name: str, scripts: Mapping[str, str]) -> dict[str, str]:

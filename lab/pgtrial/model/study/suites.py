@@ -7,16 +7,16 @@ are kept, `suite:scripts/reports`.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records import Record
 from pgtrial.model.records.suite import Cache
+from pgtrial.model.study.manifests import manifest
 from pgtrial.model.units import Seconds, as_list, nearest
 
 SUITE = "suite:"
@@ -133,23 +133,7 @@ def suite_of(name: str, scripts: Mapping[str, str]) -> Suite:
 @lru_cache
 def read_suite(name: str, text: str) -> Suite:
     """A suite.toml. Raises StudyError."""
-    try:
-        return Suite.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise StudyError(f"the suite {name}: {SUITE_FILE} is not valid TOML: {error}") from None
-    except ValidationError as error:
-        raise StudyError(f"the suite {name}: {SUITE_FILE}: {_explain(error)}") from None
-
-
-def _explain(error: ValidationError) -> str:
-    """The first error as one sentence."""
-    errors = error.errors(include_url=False, include_input=False, include_context=False)
-    first = min(errors, key=lambda item: item["type"] != "extra_forbidden")
-    key = str(first["loc"][-1]) if first["loc"] else ""
-    if first["type"] == "extra_forbidden":
-        return f"unknown key {key!r}; {nearest(key, Suite.model_fields, 'known are')}"
-    message = first["msg"].removeprefix("Value error, ")
-    return f"{key}: {message[:1].lower()}{message[1:]}"
+    return manifest(text, Suite, f"the suite {name}: {SUITE_FILE}", {})
 
 
 def queries_of(name: str, scripts: Mapping[str, str]) -> list[str]:

@@ -21,6 +21,7 @@ from pgtrial import __version__
 from pgtrial.machines.locks import holding_name, is_held, open_lock, take, wait_for
 from pgtrial.model.errors import ArmError, StoreError, StudyError
 from pgtrial.model.records import Record
+from pgtrial.servers.trees import bytes_below
 from pgtrial.store.files import write_atomically
 from pgtrial.store.state import is_own, own_directory
 
@@ -213,7 +214,7 @@ class Builds:
                 created=made.created,
                 steps=made.steps,
                 took_s=round(time.monotonic() - begun, 1),
-                bytes_on_disk=sum(path.lstat().st_blocks * 512 for path in home.rglob("*")),
+                bytes_on_disk=bytes_below(home),
                 pgtrial=__version__,
                 made=datetime.now(UTC).replace(microsecond=0),
             )
