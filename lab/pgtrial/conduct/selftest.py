@@ -23,7 +23,7 @@ from pgtrial.conduct.lengths import least_time
 from pgtrial.conduct.plan import block_estimate
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.machine import Certificate, Planted, Selftest
-from pgtrial.model.study.load_section import AUTO
+from pgtrial.model.study.load_values import AUTO
 from pgtrial.model.study.setup import WORK
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.jobs import JOB, is_job
-from pgtrial.model.study.load_section import BUILT_IN, WORKLOADS, LoadSection, is_script
+from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.own_data import QUERY, weight_of
 from pgtrial.model.study.packs import (
     BUNDLED,
@@ -31,6 +31,7 @@ from pgtrial.model.study.packs import (
 )
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.suites import SUITE
+from pgtrial.model.study.workload_names import BUILT_IN, WORKLOADS, is_script
 from pgtrial.model.units import nearest
 from pgtrial.store.files import texts_of
 from pgtrial.store.suites import check_suite_servers, find_suite, with_suite_files

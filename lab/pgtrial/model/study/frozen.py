@@ -11,10 +11,11 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.study.load_section import LoadSection, is_script
+from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.servers import conninfo_of, names_server
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.workload_names import is_script
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")

@@ -1,0 +1,83 @@
+"""The values that keys of `[load]` have: counts, rates, lengths."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from pgtrial.model.units import parse_duration
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+"""A scale factor or a number of clients."""
+
+Rate = Annotated[float, Field(gt=0, le=1_000_000_000)]
+"""Transactions per second."""
+
+SHORTEST_SLICE_S = 0.01
+"""The engine's shortest slice."""
+
+
+def _interleave(value: Any) -> Any:
+    if value in ("auto", "off"):
+        return value
+    try:
+        seconds = parse_duration(value)
+    except ValueError:
+        raise ValueError(f'{value!r} is neither "auto" nor "off" nor the length of a slice, such as "250ms"') from None
+    if seconds < SHORTEST_SLICE_S:
+        raise ValueError(f"a slice of {seconds * 1000:g}ms is too short; write {SHORTEST_SLICE_S * 1000:g}ms or more")
+    return seconds
+
+
+Interleave = Annotated[Literal["auto", "off"] | float, BeforeValidator(_interleave)]
+
+Protocol = Literal["simple", "extended", "prepared"]
+
+
+def distinct(values: list[Any]) -> list[Any]:
+    """Return the values. Raises ValueError if one is there twice."""
+    repeated = sorted({str(value) for value in values if values.count(value) > 1})
+    if repeated:
+        raise ValueError(f"lists {', '.join(repeated)} more than once; each value makes its own load points")
+    return values
+
+
+AUTO: Literal["auto"] = "auto"
+"""A length that pgtrial chooses."""
+
+
+def _length(value: Any) -> Any:
+    if value == AUTO:
+        return value
+    try:
+        seconds = parse_duration(value)
+    except ValueError:
+        raise ValueError(f'{value!r} is not a duration; write for example 10s or 1min, or "auto"') from None
+    if not math.isfinite(seconds):
+        raise ValueError(f"{value!r} is no length of a trial")
+    return seconds
+
+
+def _warmup(value: Any) -> Any:
+    length = _length(value)
+    if length != AUTO and length < 0:
+        raise ValueError(f"a warm-up of {length:g}s is impossible; write 0 or more")
+    return length
+
+
+def _duration(value: Any) -> Any:
+    length = _length(value)
+    if length != AUTO and length < 1:
+        raise ValueError(f"{length:g}s is too short; write 1s or more")
+    if length != AUTO and length != int(length):
+        raise ValueError(f"{length:g}s is not a whole number of seconds, which pgbench's -T requires")
+    return length
+
+
+Length = float | Literal["auto"]
+
+WarmUp = Annotated[Length, BeforeValidator(_warmup)]
+
+MeasuredPart = Annotated[Length, BeforeValidator(_duration)]

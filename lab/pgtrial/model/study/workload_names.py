@@ -1,0 +1,43 @@
+"""The names of workloads: built in, or the user's own by a path or a prefix."""
+
+from __future__ import annotations
+
+import difflib
+
+from pgtrial.model.study.jobs import is_job
+from pgtrial.model.study.order_entry import ORDER_ENTRY
+from pgtrial.model.study.own_data import weight_of
+from pgtrial.model.study.packs import BUNDLED
+from pgtrial.model.study.programs import PROGRAMS
+from pgtrial.model.study.replay import is_replay
+from pgtrial.model.study.suites import is_suite
+from pgtrial.model.study.sysbench import SYSBENCH_TESTS
+from pgtrial.model.study.tasks import APP_TASKS
+
+WORKLOADS = ("tpcb-like", "simple-update", "select-only")
+"""The built-in workloads of pgbench, named as it names its scripts."""
+
+BUILT_IN = (*WORKLOADS, *SYSBENCH_TESTS, ORDER_ENTRY, APP_TASKS, PROGRAMS)
+
+
+def is_script(workload: str) -> bool:
+    """Whether a workload is a script of the study's own, given by its path, or a pack, and not a built-in one."""
+    if is_replay(workload) or is_suite(workload) or is_job(workload):
+        return False
+    workload = weight_of(workload)[0]
+    return "/" in workload or workload.endswith((".sql", ".lua")) or workload.startswith(BUNDLED)
+
+
+def known(names: list[str]) -> list[str]:
+    """Return the names. Raises ValueError if one is no workload."""
+    for name in names:
+        if name not in BUILT_IN and not any(kind(name) for kind in (is_script, is_replay, is_suite, is_job)):
+            near = difflib.get_close_matches(name, BUILT_IN, n=1, cutoff=0.4)
+            hint = (
+                f"did you mean {near[0]}?"
+                if near
+                else f"the built-in ones are {', '.join(BUILT_IN)}, and a script of your own is named by its "
+                "path, with a / or ending in .sql or .lua; a pack that comes with pgtrial is pack:NAME"
+            )
+            raise ValueError(f"{name!r} is no built-in workload; {hint}")
+    return names
