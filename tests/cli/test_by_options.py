@@ -13,7 +13,9 @@ from pgtrial.cli.verdict import in_short
 from pgtrial.conduct.progress import BlockEnds, Preparing, ProgressEvent
 from pgtrial.report.brief import Brief, Headline, Line
 
-REWORD = by_options(("clients", "jobs", "budget", "data", "values", "max_tries"), flags=("allow_busy_client",))
+REWORD = by_options(
+    ("clients", "jobs", "budget", "data", "values", "max_tries", "cache", "limit"), flags=("allow_busy_client",)
+)
 
 MESSAGES = {
     "more clients or threads ([load] clients, jobs), lower": "more clients or threads (--clients, --jobs), lower",
@@ -27,6 +29,10 @@ MESSAGES = {
     "Raise max_wal_size in [server] until": "Raise max_wal_size by --server until",
     "[load] interleave, clients": "[load] interleave, clients",
     "[load] databases": "[load] databases",
+    '[arms.a] [load.suite] cache = "os" restarts it; write cache': "a: --cache os restarts it; write cache",
+    "a longer [load.suite] limit": "a longer --limit",
+    "[load] suite.limit: write 1s": "--limit: write 1s",
+    "its limit ([load.job] limit)": "its limit (--limit)",
 }
 
 

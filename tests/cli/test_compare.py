@@ -119,3 +119,43 @@ def test_a_capacity_has_one_limit(limits, started):
 def test_another_promise_is_answered_with_the_form(text):
     with pytest.raises(StudyError, match=r"is no promise; write for example --capacity p99=20ms,failures=0\.1%"):
         compare_command(["jit=on", "jit=off"], capacity=text)
+
+
+def test_a_suite_has_its_options_and_a_scale_with_decimals(started):
+    compare_command(
+        ["default", "jit=off"],
+        workload="suite:joins",
+        scale="0.1",
+        runs=3,
+        limit="2min",
+        cache="os",
+        unchecked="q07, q12",
+    )
+    (spec,) = started
+    assert spec.load.scale == [0.1]
+    suite = spec.load.suite
+    assert (suite.runs, suite.limit_s, suite.cache, suite.unchecked) == (3, 120, "os", ["q07", "q12"])
+
+
+def test_a_job_has_a_limit(started, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "index.sql").write_text("CREATE INDEX ON pgbench_accounts (abalance);")
+    compare_command(["default", "jit=off"], workload="job:index.sql", limit="90s")
+    assert started[0].load.job.limit == 90
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"runs": 3}, "--runs is for a suite of queries; name one (--workload suite:FOLDER), or remove --runs"),
+        ({"workload": "job:index.sql", "cache": "os"}, "--cache is for a suite of queries; name one"),
+        ({"workload": "tpcb-like", "unchecked": "q1"}, "--unchecked is for a suite of queries"),
+        ({"limit": "2min"}, "--limit is for a suite of queries or a job; name one"),
+        ({"workload": "suite:joins", "cache": "hot"}, "--cache: input should be 'warm', 'os' or 'cold'"),
+        ({"workload": "suite:joins", "unchecked": "q77"}, "--unchecked: there is no query 'q77' in joins"),
+    ],
+)
+def test_an_option_of_suites_that_does_not_fit_is_a_sentence(options, words, started):
+    with pytest.raises(StudyError) as error:
+        compare_command(["default", "jit=off"], **options)
+    assert words in str(error.value)

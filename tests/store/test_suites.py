@@ -11,7 +11,9 @@ from pgtrial.conduct.interleaving import why_not
 from pgtrial.conduct.lengths import claims_of
 from pgtrial.conduct.plan import make_plan
 from pgtrial.loads.data.kinds import NO_TABLES, data_of
+from pgtrial.loads.data.suite_tables import SuiteTables
 from pgtrial.model.errors import StudyError
+from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import StudySpec, is_paced, load_points
 from pgtrial.statistics.p8 import first_look
@@ -62,6 +64,17 @@ def test_a_frozen_suite_is_read_again(folder: Path) -> None:
     assert build_study(again.model_dump(exclude_none=True), "study.toml", folder) == again
 
 
+def test_the_scale_of_a_suite_may_be_a_fraction_and_a_whole_number_stays_one(folder: Path) -> None:
+    spec = study(folder, workload="suite:reports", scale=0.1)
+    assert thaw(freeze(spec)).load == spec.load
+    (point,) = load_points(spec)
+    assert (point.load, point.slug) == ("suite:reports, scale 0.1", "suite-reports-s0.1-warm")
+    assert data_of(spec, point) == SuiteTables("reports", 0.1)
+    (whole,) = load_points(study(folder, workload="suite:reports", scale=2.0))
+    assert '"scale":2,' in whole.model_dump_json()
+    assert LoadPoint.model_validate_json(whole.model_dump_json()).label == whole.label
+
+
 def test_own_data_is_that_of_the_study(folder: Path) -> None:
     (folder / "shop.sql").write_text("create table orders (id int);")
     (point,) = load_points(study(folder, data="shop.sql"))
@@ -85,6 +98,11 @@ def test_the_limit_is_that_of_the_study_or_of_the_suite(folder: Path) -> None:
         ({"duration": "10s"}, "duration is not for a suite"),
         ({"scale": 5}, "[load] scale is not for the suite queries, whose data pgtrial does not make"),
         ({"scale": [1, 2]}, "a suite has one scale"),
+        ({"workload": "suite:joins", "scale": 0.005}, "a suite's scale is 0.01 to 100 with at most two decimals, and"),
+        ({"workload": "suite:joins", "scale": 101}, "not 101; change it"),
+        ({"workload": "suite:joins", "scale": "small"}, "[load] scale, item 1: 'small' is no scale factor; write a"),
+        ({"workload": "suite:joins", "scale": -1}, "[load] scale, item 1: -1 is no scale factor; write a number above"),
+        ({"workload": "tpcb-like", "scale": 0.5}, "scale is 0.5, and for tpcb-like it has to be a whole number; round"),
         ({"values": {"id": "orders.id"}}, "values are for a query or scripts of pgbench"),
         ({"suite": {"unchecked": ["q3"]}}, "[load.suite] unchecked: there is no query 'q3' in queries; there are q01"),
         ({"suite": {"cache": "hot"}}, "[load] suite.cache: input should be 'warm', 'os' or 'cold'"),

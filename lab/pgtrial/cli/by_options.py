@@ -15,9 +15,11 @@ _SEVERAL = r"(?:, (?:and |or )?| and | or )"
 
 
 def by_options(keys: Collection[str], flags: Collection[str] = ()) -> Reword:
-    """Rewording for a command with options for these keys of [load] and [verdict]; flags take no value."""
+    """Rewording for a command with options for these keys of [load], its suites and jobs, and [verdict]; flags take no
+    value.
+    """
     key = "(?:" + "|".join((*keys, *flags)) + r")\b"
-    section = r"\[(?:load|verdict)\] "
+    section = r"\[(?:load(?:\.suite|\.job)?|verdict)\] (?:(?:suite|job)\.)?"
     single = re.compile(rf'{section}({key}) = "?([^"\s;,]+)"?')
     listed = re.compile(rf"{section}{key}(?:{_SEVERAL}{key})*")
 
@@ -27,7 +29,9 @@ def by_options(keys: Collection[str], flags: Collection[str] = ()) -> Reword:
 
     def reword(message: str) -> str:
         text = single.sub(with_value, message)
-        text = listed.sub(lambda match: re.sub(key, lambda name: _option(name[0]), match[0].partition("] ")[2]), text)
+        text = listed.sub(
+            lambda match: re.sub(key, lambda name: _option(name[0]), re.sub(rf"^{section}", "", match[0])), text
+        )
         return _TWICE.sub(r"\1\2", _ARM.sub(r"\1: ", _SHARED.sub("by --server", text)))
 
     return reword

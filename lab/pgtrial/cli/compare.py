@@ -12,11 +12,17 @@ from pgtrial.cli import study_options
 from pgtrial.cli.by_options import by_options
 from pgtrial.cli.conduct import start
 from pgtrial.model.errors import PgtrialError, StudyError
+from pgtrial.model.study.jobs import is_job
+from pgtrial.model.study.suites import is_suite
 from pgtrial.store.comparison import comparison, parse_setup
+
+_OF_SUITES = ("runs", "cache", "unchecked")
+"""Options of suites alone."""
 
 _by_options = by_options(
     ("workload", "query", "values", "data", "scale", "clients", "rate", "jobs", "protocol", "fillfactor", "warmup",
-     "duration", "capacity", "max_tries", "latency_limit", "blocks", "budget", "margin", "metrics"),
+     "duration", "capacity", "max_tries", "latency_limit", "beside", "limit", *_OF_SUITES, "blocks", "budget", "margin",
+     "metrics"),
     flags=("foreign_keys", "allow_busy_client"),
 )  # fmt: skip
 
@@ -63,13 +69,35 @@ def compare_command(
             show_default=False,
         ),
     ] = None,
-    scale: Annotated[str | None, typer.Option(help="Scale factors, e.g. 10 or 10,100.")] = None,
+    scale: Annotated[
+        str | None, typer.Option(help="Scale factors, e.g. 10 or 10,100; of a suite's data from 0.01 to 100.")
+    ] = None,
     beside: Annotated[
         str | None,
         typer.Option(
             help="With a job and --rate: a load that runs beside it, a script of pgbench's or a .sql file.",
             show_default=False,
         ),
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(help="With a suite: measured runs of each query in a trial; default: 1.")
+    ] = None,
+    limit: Annotated[
+        str | None,
+        typer.Option(
+            help="With a suite: a query that runs longer is cancelled and counts as the limit, e.g. 2min. With a job: "
+            "a job that runs longer has failed."
+        ),
+    ] = None,
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            help="With a suite: warm (a pass before), os (the server is restarted before each query) or cold (the "
+            "kernel's cache is emptied as well; takes root)."
+        ),
+    ] = None,
+    unchecked: Annotated[
+        str | None, typer.Option(help="With a suite: queries whose results may differ, e.g. q07,q12.")
     ] = None,
     clients: Annotated[str | None, typer.Option(help="Numbers of clients, e.g. 1,8,32.")] = None,
     rate: Annotated[
@@ -130,7 +158,7 @@ def compare_command(
         "query": query,
         "values": _pairs(values or []) or None,
         "data": data or None,
-        "scale": _numbers("--scale", scale),
+        "scale": _words(scale),
         "clients": _numbers("--clients", clients),
         "rate": _words(rate),
         "jobs": jobs,
@@ -142,7 +170,11 @@ def compare_command(
         "capacity": _promise(capacity),
         "max_tries": max_tries,
         "latency_limit": latency_limit,
-        "job": {"beside": beside} if beside is not None else None,
+        **_own_end(
+            workload or "",
+            {"runs": runs, "limit": limit, "cache": cache, "unchecked": _words(unchecked)},
+            {"beside": beside, "limit": limit},
+        ),
     }
     verdict = {
         "metrics": _words(metrics),
@@ -171,6 +203,24 @@ def _merged(texts: Sequence[str]) -> dict[str, Any]:
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
+
+
+def _own_end(workload: str, suite: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
+    """The sections of suites and jobs. Raises StudyError for options that are not for the workload."""
+    given = _given(suite)
+    if is_suite(workload):
+        job.pop("limit")
+        return {"suite": given or None, "job": _given(job) or None}
+    if (misplaced := next((key for key in _OF_SUITES if key in given), None)) is not None:
+        raise StudyError(
+            f"--{misplaced} is for a suite of queries; name one (--workload suite:FOLDER), or remove --{misplaced}"
+        )
+    if "limit" in given and not is_job(workload):
+        raise StudyError(
+            "--limit is for a suite of queries or a job; name one (--workload suite:FOLDER or job:FILE.sql), or remove "
+            "--limit"
+        )
+    return {"job": _given(job) or None}
 
 
 def _words(text: str | None) -> list[str] | None:

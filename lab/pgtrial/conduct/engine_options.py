@@ -166,7 +166,7 @@ def scripts_of(point: LoadPoint, script: Path | None) -> list[str]:
     # only of built-in scripts pgbench finds out the scale
     scale = ["-s", str(point.scale)]
     if point.pack is not None:
-        return pack_options(point.pack, script, point.scale)
+        return pack_options(point.pack, script, point.whole_scale)
     if point.mix:
         return [*(word for name, weight in point.mix.items() for word in ("-f", f"{script / name}@{weight}")), *scale]
     # the weight keeps an @ in the path from being taken for one

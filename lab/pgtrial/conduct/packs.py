@@ -96,7 +96,7 @@ def _try_mix(spec: StudySpec, point: LoadPoint, target: Target, say: Say) -> Non
 def _run_script(load: PackLoad, script: str, folder: Path, point: LoadPoint, target: Target) -> None:
     """Some transactions of one script alone. Raises StudyError in the engine's words."""
     alone = load.model_copy(update={"scripts": {script: 1}})
-    options = [*pack_options(alone, folder, point.scale), "-M", point.protocol]
+    options = [*pack_options(alone, folder, point.whole_scale), "-M", point.protocol]
     size = ["-c", str(_CLIENTS), "-t", str(_TRANSACTIONS), "--random-seed", "1"]
     order = DataOrder(
         f"{script} of the pack {load.name}",

@@ -312,7 +312,7 @@ class _Stage:
         path = self.folder / script
         if point.pack is not None:
             alone = point.pack.model_copy(update={"scripts": {path.name: 1}})
-            workload = pack_options(alone, path.parent, point.scale)
+            workload = pack_options(alone, path.parent, point.whole_scale)
         else:
             workload = ["-f", f"{path}@1", "-s", str(point.scale)]
         drawn = [f"--values={name}={file}" for name, file in self.values.items()]

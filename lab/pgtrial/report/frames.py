@@ -33,7 +33,8 @@ _TIMES = ("mean_us", "p50_us", "p90_us", "p95_us", "p99_us", "p999_us", "max_us"
 TRIALS: dict[str, pl.DataType] = {
     **_PLACE,
     "workload": pl.String(),
-    **dict.fromkeys(("scale", "clients"), pl.Int64()),
+    "scale": pl.Float64(),
+    "clients": pl.Int64(),
     "rate": pl.Float64(),
     **dict.fromkeys(("status", "reason", "started"), pl.String()),
     "duration_s": pl.Float64(),

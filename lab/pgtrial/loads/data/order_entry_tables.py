@@ -54,7 +54,7 @@ class OrderEntryTables(Data):
         if point.workload != ORDER_ENTRY:
             return None
         load = spec.load
-        return cls(point.scale, load.fillfactor, load.foreign_keys, load.procedures)
+        return cls(point.whole_scale, load.fillfactor, load.foreign_keys, load.procedures)
 
     def relations(self, connection: Session) -> str:
         return f"c.relname = ANY ('{{{','.join(TABLES)}}}')"

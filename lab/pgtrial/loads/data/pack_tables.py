@@ -50,10 +50,12 @@ class PackTables(MarkedTables):
         pack = read_pack(load.name, files)
         shaping = {file: text for file, text in files.items() if file in (SCHEMA, DATA) or file.endswith(ROWS)}
         used = {word for name in (SCHEMA, DATA) for word in names_in(shaping.get(name, ""))}
-        variables = {name: text for name, text in _variables_of(load, point.scale).items() if name in used - {"mix"}}
+        variables = {
+            name: text for name, text in _variables_of(load, point.whole_scale).items() if name in used - {"mix"}
+        }
         return cls(
             load.name,
-            point.scale,
+            point.whole_scale,
             load.mb_per_scale,
             pack.server,
             tuple(pack.extensions),
@@ -138,7 +140,9 @@ def sql_files(spec: StudySpec, point: LoadPoint) -> SqlFiles | None:
     """The files of the pack that a load point has, with its variables; None: its workload is no pack."""
     if point.pack is None:
         return None
-    return SqlFiles(point.pack.name, pack_files(point.pack.name, spec.scripts), _variables_of(point.pack, point.scale))
+    return SqlFiles(
+        point.pack.name, pack_files(point.pack.name, spec.scripts), _variables_of(point.pack, point.whole_scale)
+    )
 
 
 def _variables_of(load: PackLoad, scale: int) -> dict[str, str]:

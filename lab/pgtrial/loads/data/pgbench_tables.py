@@ -60,7 +60,7 @@ class PgbenchTables(Data):
             and not any(map(names_tables, scripts))
         ):
             return None
-        return cls(point.scale, spec.load.fillfactor, spec.load.foreign_keys)
+        return cls(point.whole_scale, spec.load.fillfactor, spec.load.foreign_keys)
 
     def relations(self, connection: Session) -> str:
         return "c.relname LIKE 'pgbench\\_%'"

@@ -124,7 +124,10 @@ class LoadPoint(Record):
     workload: str = Field(
         description="A built-in workload, the file name of a script of the study's own, or a pack with its mix."
     )
-    scale: int = Field(description="Of pgbench's tables or a pack's; 1 for tests of sysbench and replays.")
+    scale: int | float = Field(
+        description="Of pgbench's tables, a pack's or a suite's, the last with decimals; 1 for tests of sysbench and "
+        "replays."
+    )
     sysbench: bool = added(False, "Whether it is a test of sysbench.")
     tables: int | None = added(None, "Tables of a test of sysbench; None: its own.")
     table_size: int | None = added(None, "Rows of each of them; None: the test's own.")
@@ -146,6 +149,11 @@ class LoadPoint(Record):
     def __hash__(self) -> int:
         """Load points are keys of dictionaries, and dictionaries have no hash of their own."""
         return hash((self.workload, self.scale, self.clients, self.rate))
+
+    @property
+    def whole_scale(self) -> int:
+        """The scale of tables that are not a suite's."""
+        return int(self.scale)
 
     @property
     def label(self) -> str:

@@ -9,7 +9,17 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pgtrial.model.records import Record
 from pgtrial.model.study.capacity import Capacity
 from pgtrial.model.study.jobs import JobSection, is_job
-from pgtrial.model.study.load_values import AUTO, Count, Interleave, MeasuredPart, Protocol, Rate, WarmUp, distinct
+from pgtrial.model.study.load_values import (
+    AUTO,
+    Count,
+    Interleave,
+    MeasuredPart,
+    Protocol,
+    Rate,
+    Scale,
+    WarmUp,
+    distinct,
+)
 from pgtrial.model.study.own_data import DataFiles, OwnData, ValueColumns, weight_of
 from pgtrial.model.study.packs import PackSection
 from pgtrial.model.study.programs import PROGRAMS
@@ -51,11 +61,12 @@ class LoadKeys(Record):
         description='Your own data: a dump, SQL files, `["schema.sql", "data.sql"]`, or a connection string.',
     )
     data_files: DataFiles | None = Field(None, description="Written by pgtrial.")
-    scale: Annotated[list[Count], BeforeValidator(as_list), AfterValidator(distinct)] = Field(
+    scale: Annotated[list[Scale], BeforeValidator(as_list), AfterValidator(distinct)] = Field(
         [10],
         min_length=1,
         description="Scale factors: 100,000 accounts (15 MB) each; warehouses of order-entry (105 MB); a pack's "
-        "unit. Not for sysbench's tests. Six or more show [cliffs](method.md#over-clients-and-sizes).",
+        "unit; of suites 0.01 to 100. Not for sysbench's tests. Six or more show "
+        "[cliffs](method.md#over-clients-and-sizes).",
     )
     clients: Annotated[list[Count], BeforeValidator(as_list), AfterValidator(distinct)] = Field(
         [8],

@@ -13,7 +13,7 @@ from pgtrial.model.study.order_entry import MOST_WAREHOUSES, ORDER_ENTRY
 from pgtrial.model.study.own_data import NOT_FOR_OWN_DATA, objections_to_weights
 from pgtrial.model.study.programs import NOT_FOR_PROGRAMS, PROGRAMS
 from pgtrial.model.study.replay import NOT_FOR_REPLAYS, ReplaySection
-from pgtrial.model.study.suites import NOT_FOR_SUITES, SuiteSection
+from pgtrial.model.study.suites import NOT_FOR_SUITES, SuiteSection, objections_to_scale
 from pgtrial.model.study.sysbench import SysbenchSection, is_sysbench
 from pgtrial.model.study.tasks import APP_TASKS, NOT_FOR_TASKS, TasksSection
 
@@ -41,6 +41,8 @@ def _objections_to_limits(load: LoadKeys) -> Iterator[str]:
             "latency_limit at a rate would skip the latest transactions and flatter the response time; leave one "
             "of the two out"
         )
+    if not load.runs_suite and (decimal := [scale for scale in load.scale if not isinstance(scale, int)]):
+        yield f"scale is {decimal[0]:g}, and for {load.workload[0]} it has to be a whole number; round it"
     if any(map(is_sysbench, load.workload)):
         yield from _objections_of_sysbench(load)
     elif load.sysbench != SysbenchSection():
@@ -106,6 +108,7 @@ def _objections_to_own_end(load: LoadKeys) -> Iterator[str]:
             yield "a suite is judged by its queries, and the others are not; give it a study of its own"
         if len(load.scale) > 1:
             yield "a suite has one scale; give each scale a study of its own"
+        yield from objections_to_scale(load.scale[0])
         yield from _misplaced(load, NOT_FOR_SUITES, "a suite")
     elif load.suite != SuiteSection():
         yield "suite is for the workload suite:NAME; set it, or remove suite"

@@ -1,4 +1,4 @@
-"""The values that keys of `[load]` have: counts, rates, lengths."""
+"""The values that keys of `[load]` have: counts, scales, rates, lengths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,23 @@ from pydantic import BeforeValidator, Field
 from pgtrial.model.units import parse_duration
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
-"""A scale factor or a number of clients."""
+"""A number of clients."""
+
+_LARGEST_SCALE = 1_000_000
+
+
+def _scale(value: Any) -> int | float:
+    try:
+        scale = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{value!r} is no scale factor; write a number, such as 10") from None
+    if not 0 < scale <= _LARGEST_SCALE:
+        raise ValueError(f"{scale:g} is no scale factor; write a number above 0, and at most {_LARGEST_SCALE:,}")
+    return int(scale) if scale.is_integer() else scale
+
+
+Scale = Annotated[int | float, BeforeValidator(_scale)]
+"""A scale factor. Only that of a suite may have decimals."""
 
 Rate = Annotated[float, Field(gt=0, le=1_000_000_000)]
 """Transactions per second."""

@@ -7,7 +7,7 @@ are kept, `suite:scripts/reports`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Annotated
 
@@ -45,6 +45,9 @@ NOT_FOR_SUITES = {
     "on_server_loss": "a trial that loses its server has failed",
 }
 """Keys of `[load]` that say nothing of a suite, each with the reason."""
+
+_SMALLEST, _LARGEST = 0.01, 100
+"""Scales of data that the engine makes; the smallest is their step, too."""
 
 MOST_QUERIES = 500
 
@@ -123,6 +126,12 @@ class Suite(Record):
 def is_suite(workload: str) -> bool:
     """Whether a workload is a suite."""
     return workload.startswith(SUITE)
+
+
+def objections_to_scale(scale: float) -> Iterator[str]:
+    """That the engine does not make data at a scale."""
+    if not _SMALLEST <= scale <= _LARGEST or round(scale, 2) != scale:
+        yield f"a suite's scale is {_SMALLEST} to {_LARGEST} with at most two decimals, and not {scale:g}; change it"
 
 
 def suite_of(name: str, scripts: Mapping[str, str]) -> Suite:

@@ -201,11 +201,11 @@ def size_charts(data: StudyData) -> list[Figure]:
 def over_size(data: StudyData) -> Over:
     """The size of the database as a dimension: in megabytes if all have pgbench's tables, else the scale."""
     if any(point.pack is not None or point.workload == ORDER_ENTRY for point in data.plan.load_points):
-        return Over("scale", lambda point: point.scale, lambda scale: f"scale {scale:,}", "datum.value")
+        return Over("scale", lambda point: point.whole_scale, lambda scale: f"scale {scale:,}", "datum.value")
     fillfactor = data.spec.load.fillfactor
     return Over(
         f"database size ({MB_PER_SCALE} MB per scale unit)",
-        lambda point: PgbenchTables(point.scale, fillfactor).mb,
+        lambda point: PgbenchTables(point.whole_scale, fillfactor).mb,
         _words,
         _LABEL,
         in_megabytes=True,
