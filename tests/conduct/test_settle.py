@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pgtrial.conduct import run_trial
+from pgtrial.conduct import measured_load
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.settle import run_setup_sql, warm_relations
 from pgtrial.loads.data.data import Data
@@ -45,7 +45,7 @@ def test_the_tables_of_each_trial_are_warmed_before_its_load(tmp_path: Path, mon
         warmed.append((server.settings.get("jit"), began))
         return warm_relations(session, server, data)
 
-    monkeypatch.setattr(run_trial, "warm_relations", warm)
+    monkeypatch.setattr(measured_load, "warm_relations", warm)
     run_study(study, lambda event: None)
     assert {trial.status for trial in study.trials()} == {"completed"}
     assert sorted(warmed, key=str) == [("off", False), (None, False)]

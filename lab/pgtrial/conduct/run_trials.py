@@ -22,7 +22,8 @@ from pgtrial.conduct.load_statements import statements_of
 from pgtrial.conduct.outcome import PHASES
 from pgtrial.conduct.probes import start_rate
 from pgtrial.conduct.progress import Listener, Preparing
-from pgtrial.conduct.run_trial import RunningTrial, WhileServed, now
+from pgtrial.conduct.run_trial import RunningTrial, WhileServed
+from pgtrial.conduct.trial_record import now
 from pgtrial.evidence.observe.statements import SeenStatements
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pack_tables import sql_files

@@ -1,0 +1,203 @@
+"""The load of a trial and what the lab does around it: make ready, act at its moments, read what has changed."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from functools import partial
+
+import psycopg
+
+from pgtrial.conduct import job, suite
+from pgtrial.conduct.capacity_search import search
+from pgtrial.conduct.course import Course, NotWatching, Watching, observed
+from pgtrial.conduct.outcome import PHASES
+from pgtrial.conduct.packs import check, held, measure
+from pgtrial.conduct.progress import Second
+from pgtrial.conduct.settle import Checkpoint, run_setup_sql, warm_relations
+from pgtrial.conduct.start_load import check_script, probing, start_engine, start_program
+from pgtrial.evidence.collect.network import median_round_trip
+from pgtrial.evidence.observe import views
+from pgtrial.evidence.observe.host import read_host
+from pgtrial.loads.client_processes import count_clients, wait_for_clients_to_leave
+from pgtrial.loads.data.order_entry_tables import violated_condition
+from pgtrial.loads.data.task_table import creation_s
+from pgtrial.loads.engine import EngineRun
+from pgtrial.loads.load_run import Event, LoadRun
+from pgtrial.loads.target import Session, Target
+from pgtrial.model.errors import TrialError
+from pgtrial.model.study.order_entry import ORDER_ENTRY
+from pgtrial.model.units import patience_s
+from pgtrial.servers.arm import Arm, timed
+
+
+class MeasuredLoad:
+    """The load of a trial, and what the lab's session counts around it."""
+
+    def __init__(self, course: Course, arm: Arm, target: Target, stack: ExitStack) -> None:
+        """`stack` closes the lab's sessions. Raises psycopg.Error."""
+        self._course, self._arm, self._target = course, arm, target
+        self._session = stack.enter_context(target.connect())
+        self._checkpoint = Checkpoint(target)
+        stack.callback(self._checkpoint.close)
+        self._others = 0
+        self._before: views.Counters | None = None
+        self._measured_since: float | None = None
+        self._sampler: Watching = NotWatching()
+        self._timed = ExitStack()
+        self._job = job.JobWatch(course, arm, self._session) if course.point.job is not None else None
+        self._suite = suite.SuiteWatch(course, arm) if course.point.suite is not None else None
+        self._run: LoadRun | None = None
+        self._stack = stack
+
+    def begin(self, load: ExitStack) -> LoadRun:
+        """Make ready, and start the engine; `load` ends what goes on during the load."""
+        course, arm, target = self._course, self._arm, self._target
+        self._make_ready(load)
+        self._sampler = load.enter_context(observed(course, arm, target))
+        if self._job is not None:
+            self._job.begin(load, target)
+        run = load.enter_context(start_program(course, arm, target) if course.rounds else start_engine(course, target))
+        load.callback(self._timed.close)
+        self._timed.enter_context(timed(course.timings, "load"))
+        self._sampler.load_begins(run.pid)
+        self._run = run
+        return run
+
+    def search(self, load: ExitStack) -> None:
+        """Make ready, and find the capacity; `load` ends what goes on meanwhile. Raises TrialError and StudyError."""
+        course = self._course
+        self._make_ready(load)
+        load.callback(self._timed.close)
+        self._timed.enter_context(timed(course.timings, "load"))
+        search(course, partial(probing, target=self._target), self._look)
+
+    def _make_ready(self, load: ExitStack) -> None:
+        course, target = self._course, self._target
+        _check_conditions(course, target, "before")
+        _make_ready(course, self._session, self._arm, self._checkpoint, target)
+        self._others = count_clients(self._session)
+        if course.statements is not None:
+            course.statements.begin(self._session)
+        hold = None if course.point.pack is None else course.point.pack.hold
+        load.enter_context(held(course.pack, hold, target))
+
+    def _look(self) -> None:
+        if self._course.statements is not None:
+            self._course.statements.look(self._session)
+
+    def finish(self, run: LoadRun) -> None:
+        """Wait for the engine, whose load is over, and note what became of it. Raises StudyError."""
+        course = self._course
+        status = run.finish()
+        self._timed.close()
+        course.machines = run.machines(course.outcome.done)
+        course.notes += run.notes
+        course.note(course.outcome.overrun())
+        check_script(course, run)
+        course.reason = run.trouble or course.outcome.failure(status, run.last_words())
+        if self._job is not None:
+            course.reason = job.refusal(course, status, run.last_words()) or course.reason
+            if course.reason is None:
+                self._job.ended()
+
+    def hear(self, event: Event) -> None:
+        """Count an event of the load, and do what the lab does at its moment."""
+        course = self._course
+        course.outcome.add(event)
+        match event:
+            case {"event": "phase", "phase": "warmup"}:
+                self._checkpoint.issue_after(course.turn.wall_s(course.load.phases_s[0]) / 2)
+            case {"event": "phase", "phase": "measure"}:
+                self._measured_since = time.monotonic()
+                self._sampler.measure_begins()
+                try:
+                    self._before = self._counters() if self._counts else None
+                except psycopg.OperationalError as error:
+                    course.lose(error)
+            case {"event": "tick"} if self._job is not None:
+                self._job.hear(event)
+            case {"event": "pause"} if self._suite is not None and isinstance(self._run, EngineRun):
+                # nothing of the lab's own is to be in memory, or to be lost with the server
+                self._checkpoint.close()
+                self._session.close()
+                self._suite.restart(self._run)
+            case {"event": "query"} if self._suite is not None:
+                self._suite.hear(event)
+            case {"event": "tick", "phase": phase} if phase in PHASES:
+                course.listener(Second(course.planned.arm, phase, event["second"], course.outcome.tps_of(event)))
+                self._look()
+
+    def collect(self) -> None:
+        """What has changed over the measured part."""
+        course, checkpoint, session = self._course, self._checkpoint, self._session
+        with timed(course.timings, "collect"):
+            checkpoint.close()
+            if session.closed and self._suite is not None and self._suite.restarts:
+                session = self._session = self._stack.enter_context(self._target.connect())
+            course.checkpoint_s = checkpoint.duration_s
+            course.note(checkpoint.note(self._measured_since))
+            course.not_permitted += [checkpoint.not_permitted] if checkpoint.not_permitted else []
+            try:
+                if not course.shared_server:
+                    wait_for_clients_to_leave(session, self._others)
+                if self._job is not None:
+                    self._job.end()
+                if self._before is not None:
+                    course.deltas |= views.deltas(self._before, self._counters())
+                if course.statements is not None:
+                    course.plans = course.statements.plans(session)
+                course.relations = views.read_relations(session, course.data.relations(session))
+            except psycopg.OperationalError as error:
+                course.lose(error)
+        if course.lost is not None and patience_s(course.load.on_server_loss) is None:
+            course.fail(course.lost)
+        elif course.lost is not None:  # the study waits for lost servers: the load decides
+            gone = "the lab's own session was lost with the server, and with it the server's counters"
+            course.note(f"{gone}: {course.lost}")
+        if course.reason is None:
+            _check_conditions(course, self._target, "after")
+            if course.pack is not None:
+                with timed(course.timings, "check"):
+                    check(course.pack, self._target, "after the load")
+                with timed(course.timings, "measure"):
+                    course.quality = measure(course.pack, self._target)
+
+    @property
+    def _counts(self) -> bool:
+        """Whether it reads the counters of its server: of one that is shared the first trial does."""
+        return not self._course.shared_server or self._course.turn.number == 1
+
+    def _counters(self) -> views.Counters:
+        arm, session, alone = self._arm, self._session, self._course.turn.of == 1
+        network = not self._target.host.startswith(("/", "@"))
+        host = read_host(arm.machine, arm.data_directory, session, network=network, alone=alone)
+        return views.read_counters(session) | host
+
+
+def _make_ready(course: Course, session: Session, arm: Arm, checkpoint: Checkpoint, target: Target) -> None:
+    """Everything before the load: the arm's SQL, a pack's check, warm relations, and what the idle server shows."""
+    with timed(course.timings, "warm"):
+        run_setup_sql(session, arm.name, arm.setup)
+    if course.pack is not None:
+        with timed(course.timings, "check"):
+            check(course.pack, target, "before the load")
+    with timed(course.timings, "warm"):
+        missed = warm_relations(session, arm.setup, course.data)
+        course.not_permitted += [missed] if missed else []
+        if course.load.phases_s[0] == 0 or course.point.capacity is not None:
+            checkpoint.issue()
+    course.relations_before = views.read_relations(session, course.data.relations(session))
+    if course.point.tasks is not None:
+        course.table_created_s = creation_s(session)
+    course.round_trip_us = median_round_trip(session)
+
+
+def _check_conditions(course: Course, target: Target, when: str) -> None:
+    """Raise TrialError if a consistency condition of the data does not hold, where the study asks for that."""
+    if not course.load.check or course.point.workload != ORDER_ENTRY:
+        return
+    with timed(course.timings, "check"):
+        violation = violated_condition(target)
+    if violation is not None:
+        raise TrialError(f"{when} the load {violation}")

@@ -1,0 +1,79 @@
+"""A trial as it is stored: its record and its tables."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from pgtrial.conduct.course import Course
+from pgtrial.evidence.observe import server_log
+from pgtrial.model.records.trial import Trial
+from pgtrial.model.study.order_entry import ORDER_ENTRY
+from pgtrial.store.files import writing
+
+
+def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
+    """The trial as it is stored; `host_seen` are the arm's counters of its host."""
+    planned, outcome = course.planned, course.outcome
+    panic = server_log.panic(course.server_said)
+    if course.reason is not None and panic is not None:
+        course.reason = f"{course.reason}; the server's log: {panic}"
+    return Trial(
+        **planned.model_dump(exclude={"load_point"}),
+        started=course.started,
+        start_failures=course.start_failures,
+        reason=course.reason,
+        notes=course.notes,
+        checkpoint_s=course.checkpoint_s,
+        round_trip_us=course.round_trip_us,
+        not_permitted=course.not_permitted,
+        relations_before=course.relations_before,
+        relations=course.relations,
+        table_created_s=course.table_created_s,
+        quality=course.quality,
+        job=course.job,
+        capacity=course.capacity,
+        probes=course.probes,
+        machines=course.machines,
+        load_point=course.point,
+        status="completed" if course.reason is None else "failed",
+        ended=now(),
+        phases_s={
+            phase: round(seconds / (course.turn.of if phase == "load" else 1), 4)
+            for phase, seconds in course.timings.items()
+        },
+        warmup=outcome.warmup,
+        measured=outcome.measured,
+        tasks=outcome.tasks,
+        kinds=outcome.kinds if course.point.workload == ORDER_ENTRY else [],
+        replay=outcome.replay,
+        suite=outcome.suite,
+        aborted_clients=outcome.aborted_clients,
+        client=outcome.client,
+        server_deltas={} if course.shared_server else course.deltas,
+        shared_deltas=course.deltas if course.shared_server else {},
+        statements=course.plans,
+        sessions_seen=course.statements.sessions if course.statements is not None else 0,
+        huge_pages=host_seen,
+        program=outcome.program,
+        failure_spans=outcome.failure_spans,
+        server_log_tail=course.server_said,
+    )
+
+
+def write_measurements(course: Course) -> None:
+    """Write the tables of the trial into its directory. Raises StoreError."""
+    directory, outcome, observation = course.directory, course.outcome, course.observation
+    with writing(directory):
+        outcome.timeline().write_parquet(directory / "timeline.parquet")
+        if outcome.slice_s is not None:
+            outcome.slices().write_parquet(directory / "slices.parquet")
+        if observation is not None:
+            observation.waits.write_parquet(directory / "waits.parquet")
+            observation.observed.write_parquet(directory / "observed.parquet")
+        if outcome.histogram:
+            (directory / "latency.hdr").write_text(outcome.histogram + "\n")
+
+
+def now() -> str:
+    """UTC, ISO 8601, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
