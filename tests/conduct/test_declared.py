@@ -6,8 +6,9 @@ import math
 
 import pytest
 
+from pgtrial.conduct.block_estimates import claims_of
 from pgtrial.conduct.declared import metrics_in_words
-from pgtrial.conduct.lengths import claims_of, expected_lengths
+from pgtrial.conduct.lengths import expected_lengths
 from pgtrial.conduct.noise import conditions_of
 from pgtrial.conduct.plan import make_plan, warnings
 from pgtrial.model.study.frozen import freeze, thaw

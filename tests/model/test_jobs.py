@@ -6,7 +6,9 @@ import pytest
 
 from pgtrial.conduct.engine_options import beside_options, engine_options
 from pgtrial.conduct.interleaving import interleaving_of
-from pgtrial.conduct.lengths import in_words, longest_job, measured_lengths
+from pgtrial.conduct.job_lengths import longest_job
+from pgtrial.conduct.lengths import measured_lengths
+from pgtrial.conduct.lengths_in_words import in_words
 from pgtrial.conduct.plan import make_plan, with_lengths
 from pgtrial.conduct.rehearsal import check_scripts
 from pgtrial.model.errors import StudyError

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pgtrial.conduct.block_estimates import claims_of
 from pgtrial.conduct.interleaving import why_not
-from pgtrial.conduct.lengths import claims_of
 from pgtrial.conduct.plan import make_plan
 from pgtrial.loads.data.kinds import NO_TABLES, data_of
 from pgtrial.loads.data.suite_tables import SuiteTables

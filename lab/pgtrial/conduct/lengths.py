@@ -9,26 +9,23 @@ length that was chosen by its own result, and the coin of each block is tossed a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pgtrial.conduct.block_estimates import SPARE_BLOCKS, SPENT_SHARE, fewest_for_a_verdict, overhead_estimate
+from pgtrial.conduct.capacity_lengths import lengths_of_searches
 from pgtrial.conduct.declared import least_duration
-from pgtrial.conduct.deployments import are_units, deployments_of
-from pgtrial.conduct.interleaving import SLICE_S, interleaving_of, is_whole, sessions_of
+from pgtrial.conduct.deployments import are_units
+from pgtrial.conduct.interleaving import SLICE_S, interleaving_of, is_whole
+from pgtrial.conduct.job_lengths import lengths_of_job, lengths_of_unknown_job
 from pgtrial.conduct.stopping import OVERRUN
-from pgtrial.loads.data.kinds import data_of
-from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE
+from pgtrial.conduct.trial_lengths import TrialLengths
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.machine import Noise
-from pgtrial.model.records.plan import Interleaving, Lengths, LoadPoint, Plan, PreliminaryBlock
-from pgtrial.model.study.capacity import CapacitySection
-from pgtrial.model.study.order_entry import ORDER_ENTRY
-from pgtrial.model.study.replay import MOST_STATEMENTS
-from pgtrial.model.study.servers import Server
-from pgtrial.model.study.spec import StudySpec, load_points, metrics_of
+from pgtrial.model.records.plan import Interleaving, Lengths, Plan, PreliminaryBlock
+from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.study.sysbench import is_sysbench
-from pgtrial.model.units import format_duration, percent, plural
-from pgtrial.statistics import capacity, p8
+from pgtrial.model.units import format_duration, plural
 from pgtrial.statistics.lengths import best_length
 
 MEASURED_SHARE = 0.75
@@ -39,11 +36,8 @@ _LEAST_WARMUP_S, _LEAST_DURATION_S = 0.5, 2.0
 _WARMUP_STEP_S = 0.5
 _LONGEST_LOAD_SHARE = 0.25
 """Of a trial's load that a warm-up may take where the budget does not hold the measured share."""
-_SPARE_BLOCKS = 2
 _NOT_TOO_SHORT_S = 4.0
 _FEWEST_SLICES = 2
-_SPENT_SHARE = 0.95
-"""Of the budget that the fewest blocks take by plan: the preliminary block may have been a quick one."""
 
 _PRELIMINARY_SHARE = 0.06
 """Of the budget, for the loads of the preliminary block."""
@@ -51,46 +45,6 @@ _PRELIMINARY_S = (3.0, 30.0)
 """The least and the most time of load of its trials."""
 _LEAST_BY_SECONDS = 5.0
 """The least where trials do not alternate: the speed is then known by the second."""
-
-_RESTORE_S_PER_SCALE = 0.03
-"""Copying 15 MB at 500 MB/s, or vacuuming it."""
-_ROWS_PER_SCALE = 55_000
-"""Rows of sysbench's tables that take as much room as a scale unit."""
-_SCALES_PER_WAREHOUSE = 7
-"""How many scale units take the room of a warehouse."""
-_SMALLER = 5
-"""How many rows of table_a take the room of one of sysbench's."""
-_START_AND_STOP_S = 2.0
-_COLLECT_S = 0.5
-
-
-@dataclass(frozen=True)
-class TrialLengths:
-    """Lengths of all trials of a study, and what a block takes beside their loads; seconds."""
-
-    load_s: float
-    """Of one trial, expected."""
-    warmup_s: float
-    """0 of loads that run to their end, as the measured part."""
-    duration_s: float
-    trials: int
-    """Of a block."""
-    overhead_s: float
-    """Of a block."""
-    chosen: Lengths | None = None
-    """None: the study gives both lengths."""
-    preliminary_s: float = 0.0
-    """Wall time of the preliminary block, measured or expected; part of the budget."""
-
-    @property
-    def block_s(self) -> float:
-        """Expected wall time of a block."""
-        return self.overhead_s + self.trials * self.load_s
-
-    @property
-    def measured_share(self) -> float:
-        """Share of a block's wall time in which trials are measured."""
-        return self.trials * self.duration_s / self.block_s
 
 
 @dataclass(frozen=True)
@@ -118,9 +72,9 @@ def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: No
     overhead_s = overhead_estimate(spec) if overhead_s is None else overhead_s
     trials = len(spec.arms) * len(load_points(spec))
     if spec.load.runs_job:
-        return _of_unknown_job(spec, trials, overhead_s)
+        return lengths_of_unknown_job(spec, trials, overhead_s)
     if spec.load.capacity is not None:
-        return _of_searches(spec, spec.load.capacity, trials, overhead_s)
+        return lengths_of_searches(spec, spec.load.capacity, trials, overhead_s)
     if not spec.load.chooses_lengths:
         load = spec.load
         return TrialLengths(load.expected_s, *load.phases_s, trials, overhead_s)
@@ -133,66 +87,17 @@ def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: No
     return lengths
 
 
-def _of_searches(spec: StudySpec, promise: CapacitySection, trials: int, overhead_s: float) -> TrialLengths:
-    """The lengths of a study of capacity: probes as long as the fewest blocks for a verdict, and spare ones, allow."""
-    blocks = spec.verdict.blocks or fewest_for_a_verdict(spec) + _SPARE_BLOCKS
-    held_s = (_SPENT_SHARE * spec.verdict.budget / blocks - overhead_s) / trials
-    warmup_s, probe_s = promise.lengths(*spec.load.given_s, held_s, capacity.EXPECTED)
-    load_s = promise.search_s(warmup_s, probe_s, capacity.EXPECTED)
-    return TrialLengths(load_s, warmup_s, probe_s, trials, overhead_s)
-
-
 def measured_lengths(spec: StudySpec, plan: Plan, block: PreliminaryBlock, noise: Noise | None) -> TrialLengths:
     """The lengths that follow from the preliminary block. Raises StudyError if none fit the budget."""
     trials = len(plan.arms) * len(plan.load_points)
     if spec.load.runs_job:
-        chosen = Lengths(wanted_warmup_s=0.0, expected_s=block.wall_s, preliminary=block)
-        return TrialLengths(block.load_s, 0.0, 0.0, trials, block.overhead_s, chosen, block.wall_s)
+        return lengths_of_job(block, trials)
     slices = _slices(spec, plan.interleaving)
     known = _Known(spec.verdict.budget, trials, block.overhead_s, block.wall_s, slices, block, noise)
     lengths = _choose(spec, known) or _choose(spec, replace(known, budget_s=OVERRUN * known.budget_s))
     if lengths is None:
         raise _too_short(spec, known)
     return lengths
-
-
-def _of_unknown_job(spec: StudySpec, trials: int, overhead_s: float) -> TrialLengths:
-    """The longest job with which the budget holds a verdict; the preliminary block finds how long it really is.
-
-    With a number of blocks that the study gives there is no such block.
-    """
-    blocks, limit_s = spec.verdict.blocks, spec.load.job.limit
-    share_s = spec.verdict.budget / (blocks or fewest_for_a_verdict(spec) + 1)
-    load_s = min(limit_s, max(0.0, share_s - overhead_s) / trials)
-    if blocks is not None or are_units(spec):
-        return TrialLengths(load_s, 0.0, 0.0, trials, overhead_s)
-    block_s = overhead_s + trials * load_s
-    return TrialLengths(
-        load_s, 0.0, 0.0, trials, overhead_s, Lengths(wanted_warmup_s=0.0, expected_s=round(block_s, 3)), block_s
-    )
-
-
-def planned_lengths(plan: Plan) -> TrialLengths:
-    """The lengths of a plan that has them."""
-    trials = len(plan.arms) * len(plan.load_points)
-    load_s = plan.warmup_s + plan.duration_s
-    return TrialLengths(
-        load_s or plan.trial_estimate_s,
-        plan.warmup_s,
-        plan.duration_s,
-        trials,
-        plan.block_estimate_s - trials * (load_s or plan.trial_estimate_s),
-        plan.lengths,
-        preliminary_time(plan),
-    )
-
-
-def preliminary_time(plan: Plan) -> float:
-    """Wall time of the preliminary block, measured or expected, seconds; 0 where there is none."""
-    lengths = plan.lengths
-    if lengths is None:
-        return 0.0
-    return lengths.preliminary.wall_s if lengths.preliminary is not None else lengths.expected_s
 
 
 def preliminary_lengths(spec: StudySpec, slice_s: float) -> tuple[float, float]:
@@ -219,53 +124,6 @@ def longest_duration(spec: StudySpec, plan: Plan) -> float:
     return max(_LEAST_DURATION_S, spec.verdict.budget / blocks / trials - _LEAST_WARMUP_S)
 
 
-def longest_job(spec: StudySpec) -> float:
-    """The time of a job above which the budget holds no verdict, whatever else a block takes; seconds."""
-    trials = len(spec.arms) * len(load_points(spec))
-    return OVERRUN * spec.verdict.budget / fewest_for_a_verdict(spec) / trials
-
-
-def fewest_for_a_verdict(spec: StudySpec) -> int:
-    """Blocks that a verdict on every arm takes at least."""
-    return deployments_of(spec) if are_units(spec) else p8.first_look(claims_of(spec))
-
-
-def claims_of(spec: StudySpec) -> int:
-    """How many claims of a family the first look is to decide: primary, declared, on statements or queries."""
-    primary = len(spec.arms) - 1
-    secondary = (len(metrics_of(spec)) - 1) * primary
-    statements = MOST_STATEMENTS if spec.load.replays else 0
-    queries = spec.load.suite.queries or 0 if spec.load.runs_suite else 0
-    return max(primary, secondary, statements, queries) * (spec.verdict.studies or 1)
-
-
-def overhead_estimate(spec: StudySpec) -> float:
-    """Expected wall time of a block beside its loads, seconds: copies of data, starts, stops, counters."""
-    servers = [spec.resolved(arm) for arm in spec.arms]
-    points = load_points(spec)
-    collected_s = len(points) * len(servers) * _COLLECT_S
-    if interleaving_of(spec) is not None and sessions_of(spec):
-        servers = servers[:1]
-    return collected_s + sum(
-        _START_AND_STOP_S + _restore_estimate(spec, server, point) for server in servers for point in points
-    )
-
-
-def _restore_estimate(spec: StudySpec, server: Server, point: LoadPoint) -> float:
-    """Seconds; next to none for a copy that is kept as it is, and where vacuum finds nothing changed."""
-    if server.reset == "none" or (server.reset == "vacuum" and point.workload == "select-only"):
-        return 0.0
-    if point.pack is not None:
-        return _RESTORE_S_PER_SCALE * point.scale * point.pack.mb_per_scale / MB_PER_SCALE
-    if point.replay is not None or point.suite is not None:
-        return _RESTORE_S_PER_SCALE * data_of(spec, point).mb / MB_PER_SCALE
-    scale = point.scale * (_SCALES_PER_WAREHOUSE if point.workload == ORDER_ENTRY else 1)
-    rows = (point.tables or 0) * (point.table_size or 0)
-    if point.tasks is not None:
-        rows = point.tasks.threads_in_table * point.tasks.rows // _SMALLER
-    return _RESTORE_S_PER_SCALE * max(scale, rows / _ROWS_PER_SCALE)
-
-
 def _choose(spec: StudySpec, known: _Known) -> TrialLengths | None:
     """The lengths with which a verdict is possible within the budget; None: there are none.
 
@@ -275,11 +133,11 @@ def _choose(spec: StudySpec, known: _Known) -> TrialLengths | None:
     if spec.verdict.blocks is not None or are_units(spec):
         return _fitting(spec, known, spec.verdict.blocks or fewest_for_a_verdict(spec))
     fewest, needed_s = fewest_for_a_verdict(spec), least_duration(spec)
-    for spare in range(_SPARE_BLOCKS, -1, -1) if needed_s else ():
+    for spare in range(SPARE_BLOCKS, -1, -1) if needed_s else ():
         lengths = _fitting(spec, known, fewest + spare)
         if lengths is not None and lengths.duration_s >= needed_s:
             return lengths
-    more = _fitting(spec, known, fewest + _SPARE_BLOCKS)
+    more = _fitting(spec, known, fewest + SPARE_BLOCKS)
     if more is not None and (more.duration_s >= _NOT_TOO_SHORT_S or spec.load.given_s[1] is not None):
         return more
     return _fitting(spec, known, fewest)
@@ -295,7 +153,7 @@ def _fitting(spec: StudySpec, known: _Known, blocks: int) -> TrialLengths | None
     trials, overhead_s, slices = known.trials, known.overhead_s, known.slices
     wanted_s = _wanted_warmup(spec, known)
     warmup_s = given_warmup if given_warmup is not None else wanted_s
-    most_load_s = (_SPENT_SHARE * (known.budget_s - known.preliminary_s) / blocks - overhead_s) / trials
+    most_load_s = (SPENT_SHARE * (known.budget_s - known.preliminary_s) / blocks - overhead_s) / trials
     if spec.verdict.blocks is not None:  # a number of blocks that the budget does not hold is only warned of
         most_load_s = max(most_load_s, (given_duration or _LEAST_DURATION_S) + warmup_s)
     duration_s, from_noise = given_duration, False
@@ -383,7 +241,7 @@ def least_time(spec: StudySpec) -> float:
     """Time that a verdict takes at least, with the shortest trials and the block before them, seconds."""
     trials, overhead_s = len(spec.arms) * len(load_points(spec)), overhead_estimate(spec)
     if spec.load.capacity is not None:
-        return fewest_for_a_verdict(spec) * _of_searches(spec, spec.load.capacity, trials, overhead_s).block_s
+        return fewest_for_a_verdict(spec) * lengths_of_searches(spec, spec.load.capacity, trials, overhead_s).block_s
     if not spec.load.chooses_lengths:
         return fewest_for_a_verdict(spec) * (overhead_s + trials * spec.load.expected_s)
     preliminary_s = overhead_s + trials * sum(preliminary_lengths(spec, SLICE_S))
@@ -397,7 +255,7 @@ def _needed(spec: StudySpec, known: _Known) -> tuple[float, float]:
     warmup_s = _least_warmup(spec, known.slices) if given_warmup is None else given_warmup
     load_s = warmup_s + (given_duration or _whole_number(_LEAST_DURATION_S, known.slices))
     block_s = known.overhead_s + known.trials * load_s
-    return block_s, max(LEAST_BUDGET_S, known.preliminary_s + blocks * block_s / _SPENT_SHARE)
+    return block_s, max(LEAST_BUDGET_S, known.preliminary_s + blocks * block_s / SPENT_SHARE)
 
 
 def _too_short(spec: StudySpec, known: _Known) -> BudgetError:
@@ -414,42 +272,3 @@ def _too_short(spec: StudySpec, known: _Known) -> BudgetError:
         f"{minutes}min or more{fewer}",
         60.0 * minutes,
     )
-
-
-def _of_job(plan: Plan, chosen: Lengths) -> str:
-    """How long a trial may take, or how long the job takes."""
-    blocks = plural(plan.max_blocks, "block")
-    if chosen.preliminary is None:
-        return (
-            f"the budget holds {blocks} if a trial takes {format_duration(round(plan.trial_estimate_s))}, and more if "
-            "it takes less; a block before them, which does not count, finds the time of the job"
-        )
-    took = format_duration(round(chosen.preliminary.load_s, 1))
-    block = format_duration(round(plan.block_estimate_s))
-    return f"the job takes {took} in the mean of all arms; {blocks} of about {block}"
-
-
-def in_words(plan: Plan, spec: StudySpec) -> Iterator[str]:
-    """What was chosen and why, a sentence or two; nothing where the study gives the lengths."""
-    chosen = plan.lengths
-    if chosen is None:
-        return
-    lengths = planned_lengths(plan)
-    if plan.runs_job:
-        yield _of_job(plan, chosen)
-        return
-    both = f"{format_duration(plan.warmup_s)} of warm-up and {format_duration(plan.duration_s)} measured"
-    fits = (
-        f"{plural(plan.max_blocks, 'block')} of about {format_duration(round(lengths.block_s))}, "
-        f"{percent(lengths.measured_share, 0)} of it measured"
-    )
-    if chosen.preliminary is None:
-        yield f"about {both}: {fits}; a block before them, which does not count, sets both lengths"
-        return
-    noise = ", the length that finds most in the noise of this machine" if chosen.from_noise else ""
-    yield f"{both}: {chosen.preliminary.text}; {fits}{noise}"
-    if plan.warmup_s < chosen.wanted_warmup_s and spec.load.given_s[0] is None:
-        yield (
-            f"a warm-up of {format_duration(chosen.wanted_warmup_s)} does not fit the budget of "
-            f"{format_duration(spec.verdict.budget)}; a longer one (--budget) holds it"
-        )

@@ -19,19 +19,14 @@ from itertools import takewhile
 import numpy as np
 
 import pgtrial
+from pgtrial.conduct.block_estimates import claims_of
 from pgtrial.conduct.declared import metric_warnings
 from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
 from pgtrial.conduct.interleaving import interleaving_of
-from pgtrial.conduct.lengths import (
-    LEAST_BUDGET_S,
-    TrialLengths,
-    claims_of,
-    expected_lengths,
-    planned_lengths,
-    preliminary_time,
-)
+from pgtrial.conduct.lengths import LEAST_BUDGET_S, expected_lengths
 from pgtrial.conduct.scope import differing_keys, hosts_of, scope_of
 from pgtrial.conduct.stopping import OVERRUN, as_option, waiting
+from pgtrial.conduct.trial_lengths import TrialLengths, planned_lengths, preliminary_time
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.plan import Extension, Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial

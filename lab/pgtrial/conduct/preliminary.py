@@ -7,16 +7,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from pgtrial.conduct.block_estimates import fewest_for_a_verdict
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.interleaving import SlicesTooShort
-from pgtrial.conduct.lengths import (
-    fewest_for_a_verdict,
-    in_words,
-    longest_duration,
-    longest_job,
-    measured_lengths,
-    preliminary_lengths,
-)
+from pgtrial.conduct.job_lengths import longest_job
+from pgtrial.conduct.lengths import longest_duration, measured_lengths, preliminary_lengths
+from pgtrial.conduct.lengths_in_words import in_words
 from pgtrial.conduct.noise import noise_for
 from pgtrial.conduct.plan import with_lengths
 from pgtrial.conduct.progress import Listener, Preparing

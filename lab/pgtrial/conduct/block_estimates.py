@@ -1,0 +1,71 @@
+"""What is known of a block before the first one: how many a verdict takes, and its time beside the loads."""
+
+from __future__ import annotations
+
+from pgtrial.conduct.deployments import are_units, deployments_of
+from pgtrial.conduct.interleaving import interleaving_of, sessions_of
+from pgtrial.loads.data.kinds import data_of
+from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE
+from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.study.order_entry import ORDER_ENTRY
+from pgtrial.model.study.replay import MOST_STATEMENTS
+from pgtrial.model.study.servers import Server
+from pgtrial.model.study.spec import StudySpec, load_points, metrics_of
+from pgtrial.statistics import p8
+
+SPARE_BLOCKS = 2
+"""Planned beyond the first look where they fit: a first look decides only if all blocks agree."""
+SPENT_SHARE = 0.95
+"""Of the budget that the fewest blocks take by plan: the preliminary block may have been a quick one."""
+
+_RESTORE_S_PER_SCALE = 0.03
+"""Copying 15 MB at 500 MB/s, or vacuuming it."""
+_ROWS_PER_SCALE = 55_000
+"""Rows of sysbench's tables that take as much room as a scale unit."""
+_SCALES_PER_WAREHOUSE = 7
+"""How many scale units take the room of a warehouse."""
+_SMALLER = 5
+"""How many rows of table_a take the room of one of sysbench's."""
+_START_AND_STOP_S = 2.0
+_COLLECT_S = 0.5
+
+
+def fewest_for_a_verdict(spec: StudySpec) -> int:
+    """Blocks that a verdict on every arm takes at least."""
+    return deployments_of(spec) if are_units(spec) else p8.first_look(claims_of(spec))
+
+
+def claims_of(spec: StudySpec) -> int:
+    """How many claims of a family the first look is to decide: primary, declared, on statements or queries."""
+    primary = len(spec.arms) - 1
+    secondary = (len(metrics_of(spec)) - 1) * primary
+    statements = MOST_STATEMENTS if spec.load.replays else 0
+    queries = spec.load.suite.queries or 0 if spec.load.runs_suite else 0
+    return max(primary, secondary, statements, queries) * (spec.verdict.studies or 1)
+
+
+def overhead_estimate(spec: StudySpec) -> float:
+    """Expected wall time of a block beside its loads, seconds: copies of data, starts, stops, counters."""
+    servers = [spec.resolved(arm) for arm in spec.arms]
+    points = load_points(spec)
+    collected_s = len(points) * len(servers) * _COLLECT_S
+    if interleaving_of(spec) is not None and sessions_of(spec):
+        servers = servers[:1]
+    return collected_s + sum(
+        _START_AND_STOP_S + _restore_estimate(spec, server, point) for server in servers for point in points
+    )
+
+
+def _restore_estimate(spec: StudySpec, server: Server, point: LoadPoint) -> float:
+    """Seconds; next to none for a copy that is kept as it is, and where vacuum finds nothing changed."""
+    if server.reset == "none" or (server.reset == "vacuum" and point.workload == "select-only"):
+        return 0.0
+    if point.pack is not None:
+        return _RESTORE_S_PER_SCALE * point.scale * point.pack.mb_per_scale / MB_PER_SCALE
+    if point.replay is not None or point.suite is not None:
+        return _RESTORE_S_PER_SCALE * data_of(spec, point).mb / MB_PER_SCALE
+    scale = point.scale * (_SCALES_PER_WAREHOUSE if point.workload == ORDER_ENTRY else 1)
+    rows = (point.tables or 0) * (point.table_size or 0)
+    if point.tasks is not None:
+        rows = point.tasks.threads_in_table * point.tasks.rows // _SMALLER
+    return _RESTORE_S_PER_SCALE * max(scale, rows / _ROWS_PER_SCALE)

@@ -1,0 +1,52 @@
+"""How long a trial of a job takes: a job ends by itself, and the preliminary block finds its time."""
+
+from __future__ import annotations
+
+from pgtrial.conduct.block_estimates import fewest_for_a_verdict
+from pgtrial.conduct.deployments import are_units
+from pgtrial.conduct.stopping import OVERRUN
+from pgtrial.conduct.trial_lengths import TrialLengths
+from pgtrial.model.records.plan import Lengths, Plan, PreliminaryBlock
+from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.units import format_duration, plural
+
+
+def lengths_of_unknown_job(spec: StudySpec, trials: int, overhead_s: float) -> TrialLengths:
+    """The longest job with which the budget holds a verdict; the preliminary block finds how long it really is.
+
+    With a number of blocks that the study gives there is no such block.
+    """
+    blocks, limit_s = spec.verdict.blocks, spec.load.job.limit
+    share_s = spec.verdict.budget / (blocks or fewest_for_a_verdict(spec) + 1)
+    load_s = min(limit_s, max(0.0, share_s - overhead_s) / trials)
+    if blocks is not None or are_units(spec):
+        return TrialLengths(load_s, 0.0, 0.0, trials, overhead_s)
+    block_s = overhead_s + trials * load_s
+    return TrialLengths(
+        load_s, 0.0, 0.0, trials, overhead_s, Lengths(wanted_warmup_s=0.0, expected_s=round(block_s, 3)), block_s
+    )
+
+
+def lengths_of_job(block: PreliminaryBlock, trials: int) -> TrialLengths:
+    """The lengths of a job whose time the preliminary block has found; `trials` of a block."""
+    chosen = Lengths(wanted_warmup_s=0.0, expected_s=block.wall_s, preliminary=block)
+    return TrialLengths(block.load_s, 0.0, 0.0, trials, block.overhead_s, chosen, block.wall_s)
+
+
+def longest_job(spec: StudySpec) -> float:
+    """The time of a job above which the budget holds no verdict, whatever else a block takes; seconds."""
+    trials = len(spec.arms) * len(load_points(spec))
+    return OVERRUN * spec.verdict.budget / fewest_for_a_verdict(spec) / trials
+
+
+def job_in_words(plan: Plan, chosen: Lengths) -> str:
+    """How long a trial may take, or how long the job takes."""
+    blocks = plural(plan.max_blocks, "block")
+    if chosen.preliminary is None:
+        return (
+            f"the budget holds {blocks} if a trial takes {format_duration(round(plan.trial_estimate_s))}, and more if "
+            "it takes less; a block before them, which does not count, finds the time of the job"
+        )
+    took = format_duration(round(chosen.preliminary.load_s, 1))
+    block = format_duration(round(plan.block_estimate_s))
+    return f"the job takes {took} in the mean of all arms; {blocks} of about {block}"
