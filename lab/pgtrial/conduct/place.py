@@ -12,9 +12,9 @@ from pgtrial.conduct.engine_options import check_sysbench
 from pgtrial.conduct.interleaving import interleaving_of
 from pgtrial.conduct.lengths import expected_lengths
 from pgtrial.conduct.noise import noise_for, overhead_for
+from pgtrial.conduct.own_scripts import check_scripts
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.readings import Readings
-from pgtrial.conduct.rehearsal import check_scripts
 from pgtrial.conduct.stopping import Stop, next_step_of
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.plan import EarlierTry, Plan

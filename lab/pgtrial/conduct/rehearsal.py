@@ -6,18 +6,18 @@ parses each statement, up to the first one that makes objects, which later state
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import psycopg
 
 from pgtrial.conduct.engine_options import job_options, pack_options, suite_options
 from pgtrial.conduct.job import command_of
+from pgtrial.conduct.own_scripts import commands_of, scripts_at, scripts_beside, written_scripts
 from pgtrial.conduct.packs import check, held, measure
+from pgtrial.conduct.rehearsal_failures import TOO_LONG, RehearsalFailure, RehearsalFailures, cure_of
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
 from pgtrial.conduct.settle import empty_tables, run_setup_sql
 from pgtrial.loads.data.data import Data
@@ -30,8 +30,8 @@ from pgtrial.loads.process import lua_environment
 from pgtrial.loads.programs.program import START_LIMIT_S, Program, program_order
 from pgtrial.loads.query_runs import failed_queries
 from pgtrial.loads.sampled_values import sample_values
-from pgtrial.loads.script_commands import ScriptCommand, ScriptFailure, run_once, script_commands
-from pgtrial.loads.sql_files import objection, reads_rows, statements
+from pgtrial.loads.script_commands import ScriptCommand, ScriptFailure, run_once
+from pgtrial.loads.sql_files import statements
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import StudyError, TrialError, one_line
 from pgtrial.model.records.plan import LoadPoint
@@ -44,44 +44,13 @@ from pgtrial.servers.arm import Arm
 
 _SHORTEST_LIMIT_S = 60.0
 """A script may take so long in a rehearsal, or as long as the load of a trial if that is longer."""
-_MISSING = frozenset(("42P01", "3F000", "42703", "42883", "42704"))
-"""SQLSTATEs of names that the server does not know."""
 _NOT_FOR_WANT_OF_ROWS = ("0A", "25", "3F", "42", "58")
 """Classes of SQLSTATEs that a statement has on empty tables as on full ones."""
 _READ_ONLY = {"default_transaction_read_only": "on"}
 _WRITES = "25006"
 """SQLSTATE of a statement that a read-only transaction refuses."""
 
-_TOO_LONG = "take a statement that needs less time, less data, or a longer [load] duration"
-
 Say = Callable[[str], None]
-
-
-def check_scripts(spec: StudySpec) -> None:
-    """Have the engine read the scripts of a study. Raises StudyError with the user's file and the line."""
-    if spec.load.runs_job:
-        for name in {point.workload for point in load_points(spec)} & spec.scripts.keys():
-            _check_job(spec.origin(name), spec.scripts[name])
-    scripts = _scripts_of(spec)
-    if scripts:
-        with _written(spec) as folder:
-            for script in scripts:
-                _commands(spec, folder, script)
-
-
-def _check_job(file: str, text: str) -> None:
-    """Raise StudyError for what a job cannot have."""
-    todo = statements(text, {})
-    if not todo:
-        raise StudyError(f"[load] workload: {file} has no statement; write what the job does")
-    for statement in todo:
-        against = objection(statement.text)
-        if reads_rows(statement.text):
-            against = (
-                "COPY ... FROM STDIN has no rows here; name a file that the server reads, COPY ... FROM '/tmp/rows'"
-            )
-        if against is not None:
-            raise StudyError(f"[load] workload: {file}, line {statement.line}: {against}")
 
 
 def rehearse(
@@ -102,11 +71,11 @@ def rehearse(
     values: dict[str, Path] = {}
     if not has_own(spec) and plans is None:
         return values
-    failures = _Failures(list(arms))
+    failures = RehearsalFailures(list(arms))
     points = list({(point.workload, point.scale): point for point in load_points(spec)}.values())
     for data in dict.fromkeys(data_of(spec, point) for point in points):
         own_points = [point for point in points if data_of(spec, point) == data]
-        with _written(spec) as folder, ExitStack() as of_all:
+        with written_scripts(spec) as folder, ExitStack() as of_all:
             for arm in arms.values():
                 say(f"{arm.name}: rehearsing the load")
                 with ExitStack() as of_arm, _as_study_error(arm.name):
@@ -127,7 +96,7 @@ def sampled_again(spec: StudySpec, arms: Mapping[str, Arm], seed: int, folder: P
         return {}
     arm = next(iter(arms.values()))
     data = data_of(spec, load_points(spec)[0])
-    with _written(spec) as logs, _as_study_error(arm.name), arm.rehearsal(data, logs / "log") as target:
+    with written_scripts(spec) as logs, _as_study_error(arm.name), arm.rehearsal(data, logs / "log") as target:
         return _sampled(spec, target, seed, folder)
 
 
@@ -156,58 +125,6 @@ def _as_study_error(arm: str) -> Iterator[None]:
         raise StudyError(f"arms.{arm}: the server did not answer: {one_line(error)}") from None
 
 
-@contextmanager
-def _written(spec: StudySpec) -> Iterator[Path]:
-    """A folder with the scripts of a study."""
-    with tempfile.TemporaryDirectory(prefix="pgtrial-") as name:
-        folder = Path(name)
-        for script, text in spec.scripts.items():
-            (folder / script).parent.mkdir(exist_ok=True)
-            (folder / script).write_bytes(text.encode())
-        yield folder
-
-
-def _scripts_of(spec: StudySpec) -> list[str]:
-    """The names of pgbench's scripts, those of packs with their folder."""
-    if spec.load.replays or spec.load.runs_tasks:
-        return []
-    return list(dict.fromkeys(script for point in load_points(spec) for script in _scripts_at(spec, point)))
-
-
-def _scripts_at(spec: StudySpec, point: LoadPoint) -> list[str]:
-    if point.pack is not None:
-        return [f"{point.pack.name}/{script}" for script, weight in point.pack.scripts.items() if weight]
-    if point.mix:
-        return [script for script, weight in point.mix.items() if weight]
-    names = [point.workload, *_beside(point)]
-    return [name for name in names if name in spec.scripts and not point.sysbench]
-
-
-def _beside(point: LoadPoint) -> list[str]:
-    """The script of the load beside a job."""
-    return [point.job.beside.script] if point.job is not None and point.job.beside is not None else []
-
-
-def _commands(spec: StudySpec, folder: Path, script: str) -> list[ScriptCommand]:
-    try:
-        return script_commands(["-M", spec.load.protocol, "-f", f"{folder / script}@1"])
-    except StudyError as error:
-        words = str(error).replace(str(folder / script), spec.origin(script))
-        raise StudyError(f"[load] {words}; correct the script") from None
-
-
-@dataclass(frozen=True)
-class _Failure:
-    """What failed, one sentence without the arms and the cure, and the cure."""
-
-    text: str
-    cure: str
-
-    def complain(self, where: str) -> NoReturn:
-        """Raise StudyError, with the arms."""
-        raise StudyError(f"{self.text}, {where}; {self.cure}")
-
-
 @dataclass(frozen=True)
 class _Stage:
     """One arm's server, with what is rehearsed there."""
@@ -221,7 +138,7 @@ class _Stage:
     values: Mapping[str, Path]
     say: Say
 
-    def act(self, point: LoadPoint) -> list[_Failure]:
+    def act(self, point: LoadPoint) -> list[RehearsalFailure]:
         """Rehearse a load point; what fails. Raises StudyError, TrialError and psycopg.OperationalError."""
         if isinstance(self.arm.setup, Given):
             return self._parse(point)
@@ -238,21 +155,21 @@ class _Stage:
             check(files, self.target, "in the rehearsal")
         with held(files, None if point.pack is None else point.pack.hold, self.target):
             failures = [failure for failure in self._run(point) if failure is not None]
-        if failures and any(failure.cure == _TOO_LONG for failure in failures):
+        if failures and any(failure.cure == TOO_LONG for failure in failures):
             failures[0].complain(f"on {self.arm.name}")
         if files is not None and not failures:
             measure(files, self.target)
         return failures
 
-    def _with_job(self, point: LoadPoint) -> list[_Failure]:
+    def _with_job(self, point: LoadPoint) -> list[RehearsalFailure]:
         """The load beside a job, then the job."""
-        beside = [name for name in _beside(point) if name in self.spec.scripts]
+        beside = [name for name in scripts_beside(point) if name in self.spec.scripts]
         failures = [failure for name in beside if (failure := self._run_script(point, name)) is not None]
         with self.target.connect() as session:
             empty_tables(session)
         return [*failures, *self._try_job(point)]
 
-    def _try_job(self, point: LoadPoint) -> list[_Failure]:
+    def _try_job(self, point: LoadPoint) -> list[RehearsalFailure]:
         """Run a job on empty tables: that finds wrong names and syntax without the time that it takes on data."""
         script = self._script(point)
         if script is None:
@@ -263,13 +180,17 @@ class _Stage:
             return []
         return [self._failed(point.workload, failure)]
 
-    def _find_program(self, point: LoadPoint) -> list[_Failure]:
+    def _find_program(self, point: LoadPoint) -> list[RehearsalFailure]:
         """A program is not run: what it does with empty tables says little."""
         environment = command_environment(self.target)
         missing = missing_program(command_of(point) or [], environment)
         if missing is None:
             return []
-        return [_Failure(f"[load.job] command: there is no program {missing}", "correct the name, or write its path")]
+        return [
+            RehearsalFailure(
+                f"[load.job] command: there is no program {missing}", "correct the name, or write its path"
+            )
+        ]
 
     def explain(self, points: Sequence[LoadPoint], plans: RehearsedPlans, *, several: bool) -> None:
         """Take the plans of the statements. Raises psycopg.OperationalError."""
@@ -292,8 +213,8 @@ class _Stage:
             return self.folder / folder.name
         return self.folder / point.workload if point.workload in self.spec.scripts else None
 
-    def _run(self, point: LoadPoint) -> Iterator[_Failure | None]:
-        scripts = _scripts_at(self.spec, point)
+    def _run(self, point: LoadPoint) -> Iterator[RehearsalFailure | None]:
+        scripts = scripts_at(self.spec, point)
         for script in scripts:
             yield self._run_script(point, script)
         if point.suite is not None:
@@ -301,14 +222,14 @@ class _Stage:
         elif not scripts and (point.sysbench or point.data is not None):
             yield self._run_built_in(point)
 
-    def _run_suite(self, point: LoadPoint, suite: SuiteLoad) -> Iterator[_Failure]:
+    def _run_suite(self, point: LoadPoint, suite: SuiteLoad) -> Iterator[RehearsalFailure]:
         """Run each query once; one that is cancelled at the limit has not failed."""
         once = point.model_copy(update={"suite": suite.model_copy(update={"runs": 1})})
         options = [option for option in suite_options(once, self._script(point)) if option not in ("--warmup", PAUSE)]
         for query, failure in failed_queries(options, self.target.environment(), self.spec.load.longest_s).items():
             yield self._failed(f"{suite.name}/{query}{QUERY_ENDING}", failure)
 
-    def _run_script(self, point: LoadPoint, script: str) -> _Failure | None:
+    def _run_script(self, point: LoadPoint, script: str) -> RehearsalFailure | None:
         path = self.folder / script
         if point.pack is not None:
             alone = point.pack.model_copy(update={"scripts": {path.name: 1}})
@@ -330,7 +251,7 @@ class _Stage:
     def _once(self, point: LoadPoint) -> list[str]:
         return ["-M", point.protocol, "-c", "1", "-t", "1", "--random-seed", str(self.seed)]
 
-    def _run_built_in(self, point: LoadPoint) -> _Failure | None:
+    def _run_built_in(self, point: LoadPoint) -> RehearsalFailure | None:
         """A test of sysbench, or a script of pgbench's own on the user's data."""
         environment = self.target.environment()
         if point.sysbench:
@@ -346,9 +267,9 @@ class _Stage:
             return None
         origin = self.spec.origin(point.workload)
         words = failure.words.replace(f"{self.folder}/", "")
-        return _Failure(f"{origin}: {words}", _cure(self.spec, failure))
+        return RehearsalFailure(f"{origin}: {words}", cure_of(self.spec, failure))
 
-    def _parse(self, point: LoadPoint) -> list[_Failure]:
+    def _parse(self, point: LoadPoint) -> list[RehearsalFailure]:
         """Have a given server parse the scripts, where their tables are there."""
         failures = []
         with self.target.connect() as session:
@@ -375,8 +296,8 @@ class _Stage:
 
     def _given_commands(self, point: LoadPoint) -> Iterator[tuple[str, list[ScriptCommand]]]:
         """Each script with its commands, each query of a suite with its statements."""
-        for script in _scripts_at(self.spec, point):
-            yield script, _commands(self.spec, self.folder, script)
+        for script in scripts_at(self.spec, point):
+            yield script, commands_of(self.spec, self.folder, script)
         for query in point.suite.queries if point.suite is not None else ():
             script = f"{point.suite.name}/{query}{QUERY_ENDING}" if point.suite is not None else query
             parts = statements(self.spec.scripts[script], {})
@@ -388,52 +309,18 @@ class _Stage:
         lengths = [length_s for length_s in load.given_s if length_s is not None]
         return max([_SHORTEST_LIMIT_S, *lengths])
 
-    def _failed(self, script: str, failure: ScriptFailure) -> _Failure:
+    def _failed(self, script: str, failure: ScriptFailure) -> RehearsalFailure:
         """A failure with its place."""
         place = self.spec.origin(script)
         if failure.command is not None and self.spec.load.runs_suite:
             part = statements(self.spec.scripts[script], {})[failure.command]
             place = f"{place}, line {part.line}"
         elif failure.command is not None:
-            place = _commands(self.spec, self.folder, script)[failure.command].place_in(place)
+            place = commands_of(self.spec, self.folder, script)[failure.command].place_in(place)
         by_server = "PostgreSQL says: " if failure.sqlstate is not None else ""
         words = failure.words.replace(f"{self.folder}/", "").removesuffix(".")
-        return _Failure(f"{place}: {by_server}{words}", _cure(self.spec, failure))
+        return RehearsalFailure(f"{place}: {by_server}{words}", cure_of(self.spec, failure))
 
 
 def _the_query(spec: StudySpec, script: str) -> str:
     return f"the query {spec.origin(script)}" if spec.load.runs_suite else "the query"
-
-
-def _cure(spec: StudySpec, failure: ScriptFailure) -> str:
-    if failure.sqlstate in _MISSING:
-        return (
-            "correct the name, or load what is missing by --data ([load] data)"
-            if not spec.load.data
-            else ("correct the name, or add what is missing to the data")
-        )
-    if "has no value" in failure.words:
-        return "give it a value by \\set, or by --values NAME=TABLE.COLUMN ([load] values)"
-    if "the limit of a rehearsal" in failure.words:
-        return _TOO_LONG
-    return "correct that, and run it again"
-
-
-@dataclass
-class _Failures:
-    """What failed, and on which arms."""
-
-    arms: Sequence[str]
-    by_failure: dict[_Failure, list[str]] = field(default_factory=dict)
-
-    def add(self, arm: str, failures: Sequence[_Failure]) -> None:
-        """Add what failed on an arm."""
-        for failure in failures:
-            self.by_failure.setdefault(failure, []).append(arm)
-
-    def complain(self) -> None:
-        """Raise StudyError with the first failure, if there is one."""
-        for failure, arms in self.by_failure.items():
-            where = "on all arms" if len(arms) == len(self.arms) else f"on {' and '.join(arms)} alone"
-            more = f" ({len(self.by_failure) - 1} more failed)" if len(self.by_failure) > 1 else ""
-            failure.complain(f"{where}{more}")

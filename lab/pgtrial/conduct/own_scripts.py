@@ -1,0 +1,83 @@
+"""The scripts that the user has written: as files for the engine, by load point, as it reads them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pgtrial.loads.script_commands import ScriptCommand, script_commands
+from pgtrial.loads.sql_files import objection, reads_rows, statements
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.study.spec import StudySpec, load_points
+
+
+def check_scripts(spec: StudySpec) -> None:
+    """Have the engine read the scripts of a study. Raises StudyError with the user's file and the line."""
+    if spec.load.runs_job:
+        for name in {point.workload for point in load_points(spec)} & spec.scripts.keys():
+            _check_job(spec.origin(name), spec.scripts[name])
+    scripts = _scripts_of(spec)
+    if scripts:
+        with written_scripts(spec) as folder:
+            for script in scripts:
+                commands_of(spec, folder, script)
+
+
+def _check_job(file: str, text: str) -> None:
+    """Raise StudyError for what a job cannot have."""
+    todo = statements(text, {})
+    if not todo:
+        raise StudyError(f"[load] workload: {file} has no statement; write what the job does")
+    for statement in todo:
+        against = objection(statement.text)
+        if reads_rows(statement.text):
+            against = (
+                "COPY ... FROM STDIN has no rows here; name a file that the server reads, COPY ... FROM '/tmp/rows'"
+            )
+        if against is not None:
+            raise StudyError(f"[load] workload: {file}, line {statement.line}: {against}")
+
+
+@contextmanager
+def written_scripts(spec: StudySpec) -> Iterator[Path]:
+    """A folder with the scripts of a study."""
+    with tempfile.TemporaryDirectory(prefix="pgtrial-") as name:
+        folder = Path(name)
+        for script, text in spec.scripts.items():
+            (folder / script).parent.mkdir(exist_ok=True)
+            (folder / script).write_bytes(text.encode())
+        yield folder
+
+
+def _scripts_of(spec: StudySpec) -> list[str]:
+    """The names of pgbench's scripts, those of packs with their folder."""
+    if spec.load.replays or spec.load.runs_tasks:
+        return []
+    return list(dict.fromkeys(script for point in load_points(spec) for script in scripts_at(spec, point)))
+
+
+def scripts_at(spec: StudySpec, point: LoadPoint) -> list[str]:
+    """The names of pgbench's scripts at a load point, those of a pack with its folder."""
+    if point.pack is not None:
+        return [f"{point.pack.name}/{script}" for script, weight in point.pack.scripts.items() if weight]
+    if point.mix:
+        return [script for script, weight in point.mix.items() if weight]
+    names = [point.workload, *scripts_beside(point)]
+    return [name for name in names if name in spec.scripts and not point.sysbench]
+
+
+def scripts_beside(point: LoadPoint) -> list[str]:
+    """The script of the load beside a job."""
+    return [point.job.beside.script] if point.job is not None and point.job.beside is not None else []
+
+
+def commands_of(spec: StudySpec, folder: Path, script: str) -> list[ScriptCommand]:
+    """Read a script. Raises StudyError with the user's file and the line."""
+    try:
+        return script_commands(["-M", spec.load.protocol, "-f", f"{folder / script}@1"])
+    except StudyError as error:
+        words = str(error).replace(str(folder / script), spec.origin(script))
+        raise StudyError(f"[load] {words}; correct the script") from None

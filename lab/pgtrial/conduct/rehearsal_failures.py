@@ -1,0 +1,63 @@
+"""What fails in a rehearsal, how to mend it, and on which arms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from pgtrial.loads.script_commands import ScriptFailure
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.spec import StudySpec
+
+_MISSING = frozenset(("42P01", "3F000", "42703", "42883", "42704"))
+"""SQLSTATEs of names that the server does not know."""
+
+TOO_LONG = "take a statement that needs less time, less data, or a longer [load] duration"
+
+
+@dataclass(frozen=True)
+class RehearsalFailure:
+    """What failed, one sentence without the arms and the cure, and the cure."""
+
+    text: str
+    cure: str
+
+    def complain(self, where: str) -> NoReturn:
+        """Raise StudyError, with the arms."""
+        raise StudyError(f"{self.text}, {where}; {self.cure}")
+
+
+def cure_of(spec: StudySpec, failure: ScriptFailure) -> str:
+    """What the user can do."""
+    if failure.sqlstate in _MISSING:
+        return (
+            "correct the name, or load what is missing by --data ([load] data)"
+            if not spec.load.data
+            else ("correct the name, or add what is missing to the data")
+        )
+    if "has no value" in failure.words:
+        return "give it a value by \\set, or by --values NAME=TABLE.COLUMN ([load] values)"
+    if "the limit of a rehearsal" in failure.words:
+        return TOO_LONG
+    return "correct that, and run it again"
+
+
+@dataclass
+class RehearsalFailures:
+    """What failed, and on which arms."""
+
+    arms: Sequence[str]
+    by_failure: dict[RehearsalFailure, list[str]] = field(default_factory=dict)
+
+    def add(self, arm: str, failures: Sequence[RehearsalFailure]) -> None:
+        """Add what failed on an arm."""
+        for failure in failures:
+            self.by_failure.setdefault(failure, []).append(arm)
+
+    def complain(self) -> None:
+        """Raise StudyError with the first failure, if there is one."""
+        for failure, arms in self.by_failure.items():
+            where = "on all arms" if len(arms) == len(self.arms) else f"on {' and '.join(arms)} alone"
+            more = f" ({len(self.by_failure) - 1} more failed)" if len(self.by_failure) > 1 else ""
+            failure.complain(f"{where}{more}")
