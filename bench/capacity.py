@@ -27,7 +27,7 @@ from pgtrial.loads.engine import EngineRun, load_command
 from pgtrial.loads.process import begun, lines_of
 from pgtrial.loads.target import Target
 from pgtrial.model.records import Record
-from pgtrial.model.records.plan import CapacityLoad
+from pgtrial.model.records.capacity import CapacityLoad
 from pgtrial.statistics import p8
 from pgtrial.statistics.capacity import Promise, Reading, capacity, next_rate
 from pgtrial.statistics.describe import median_interval

@@ -10,8 +10,9 @@ import pytest
 from pgtrial.cli.progress import how_far, shown, sparkline
 from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.progress import BlockEnds, JobProgress, Second, TrialBegins
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.machine import Precision
-from pgtrial.model.records.plan import LoadPoint, PlannedTrial
+from pgtrial.model.records.plan import PlannedTrial
 
 POINT = LoadPoint(workload="select-only", scale=1, clients=4, protocol="simple")
 FOURTH = BlockEnds(

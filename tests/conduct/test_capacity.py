@@ -12,7 +12,7 @@ from pgtrial.conduct.probes import Search, first_rate, probe_of, start_rate
 from pgtrial.conduct.progress import Second
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.latencies import Latencies
-from pgtrial.model.records.plan import CapacityLoad
+from pgtrial.model.records.capacity import CapacityLoad
 from pgtrial.report.build import build_report
 from pgtrial.statistics import capacity
 from tests.conduct.small import small_study

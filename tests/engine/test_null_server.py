@@ -17,7 +17,7 @@ import pytest
 from pgtrial.conduct.outcome import Outcome
 from pgtrial.conduct.probes import probe_of
 from pgtrial.loads.target import Target
-from pgtrial.model.records.plan import CapacityLoad
+from pgtrial.model.records.capacity import CapacityLoad
 from pgtrial.model.records.trial import Probe
 from tests.conftest import require_engine
 from tests.engine.events import run_with_events

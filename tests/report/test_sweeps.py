@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import vl_convert
 
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.sweeps import Bounds
 from pgtrial.report.brief import brief
 from pgtrial.report.charts.differences import forest

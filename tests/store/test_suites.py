@@ -13,7 +13,7 @@ from pgtrial.conduct.plan import make_plan
 from pgtrial.loads.data.kinds import NO_TABLES, data_of
 from pgtrial.loads.data.suite_tables import SuiteTables
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import StudySpec, is_paced, load_points
 from pgtrial.statistics.p8 import first_look

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pgtrial.model.records.plan import CapacityLoad, Plan, PlannedTrial
+from pgtrial.model.records.capacity import CapacityLoad
+from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Probe, Trial
 from tests.verdict import studies
 from tests.verdict.studies import make_plan, run

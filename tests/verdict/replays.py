@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from pgtrial.model.records.plan import LoadPoint, Plan, PlannedTrial
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.replay import ReplayLoad, ReplaySummary, StatementTimes, TemplateResult
 from pgtrial.model.records.trial import Trial
 from tests.verdict.studies import make_plan, make_trial

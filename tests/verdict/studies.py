@@ -11,7 +11,8 @@ import numpy as np
 
 from pgtrial.conduct.deployments import planned_looks, share_out
 from pgtrial.model.records.facts import Audit, Facts, Finding
-from pgtrial.model.records.plan import LoadPoint, Plan, PlannedTrial
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import ClientUse, Latency, Phase, Trial
 from pgtrial.report import verdict

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pgtrial.model.records.plan import LoadPoint, Plan, PlannedTrial
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.suite import Cache, QueryAnswer, QueryResult, SuiteLoad, SuiteSummary
 from pgtrial.model.records.trial import Trial
 from tests.verdict.studies import make_plan, make_trial

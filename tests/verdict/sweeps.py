@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pgtrial.model.records.plan import LoadPoint, Plan, PlannedTrial
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
 from tests.verdict.studies import POINT, make_plan, run
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgtrial.model.records.facts import Audit
-from pgtrial.model.records.plan import LoadPoint, Plan, PlannedTrial, TaskLoad
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.results import StudyResult
+from pgtrial.model.records.tasks import TaskLoad
 from pgtrial.model.records.trial import TaskSummary, TaskTimes, Trial
 from tests.verdict.studies import make_plan, make_trial, verdict_of
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from pgtrial.model.records.facts import Audit, Finding
-from pgtrial.model.records.plan import LoadPoint, Plan
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.plan import JobLoad, LoadPoint, Plan
+from pgtrial.model.records.job import JobLoad
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import JobSummary, Latency, Phase, Trial
 from pgtrial.report.brief import brief
 from pgtrial.report.data import StudyData

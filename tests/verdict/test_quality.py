@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.model.records.plan import LoadPoint, PackLoad, Plan, Quality
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.pack import PackLoad, Quality
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
 from tests.verdict.studies import make_plan, noisy, run, verdict_of
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.model.records.plan import LoadPoint, Plan
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import ClientWarning, Phase, Trial
 from pgtrial.statistics import p8
 from tests.verdict.studies import verdict_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.model.records.claims import Claim
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.results import StudyResult
 from pgtrial.statistics.scalability import Curve
 from pgtrial.verdict.grid import Grid

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from pgtrial.cli.terminal import VERDICT_STYLES, for_terminal
 from pgtrial.model.records.claims import Claim, Word
-from pgtrial.model.records.plan import measure_of
+from pgtrial.model.records.load_point import measure_of
 from pgtrial.model.records.results import Criterion, MetricClaim, StudyResult
 from pgtrial.model.records.where_it_ran import MachinePart, WhereItRan
 from pgtrial.report.brief import Brief, Line

@@ -17,7 +17,7 @@ from pgtrial.loads.load_makers import Each, LoadOrder
 from pgtrial.loads.load_run import Event
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import TrialError
-from pgtrial.model.records.plan import BesideLoad
+from pgtrial.model.records.job import BesideLoad
 from pgtrial.model.records.trial import Phase
 from pgtrial.model.units import format_duration
 

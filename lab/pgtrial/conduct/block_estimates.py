@@ -6,7 +6,7 @@ from pgtrial.conduct.deployments import are_units, deployments_of
 from pgtrial.conduct.interleaving import interleaving_of, sessions_of
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.model.study.servers import Server

@@ -19,7 +19,7 @@ from pgtrial.conduct.progress import Second
 from pgtrial.loads.engine import events_of
 from pgtrial.loads.load_run import LoadRun
 from pgtrial.model.errors import TrialError
-from pgtrial.model.records.plan import CapacityLoad
+from pgtrial.model.records.capacity import CapacityLoad
 from pgtrial.model.records.trial import Probe
 from pgtrial.model.units import percent
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 
 from pgtrial.model.metrics import METRICS, PER_CENT, percentiles_of, transactions_for
-from pgtrial.model.records.plan import LoadPoint, Plan
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.study.capacity import LONGER
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import as_written, format_duration

@@ -12,7 +12,9 @@ from pgtrial.loads.engine import AT_A_WORD, PAUSE, FrontEnd, refusal_by_sysbench
 from pgtrial.loads.load_makers import Each
 from pgtrial.loads.process import lua_environment
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.plan import BesideLoad, LoadPoint, PackLoad
+from pgtrial.model.records.job import BesideLoad
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.pack import PackLoad
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.spec import StudySpec

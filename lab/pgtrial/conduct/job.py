@@ -18,7 +18,8 @@ from pgtrial.loads.load_run import Event
 from pgtrial.loads.script_commands import script_commands
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import StudyError, TrialError
-from pgtrial.model.records.plan import BesideLoad, LoadPoint
+from pgtrial.model.records.job import BesideLoad
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.trial import JobSummary, Phase
 from pgtrial.model.units import format_duration
 from pgtrial.servers.arm import Arm

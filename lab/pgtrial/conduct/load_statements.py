@@ -10,7 +10,8 @@ from pgtrial.evidence.observe.statements import MOST_STATEMENTS, Statements, by_
 from pgtrial.loads.script_commands import script_commands
 from pgtrial.loads.sql_files import statements
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.plan import LoadPoint, PlannedTrial
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.study.suites import QUERY_ENDING
 from pgtrial.store.directory import StudyDirectory

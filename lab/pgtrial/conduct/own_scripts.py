@@ -10,7 +10,7 @@ from pathlib import Path
 from pgtrial.loads.script_commands import ScriptCommand, script_commands
 from pgtrial.loads.sql_files import objection, reads_rows, statements
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec, load_points
 
 

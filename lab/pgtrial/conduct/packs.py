@@ -18,7 +18,8 @@ from pgtrial.loads.process import engine_path
 from pgtrial.loads.sql_files import SqlFiles
 from pgtrial.loads.target import Target, value
 from pgtrial.model.errors import ArmError, StudyError, TrialError
-from pgtrial.model.records.plan import LoadPoint, PackLoad
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.pack import PackLoad
 from pgtrial.model.study.packs import CHECK, HOLD, MEASURE
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import plural

@@ -15,7 +15,8 @@ from pgtrial.conduct.outcome import Outcome
 from pgtrial.loads.load_run import Event
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.metrics import PERCENTILES
-from pgtrial.model.records.plan import CapacityLoad, LoadPoint
+from pgtrial.model.records.capacity import CapacityLoad
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.trial import Probe, Trial
 from pgtrial.statistics.capacity import Promise, Reading, capacity, next_rate
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.machine import Precision
-from pgtrial.model.records.plan import LoadPoint, PlannedTrial
+from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.records.trial import Trial
 
 

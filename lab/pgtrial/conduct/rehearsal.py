@@ -34,7 +34,7 @@ from pgtrial.loads.script_commands import ScriptCommand, ScriptFailure, run_once
 from pgtrial.loads.sql_files import statements
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import StudyError, TrialError, one_line
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.study.own_data import QUERY
 from pgtrial.model.study.servers import Given

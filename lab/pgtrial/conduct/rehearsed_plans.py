@@ -9,7 +9,8 @@ from pathlib import Path
 from pgtrial.conduct.load_statements import are_listed, listed_statements
 from pgtrial.evidence.observe.statements import SeenStatements
 from pgtrial.loads.target import Session
-from pgtrial.model.records.plan import LoadPoint, Plan
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import LoadStatement
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.verdict.rules.use import LoadUse, Unused, common_plans, unused_words

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from pgtrial.model.records.claims import Claim, Word
 from pgtrial.model.records.facts import Finding
-from pgtrial.model.records.plan import Plan, measure_of
+from pgtrial.model.records.load_point import measure_of
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural, shortened
 from pgtrial.report.statement_errors import errors_text

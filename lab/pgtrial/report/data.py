@@ -14,8 +14,9 @@ from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.claims import Claim
 from pgtrial.model.records.disturbances import Canary
 from pgtrial.model.records.facts import Facts
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.machine import Certificate
-from pgtrial.model.records.plan import LoadPoint, Plan
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.replay import StatementPlans
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import Phase, SliceRow, Trial

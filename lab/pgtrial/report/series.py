@@ -7,7 +7,7 @@ import math
 import polars as pl
 
 from pgtrial.evidence.observe.cloudwatch import UNITS
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.report.data import Cells, StudyData
 
 MB = 1e-6

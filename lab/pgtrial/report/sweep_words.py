@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.sweeps import Bounds, Cliff, Scaling, SizeCurve
 from pgtrial.model.units import percent, plural

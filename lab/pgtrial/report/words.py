@@ -6,7 +6,8 @@ from functools import partial
 
 from pgtrial.model.metrics import METRICS
 from pgtrial.model.records.claims import PARTS, SIDES, Claim, Estimate
-from pgtrial.model.records.plan import LoadPoint, Plan
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import CellRegimes, Cost, Failures, Steadiness, StudyResult
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
 from pgtrial.verdict.units import is_fixed

@@ -23,7 +23,8 @@ from pgtrial.model.errors import StoreError
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.disturbances import Canary, CanaryReading
 from pgtrial.model.records.facts import Audit, Facts
-from pgtrial.model.records.plan import LoadPoint, Plan, PlannedTrial
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.replay import StatementPlans
 from pgtrial.model.records.trial import SliceRow, Trial
 from pgtrial.model.study.frozen import freeze, thaw

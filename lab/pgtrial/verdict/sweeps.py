@@ -14,7 +14,8 @@ from typing import Literal
 import numpy as np
 
 from pgtrial.model.records.claims import Claim, Side
-from pgtrial.model.records.plan import LoadPoint, Plan
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.sweeps import Bounds
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics.cliffs import FEWEST_SIZES, BrokenLine, broken_line

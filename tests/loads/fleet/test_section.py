@@ -16,7 +16,7 @@ from pgtrial.loads.fleet.cluster import joined
 from pgtrial.loads.fleet.joining import check_listens, connect
 from pgtrial.loads.load_makers import Each
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.load_section import LoadSection

@@ -25,7 +25,7 @@ from pgtrial.loads.made_objects import (
 from pgtrial.loads.marks import marked_by
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
 CLUSTER_MB = 50

@@ -15,7 +15,7 @@ from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.loads.data.task_table import TaskTable
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
 from pgtrial.loads.target import Session, Target
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
 KINDS: tuple[type[Data], ...] = (

@@ -12,7 +12,7 @@ from pgtrial.loads.marks import Mark, mark_on
 from pgtrial.loads.process import finished, last_words, starting
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import TrialError
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import plural

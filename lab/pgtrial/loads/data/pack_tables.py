@@ -16,7 +16,8 @@ from pgtrial.loads.marks import Mark, table_marks
 from pgtrial.loads.sql_files import SqlFiles, names_in
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import ArmError, one_line
-from pgtrial.model.records.plan import LoadPoint, PackLoad
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.pack import PackLoad
 from pgtrial.model.study.packs import DATA, ROWS, SCHEMA, pack_files, read_pack
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.workloads import digest

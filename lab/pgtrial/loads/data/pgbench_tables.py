@@ -16,7 +16,7 @@ from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine,
 from pgtrial.loads.marks import Mark, mark_on, mark_tables
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.model.errors import ArmError, StudyError
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
 MB_PER_SCALE = 15

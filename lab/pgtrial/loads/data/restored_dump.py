@@ -15,7 +15,7 @@ from pgtrial.loads.target import Session, Target
 from pgtrial.machines.machine import HostError
 from pgtrial.machines.trust import check_program
 from pgtrial.model.errors import ArmError
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.dumps import DumpKind, kind_of_dump
 from pgtrial.store.own_data import data_places, is_to_be_dumped, size_of_dumped

@@ -19,7 +19,7 @@ from pgtrial.loads.load_makers import DataOrder, LoadMaker, OnLine, noticing
 from pgtrial.loads.marks import table_marks
 from pgtrial.loads.process import lua_environment
 from pgtrial.loads.target import Session, Target
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS, is_sysbench, prepares
 from pgtrial.model.units import format_duration

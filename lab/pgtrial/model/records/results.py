@@ -10,7 +10,7 @@ from pgtrial.model.records import FORMAT, Record, added
 from pgtrial.model.records.claims import Claim, Estimate, Word
 from pgtrial.model.records.disturbances import Interruption
 from pgtrial.model.records.facts import Finding
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.sweeps import Scaling, SizeCurve
 from pgtrial.model.records.trial import Shape, TrialRegime
 from pgtrial.model.records.where_it_ran import WhereItRan

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pgtrial.model.records import FORMAT, Moment, Record, added
-from pgtrial.model.records.plan import DrawnPlace, LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import DrawnPlace
 from pgtrial.model.records.replay import ReplaySummary
 from pgtrial.model.records.suite import SuiteSummary
 from pgtrial.model.records.where_it_ran import MachineShare

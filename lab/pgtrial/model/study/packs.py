@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records import Record
-from pgtrial.model.records.plan import PackLoad, Quality, Weight
+from pgtrial.model.records.pack import PackLoad, Quality, Weight
 from pgtrial.model.study.manifests import manifest
 from pgtrial.model.units import Setting, nearest, variables
 

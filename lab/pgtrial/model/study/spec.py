@@ -14,9 +14,12 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.metrics import CAPACITY, METRICS, PER_CENT, RESPONSE, TIME, TPS, known_metrics
 from pgtrial.model.published import known_name, published_names
 from pgtrial.model.records import Record
-from pgtrial.model.records.plan import BesideLoad, CapacityLoad, JobLoad, LoadPoint, TaskLoad
+from pgtrial.model.records.capacity import CapacityLoad
+from pgtrial.model.records.job import BesideLoad, JobLoad
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.replay import ReplayLoad
 from pgtrial.model.records.suite import SuiteLoad
+from pgtrial.model.records.tasks import TaskLoad
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.jobs import JOB
 from pgtrial.model.study.load_section import LoadSection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pgtrial.model.records.plan import CapacityLoad
+from pgtrial.model.records.capacity import CapacityLoad
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_shape
 from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE, PgbenchTables
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.results import Spread
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.units import grouped, setting_bytes

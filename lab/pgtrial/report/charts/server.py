@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash, seconds_axis, start_of_measuring
 from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData

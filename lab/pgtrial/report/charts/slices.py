@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.units import format_duration, percent
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash, arm_shape
 from pgtrial.report.charts.vega import channel

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.results import Cost
 from pgtrial.model.records.trial import Trial
 from pgtrial.report.data import StudyData

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pgtrial.model.records.claims import Claim, Estimate
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.results import CarryOver, CarryOverShift
 from pgtrial.model.records.trial import SliceRow, Trial
 from pgtrial.model.units import format_duration, percent

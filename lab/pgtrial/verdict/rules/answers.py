@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.replay import IN_FAILED_TRANSACTION, TemplateResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import grouped, shortened

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from pgtrial.model.records.disturbances import Interruption
 from pgtrial.model.records.facts import Audit, FactChange, Facts, Finding
-from pgtrial.model.records.plan import LoadPoint, Plan
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import CarryOverShift
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.spec import StudySpec

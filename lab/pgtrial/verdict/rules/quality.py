@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from pgtrial.model.records.plan import Quality
+from pgtrial.model.records.pack import Quality
 from pgtrial.model.units import plural
 from pgtrial.verdict.rules.case import Case, Concern, rule
 

@@ -1,0 +1,52 @@
+"""The pack of a load point, and the quality of its answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pgtrial.model.records import Record, added
+
+Weight = Annotated[int, Field(ge=0, le=1_000_000)]
+"""How often a script is chosen, against the weights of the others."""
+
+
+class Quality(Record):
+    """A quality of the answers, such as recall. Arms are compared only where it is the same."""
+
+    name: str = Field(min_length=1, max_length=40, description="For people: `recall@10`.")
+    better: Literal["more", "less"] = Field("more", description="Whether a larger value is the better one.")
+    tolerance: float = Field(
+        0.01, ge=0, description="Medians of two arms that differ by no more than this count as equal; absolute."
+    )
+    at_least: float | None = added(
+        None, "The worst value with which an arm gets a verdict: the least, or where less is better the most."
+    )
+
+    def reaches(self, value: float) -> bool:
+        """Whether a value is as good as the study asks for."""
+        if self.at_least is None:
+            return True
+        return value >= self.at_least if self.better == "more" else value <= self.at_least
+
+    def text(self, value: float) -> str:
+        """`recall@10 0.953`."""
+        return f"{self.name} {value:.4g}"
+
+
+class PackLoad(Record):
+    """What runs at a load point."""
+
+    name: str
+    mix: str | None = added(None, "Which of the pack's mixes; None: it has but one.")
+    scripts: dict[str, Weight] = Field(description="Weight of each script, by its file in the pack.")
+    variables: dict[str, str] = Field(description="Values of the pack's variables, `scale` apart.")
+    transaction: str = Field(description="What a transaction is.")
+    mb_per_scale: float = Field(description="Megabytes of data of one scale unit, about; 0: unknown.")
+    hold: str | None = added(None, "The setting of PostgreSQL that has the lab run hold.sql during the load.")
+    quality: Quality | None = added(None, "What measure.sql finds out; None: there is no such file.")
+
+    def __hash__(self) -> int:
+        """Load points are keys of dictionaries, and dictionaries have no hash of their own."""
+        return hash((self.name, self.mix))
