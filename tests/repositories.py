@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-_NOBODY = {
+IDENTITY = {
     "GIT_AUTHOR_NAME": "Test",
     "GIT_AUTHOR_EMAIL": "test@example.org",
     "GIT_COMMITTER_NAME": "Test",
@@ -29,7 +29,7 @@ class Repository:
     def git(self, *arguments: str) -> str:
         """What a command of git prints."""
         command = ["git", "-C", self.path, "-c", "core.hooksPath=/dev/null", *arguments]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **_NOBODY})
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **IDENTITY})
         return done.stdout.strip()
 
     def commit(self, subject: str, files: Mapping[str, str]) -> str:

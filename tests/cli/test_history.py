@@ -3,59 +3,34 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pgtrial.cli.history import history_command
 from pgtrial.cli.publish import publish_command
 from pgtrial.model.errors import StoreError, StudyError
-from pgtrial.model.records.claims import Estimate
 from pgtrial.model.records.facts import Audit
-from pgtrial.model.records.history import Entry
 from pgtrial.report.build import build_report
 from pgtrial.report.data import read_measured
 from pgtrial.report.history import entries_of, file_name, machine_of, series_of
 from pgtrial.report.static_pages import history_page
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.history import add_entries, histories, read_history
+from pgtrial.store.histories.directory import HistoryDirectory
+from pgtrial.store.histories.places import place_of, read_history
 from tests.conftest import EXAMPLES
+from tests.histories import entry, levels, only_history
 from tests.report.conftest import facts, write_study
+from tests.repositories import Repository
 from tests.verdict.studies import make_plan, noisy, run
 
 HOSTILE = "</svg><script>alert(1)</script> ]]> {{ 7 * 7 }}"
 COMMITS = ["1" * 40, "2" * 40]
-
-
-def entry(place: int, value: float | None, **more) -> Entry:
-    at = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(days=place)
-    half = 0.01
-    values = {
-        "study": f"study {place}",
-        "at": at.isoformat(),
-        "commit": f"commit {place}",
-        "arm": "head",
-        "reference": "v1.0",
-        "machine": "AMD EPYC, 2 CPUs, 8 GB",
-        "pgtrial": "0.2.0",
-        "measure": "goodput",
-        "load": "select-only, scale 10, 8 clients",
-        "blocks": 12,
-        "margin": 0.01,
-        "verdict": "undecided",
-        "difference": None if value is None else Estimate(low=value - half, value=value, high=value + half),
-    }
-    return Entry(**{**values, **more})
-
-
-def levels(*values: float) -> list[Entry]:
-    """Ten commits on each level, with a little noise."""
-    noise = np.random.default_rng(1).normal(scale=0.002, size=10 * len(values))
-    return [entry(place, values[place // 10] + float(around)) for place, around in enumerate(noise)]
 
 
 # ---- series
@@ -98,39 +73,39 @@ def test_a_machine_is_its_processors_and_memory():
 
 
 def test_entries_are_kept_in_the_order_of_commits_and_once(tmp_path):
-    path = tmp_path / "history" / "s.jsonl"
+    path, place = tmp_path / "history" / "s.jsonl", HistoryDirectory(tmp_path / "history")
     later, earlier = entry(2, 0.1), entry(1, 0.2)
-    assert add_entries(path, [later]) == (1, 0)
-    assert add_entries(path, [earlier, later]) == (1, 0)
-    assert read_history(path) == [earlier, later]
+    assert place.add("s", [later])[1:] == (1, 0)
+    assert place.add("s", [earlier, later])[1:] == (1, 0)
+    assert read_history(place, "s") == [earlier, later]
     before = path.stat().st_mtime_ns
-    assert add_entries(path, [earlier, later]) == (0, 0)
+    assert place.add("s", [earlier, later])[1:] == (0, 0)
     assert path.stat().st_mtime_ns == before
     further = later.model_copy(update={"blocks": 18})
-    assert add_entries(path, [further]) == (0, 1)
-    assert read_history(path) == [earlier, further]
+    assert place.add("s", [further])[1:] == (0, 1)
+    assert read_history(place, "s") == [earlier, further]
     assert len(path.read_text().splitlines()) == 2
-    assert histories(path.parent) == [path]
+    assert place.names() == ["s"]
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{", "line 2 is damaged (it is no JSON); remove the line, and add its bundle again"),
+        ("{", "line 2 is damaged (it is not JSON); remove the line, and add its bundle again"),
         ('{"format": 1}', "line 2 is damaged (study: Field required)"),
         ('{"format": 9}', "line 2 was written by a newer pgtrial (format 9); upgrade"),
         ("[]", "line 2 is damaged"),
     ],
 )
 def test_a_line_that_was_edited_is_named(tmp_path, line, said):
-    path = tmp_path / "s.jsonl"
-    add_entries(path, [entry(1, 0.1)])
+    path, place = tmp_path / "s.jsonl", HistoryDirectory(tmp_path)
+    place.add("s", [entry(1, 0.1)])
     path.write_text(f"{path.read_text()}{line}\n")
     with pytest.raises(StoreError) as error:
-        read_history(path)
+        read_history(place, "s")
     assert said in str(error.value)
     with pytest.raises(StoreError):
-        add_entries(path, [entry(2, 0.1)])
+        place.add("s", [entry(2, 0.1)])
 
 
 # ---- bundles
@@ -162,11 +137,10 @@ def study(tmp_path):
 def test_a_bundle_adds_its_commit_against_the_reference(tmp_path, study, capsys):
     directory = tmp_path / "history"
     first, second = study("one"), study("two", 1.0, at="2026-11-21T14:12:03+00:00", commits=[COMMITS[0], "3" * 40])
-    history_command("add", [first, second, first], directory=directory)
+    history_command("add", [first, second, first], place=str(directory))
     out = capsys.readouterr().out.splitlines()
     assert [line.rpartition(": ")[2] for line in out] == ["1 new commit", "1 new commit", "0 new commits"]
-    (path,) = histories(directory)
-    entries = read_history(path)
+    entries = only_history(directory)
     assert [(one.commit, one.reference, one.verdict) for one in entries] == [
         (COMMITS[1], COMMITS[0], "worse"),
         ("3" * 40, COMMITS[0], "equivalent"),
@@ -181,16 +155,16 @@ def test_a_bundle_adds_its_commit_against_the_reference(tmp_path, study, capsys)
 def test_another_load_or_reference_begins_a_history_of_its_own(tmp_path, study, capsys):
     directory = tmp_path / "history"
     paths = [study("a"), study("b", commits=["4" * 40, COMMITS[1]]), study("c", clients="[3]")]
-    history_command("add", paths, directory=directory)
-    assert len(histories(directory)) == 3
+    history_command("add", paths, place=str(directory))
+    assert len(HistoryDirectory(directory).names()) == 3
     said = capsys.readouterr().err
     assert said.count("begins a history: its load, data, server or reference is none of ") == 2
 
 
 def test_a_commit_and_its_time_can_be_named(tmp_path, study):
     directory = tmp_path / "history"
-    history_command("add", [study("a")], directory=directory, commit="v2", date="2026-01-02T03:00+01:00")
-    (one,) = read_history(histories(directory)[0])
+    history_command("add", [study("a")], place=str(directory), commit="v2", date="2026-01-02T03:00+01:00")
+    (one,) = only_history(directory)
     assert (one.commit, one.at) == ("v2", "2026-01-02T02:00:00+00:00")
 
 
@@ -216,23 +190,23 @@ def test_several_arms_have_an_entry_each(example):
     ],
 )
 def test_what_cannot_be_meant_is_one_sentence(tmp_path, action, given, options, said):
-    add_entries(tmp_path / "s.jsonl", [entry(1, 0.1)])
+    HistoryDirectory(tmp_path).add("s", [entry(1, 0.1)])
     with pytest.raises(StudyError, match=said.replace("(", r"\(")):
-        history_command(action, [Path(name) for name in given], directory=tmp_path, **options)
+        history_command(action, [Path(name) for name in given], place=str(tmp_path), **options)
 
 
 def test_a_directory_without_a_history_is_answered_with_what_makes_one(tmp_path):
     with pytest.raises(StoreError, match=r"there is no history in .*; `pgtrial history add BUNDLE` begins one"):
-        history_command("show", directory=tmp_path / "absent")
+        history_command("show", place=str(tmp_path / "absent"))
 
 
 def test_a_history_is_shown_with_what_confirms_its_change(tmp_path, capsys):
-    add_entries(tmp_path / "s.jsonl", levels(0.0, -0.05))
-    history_command("show", directory=tmp_path)
+    HistoryDirectory(tmp_path).add("s", levels(0.0, -0.05))
+    history_command("show", place=str(tmp_path))
     out = capsys.readouterr().out
     assert "2026-11-11: it fell by 5" in out
     assert "by a fresh trial of both commits: pgtrial history confirm --study FILE" in out
-    history_command("show", [Path("s")], directory=tmp_path, json=True)
+    history_command("show", [Path("s")], place=str(tmp_path), json=True)
     (series,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (series["history"], len(series["entries"]), series["changes"][0]["after"]) == ("s", 20, "commit 10")
 
@@ -244,7 +218,7 @@ def test_a_change_is_confirmed_by_a_trial_of_its_two_commits(tmp_path, monkeypat
     monkeypatch.setattr("pgtrial.cli.history.run_gate", lambda spec, rules: begun.append(spec) or 1)
     setups = [{"settings": {"work_mem": f"{place + 1}MB"}} for place in range(20)]
     entries = [one.model_copy(update={"setup": setup}) for one, setup in zip(levels(0.0, -0.05), setups, strict=True)]
-    add_entries(Path("history/s.jsonl"), entries)
+    HistoryDirectory(Path("history")).add("s", entries)
     with pytest.raises(StudyError, match="--study FILE is missing"):
         history_command("confirm")
     assert history_command("confirm", study="s.toml", budget="20min") == 1
@@ -258,12 +232,12 @@ def test_a_change_is_confirmed_by_a_trial_of_its_two_commits(tmp_path, monkeypat
 
 
 def test_there_may_be_nothing_to_confirm_or_no_set_up(tmp_path, capsys):
-    add_entries(tmp_path / "s.jsonl", levels(0.0, 0.0))
-    assert history_command("confirm", directory=tmp_path) == 0
+    HistoryDirectory(tmp_path).add("s", levels(0.0, 0.0))
+    assert history_command("confirm", place=str(tmp_path)) == 0
     assert "no change of a level is known" in capsys.readouterr().out
-    add_entries(tmp_path / "t.jsonl", levels(0.0, -0.05))
+    HistoryDirectory(tmp_path).add("t", levels(0.0, -0.05))
     with pytest.raises(StudyError, match="the history does not say how commit 9 was set up"):
-        history_command("confirm", directory=tmp_path, study="s.toml")
+        history_command("confirm", place=str(tmp_path), study="s.toml")
 
 
 def test_the_page_of_a_history_has_its_series_as_text(tmp_path):
@@ -273,8 +247,8 @@ def test_the_page_of_a_history_has_its_series_as_text(tmp_path):
     assert page.count("<circle") == 20
     assert page.count('class="change"') == 1
     assert "it fell by 5" in page
-    add_entries(tmp_path / "s.jsonl", entries)
-    history_command("page", directory=tmp_path, output=tmp_path / "h.html")
+    HistoryDirectory(tmp_path).add("s", entries)
+    history_command("page", place=str(tmp_path), output=tmp_path / "h.html")
     assert (tmp_path / "h.html").read_text().count("<circle") == 20
 
 
@@ -297,3 +271,34 @@ def test_studies_are_published_by_their_question(tmp_path, study, capsys):
     assert capsys.readouterr().out == f"{site / 'index.html'}\n"
     (folder / "damaged.tar.xz").unlink()
     assert publish_command([folder], site) == 0
+
+
+# ---- on a branch
+
+
+def test_the_lines_of_the_page_keep_a_history_on_a_branch(tmp_path, study):
+    """As they stand in docs/history.md, by a job, and by two more of which one pushes too late and runs again."""
+    page = (EXAMPLES.parent / "history.md").read_text().partition("## On a branch")[2]
+    lines = page.split("```")[1].removeprefix("sh\n")
+    origin = Repository(tmp_path / "origin")
+    origin.commit("first", {"a.c": ""})
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+    def job(name: str, script: str = lines) -> int:
+        clone = tmp_path / f"clone {name}"
+        if not clone.is_dir():
+            origin.git("clone", "--quiet", ".", str(clone))
+            commits = [COMMITS[0], name * 40]
+            study(f"study-{name}", commits=commits, at=f"2026-11-2{name}T14:12:03+00:00").rename(clone / "gate.tar.xz")
+        return subprocess.run(["sh", "-ec", script], cwd=clone, env=environment, check=False).returncode
+
+    until_push, push = lines.rstrip().rsplit("\n", 1)
+    assert job("1") == 0
+    assert job("2", until_push) == 0
+    assert job("3") == 0
+    assert job("2", push) != 0
+    assert job("2") == 0
+    place = place_of(f"git:{origin.path}@speed")
+    (name,) = place.names()
+    assert [one.commit for one in read_history(place, name)] == ["1" * 40, "2" * 40, "3" * 40]
+    assert origin.git("rev-list", "--count", "speed") == "3"

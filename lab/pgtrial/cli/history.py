@@ -13,6 +13,7 @@ from pgtrial.cli.gate import run_gate, study_of
 from pgtrial.cli.output import json_line, line, say
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.model.errors import StudyError
+from pgtrial.model.records.history import Entry
 from pgtrial.model.units import plural
 from pgtrial.report.data import read_measured
 from pgtrial.report.gate.outcome import Rules
@@ -20,7 +21,8 @@ from pgtrial.report.history import Series, entries_of, entry_table, file_name, s
 from pgtrial.store.bundle import open_study
 from pgtrial.store.comparison import with_setups
 from pgtrial.store.files import values_of, write_atomically
-from pgtrial.store.history import SUFFIX, add_entries, histories, read_history
+from pgtrial.store.histories.lines import Joined
+from pgtrial.store.histories.places import HistoryPlace, place_of, read_history
 
 
 def history_command(
@@ -30,7 +32,9 @@ def history_command(
         typer.Argument(help="With add: bundles or directories of studies; else histories by their names."),
     ] = None,
     *,
-    directory: Annotated[Path, typer.Option(help="The directory of the histories.")] = Path("history"),
+    place: Annotated[
+        str, typer.Option("--in", help="The directory of the histories, or a branch: git:PATH@BRANCH.", metavar="PLACE")
+    ] = "history",
     commit: Annotated[
         str | None,
         typer.Option(help="With add: the name of the commit; default: that of the arm's source.", show_default=False),
@@ -62,14 +66,20 @@ def history_command(
     With confirm the two commits of the latest change run against each other in a fresh trial. The exit status is that
     of a gate: 1 if the later commit is worse, 0 if it is not, 2 without a verdict.
 
+    A branch is read without a checkout, and added to by a commit that touches no work tree and no index; the first one
+    begins it.
+
     Example: pgtrial history add gate.tar.xz, after a gate whose BASE is a tag: git:.@v1.0
     """
     if action != "add" and (commit is not None or date is not None):
         raise StudyError(f"--commit and --date are for pgtrial history add; leave them out of {action}")
     if action == "add":
-        _add(bundles or [], directory, commit, _moment(date))
+        _add(bundles or [], place_of(place), commit, _moment(date))
         return 0
-    known = {path.stem: series_of(read_history(path)) for path in _chosen(histories(directory), bundles or [])}
+    histories = place_of(place)
+    known = {
+        name: series_of(read_history(histories, name)) for name in _chosen(place, histories.names(), bundles or [])
+    }
     known = {name: series for name, series in known.items() if series}
     if action == "confirm":
         return _confirm(known, study, budget)
@@ -111,7 +121,7 @@ _NAME = 12
 """Characters of a commit by which its arm is named."""
 
 
-def _add(bundles: Sequence[Path], directory: Path, commit: str | None, at: str | None) -> None:
+def _add(bundles: Sequence[Path], place: HistoryPlace, commit: str | None, at: str | None) -> None:
     if not bundles:
         raise StudyError("name the bundles whose results are added")
     if commit is not None and (not commit.strip() or not commit.isprintable() or len(bundles) > 1):
@@ -119,26 +129,33 @@ def _add(bundles: Sequence[Path], directory: Path, commit: str | None, at: str |
     for bundle in bundles:
         with open_study(bundle) as study, values_of(bundle):
             data = read_measured(study)
-            path = directory / f"{file_name(study.spec)}{SUFFIX}"
-            entries = entries_of(data, commit=commit, at=at)
+            name, entries = file_name(study.spec), entries_of(data, commit=commit, at=at)
         if commit is not None and len(entries) > 1:
             raise StudyError(
                 f"{bundle} has {len(entries)} arms beside its baseline, so that --commit names none of them"
             )
-        begins = not path.exists()
-        new, replaced = add_entries(path, entries)
-        if begins and (others := [other for other in histories(directory) if other != path]):
-            say(
-                f"{bundle} begins a history: its load, data, server or reference is none of "
-                f"{', '.join(other.stem for other in others)}"
-            )
-        what = [plural(new, "new commit")] if new or not replaced else []
-        what += [f"{plural(replaced, 'commit')} measured further"] if replaced else []
-        line(f"{path}: {', '.join(what)}")
-        for series in series_of(read_history(path)):
+        result = place.add(name, entries)
+        what = [plural(result.new, "new commit")] if result.new or not result.replaced else []
+        what += [f"{plural(result.replaced, 'commit')} measured further"] if result.replaced else []
+        line(f"{place.file(name)}: {', '.join(what)}")
+        for sentence in _begun(bundle, place, name, entries, result):
+            say(sentence)
+        for series in series_of(result.entries):
             if any(entry in entries for entry in series.entries):
                 for text in _told(series):
                     line(text)
+
+
+def _begun(bundle: Path, place: HistoryPlace, name: str, entries: Sequence[Entry], result: Joined) -> Iterator[str]:
+    """Why a bundle begins a history or a series of its own, though there are others."""
+    earlier = [entry for entry in result.entries if entry not in entries]
+    machines = list(dict.fromkeys(entry.machine for entry in earlier))
+    if not result.new:
+        return
+    if not earlier and (others := [other for other in place.names() if other != name]):
+        yield f"{bundle} begins a history: its load, data, server or reference is none of {', '.join(others)}"
+    if earlier and entries[0].machine not in machines:
+        yield f"{bundle} begins a series: it ran on {entries[0].machine}, and the history has {'; '.join(machines)}"
 
 
 def _show(known: dict[str, list[Series]]) -> None:
@@ -160,12 +177,14 @@ def _told(series: Series) -> Iterator[str]:
         yield "confirm the last one by a fresh trial of both commits: pgtrial history confirm --study FILE"
 
 
-def _chosen(paths: Sequence[Path], names: Sequence[Path]) -> list[Path]:
-    by_name = {path.stem: path for path in paths}
-    for name in names:
-        if str(name) not in by_name:
-            raise StudyError(f"there is no history {name}; there are {', '.join(by_name) or 'none'}")
-    return [by_name[str(name)] for name in names] or list(paths)
+def _chosen(place: str, known: Sequence[str], names: Sequence[Path]) -> list[str]:
+    """The histories that are named, or all. Raises StudyError if there is none."""
+    if not known:
+        raise StudyError(f"there is no history in {place}; `pgtrial history add BUNDLE` begins one")
+    for name in map(str, names):
+        if name not in known:
+            raise StudyError(f"there is no history {name}; there are {', '.join(known)}")
+    return [str(name) for name in names] or list(known)
 
 
 def _moment(date: str | None) -> str | None:

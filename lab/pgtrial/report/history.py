@@ -59,7 +59,7 @@ class Series(Record):
 
     def around(self, change: Change) -> tuple[Entry, Entry]:
         """The entries before and after a change."""
-        known = [entry for entry in self.entries if entry.difference is not None]
+        known = [entry for entry in self.entries if entry.has_level]
         place = next(
             place for place, entry in enumerate(known) if (entry.commit, entry.at) == (change.after, change.at)
         )
@@ -71,7 +71,7 @@ def entries_of(data: StudyData, *, commit: str | None = None, at: str | None = N
     spec, plan = without_secrets(data.spec), data.plan
     return [
         Entry(
-            study=f"{plan.created} {plan.seed}",
+            study=plan.identity,
             at=at or plan.created,
             commit=commit or _commit_of(spec, claim.arm),
             arm=claim.arm,
@@ -132,8 +132,8 @@ def series_of(entries: Sequence[Entry]) -> list[Series]:
 
 
 def _changes(entries: Sequence[Entry]) -> Iterator[Change]:
-    """The changes of the entries that have an interval."""
-    known = [(entry, entry.difference) for entry in entries if entry.difference is not None]
+    """The changes of the entries that have a level."""
+    known = [(entry, entry.difference) for entry in entries if entry.difference is not None and entry.has_level]
     if len(known) < 2 * FEWEST:
         return
     found = change_points([math.log1p(difference.value) for _, difference in known])

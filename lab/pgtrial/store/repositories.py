@@ -1,13 +1,11 @@
 """Repositories of git, read only: which commit a ref names, its files, and the commits between two of them.
 
-Git runs no hook and no command that a repository or a URL names, asks for no password, and fetches by https, http, ssh,
-git and file alone. What is fetched from a URL is kept in the state directory.
+What is fetched from a URL is kept in the state directory.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -16,17 +14,8 @@ from pathlib import Path
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.sources import GitSource, is_commit
+from pgtrial.store import git
 from pgtrial.store.state import is_own, own_directory, state_root
-
-_SAFE = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "protocol.ext.allow=never", "gc.auto=0")
-_ENVIRONMENT = {
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "LC_ALL": "C",
-}
-_ROLE_OF_THE_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
-"""Variables that a hook of git has, under which git would read another repository than the one that is named."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +53,11 @@ def local_of(source: GitSource, say: Callable[[str], None] = lambda text: None) 
     kept = _fetched() / f"{hashlib.sha256(source.repository.encode()).hexdigest()[:16]}.git"
     if not kept.is_dir():
         own_directory(kept.parent)
-        _git(kept.parent, source.text, "init", "--quiet", "--bare", "--template=", "--", str(kept))
-    if _run(kept, "cat-file", "-e", f"{source.ref}^{{commit}}").returncode != 0:
+        git.output(kept.parent, source.text, "init", "--quiet", "--bare", "--template=", "--", str(kept))
+    if git.run(kept, "cat-file", "-e", f"{source.ref}^{{commit}}").returncode != 0:
         say(f"fetching {source.repository}")
         refs = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
-        _git(kept, source.text, "fetch", "--quiet", "--prune", "--no-tags", "--", source.repository, *refs)
+        git.output(kept, source.text, "fetch", "--quiet", "--prune", "--no-tags", "--", source.repository, *refs)
     _commit(kept, source)
     return kept
 
@@ -88,14 +77,14 @@ def _fetched() -> Path:
 def export(repository: Path, commit: str, directory: Path) -> None:
     """Write the files of a commit into a new directory. Raises StudyError."""
     directory.mkdir(parents=True)
-    command = _command(repository, "archive", "--format=tar", commit)
+    command = git.command(repository, "archive", "--format=tar", commit)
     unpack = ["tar", "-x", "-f", "-", "--no-same-owner", "--no-same-permissions", "-C", str(directory)]
     with (
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment()) as git,
-        subprocess.Popen(unpack, stdin=git.stdout, stderr=subprocess.PIPE, text=True) as tar,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=git.environment()) as archive,
+        subprocess.Popen(unpack, stdin=archive.stdout, stderr=subprocess.PIPE, text=True) as tar,
     ):
         _, words = tar.communicate()
-    if git.returncode != 0 or tar.returncode != 0:
+    if archive.returncode != 0 or tar.returncode != 0:
         reason = words.strip().splitlines()[-1] if words.strip() else "check it with git fsck"
         raise StudyError(f"git cannot give the files of {commit[:10]} of {repository}: {reason}")
 
@@ -104,7 +93,7 @@ def commit_of(repository: Path, ref: str) -> Commit:
     """The commit that a ref of a repository names. Raises StudyError."""
     source = GitSource(str(repository), ref)
     commit = _commit(repository, source)
-    return _parsed(_git(repository, source.text, "log", "-1", "--no-show-signature", _FORMAT, commit))[0]
+    return _parsed(git.output(repository, source.text, "log", "-1", "--no-show-signature", _FORMAT, commit))[0]
 
 
 def commits_between(repository: Path, good: str, bad: str, *, first_parent: bool = False) -> list[Commit]:
@@ -113,7 +102,7 @@ def commits_between(repository: Path, good: str, bad: str, *, first_parent: bool
     With `first_parent` merges count as one commit. Raises StudyError.
     """
     options = ["--first-parent"] if first_parent else []
-    listed = _git(
+    listed = git.output(
         repository,
         f"git:{repository}@{bad}",
         *("log", "--topo-order", "--reverse", "--no-show-signature", _FORMAT, *options, f"{good}..{bad}"),
@@ -123,7 +112,7 @@ def commits_between(repository: Path, good: str, bad: str, *, first_parent: bool
 
 def is_ancestor(repository: Path, commit: str, of: str) -> bool:
     """Whether a commit is reached from another one."""
-    return _run(repository, "merge-base", "--is-ancestor", commit, of).returncode == 0
+    return git.run(repository, "merge-base", "--is-ancestor", commit, of).returncode == 0
 
 
 _FORMAT = "--format=%H%x00%P%x00%s"
@@ -139,25 +128,25 @@ def listed_files(directory: Path) -> list[str] | None:
 
     Raises StudyError for a repository that git does not read since another account owns it.
     """
-    done = _run(directory, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-    if _FOREIGN in done.stderr:
-        raise _refused(f"source:{directory}", done.stderr)
+    done = git.run(directory, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+    if git.FOREIGN in done.stderr:
+        raise git.refused(f"source:{directory}", done.stderr)
     return [name for name in done.stdout.split("\0") if name] if done.returncode == 0 else None
 
 
 def state_of(directory: Path) -> str:
     """A work tree in words: `at 1a2b3c4d5e, 3 files changed`; empty where a directory is none."""
-    head = _run(directory, "rev-parse", "--short=10", "HEAD")
+    head = git.run(directory, "rev-parse", "--short=10", "HEAD")
     if head.returncode != 0:
         return ""
-    changed = len(_run(directory, "status", "--porcelain", "--", ".").stdout.splitlines())
+    changed = len(git.run(directory, "status", "--porcelain", "--", ".").stdout.splitlines())
     return f"at {head.stdout.strip()}, " + (f"changed files: {changed}" if changed else "unchanged")
 
 
 def _remote_commit(source: GitSource) -> str:
     names = {f"refs/heads/{source.ref}": 2, f"refs/tags/{source.ref}": 1, f"refs/tags/{source.ref}^{{}}": 0}
     names[source.ref] = 3
-    listed = _git(None, source.text, "ls-remote", "--quiet", "--", source.repository, *names)
+    listed = git.output(None, source.text, "ls-remote", "--quiet", "--", source.repository, *names)
     rows = [line.split("\t") for line in listed.splitlines()]
     matching = sorted((names[name], commit) for commit, name in rows if name in names)
     if not matching:
@@ -171,8 +160,8 @@ def _remote_commit(source: GitSource) -> str:
 def _commit(repository: Path, source: GitSource) -> str:
     if not repository.is_dir():
         raise StudyError(f"{source.text}: there is no directory {repository}; name one that is a repository of git")
-    _git(repository, source.text, "rev-parse", "--git-dir")
-    done = _run(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{source.ref}^{{commit}}")
+    git.output(repository, source.text, "rev-parse", "--git-dir")
+    done = git.run(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{source.ref}^{{commit}}")
     commit = done.stdout.strip()
     if done.returncode != 0 or not is_commit(commit):
         raise StudyError(
@@ -180,53 +169,3 @@ def _commit(repository: Path, source: GitSource) -> str:
             "lists those that it has"
         )
     return commit
-
-
-def _git(repository: Path | None, where: str, *arguments: str) -> str:
-    """What a command of git prints. Raises StudyError in git's words."""
-    done = _run(repository, *arguments)
-    if done.returncode != 0:
-        raise _refused(where, done.stderr)
-    return done.stdout
-
-
-_FOREIGN = "dubious ownership"
-"""Git's words for a repository of another account."""
-
-
-def _refused(where: str, stderr: str) -> StudyError:
-    """The sentence for what git refuses."""
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    words = next((line for line in lines if line.startswith(("fatal:", "error:"))), "git fails").rstrip(".")
-    words = words.partition(": ")[2] or words
-    cure = "; name a repository of git" if words.startswith("not a git repository") else ""
-    if _FOREIGN in words:
-        cure = "; if you trust it, run git config --global --add safe.directory with its path"
-    return StudyError(f"{where}: {words}{cure}")
-
-
-def _run(repository: Path | None, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = _command(repository, *arguments)
-    try:
-        return subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            env=_environment(),
-        )
-    except FileNotFoundError:
-        raise StudyError("git is not installed here, and a source names a commit; install git") from None
-
-
-def _command(repository: Path | None, *arguments: str) -> list[str]:
-    settings = [part for setting in _SAFE for part in ("-c", setting)]
-    where = [] if repository is None else ["-C", str(repository)]
-    return ["git", *settings, *where, *arguments]
-
-
-def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in _ROLE_OF_THE_CALLER}
-    return {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **kept, **_ENVIRONMENT}

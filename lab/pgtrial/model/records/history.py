@@ -28,3 +28,8 @@ class Entry(Record):
     verdict: Word
     difference: Estimate | None = Field(description="None: no interval, or another one for each regime.")
     setup: dict[str, Any] = added({}, "The arm as its study file has it, without passwords.")
+
+    @property
+    def has_level(self) -> bool:
+        """Whether it has an estimate that is a ratio above zero, so that a level can be computed of it."""
+        return self.difference is not None and self.difference.value > -1

@@ -155,6 +155,11 @@ class Plan(Record):
     trials: list[PlannedTrial]
 
     @property
+    def identity(self) -> str:
+        """By which a study is known wherever it lies: when it was planned, and its seed."""
+        return f"{self.created} {self.seed}"
+
+    @property
     def others(self) -> list[str]:
         """The arms that are compared with the baseline."""
         return [arm for arm in self.arms if arm != self.baseline]

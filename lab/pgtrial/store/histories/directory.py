@@ -1,0 +1,64 @@
+"""Histories in a directory."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pgtrial.model.errors import StoreError
+from pgtrial.model.records.history import Entry
+from pgtrial.store.files import check_listed, reading, write_atomically, writing
+from pgtrial.store.histories.lines import SUFFIX, Joined, joined, read_lines
+
+_LOCK = ".lock"
+
+
+class HistoryDirectory:
+    """A directory with a file for each history."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def file(self, name: str) -> str:
+        """Where a history is, for people."""
+        return str(self._of(name))
+
+    def names(self) -> list[str]:
+        """The names of all histories, sorted. Raises StoreError if the directory is not there."""
+        if not self._path.is_dir():
+            raise StoreError(f"there is no history in {self._path}; `pgtrial history add BUNDLE` begins one")
+        check_listed(self._path)
+        paths = (path for path in self._path.iterdir() if path.suffix == SUFFIX and not path.name.startswith("."))
+        return sorted(path.stem for path in paths)
+
+    def read(self, name: str) -> bytes:
+        """The text of a history. Raises StoreError."""
+        with reading(self._of(name)):
+            return self._of(name).read_bytes()
+
+    def add(self, name: str, entries: Sequence[Entry]) -> Joined:
+        """Add entries to a history, which is begun if it is not there. A crash leaves the file as it was.
+
+        Raises StoreError.
+        """
+        with self._locked():
+            path = self._of(name)
+            known = read_lines(self.read(name), self.file(name)) if path.exists() else []
+            result = joined(known, entries)
+            if result.changes:
+                write_atomically(path, result.text)
+        return result
+
+    def _of(self, name: str) -> Path:
+        return self._path / f"{name}{SUFFIX}"
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Until the block ends, no other pgtrial adds to the directory."""
+        with writing(self._path):
+            self._path.mkdir(parents=True, exist_ok=True)
+            with (self._path / _LOCK).open("a") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                yield

@@ -1,0 +1,32 @@
+"""Where histories are: a directory, or a branch of git as `git:PATH@BRANCH`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.history import Entry
+from pgtrial.model.study.sources import GitSource, is_source, source_of
+from pgtrial.store.histories.branch import HistoryBranch
+from pgtrial.store.histories.directory import HistoryDirectory
+from pgtrial.store.histories.lines import read_lines
+
+HistoryPlace = HistoryDirectory | HistoryBranch
+
+
+def place_of(text: str) -> HistoryPlace:
+    """The place that a text names. Raises StudyError."""
+    if not is_source(text):
+        return HistoryDirectory(Path(text))
+    try:
+        source = source_of(text)
+    except ValueError as error:
+        raise StudyError(f"{text} {error}") from None
+    if not isinstance(source, GitSource):
+        raise StudyError(f"{text} holds no histories; write the path of a directory, or git:PATH@BRANCH")
+    return HistoryBranch(source)
+
+
+def read_history(place: HistoryPlace, name: str) -> list[Entry]:
+    """The entries of a history, the earliest first. Raises StoreError."""
+    return read_lines(place.read(name), place.file(name))
