@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
+from pgtrial.conduct import preliminary
 from pgtrial.conduct.place import find_or_create
-from pgtrial.conduct.progress import QueryEnds
+from pgtrial.conduct.progress import QueryEnds, TrialBegins
 from pgtrial.conduct.run_study import run_study
-from pgtrial.model.errors import StudyError
+from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.trial import Trial
 from pgtrial.report.data import read_data
 from pgtrial.report.sections import sections
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.running import ask_to_stop
 from pgtrial.store.study_file import build_study
 from tests.conftest import require_engine
 
@@ -59,6 +61,28 @@ def start(sections: dict[str, Any]) -> tuple[StudyDirectory, list[Any]]:
     events: list[Any] = []
     run_study(study, events.append, spec=spec)
     return study, events
+
+
+def test_a_block_that_does_not_count_finds_the_time_of_the_queries() -> None:
+    spec = build_study({"load": {"workload": "suite:queries", "data": "shop.sql"}, "arms": ARMS}, "test")
+    study, _ = find_or_create(spec, None, anew=True)
+    run_study(study, lambda event: ask_to_stop(study.path) if isinstance(event, TrialBegins) else None, spec=spec)
+    plan = study.plan
+    assert [trial.block for trial in study.trials()] == [0, 0]
+    assert plan.lengths is not None
+    block = plan.lengths.preliminary
+    assert block is not None
+    assert 0 < 2 * block.load_s < block.wall_s
+    assert plan.block_estimate_s == pytest.approx(2 * block.load_s + block.overhead_s)
+    assert plan.max_blocks == int((spec.verdict.budget - block.wall_s) / plan.block_estimate_s)
+
+
+def test_queries_that_are_too_long_for_the_budget_end_the_study_before_its_first_trial(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(preliminary, "longest_loads", lambda spec: 0.0)
+    with pytest.raises(BudgetError, match=r"the queries took .*s on \w+, and a verdict takes at least 10 blocks; set"):
+        start({"load": {"workload": "suite:queries", "data": "shop.sql"}, "arms": ARMS})
 
 
 def by_arm(study: StudyDirectory) -> dict[str, Trial]:

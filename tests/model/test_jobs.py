@@ -6,11 +6,11 @@ import pytest
 
 from pgtrial.conduct.engine_options import beside_options, engine_options
 from pgtrial.conduct.interleaving import interleaving_of
-from pgtrial.conduct.job_lengths import longest_job
 from pgtrial.conduct.lengths import measured_lengths
 from pgtrial.conduct.lengths_in_words import in_words
 from pgtrial.conduct.own_scripts import check_scripts
 from pgtrial.conduct.plan import make_plan, with_lengths
+from pgtrial.conduct.run_once_lengths import longest_job
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import PreliminaryBlock
 from pgtrial.model.study.frozen import freeze, thaw

@@ -9,11 +9,14 @@ import pytest
 
 from pgtrial.conduct.block_estimates import claims_of
 from pgtrial.conduct.interleaving import why_not
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.lengths import measured_lengths
+from pgtrial.conduct.lengths_in_words import in_words
+from pgtrial.conduct.plan import make_plan, with_lengths
 from pgtrial.loads.data.kinds import NO_TABLES, data_of
 from pgtrial.loads.data.suite_tables import SuiteTables
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import PreliminaryBlock
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import StudySpec, is_paced, load_points
 from pgtrial.statistics.p8 import first_look
@@ -32,8 +35,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def study(folder: Path, arms: dict[str, Any] | None = None, **load: Any) -> StudySpec:
-    return build_study({"load": {"workload": "suite:queries", **load}, "arms": arms or ARMS}, "study.toml", folder)
+def study(
+    folder: Path, arms: dict[str, Any] | None = None, verdict: dict[str, Any] | None = None, **load: Any
+) -> StudySpec:
+    load = {"workload": "suite:queries", **load}
+    return build_study({"load": load, "arms": arms or ARMS, "verdict": verdict or {}}, "study.toml", folder)
 
 
 def test_a_suite_is_a_folder_with_a_file_for_each_query(folder: Path) -> None:
@@ -54,7 +60,7 @@ def test_a_frozen_suite_is_read_again(folder: Path) -> None:
     spec = study(folder, suite={"runs": 3, "limit": "5s", "cache": "os", "unchecked": "q02"})
     again = thaw(freeze(spec)).with_scripts(spec.scripts)
     assert load_points(again) == load_points(spec)
-    assert (again.load.longest_s, again.load.expected_s) == (6 * 65.0 + 60.0, 6 * 2.0)
+    assert again.load.longest_s == 6 * 65.0 + 60.0
     # the study's own directory is a study file too
     (folder / "scripts").mkdir()
     for name, text in spec.scripts.items():
@@ -152,6 +158,35 @@ def test_a_given_server_keeps_its_caches(folder: Path, cache: str) -> None:
     with pytest.raises(StudyError, match=rf'arms.here\] \[load.suite\] cache = "{cache}" restarts the server before'):
         study(folder, given, suite={"cache": cache})
     assert load_points(study(folder, given))
+
+
+def test_a_block_that_does_not_count_finds_the_time_of_a_suite(folder: Path) -> None:
+    spec = study(folder, verdict={"budget": "10min"})
+    plan = make_plan(spec, 1, "now")
+    assert plan.awaits_lengths
+    assert plan.max_blocks == first_look(2) == 9
+    assert "9 blocks if a trial takes 30s" in next(in_words(plan, spec))
+    block = PreliminaryBlock(wall_s=10.0, load_s=3.0, overhead_s=4.0, checkpoint_s=0.1, shapes=[])
+    known = with_lengths(plan, spec, measured_lengths(spec, plan, block, None))
+    assert (known.max_blocks, known.trial_estimate_s) == ((600 - 10) // 10, 5.0)
+    assert next(in_words(known, spec)) == "the suite takes 3s in the mean of all arms; 59 blocks of about 10s"
+
+
+def test_a_suite_that_is_too_long_for_the_budget_is_answered_with_the_budget_that_it_takes(folder: Path) -> None:
+    spec = study(folder, verdict={"budget": "10min"})
+    plan = make_plan(spec, 1, "now")
+    block = PreliminaryBlock(wall_s=100.0, load_s=45.0, overhead_s=10.0, checkpoint_s=0.1, shapes=[])
+    with pytest.raises(StudyError) as refused:
+        with_lengths(plan, spec, measured_lengths(spec, plan, block, None))
+    assert str(refused.value) == (
+        "a verdict needs at least 9 blocks of about 1min 40s, and the budget of 10min holds 5; set [verdict] budget = "
+        '"15min" or more, take less data ([load] scale), or use fewer queries'
+    )
+
+
+def test_a_number_of_blocks_needs_no_block_before_them(folder: Path) -> None:
+    plan = make_plan(study(folder, verdict={"blocks": 9}), 1, "now")
+    assert (plan.lengths, plan.max_blocks) == (None, 9)
 
 
 def test_the_first_look_is_one_that_can_decide_each_query(folder: Path) -> None:

@@ -17,7 +17,7 @@ from pgtrial.conduct.capacity_lengths import lengths_of_searches
 from pgtrial.conduct.declared import least_duration
 from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.interleaving import SLICE_S, interleaving_of, is_whole
-from pgtrial.conduct.job_lengths import lengths_of_job, lengths_of_unknown_job
+from pgtrial.conduct.run_once_lengths import lengths_of_known_end, lengths_of_unknown_end
 from pgtrial.conduct.stopping import OVERRUN
 from pgtrial.conduct.trial_lengths import TrialLengths
 from pgtrial.model.errors import BudgetError, StudyError
@@ -71,8 +71,8 @@ def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: No
     """
     overhead_s = overhead_estimate(spec) if overhead_s is None else overhead_s
     trials = len(spec.arms) * len(load_points(spec))
-    if spec.load.runs_job:
-        return lengths_of_unknown_job(spec, trials, overhead_s)
+    if spec.load.runs_once:
+        return lengths_of_unknown_end(spec, trials, overhead_s)
     if spec.load.capacity is not None:
         return lengths_of_searches(spec, spec.load.capacity, trials, overhead_s)
     if not spec.load.chooses_lengths:
@@ -90,8 +90,8 @@ def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: No
 def measured_lengths(spec: StudySpec, plan: Plan, block: PreliminaryBlock, noise: Noise | None) -> TrialLengths:
     """The lengths that follow from the preliminary block. Raises StudyError if none fit the budget."""
     trials = len(plan.arms) * len(plan.load_points)
-    if spec.load.runs_job:
-        return lengths_of_job(block, trials)
+    if spec.load.runs_once:
+        return lengths_of_known_end(block, trials)
     slices = _slices(spec, plan.interleaving)
     known = _Known(spec.verdict.budget, trials, block.overhead_s, block.wall_s, slices, block, noise)
     lengths = _choose(spec, known) or _choose(spec, replace(known, budget_s=OVERRUN * known.budget_s))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pgtrial.conduct.job_lengths import job_in_words
+from pgtrial.conduct.run_once_lengths import end_in_words
 from pgtrial.conduct.trial_lengths import planned_lengths
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.study.spec import StudySpec
@@ -17,8 +17,8 @@ def in_words(plan: Plan, spec: StudySpec) -> Iterator[str]:
     if chosen is None:
         return
     lengths = planned_lengths(plan)
-    if plan.runs_job:
-        yield job_in_words(plan, chosen)
+    if plan.runs_once:
+        yield end_in_words(plan, chosen)
         return
     both = f"{format_duration(plan.warmup_s)} of warm-up and {format_duration(plan.duration_s)} measured"
     fits = (

@@ -153,13 +153,13 @@ def _max_blocks(spec: StudySpec, lengths: TrialLengths) -> int:
     if floor * block_s > OVERRUN * budget_s:
         minutes = math.ceil(floor * block_s / 60)
         chosen = spec.verdict.budget >= LEAST_BUDGET_S and not spec.load.has_own_end
-        shorter = "leave out warmup and duration" if chosen else "shorten the trials"
-        if spec.load.runs_job:
-            shorter = "take less data ([load] scale)"
+        cures = f"{'leave out warmup and duration' if chosen else 'shorten the trials'}, or use fewer load points"
+        if spec.load.runs_once:
+            cures = f"take less data ([load] scale), or use fewer {'load points' if spec.load.runs_job else 'queries'}"
         raise BudgetError(
             f"a verdict needs at least {floor} blocks of about {format_duration(block_s)}, and the budget of "
             f'{format_duration(spec.verdict.budget)} holds {affordable}; set [verdict] budget = "{minutes}min" or '
-            f"more, {shorter}, or use fewer load points",
+            f"more, {cures}",
             60.0 * minutes,
         )
     return floor

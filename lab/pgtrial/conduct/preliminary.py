@@ -10,15 +10,15 @@ from pathlib import Path
 from pgtrial.conduct.block_estimates import fewest_for_a_verdict
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.interleaving import SlicesTooShort
-from pgtrial.conduct.job_lengths import longest_job
 from pgtrial.conduct.lengths import longest_duration, measured_lengths, preliminary_lengths
 from pgtrial.conduct.lengths_in_words import in_words
 from pgtrial.conduct.noise import noise_for
 from pgtrial.conduct.plan import with_lengths
 from pgtrial.conduct.progress import Listener, Preparing
+from pgtrial.conduct.run_once_lengths import longest_job, longest_loads
 from pgtrial.conduct.run_trials import run_unstored
 from pgtrial.loads.load_makers import LoadMaker
-from pgtrial.model.errors import StudyError
+from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.plan import Plan, PlannedTrial, PreliminaryBlock, WarmUpShape
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.spec import StudySpec, load_points
@@ -75,7 +75,9 @@ _Run = Callable[[Sequence[PlannedTrial], LoadSection, float], list[Course]]
 
 def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) -> PreliminaryBlock:
     due = [planned for planned in study.plan.wanted if planned.block == 0]
-    what = "the time of the job" if spec.load.runs_job else "the lengths of trials"
+    what = "the lengths of trials"
+    if spec.load.runs_once:
+        what = "the time of the job" if spec.load.runs_job else "the time of the suite"
     listener(Preparing(f"a preliminary block, which does not count, finds {what}", stays=True))
     began = time.monotonic()
     courses: list[Course] = []
@@ -87,6 +89,7 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
         try:
             courses += run(group, load, longest_duration(spec, study.plan))
             _check_job(spec, load, courses[-1])
+            _check_suite(spec, courses)
         except SlicesTooShort as too_short:
             listener(Preparing(str(too_short), stays=True))
             study.extend(too_short.lengthened(study.plan))
@@ -126,13 +129,27 @@ def _check_job(spec: StudySpec, load: LoadSection, course: Course) -> None:
     )
 
 
+def _check_suite(spec: StudySpec, courses: Sequence[Course]) -> None:
+    """Raise BudgetError if the queries have taken too long for any verdict within the budget."""
+    load_s, blocks = sum(map(_load_s, courses)), fewest_for_a_verdict(spec)
+    if not spec.load.runs_suite or load_s <= longest_loads(spec):
+        return
+    minutes = math.ceil((blocks + 1) * load_s / 60)
+    took, arms = format_duration(round(load_s, 1)), " and ".join(course.planned.arm for course in courses)
+    raise BudgetError(
+        f"the queries took {took} on {arms}, and a verdict takes at least {blocks} blocks; set [verdict] budget to "
+        f"{minutes}min or more, or take less data ([load] scale) or fewer queries",
+        60.0 * minutes,
+    )
+
+
 def _load_s(course: Course) -> float:
-    """How long the load of a trial took: as planned, or a job as it did."""
-    return sum(course.load.phases_s) if course.point.job is None else course.timings.get("load", 0.0)
+    """How long the load of a trial took: as planned, or a job or a suite as it did."""
+    return course.timings.get("load", 0.0) if course.load.runs_once else sum(course.load.phases_s)
 
 
 def _has_shape(course: Course) -> bool:
-    return bool(course.outcome.ticks) and course.point.job is None
+    return bool(course.outcome.ticks) and not course.load.runs_once
 
 
 def _slice_s(plan: Plan, group: Sequence[PlannedTrial]) -> float:

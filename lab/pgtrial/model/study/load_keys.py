@@ -179,6 +179,11 @@ class LoadKeys(Record):
         return any(map(is_job, self.workload))
 
     @property
+    def runs_once(self) -> bool:
+        """Whether a trial is a job or the queries of a suite, whose time is not known before it has run."""
+        return self.runs_suite or self.runs_job
+
+    @property
     def runs_programs(self) -> bool:
         """Whether the load is what the arms' own client programs do."""
         return PROGRAMS in self.workload

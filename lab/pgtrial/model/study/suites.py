@@ -53,9 +53,6 @@ MOST_QUERIES = 500
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}")
 
-_EXPECTED_S = 1.0
-"""What a query takes, at a guess: nothing is known of it before it has run."""
-_RESTART_S = 1.0
 _RESTART_PATIENCE_S = 60.0
 
 
@@ -97,9 +94,8 @@ class SuiteSection(Record):
 
     @property
     def expected_s(self) -> float:
-        """A guess of how long a trial takes, seconds."""
-        query_s = min(_EXPECTED_S, self.limit_s) + (_RESTART_S if self.drops_caches else 0.0)
-        return self._executions * query_s
+        """How long a trial takes, seconds: not known before it has run; 0."""
+        return 0.0
 
     @property
     def longest_s(self) -> float:

@@ -1,4 +1,4 @@
-"""How long a trial of a job takes: a job ends by itself, and the preliminary block finds its time."""
+"""How long a trial of a job or a suite takes: both end by themselves, and the preliminary block finds their time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import format_duration, plural
 
 
-def lengths_of_unknown_job(spec: StudySpec, trials: int, overhead_s: float) -> TrialLengths:
-    """The longest job with which the budget holds a verdict; the preliminary block finds how long it really is.
+def lengths_of_unknown_end(spec: StudySpec, trials: int, overhead_s: float) -> TrialLengths:
+    """The longest job or suite with which the budget holds a verdict; the preliminary block finds its real time.
 
     With a number of blocks that the study gives there is no such block.
     """
-    blocks, limit_s = spec.verdict.blocks, spec.load.job.limit
+    blocks, limit_s = spec.verdict.blocks, spec.load.longest_s
     share_s = spec.verdict.budget / (blocks or fewest_for_a_verdict(spec) + 1)
     load_s = min(limit_s, max(0.0, share_s - overhead_s) / trials)
     if blocks is not None or are_units(spec):
@@ -27,26 +27,30 @@ def lengths_of_unknown_job(spec: StudySpec, trials: int, overhead_s: float) -> T
     )
 
 
-def lengths_of_job(block: PreliminaryBlock, trials: int) -> TrialLengths:
-    """The lengths of a job whose time the preliminary block has found; `trials` of a block."""
+def lengths_of_known_end(block: PreliminaryBlock, trials: int) -> TrialLengths:
+    """The lengths of a job or a suite whose time the preliminary block has found; `trials` of a block."""
     chosen = Lengths(wanted_warmup_s=0.0, expected_s=block.wall_s, preliminary=block)
     return TrialLengths(block.load_s, 0.0, 0.0, trials, block.overhead_s, chosen, block.wall_s)
 
 
+def longest_loads(spec: StudySpec) -> float:
+    """The time of a block's loads above which the budget holds no verdict, whatever else a block takes; seconds."""
+    return OVERRUN * spec.verdict.budget / fewest_for_a_verdict(spec)
+
+
 def longest_job(spec: StudySpec) -> float:
     """The time of a job above which the budget holds no verdict, whatever else a block takes; seconds."""
-    trials = len(spec.arms) * len(load_points(spec))
-    return OVERRUN * spec.verdict.budget / fewest_for_a_verdict(spec) / trials
+    return longest_loads(spec) / (len(spec.arms) * len(load_points(spec)))
 
 
-def job_in_words(plan: Plan, chosen: Lengths) -> str:
-    """How long a trial may take, or how long the job takes."""
-    blocks = plural(plan.max_blocks, "block")
+def end_in_words(plan: Plan, chosen: Lengths) -> str:
+    """How long a trial may take, or how long the job or the suite takes."""
+    blocks, what = plural(plan.max_blocks, "block"), "the job" if plan.runs_job else "the suite"
     if chosen.preliminary is None:
         return (
             f"the budget holds {blocks} if a trial takes {format_duration(round(plan.trial_estimate_s))}, and more if "
-            "it takes less; a block before them, which does not count, finds the time of the job"
+            f"it takes less; a block before them, which does not count, finds the time of {what}"
         )
     took = format_duration(round(chosen.preliminary.load_s, 1))
     block = format_duration(round(plan.block_estimate_s))
-    return f"the job takes {took} in the mean of all arms; {blocks} of about {block}"
+    return f"{what} takes {took} in the mean of all arms; {blocks} of about {block}"
