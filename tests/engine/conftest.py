@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from pgtrial.loads.target import Target
 from pgtrial.servers.cluster import Cluster
 from pgtrial.servers.workspace import Workspace
-from tests.conftest import ANSWERS, require_server, running_clusters
+from tests.conftest import ANSWERS, require_engine, require_server, running_clusters
 from tests.engine.recordings import (
     HINT,
     RECORDED,
@@ -167,6 +168,23 @@ def logged(
         return done, [line for line in lines if any(word in line for word in _TROUBLE)]
 
     return during
+
+
+@pytest.fixture(scope="session")
+def replay() -> Program:
+    """The front end."""
+    return Program("replay", (str(require_engine()), "replay"))
+
+
+@pytest.fixture
+def null_server(tmp_path: Path) -> Iterator[Target]:
+    """A null server with two threads."""
+    command = [str(require_engine()), "null-server", "--socket-dir", str(tmp_path), "--threads", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("null-server: listening on ")
+        yield Target(str(tmp_path), 5432, "somebody", "anything")
+        process.terminate()
 
 
 def inputs_of(request: pytest.FixtureRequest, content: object) -> str:

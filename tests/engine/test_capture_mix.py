@@ -16,8 +16,8 @@ from pgtrial.loads.target import Target
 from pgtrial.servers.workspace import Workspace
 from tests.conftest import require_engine, running_clusters
 from tests.engine import captures
+from tests.engine.capture_program import capture, captured, refused
 from tests.engine.programs import Program
-from tests.engine.test_capture import capture, captured, refused
 
 TABLES = """
 create extension pg_stat_statements;

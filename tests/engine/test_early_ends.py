@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import signal
 import socket
 import subprocess
 import time
 from contextlib import contextmanager
-from dataclasses import replace
 from threading import Event
 
 import pytest
@@ -22,19 +19,13 @@ from tests.engine.fake_server import FakeServer, complete
 from tests.engine.guarded import ADDRESS, PASSWORD, serving, variables, write_private
 from tests.engine.programs import TIMEOUT_S, ended
 from tests.engine.recorder import Recorder
+from tests.engine.sleeping_statements import running, wait_until_running
 from tests.engine.sysbench.sides import ours as sysbench
 
 pytestmark = pytest.mark.server
 
 
-SLEEPS = (
-    "SELECT count(*) FROM pg_stat_activity"
-    " WHERE state = 'active' AND query LIKE '%pg_sleep(1000%' AND pid <> pg_backend_pid()"
-)
-"""How many of the tests' statements are running."""
-
 _SELECT = "SELECT pg_sleep(1000);\n"
-_SLEEPS = "con:query('SELECT pg_sleep(1000)')"
 _BLOCK = "DO $$ BEGIN PERFORM pg_sleep(1000.0); EXCEPTION WHEN OTHERS THEN PERFORM pg_sleep(1000); END $$;\n"
 _PIPELINE = "\\startpipeline\nSELECT 1;\nSELECT pg_sleep(1000);\nSELECT 2;\n\\endpipeline\n"
 _COMMIT = "INSERT INTO late VALUES (1);\n"
@@ -43,19 +34,6 @@ _LUA = """
 function thread_init() con = sysbench.sql.driver():connect() end
 function event() con:query("SELECT pg_sleep(1000)") end
 """
-
-
-def running(target: Target) -> int:
-    with replace(target, dbname="postgres").connect() as connection:
-        (count,) = connection.execute(SLEEPS).fetchone()
-    return count
-
-
-def wait_until_running(target: Target, count: int) -> None:
-    deadline = time.monotonic() + 60
-    while running(target) < count:
-        assert time.monotonic() < deadline, "the statements are not running"
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
@@ -283,115 +261,6 @@ def test_connections_that_are_not_ready_at_the_end_of_the_time_are_not_waited_fo
             os.kill(postmaster, signal.SIGCONT)
     assert done.status == 0, done.stderr
     assert "number of failed transactions: 0 (" in done.stdout
-
-
-@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize(
-    "script",
-    [
-        "\\sleep 0\n",
-        "\\set a 1\n",
-        "\\set a 1\n\\sleep 0 us\n" * 50,
-        "\\if false\nSELECT 1;\n\\endif\n",
-        "\\sleep 900 s\n",
-    ],
-)
-def test_an_interrupt_ends_scripts_that_never_ask_the_server(peers, loaded, tmp_path, script, which):
-    file, events = tmp_path / "script.sql", tmp_path / "events"
-    file.write_text(script)
-    args = ["-n", "-f", str(file), "-T", "900", "-c", "2", "--events", str(events)]
-    with peers[1].start(loaded(18), args) as process:
-        wait_for(events, lambda events: len(of_kind(events, "tick")) >= 1)
-        process.send_signal(which)
-        assert ended(process).status == 130
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "while true do end",
-        "while true do pcall(function() sysbench.sql.driver():connect() end) end",
-        "while true do con = sysbench.sql.driver():connect(); con:disconnect() end",
-        "while true do pcall(con.query, con, 'SELECT 1/0') end",
-    ],
-)
-def test_an_interrupt_ends_loops_of_lua(loaded, tmp_path, body):
-    target, file, log = loaded(18), tmp_path / "loops.lua", tmp_path / "log"
-    file.write_text(
-        "function thread_init() con = sysbench.sql.driver():connect() end\n"
-        f"function event() io.open('{log}', 'w'):close(); {body} end\n"
-    )
-    with sysbench().start(target, [str(file), "--time=900", "run"], directory=tmp_path) as process:
-        deadline = time.monotonic() + 60
-        while not log.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        assert ended(process).status == 130
-
-
-_ALONE = {
-    "top level": ("{}\nfunction event() end\n", "--events=1 run"),
-    "help": ("function help() {} end\n", "help"),
-    "prepare": ("function prepare() {} end\n", "prepare"),
-    "cleanup": ("function cleanup() {} end\n", "cleanup"),
-    "own": ("sysbench.cmdline.commands = {{own = {{function() {} end}}}}\n", "own"),
-    "init": ("function init() {} end function event() end\n", "--events=1 run"),
-    "done": ("function done() {} end function event() end\n", "--events=1 run"),
-    "hook": (
-        "function event() end function sysbench.hooks.report_intermediate() {} end\n",
-        "--time=900 --rate=10 --report-interval=1 run",
-    ),
-}
-"""What runs in the main thread: a script with a place for it, and the command."""
-_ENDLESS = {
-    "computes": "while true do end",
-    "queries": "while true do pcall(con.query, con, 'SELECT 1') end",
-    "waits": f"while true do pcall(function() {_SLEEPS} end) end",
-}
-
-
-@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("body", _ENDLESS)
-@pytest.mark.parametrize("place", _ALONE)
-def test_an_interrupt_ends_at_once_what_runs_in_the_main_thread(loaded, tmp_path, place, body, which):
-    target, file, log = loaded(18), tmp_path / "loops.lua", tmp_path / "log"
-    script, command = _ALONE[place]
-    connect = "local con = sysbench.sql.driver():connect() con:query('SELECT 1')"
-    file.write_text(script.format(f"{connect} io.open('{log}', 'w'):close() {_ENDLESS[body]}"))
-    with sysbench().start(target, [str(file), *command.split()], directory=tmp_path) as process:
-        deadline = time.monotonic() + 60
-        while not log.exists() or (body == "waits" and running(target) == 0):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        process.send_signal(which)
-        done = ended(process)
-    assert done.status == 130
-    assert "did not end" not in done.stdout, "it is not given up after a while"
-    assert running(target) == 0
-
-
-def test_a_shutdown_is_forced_though_all_clients_compute(loaded, tmp_path):
-    target, file = loaded(18), tmp_path / "loops.lua"
-    file.write_text("function event() while true do end end\n")
-    line = [str(file), "--time=1", "--threads=2", "--forced-shutdown=1", "--jsonl=events", "run"]
-    done = sysbench().run(target, *line, directory=tmp_path)
-    assert done.status == 2
-    assert "FATAL: The --max-time limit has expired, forcing shutdown...\n" in done.stdout
-    assert "\nNumber of unfinished transactions on forced shutdown: 2\n" in done.stdout
-    assert "total number of events:              0\n" in done.stdout
-    (last,) = of_kind([json.loads(line) for line in (tmp_path / "events").read_text().splitlines()], "done")
-    assert (last["status"], last["measure"]["transactions"]) == (2, 0)
-
-
-def test_a_forced_shutdown_reports_what_other_threads_have_done(loaded, tmp_path):
-    target, file = loaded(18), tmp_path / "loops.lua"
-    file.write_text("function event() while sysbench.tid == 1 do end end\n")
-    line = [str(file), "--time=2", "--threads=2", "--jobs=2", "--rate=100", "--forced-shutdown=1", "run"]
-    done = sysbench().run(target, *line, directory=tmp_path)
-    assert done.status == 2
-    (events,) = re.findall(r"total number of events: +(\d+)\n", done.stdout)
-    assert int(events) > 0
 
 
 def test_an_interrupt_ends_connecting_that_is_refused_at_once(tmp_path, workspace):

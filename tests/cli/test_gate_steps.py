@@ -1,0 +1,326 @@
+"""The steps of the GitHub Action and of the GitLab job, as they stand, run a gate."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.test_gate import outcome_in
+from tests.conftest import require_engine
+
+ROOT = Path(__file__).parents[2]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+JOB = yaml.safe_load((ROOT / "docs" / "ci" / "gitlab.yml").read_text())[".pgtrial-gate"]
+STUDY = """
+[load]
+workload = "app-tasks"
+tasks    = {{ apps = 1, tasks = 2, rows = 1000, pool = 1 }}
+[server]
+dsn      = "{dsn}"
+[arms.fast]
+[arms.slow]
+settings = {{ default_transaction_read_only = "on" }}
+"""
+"""Trials of a fraction of a second; each task of one arm fails, so that the verdict depends on no speed."""
+
+
+# ---- the steps
+
+
+@pytest.fixture(scope="module")
+def pgtrial(commands):
+    environment = {**os.environ, "COLUMNS": "200", "PGTRIAL_ENGINE": str(require_engine())}
+    return lambda *arguments, cwd: commands.run([*map(str, arguments)], Path(cwd), environment)
+
+
+FAKE_PYTHON = """#!/bin/sh
+# python3 -m venv FOLDER: a folder whose python installs nothing and whose pgtrial is that of the tests
+[ "$1 $2" = "-m venv" ] || exec {python} "$@"
+mkdir -p "$3/bin"
+printf '#!/bin/sh\\nprintf "%%s\\\\n" "$@" >> {folder}/installed\\n' > "$3/bin/python"
+ln -s {pgtrial} "$3/bin/pgtrial"
+chmod +x "$3/bin/python"
+"""
+
+FAKE_GH = """#!{python}
+import os, pathlib, re, sys
+arguments = sys.argv[1:]
+folder = pathlib.Path({folder!r})
+with (folder / "calls").open("a") as calls:
+    calls.write(" ".join(arguments) + "\\n")
+if (folder / "forbidden").exists():
+    sys.exit("gh: Resource not accessible by integration (HTTP 403)")
+assert os.environ["GH_TOKEN"] == "t0ken"
+bodies = [argument.removeprefix("body=@") for argument in arguments if argument.startswith("body=@")]
+if bodies:
+    number = arguments[arguments.index("PATCH") + 1].rpartition("/")[2] if "PATCH" in arguments else "7"
+    (folder / ("comment-" + number)).write_text(pathlib.Path(bodies[0]).read_text())
+else:
+    marker = re.search(r'startswith\\("(.*?)"\\)', arguments[-1])[1]
+    for path in sorted(folder.glob("comment-*")):
+        if path.read_text().startswith(marker):
+            print(path.name.rpartition("-")[2])
+"""
+
+FAKE_CURL = """#!{python}
+import json, pathlib, sys
+arguments = sys.argv[1:]
+folder = pathlib.Path({folder!r})
+with (folder / "calls").open("a") as calls:
+    calls.write(" ".join(arguments) + "\\n")
+if (folder / "forbidden").exists():
+    sys.exit(22)
+assert 'PRIVATE-TOKEN: t0ken"' in pathlib.Path("curl.conf").read_text()
+bodies = [argument.removeprefix("body@") for argument in arguments if argument.startswith("body@")]
+if bodies:
+    number = arguments[-1].rpartition("/")[2] if "PUT" in arguments else "7"
+    (folder / ("comment-" + number)).write_text(pathlib.Path(bodies[0]).read_text())
+else:
+    notes = [(path.name.rpartition("-")[2], path.read_text()) for path in sorted(folder.glob("comment-*"))]
+    print(json.dumps([{{"id": int(number), "body": body}} for number, body in notes]))
+"""
+
+
+@dataclass
+class Runner:
+    """A runner of continuous integration: a clean directory, and what is found on its PATH in place of the real."""
+
+    root: Path
+    pgtrial: Path
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.folder, self.work, self.temporary = (self.root / name for name in ("fakes", "work", "temporary"))
+        for path in (self.folder, self.work, self.temporary):
+            path.mkdir()
+        for name, text in (("python3", FAKE_PYTHON), ("gh", FAKE_GH), ("curl", FAKE_CURL)):
+            fake = self.folder / name
+            fake.write_text(text.format(python=sys.executable, folder=str(self.folder), pgtrial=self.pgtrial))
+            fake.chmod(0o755)
+
+    def bash(self, script: str, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        kept = {name: os.environ[name] for name in ("HOME", "PGTRIAL_STATE", "LANG") if name in os.environ}
+        environment = {
+            **kept,
+            "PATH": f"{self.folder}:/usr/bin:/bin",
+            "PGTRIAL_ENGINE": str(require_engine()),
+            "RUNNER_TEMP": str(self.temporary),
+            "GITHUB_OUTPUT": str(self.root / "output"),
+            "GITHUB_STEP_SUMMARY": str(self.root / "steps.md"),
+            "GITHUB_REPOSITORY": "me/mine",
+            **self.variables,
+            **variables,
+        }
+        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+        return subprocess.run(command, cwd=self.work, env=environment, capture_output=True, text=True, check=False)
+
+    def action(self, only: str = "", **inputs: str) -> dict[str, subprocess.CompletedProcess[str]]:
+        """The steps of the Action with these inputs, or one of them; by name."""
+        known = {f"inputs.{name}": key.get("default", "") for name, key in ACTION["inputs"].items()}
+        known |= {f"inputs.{name.replace('_', '-')}": value for name, value in inputs.items()}
+        known |= {"github.event.pull_request.number": "12", "steps.keep.outputs.artifact-url": "https://x/1"}
+        done = {}
+        for step in ACTION["runs"]["steps"]:
+            if "uses" in step or only not in step["name"]:
+                continue
+            output = self.root / "output"
+            lines = output.read_text().splitlines() if output.exists() else []
+            known |= {f"steps.gate.outputs.{name}": value for name, _, value in (line.partition("=") for line in lines)}
+            values = {name: filled_in(text, known) for name, text in step["env"].items()}
+            assert "${{" not in step["run"], "inputs reach a script by its environment alone"
+            done[step["name"]] = self.bash(step["run"], values)
+        return done
+
+    @property
+    def gate(self) -> Path:
+        """What the Action leaves."""
+        return self.temporary / "pgtrial-gate"
+
+    def comments(self) -> dict[str, str]:
+        return {path.name: path.read_text() for path in sorted(self.folder.glob("comment-*"))}
+
+
+def filled_in(text: str, known: dict[str, str]) -> str:
+    """The value of an environment variable of a step, its expressions by what is known."""
+    return re.sub(r"\$\{\{ (.*?) \}\}", lambda found: known.get(found[1], ""), text)
+
+
+INPUTS = {"study": "gate.toml", "budget": "40s", "install": "./pgtrial.whl", "token": "t0ken"}
+
+
+@pytest.fixture(scope="module")
+def database(clusters):
+    cluster = clusters(18)
+    with cluster.target.connect() as session:
+        session.autocommit = True
+        session.execute("CREATE DATABASE gate")
+        yield f"host={cluster.socket_directory} port={cluster.port} user=postgres dbname=gate"
+        session.execute("DROP DATABASE gate WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+def after_a_gate(tmp_path_factory, database, commands, workspace):
+    """A runner on which the Action has found that HEAD is slower, and what its steps said."""
+    runner = Runner(tmp_path_factory.mktemp("runner"), commands.folder / "pgtrial")
+    (runner.work / "gate.toml").write_text(STUDY.format(dsn=database))
+    (runner.folder / "comment-3").write_text("a comment of a person: <!-- pgtrial gate: gate -->")
+    return runner, runner.action(base="fast", head="slow", **INPUTS)
+
+
+@pytest.mark.server
+def test_the_steps_of_the_action_run_a_gate(after_a_gate):
+    runner, done = after_a_gate
+    assert [step.returncode for step in done.values()] == [0, 0, 0, 1], [step.stderr for step in done.values()]
+    assert (runner.folder / "installed").read_text().split() == [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--",
+        "./pgtrial.whl",
+    ]
+    assert sorted(path.name for path in runner.gate.iterdir()) == [
+        "gate.tar.xz", "junit.xml", "summary.md", "verdict.json",
+    ]  # fmt: skip
+    result = json.loads((runner.gate / "verdict.json").read_text())
+    assert (result["arms"], result["primary"][0]["verdict"]) == (["fast", "slow"], "worse")
+    assert outcome_in(runner.gate / "junit.xml") == "failure"
+    text = (runner.gate / "summary.md").read_text()
+    assert text.startswith("### pgtrial gate: fail\n")
+    assert "fail: slow failed in all 8 trials" in text
+    assert (runner.root / "steps.md").read_text() == f"{text}\n"
+    assert (runner.root / "output").read_text() == "status=1\n"
+
+
+@pytest.mark.server
+def test_the_bundle_of_a_gate_is_whole(after_a_gate, pgtrial):
+    runner, _ = after_a_gate
+    assert "the verdict follows from the" in pgtrial("verify", "gate.tar.xz", cwd=runner.gate).stdout
+    assert pgtrial("verdict", "gate.tar.xz", cwd=runner.gate).returncode == 1
+
+
+@pytest.mark.server
+def test_one_comment_is_written_and_then_updated(after_a_gate):
+    runner, _ = after_a_gate
+    text = (runner.gate / "summary.md").read_text()
+    person = runner.comments()["comment-3"]
+    assert runner.comments() == {
+        "comment-3": person,
+        "comment-7": f"<!-- pgtrial gate: gate -->\n{text}\n[Bundle](https://x/1)\n",
+    }
+    (runner.gate / "summary.md").write_text("anew\n")
+    runner.action("Update the comment", **INPUTS)
+    assert runner.comments().keys() == {"comment-3", "comment-7"}
+    assert runner.comments()["comment-7"].startswith("<!-- pgtrial gate: gate -->\nanew\n")
+    assert runner.comments()["comment-3"] == person
+    assert (runner.folder / "calls").read_text().count("--method POST") == 1
+    (runner.gate / "summary.md").write_text(text)
+
+
+@pytest.mark.server
+def test_a_token_that_may_not_write_costs_the_comment_alone(after_a_gate):
+    runner, _ = after_a_gate
+    (runner.folder / "forbidden").touch()
+    done = runner.action("Update the comment", **INPUTS)["Update the comment"]
+    (runner.folder / "forbidden").unlink()
+    assert done.returncode == 0
+    assert "::notice::" in done.stdout
+
+
+@pytest.fixture
+def runner(tmp_path, commands):
+    made = Runner(tmp_path, commands.folder / "pgtrial")
+    (made.work / "gate.toml").write_text('[load]\nworkload = "select-only"\n')
+    return made
+
+
+@pytest.mark.server
+def test_the_steps_fail_after_a_comparison_that_is_empty(runner):
+    done = runner.action(base="jit=on", head="jit=off", **{**INPUTS, "budget": "1s"})
+    assert [step.returncode for step in done.values()] == [0, 0, 0, 2], [step.stderr for step in done.values()]
+    text = (runner.gate / "summary.md").read_text()
+    assert "no verdict: a verdict needs at least 8 blocks" in text
+    assert "set --budget " in text
+    assert outcome_in(runner.gate / "junit.xml") == "error"
+    assert "no verdict" in runner.comments()["comment-7"]
+    assert not (runner.gate / "gate.tar.xz").exists()
+
+
+@pytest.mark.server
+def test_the_steps_fail_after_an_error(runner):
+    done = runner.action(base="jit=on", head="jitt=off", **INPUTS)
+    assert [step.returncode for step in done.values()] == [0, 0, 0, 3]
+    assert "did you mean jit" in (runner.gate / "summary.md").read_text()
+
+
+def test_a_gate_that_passes_without_a_result_fails(tmp_path):
+    program = tmp_path / "pgtrial"
+    program.write_text("#!/bin/sh\nexit 0\n")
+    program.chmod(0o755)
+    runner = Runner(tmp_path, program)
+    done = runner.action(base="a", head="b", **INPUTS)
+    assert [step.returncode for step in done.values()] == [0, 0, 0, 2]
+
+
+HOSTILE = {
+    "base": "$(touch stolen)`touch stolen`",
+    "head": '"; touch stolen; "',
+    "study": "'; touch stolen; '.toml",
+    "budget": "$(touch stolen)",
+    "profile": "--results=stolen",
+    "name": '"; touch stolen #`$(touch stolen)',
+    "install": "--index-url=http://evil; touch stolen",
+    "fail_on": "worse; touch stolen",
+}
+
+
+@pytest.mark.server
+def test_inputs_are_no_commands(runner):
+    done = runner.action(**{**INPUTS, **HOSTILE})
+    assert done["Conclude"].returncode == 3
+    assert not list(runner.root.rglob("stolen"))
+    assert (runner.folder / "installed").read_text().splitlines()[-1] == HOSTILE["install"]
+    assert list(runner.comments()) in ([], ["comment-7"])
+
+
+def job(runner: Runner, **variables: str) -> list[subprocess.CompletedProcess[str]]:
+    """The parts of the GitLab job."""
+    known = {**JOB["variables"], "CI_PROJECT_DIR": str(runner.work), "CI_JOB_NAME": "perf gate", **variables}
+    known |= {"CI_JOB_URL": "https://g/j/1", "CI_API_V4_URL": "https://g/api/v4", "CI_PROJECT_ID": "5"}
+    parts = ("\n".join(JOB[name]) for name in ("before_script", "script", "after_script"))
+    return [runner.bash(part, known) for part in parts]
+
+
+MERGE_REQUEST = {"CI_MERGE_REQUEST_IID": "12", "PGTRIAL_TOKEN": "t0ken", "PGTRIAL_STUDY": "gate.toml"}
+
+
+@pytest.mark.server
+def test_the_job_of_gitlab_fails_after_a_comparison_that_is_empty_and_has_one_comment(runner):
+    variables = {**MERGE_REQUEST, "PGTRIAL_BASE": "jit=on", "PGTRIAL_HEAD": "jit=off", "PGTRIAL_BUDGET": "1s"}
+    for _ in range(2):
+        done = job(runner, **variables)
+        assert [part.returncode for part in done] == [0, 2, 0], [part.stderr for part in done]
+    (comment,) = runner.comments().values()
+    assert comment.startswith("<!-- pgtrial gate: perf-gate -->\n### pgtrial gate: no verdict\n")
+    assert comment.endswith("[Bundle](https://g/j/1/artifacts/browse/pgtrial-gate)\n")
+    assert "t0ken" not in (runner.folder / "calls").read_text()
+    assert not (runner.work / "curl.conf").exists()
+
+
+@pytest.mark.server
+def test_the_job_of_gitlab_without_a_token_has_its_files_alone(runner):
+    variables = {**MERGE_REQUEST, "PGTRIAL_BASE": "$(touch stolen)", "PGTRIAL_HEAD": '"; touch stolen; "'}
+    done = job(runner, **{**variables, "PGTRIAL_TOKEN": ""})
+    assert [part.returncode for part in done] == [0, 3, 0]
+    assert runner.comments() == {}
+    assert not list(runner.root.rglob("stolen"))
+    assert "pgtrial gate: error" in done[1].stdout
+    assert outcome_in(runner.work / JOB["artifacts"]["reports"]["junit"]) == "error"

@@ -1,0 +1,29 @@
+"""Statements of tests that sleep in the server, and how many of them are running."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from pgtrial.loads.target import Target
+
+SLEEPS = (
+    "SELECT count(*) FROM pg_stat_activity"
+    " WHERE state = 'active' AND query LIKE '%pg_sleep(1000%' AND pid <> pg_backend_pid()"
+)
+"""How many of the tests' statements are running."""
+
+SLEEPS_OF_LUA = "con:query('SELECT pg_sleep(1000)')"
+
+
+def running(target: Target) -> int:
+    with replace(target, dbname="postgres").connect() as connection:
+        (count,) = connection.execute(SLEEPS).fetchone()
+    return count
+
+
+def wait_until_running(target: Target, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while running(target) < count:
+        assert time.monotonic() < deadline, "the statements are not running"
+        time.sleep(0.02)
