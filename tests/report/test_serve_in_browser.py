@@ -21,7 +21,9 @@ from pgtrial.model.records.trial import Trial
 from pgtrial.report.build import build_report
 from pgtrial.report.serve.server import serving
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.histories.directory import HistoryDirectory
 from pgtrial.store.running import stop_is_asked
+from tests.histories import levels
 from tests.verdict.studies import make_plan, noisy, run
 
 from .browser import PATIENCE_S
@@ -223,6 +225,40 @@ def test_the_report_opens_from_its_study(browser, studies, tmp_path):
         browser.find_element(By.LINK_TEXT, "report").click()
         _wait(browser, "document.documentElement.dataset.charts === 'drawn'")
         assert browser.execute_script("return self.origin") == "null"
+
+
+def test_a_history_has_its_series_its_change_and_links_to_its_studies(browser, studies, tmp_path):
+    study = StudyDirectory.open(shutil.copytree(studies("demo").path, tmp_path / "demo"))
+    entries = levels(0.0, -0.05)
+    entries[3] = entries[3].model_copy(update={"study": study.plan.identity})
+    HistoryDirectory(tmp_path).add("speed-1a2b3c4d", entries)
+    with watched(browser, tmp_path) as address:
+        browser.get(address)
+        assert "it fell by 5" in _text(browser, "#histories tbody")
+        browser.find_element(By.LINK_TEXT, "speed-1a2b3c4d").click()
+        _wait(browser, "document.querySelectorAll('.history circle').length === 20")
+        (sentence,) = (item.text for item in browser.find_elements(By.CSS_SELECTOR, ".changes li"))
+        assert sentence.endswith("between commit 9 and commit 10; the levels rest on 10 and 10 commits")
+        lefts = browser.execute_script(
+            "return [...document.querySelectorAll('.history circle, .history .change')]"
+            ".map((mark) => [mark.getBoundingClientRect().left, mark.getBoundingClientRect().top, mark.tagName])"
+        )
+        (change,) = (left for left, _, kind in lefts if kind == "line")
+        points = [(left, top) for left, top, kind in lefts if kind == "circle"]
+        assert points == sorted(points)[:20]
+        assert points[9][0] < change < points[10][0]
+        assert max(top for _, top in points[:10]) < min(top for _, top in points[10:]), "the later level is lower"
+        strokes = "return getComputedStyle(document.querySelector('.history .change')).strokeDasharray"
+        assert browser.execute_script(strokes) == "6px, 3px"
+        assert [row.text for row in browser.find_elements(By.CSS_SELECTOR, "tr.marked td:last-child")] == ["new level"]
+        assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+        links = browser.find_elements(By.CSS_SELECTOR, "main a[href*='/study/']")
+        assert [link.text.partition(":")[0] for link in links] == ["commit 3, 2026-11-04", "2026-11-04"]
+        data = browser.find_element(By.LINK_TEXT, "history.json").get_attribute("href")
+        shown = browser.execute_async_script("fetch(arguments[0]).then((a) => a.json()).then(arguments[1])", data)
+        assert (len(shown[0]["entries"]), shown[0]["changes"][0]["after"]) == (20, "commit 10")
+        links[0].click()
+        _wait_for_text(browser, "h1", "gain")
 
 
 def test_without_javascript_the_pages_stay_readable(browser, studies, tmp_path):

@@ -22,7 +22,7 @@ from pgtrial.store.bundle import open_study
 from pgtrial.store.comparison import with_setups
 from pgtrial.store.files import values_of, write_atomically
 from pgtrial.store.histories.lines import Joined
-from pgtrial.store.histories.places import HistoryPlace, place_of, read_history
+from pgtrial.store.histories.places import HISTORY, HistoryPlace, place_of, read_history
 
 
 def history_command(
@@ -34,7 +34,7 @@ def history_command(
     *,
     place: Annotated[
         str, typer.Option("--in", help="The directory of the histories, or a branch: git:PATH@BRANCH.", metavar="PLACE")
-    ] = "history",
+    ] = HISTORY,
     commit: Annotated[
         str | None,
         typer.Option(help="With add: the name of the commit; default: that of the arm's source.", show_default=False),

@@ -26,6 +26,7 @@ from pgtrial.report.data import read_measured
 from pgtrial.store.bundle import SUFFIX, Manifest, check_parts, files_of, manifest_of, open_study, write_bundle
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import new_file, values_of
+from pgtrial.store.histories.places import HISTORY
 
 
 def verdict_command(
@@ -206,7 +207,9 @@ def serve_command(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Study directories, bundles, and folders that hold such; default: results.", show_default=False
+            help="Study directories, bundles, folders that hold such or histories, and branches with histories as "
+            "git:PATH@BRANCH; default: results and history.",
+            show_default=False,
         ),
     ] = None,
     port: Annotated[
@@ -216,17 +219,21 @@ def serve_command(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address only.")] = False,
 ) -> int:
     """Show studies in a browser: all of them, a running one live, any two side by side, each trial second by second.
+    Histories are shown as series of commits, with the changes of their level.
 
     Prints the address, which holds a random token, and serves it to this machine alone until Ctrl-C. Changes nothing,
     but for its button that asks a running study to stop after the block under way.
     """
     # other commands start sooner without its libraries
     from pgtrial.report.serve.catalogue import check_paths  # noqa: PLC0415
+    from pgtrial.report.serve.histories import Histories, is_branch  # noqa: PLC0415
     from pgtrial.report.serve.server import serving  # noqa: PLC0415
 
-    check_paths(paths or [path for path in [RESULTS] if path.exists()])
+    served = paths or [RESULTS, Path(HISTORY)]
+    check_paths([path for path in served if not is_branch(path) and (paths or path.exists())])
+    Histories(served).check_branches()
     try:
-        with interruptible(), serving(paths or [RESULTS], port) as server:
+        with interruptible(), serving(served, port) as server:
             line(server.address)
             say("Ctrl-C ends it")
             with _shown(server.address, wanted=not no_browser):

@@ -42,12 +42,12 @@ class Change(Record):
 
     @property
     def sentence(self) -> str:
-        """`it fell by 5.1% (-6.0 to -4.2%) between a1b2 and c3d4`."""
+        """`it fell by 5.1% (-6.0 to -4.2%) between a1b2 and c3d4; the levels rest on 8 and 6 commits`."""
         verb = "fell" if self.difference.value < 0 else "rose"
         size = percent(abs(self.difference.value))
         between = f"between {self.before} and {self.after}"
-        of_commits = " and ".join(plural(count, "commit") for count in self.commits)
-        return f"it {verb} by {size} ({bounds_text(self.difference)}) {between}, the levels of {of_commits}"
+        rest = f"the levels rest on {self.commits[0]} and {plural(self.commits[1], 'commit')}"
+        return f"it {verb} by {size} ({bounds_text(self.difference)}) {between}; {rest}"
 
 
 class Series(Record):
@@ -151,8 +151,10 @@ def _changes(entries: Sequence[Entry]) -> Iterator[Change]:
         )
 
 
-def entry_table(entries: Sequence[Entry], changes: Sequence[Change]) -> Table[Entry]:
-    """The commits of a series; the first one on each new level stands out."""
+def entry_table(
+    entries: Sequence[Entry], changes: Sequence[Change], addresses: Mapping[str, str] | None = None
+) -> Table[Entry]:
+    """The commits of a series; the first one on each new level stands out. `addresses`: pages of studies."""
     new_levels = {(change.after, change.at) for change in changes}
     return Table(
         "",
@@ -167,6 +169,7 @@ def entry_table(entries: Sequence[Entry], changes: Sequence[Change]) -> Table[En
             Column("", lambda entry: "new level" if (entry.commit, entry.at) in new_levels else ""),
         ],
         lambda entry: (entry.commit, entry.at) in new_levels,
+        page_of=lambda entry: (addresses or {}).get(entry.study),
     )
 
 

@@ -84,6 +84,8 @@ class Table(Generic[Row]):
     """Whether the page folds it away; None: as its section."""
     is_list: bool = False
     """Whether its rows are names with values, which Markdown writes as one paragraph."""
+    page_of: Callable[[Row], str | None] | None = None
+    """The address of a page about a row, to which its first cell leads; None: rows have none."""
 
     @property
     def topic(self) -> str:
@@ -99,6 +101,11 @@ class Table(Generic[Row]):
     def rows(self) -> list[list[str]]:
         """The cells of each row as text."""
         return [[column.text(row) for column in self.columns] for row in self.of]
+
+    @cached_property
+    def addresses(self) -> list[str | None]:
+        """The page about each row."""
+        return [self.page_of(row) if self.page_of is not None else None for row in self.of]
 
     @cached_property
     def marked(self) -> set[int]:

@@ -24,6 +24,7 @@ from pgtrial.report.frames import second_frame, trial_frame
 from pgtrial.report.sections import sections
 from pgtrial.report.serve.catalogue import RUNNING, UNFINISHED, UNREADABLE, Catalogue, Glance, Query
 from pgtrial.report.serve.gate import REPORT_POLICY
+from pgtrial.report.serve.histories import Histories, History
 from pgtrial.report.serve.live import Live
 from pgtrial.report.serve.pages import Pages
 from pgtrial.store.bundle import open_study
@@ -37,8 +38,9 @@ _LOOK_S = 1.0
 class Site:
     """The addresses of one server. `closing` says that it ends."""
 
-    def __init__(self, catalogue: Catalogue, base: str, places: str, closing: Callable[[], bool]):
+    def __init__(self, catalogue: Catalogue, histories: Histories, base: str, places: str, closing: Callable[[], bool]):
         self._catalogue = catalogue
+        self._histories = histories
         self._base = base
         self._pages = Pages(base, places)
         self._closing = closing
@@ -59,6 +61,8 @@ class Site:
                 Route(f"{study}/verdict.json", self.verdict),
                 Route(f"{study}/trials.csv", self.trials),
                 Route(f"{study}/seconds.parquet", self.seconds),
+                Route("/history/{key}", self.history),
+                Route("/history/{key}/history.json", self.history_data),
                 Route("/static/{name}", self.static),
             ],
             exception_handlers=dict.fromkeys((HTTPException, PgtrialError, Exception), self._wrong),
@@ -70,9 +74,9 @@ class Site:
     # ---- pages
 
     def list(self, request: Request) -> Response:
-        """All studies, or those that the form asks for."""
+        """All studies, or those that the form asks for, and all histories."""
         query, refused = _query(request)
-        return HTMLResponse(self._pages.list(self._catalogue.studies(), query, refused))
+        return HTMLResponse(self._pages.list(self._catalogue.studies(), self._histories.all(), query, refused))
 
     def study(self, request: Request) -> Response:
         """One study. Of a running one nothing is computed but what the complete blocks say."""
@@ -98,6 +102,11 @@ class Site:
             raise HTTPException(404, f"{study.name} has no trial {request.path_params['number']}.")
         return HTMLResponse(self._pages.trial(study, data, wanted))
 
+    def history(self, request: Request) -> Response:
+        """The series of one history."""
+        history = self._asked_history(request)
+        return HTMLResponse(self._pages.history(history, self._catalogue.studies()))
+
     def report(self, request: Request) -> Response:
         """The report, made for this answer."""
         data = self._catalogue.data(self._asked(request.path_params["key"]))
@@ -109,14 +118,20 @@ class Site:
         """verdict.json, computed from the trials."""
         study = self._asked(request.path_params["key"])
         text = self._catalogue.data(study).result.model_dump_json(indent=1) + "\n"
-        return _download(text.encode(), "application/json", study, "verdict.json")
+        return _download(text.encode(), "application/json", study.name, "verdict.json")
+
+    def history_data(self, request: Request) -> Response:
+        """The series of one history, with their changes."""
+        history = self._asked_history(request)
+        text = json.dumps(history.content, indent=1) + "\n"
+        return _download(text.encode(), "application/json", history.name, "history.json")
 
     def trials(self, request: Request) -> Response:
         """A row for each trial, as CSV."""
         study = self._asked(request.path_params["key"])
         with open_study(study.path) as opened, values_of(study.path):
             text = trial_frame(opened).with_columns(_no_formulas()).write_csv()
-        return _download(text.encode(), "text/csv", study, "trials.csv")
+        return _download(text.encode(), "text/csv", study.name, "trials.csv")
 
     def seconds(self, request: Request) -> Response:
         """A row for each second of each trial, as Parquet."""
@@ -124,7 +139,7 @@ class Site:
         file = io.BytesIO()
         with open_study(study.path) as opened, values_of(study.path):
             second_frame(opened).write_parquet(file)
-        return _download(file.getvalue(), "application/vnd.apache.parquet", study, "seconds.parquet")
+        return _download(file.getvalue(), "application/vnd.apache.parquet", study.name, "seconds.parquet")
 
     def static(self, request: Request) -> Response:
         """Styles and scripts."""
@@ -174,6 +189,15 @@ class Site:
             raise StoreError(study.says[0])
         return study
 
+    def _asked_history(self, request: Request) -> History:
+        """The history that a request names. Raises StoreError for one that cannot be read."""
+        history = self._histories.history(request.path_params["key"])
+        if history is None:
+            raise HTTPException(404, "There is no such history here any more.")
+        if history.trouble:
+            raise StoreError(history.trouble)
+        return history
+
     # ---- what goes wrong
 
     def _wrong(self, request: Request, error: Exception) -> Response:
@@ -209,8 +233,8 @@ def _no_formulas() -> pl.Expr:
     return pl.when(text.str.contains(r"^[=+@\t\r-]")).then("'" + text).otherwise(text).name.keep()
 
 
-def _download(content: bytes, kind: str, study: Glance, name: str) -> Response:
-    disposition = f'attachment; filename="{slug(study.name)}-{name}"'
+def _download(content: bytes, kind: str, of: str, name: str) -> Response:
+    disposition = f'attachment; filename="{slug(of)}-{name}"'
     return Response(content, media_type=kind, headers={"Content-Disposition": disposition})
 
 
@@ -221,6 +245,7 @@ def _event(name: str, text: str) -> str:
 _STATIC: dict[str, Callable[[], str]] = {
     "serve.css": lambda: resource("page/serve.css", "pgtrial.report.serve"),
     "serve.js": lambda: resource("page/serve.js", "pgtrial.report.serve"),
+    "history.css": lambda: resource("page/history.css", "pgtrial.report"),
     "report.css": lambda: resource("page/report.css", "pgtrial.report"),
     "report.js": lambda: resource("page/report.js", "pgtrial.report"),
     "vega.js": html.vega,

@@ -71,6 +71,8 @@ class Glance:
     """The headline of each comparison, or one sentence on the state or the trouble."""
     bars: list[Bar | None] = field(default_factory=list)
     """The interval of each comparison; None where it has no bounds, or is withheld."""
+    identity: str = ""
+    """By which a history names it; empty where it is unknown."""
 
     @property
     def is_bundle(self) -> bool:
@@ -138,8 +140,8 @@ class Catalogue:
             return self._read(study.path, _stamp(study.path))
 
     def _found(self) -> list[Path]:
-        paths = [path for given in self._paths for path in ([given] if _is_study(given) else _inside(given))]
-        self._by_key |= {_key(path): path for path in paths}
+        paths = [path for given in self._paths for path in ([given] if is_study(given) else _inside(given))]
+        self._by_key |= {key_of(path.name, str(path)): path for path in paths}
         return list(dict.fromkeys(paths))
 
     def _glance(self, path: Path) -> Glance:
@@ -163,12 +165,12 @@ def check_paths(paths: Sequence[Path]) -> None:
             raise StoreError(f"{path} is no bundle; {_NAME}")
 
 
-def _key(path: Path) -> str:
+def key_of(name: str, path: str) -> str:
     """Readable, and another one for each path."""
-    return f"{slug(path.name)}-{hashlib.sha256(str(path).encode(errors='surrogateescape')).hexdigest()[:10]}"
+    return f"{slug(name)}-{hashlib.sha256(path.encode(errors='surrogateescape')).hexdigest()[:10]}"
 
 
-def _is_study(path: Path, ending: str = "") -> bool:
+def is_study(path: Path, ending: str = "") -> bool:
     """Whether it is a study's directory, though an unreadable or unfinished one, or a bundle whose name ends so."""
     try:
         if path.is_file():
@@ -184,7 +186,7 @@ def _inside(folder: Path) -> list[Path]:
         paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except OSError:
         return []
-    return [path for path in paths if _is_study(path, SUFFIX)]
+    return [path for path in paths if is_study(path, SUFFIX)]
 
 
 def _stamp(path: Path) -> Hashable:
@@ -207,7 +209,9 @@ def _glance(path: Path, stamp: Hashable) -> Glance:
             return _seen(path, study)
     except (PgtrialError, OSError) as error:
         sentence = _unreadable(path, error) if isinstance(error, OSError) else str(error)
-        return Glance(_key(path), path, question="", arms=[], created="", words=[UNREADABLE], says=[sentence])
+        return Glance(
+            key_of(path.name, str(path)), path, question="", arms=[], created="", words=[UNREADABLE], says=[sentence]
+        )
 
 
 def _unreadable(path: Path, error: OSError) -> str:
@@ -227,7 +231,8 @@ def _seen(path: Path, study: StudyDirectory) -> Glance:
     else:
         words = [UNFINISHED]
         says = [f"No verdict yet: {stored or 0} of {plural(len(plan.due), 'trial')} are stored."]
-    return Glance(_key(path), path, study.spec.study.question, plan.arms, plan.created, words, says, bars)
+    question, key = study.spec.study.question, key_of(path.name, str(path))
+    return Glance(key, path, question, plan.arms, plan.created, words, says, bars, plan.identity)
 
 
 def _bar(claim: Claim, margin: float) -> Bar | None:

@@ -15,10 +15,12 @@ from pgtrial.model.units import plural
 from pgtrial.report.brief import brief
 from pgtrial.report.charts.trial import LATENCIES, trial_charts
 from pgtrial.report.data import StudyData, seconds_of
+from pgtrial.report.history_drawing import SIZE, drawn
 from pgtrial.report.html import cards, specs, templates
 from pgtrial.report.sections import Section, Topic
 from pgtrial.report.serve import drawing
 from pgtrial.report.serve.catalogue import UNREADABLE, WORDS, Bar, Glance, Query
+from pgtrial.report.serve.histories import History
 from pgtrial.report.serve.live import Look, SoFar
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.results import levels_beside
@@ -56,12 +58,14 @@ class Pages:
         """A page of one sentence, with a link to the list."""
         return self._render("sentence", sentence=sentence)
 
-    def list(self, studies: Sequence[Glance], query: Query, refused: str | None) -> str:
-        """The studies that fit, and the form that looks for others; `refused`: what the form did not take."""
+    def list(self, studies: Sequence[Glance], histories: Sequence[History], query: Query, refused: str | None) -> str:
+        """The studies that fit, the form that looks for others, and all histories; `refused`: what the form did not
+        take."""
         return self._render(
             "list",
             studies=[study for study in studies if query.fits(study)],
             total=len(studies),
+            histories=histories,
             query=query,
             refused=refused,
             words=WORDS,
@@ -95,6 +99,12 @@ class Pages:
             levels=levels_beside(of_one, of_other, names),
             facts=facts_beside(of_one, of_other, names),
         )
+
+    def history(self, history: History, studies: Sequence[Glance]) -> str:
+        """The series of a history, with links to those of its studies that are here."""
+        addresses = {study.identity: f"{self._base}/study/{study.key}" for study in studies if study.identity}
+        series = [drawn(of_machine, addresses) for of_machine in history.series]
+        return self._render("history", history=history, series=series, size=SIZE)
 
     def trial(self, study: Glance, data: StudyData, trial: Trial) -> str:
         """One trial second by second."""

@@ -17,6 +17,7 @@ from pgtrial.model.errors import PgtrialError
 from pgtrial.report.serve.app import Site
 from pgtrial.report.serve.catalogue import Catalogue
 from pgtrial.report.serve.gate import Gate
+from pgtrial.report.serve.histories import Histories, is_branch
 
 _V4, _V6 = "127.0.0.1", "::1"
 _TRIES = 20
@@ -37,7 +38,10 @@ class Serving:
 
 @contextmanager
 def serving(paths: Sequence[Path], port: int | None = None) -> Iterator[Serving]:
-    """Serve the studies at these paths at a port, or at one that is free. Raises PgtrialError for a port in use."""
+    """Serve the studies and histories at these paths at a port, or at one that is free.
+
+    Raises PgtrialError for a port in use.
+    """
     token = secrets.token_urlsafe(24)
     places = ", ".join(map(str, paths))
     with ExitStack() as stack:
@@ -45,7 +49,8 @@ def serving(paths: Sequence[Path], port: int | None = None) -> Iterator[Serving]
         for listener in sockets:
             stack.callback(listener.close)
         number = sockets[0].getsockname()[1]
-        site = Site(Catalogue(paths), f"/{token}", places, lambda: server.should_exit)
+        catalogue = Catalogue([path for path in paths if not is_branch(path)])
+        site = Site(catalogue, Histories(paths), f"/{token}", places, lambda: server.should_exit)
         server = uvicorn.Server(
             uvicorn.Config(
                 Gate(site.app(), token, number),

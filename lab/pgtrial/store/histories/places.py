@@ -11,6 +11,9 @@ from pgtrial.store.histories.branch import HistoryBranch
 from pgtrial.store.histories.directory import HistoryDirectory
 from pgtrial.store.histories.lines import read_lines
 
+HISTORY = "history"
+"""The directory that is taken where none is named."""
+
 HistoryPlace = HistoryDirectory | HistoryBranch
 
 

@@ -1,0 +1,93 @@
+"""The histories that the pages show: those of the given folders, and of branches of git as `git:PATH@BRANCH`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pgtrial.model.errors import PgtrialError
+from pgtrial.model.study.sources import is_source
+from pgtrial.report.history import Change, Series, series_of
+from pgtrial.report.serve.catalogue import is_study, key_of
+from pgtrial.store.histories.lines import read_lines
+from pgtrial.store.histories.places import HistoryPlace, place_of
+
+_KEPT = 64
+"""Histories whose changes are kept in memory."""
+
+
+@dataclass(frozen=True)
+class History:
+    """A line of the list, and its page."""
+
+    key: str
+    name: str
+    file: str
+    series: list[Series]
+    trouble: str = ""
+    """Why it cannot be read, one sentence."""
+
+    @property
+    def commits(self) -> int:
+        """How many there are, on all machines."""
+        return sum(len(of.entries) for of in self.series)
+
+    @property
+    def latest(self) -> Change | None:
+        """The latest change of a level."""
+        changes = [change for of in self.series for change in of.changes]
+        return max(changes, key=lambda change: change.at, default=None)
+
+    @property
+    def content(self) -> list[dict[str, Any]]:
+        """What its page shows, as `pgtrial history show --json` prints it."""
+        return [{"history": self.name, **of.model_dump(mode="json")} for of in self.series]
+
+
+def is_branch(path: Path) -> bool:
+    """Whether a path that is served names a branch of git."""
+    return is_source(str(path))
+
+
+class Histories:
+    """The histories at some paths. Each look reads their files, and computes the changes of those that have changed."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
+        self._series = lru_cache(_KEPT)(lambda text, file: series_of(read_lines(text, file)))
+
+    def check_branches(self) -> None:
+        """Raise StudyError for a branch that cannot be read."""
+        for path in filter(is_branch, self._paths):
+            place_of(str(path)).names()
+
+    def all(self) -> list[History]:
+        """All histories, by place and name; one that cannot be read is one of them, and so is such a branch."""
+        return [history for path in self._paths for history in self._at(path)]
+
+    def history(self, key: str) -> History | None:
+        """The history of a key; None: there is none."""
+        return next((history for history in self.all() if history.key == key), None)
+
+    def _at(self, path: Path) -> Iterator[History]:
+        if not is_branch(path) and (not path.is_dir() or is_study(path)):
+            return
+        try:
+            place = place_of(str(path))
+            names = place.names()
+        except PgtrialError as error:
+            yield History(key_of(path.name, str(path)), str(path), str(path), [], str(error))
+            return
+        for name in names:
+            yield self._read(place, name)
+
+    def _read(self, place: HistoryPlace, name: str) -> History:
+        file = place.file(name)
+        key = key_of(name, file)
+        try:
+            return History(key, name, file, self._series(place.read(name), file))
+        except PgtrialError as error:
+            return History(key, name, file, [], str(error))
