@@ -109,3 +109,30 @@ def test_a_study_goes_on_until_its_queries_are_decided() -> None:
 def test_failed_trials_are_the_worst() -> None:
     found = claims_of(BLOCKS, lambda planned: None if planned.arm == "b" and planned.block else [Query()])
     assert found["q0"].verdict == "worse"
+
+
+def test_the_next_command_has_the_blocks_with_which_queries_can_be_decided(rng: np.random.Generator) -> None:
+    five = noisy(rng, 1.0, 3.0, 1.0, 1.0, 1.0)
+    plan, trials = run_suites(1, five)
+    short = brief(verdict_of(plan, trials), plan)
+    # of the looks after no planned one the second can decide five claims, the first only the mean
+    assert (fewest_blocks(1, []), fewest_blocks(5, [])) == (8, 12)
+    assert short.then is not None
+    assert short.then.startswith("pgtrial run DIRECTORY --blocks 11 takes about ")
+    assert short.then.endswith(" and can decide all undecided queries")
+    interval = next(line.text for line in short.headlines[0].lines if line.label == "interval")
+    assert interval.endswith("a verdict needs at least 8 blocks, one on each query 12")
+
+
+def test_the_next_command_is_for_the_queries_where_the_mean_is_decided(rng: np.random.Generator) -> None:
+    # the first differs clearly, the second by no more than its noise
+    plan, trials = run_suites(9, noisy(rng, 3.0, 1.03, sd=0.03))
+    result = verdict_of(plan, trials)
+    assert [claim.verdict for claim in result.queries] == ["worse", "worse", "undecided"]
+    assert result.queries[1].more_blocks is None
+    more = result.queries[2].more_blocks
+    assert more is not None
+    then = brief(result, plan).then
+    assert then is not None
+    assert f"--blocks {more} takes" in then
+    assert then.endswith("can decide all undecided queries")

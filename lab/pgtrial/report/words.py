@@ -235,7 +235,7 @@ def outlook(claim: Claim, plan: Plan) -> str:
         more += " would decide if the difference is as estimated"
         if claim.more_chance is not None:
             more += f", with a probability of {percent(claim.more_chance, 0)}"
-        if claim.unit == "block" and sum(ratio.counted for ratio in claim.ratios) == plan.end:
+        if claim.unit == "block" and not plan.runs_suite and sum(ratio.counted for ratio in claim.ratios) == plan.end:
             more += f" (pgtrial run DIRECTORY --blocks {claim.more_blocks})"
         parts.append(more)
     if claim.established_margin is not None and claim.established_margin < _TELLING_MARGIN:

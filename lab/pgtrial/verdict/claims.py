@@ -86,7 +86,7 @@ def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
     scale = grid.primary.scale
     so_far = _so_far(part.ratios, scale)
     mean = t_interval(list(used.values())) if used else None
-    more = _more_blocks(values, family, grid) if not series.decided else None
+    more = units.more(values, plan.margin, family) if not series.decided else None
     established = established_margin(shown, scale) if shown else math.inf
     in_total = plan.measure == "goodput" and part.regime is None
     return Claim(
@@ -154,12 +154,3 @@ def _so_far(ratios: list[BlockRatio], scale: Scale) -> Estimate | None:
     """Over all blocks so far, with the interval of a study that had planned to end here."""
     values = [ratio.log_ratio for ratio in ratios if ratio.log_ratio is not None]
     return as_difference(p8.interval(values, ALPHA), scale) if values else None
-
-
-def _more_blocks(values: list[float], family: int, grid: Grid) -> int | None:
-    """Units to the look that the forecast names; to the first that can decide, while there are too few to forecast."""
-    needed = grid.units.needed(values, grid.plan.margin, family)
-    fewest = grid.units.fewest(family)
-    if needed is None and len(values) >= fewest:
-        return None
-    return max(needed or 0, fewest) - len(values)

@@ -120,6 +120,13 @@ class Units:
         later = range(len(values) + 1, _FORECAST + 1)
         return next((n for n in later if quantile(ALPHA / claims, n - 1) * now.spread / math.sqrt(n) < now.gap), None)
 
+    def more(self, values: Sequence[float], margin: float, claims: int) -> int | None:
+        """Units to the look that the forecast names; to the first that can decide, while there are too few for one."""
+        needed, fewest = self.needed(values, margin, claims), self.fewest(claims)
+        if needed is None and len(values) >= fewest:
+            return None
+        return max(needed or 0, fewest) - len(values)
+
     def chance(self, values: Sequence[float], margin: float, claims: int, units: int) -> float | None:
         """Probability that so many units in total decide, if the difference is as estimated; None if unknown."""
         if not self.fixed:

@@ -204,12 +204,17 @@ class Plan(Record):
     @property
     def runs_once(self) -> bool:
         """Whether a trial is a job or the queries of a suite, and no load of transactions."""
-        return any(point.job is not None or point.suite is not None for point in self.load_points)
+        return self.runs_job or self.runs_suite
 
     @property
     def runs_job(self) -> bool:
         """Whether a trial is one run of a job."""
         return any(point.job is not None for point in self.load_points)
+
+    @property
+    def runs_suite(self) -> bool:
+        """Whether a trial runs the queries of a suite."""
+        return any(point.suite is not None for point in self.load_points)
 
     @property
     def primary_metric(self) -> str | None:

@@ -266,6 +266,9 @@ class QueryClaim(Record):
     difference: Estimate | None = Field(description="Of speed, by the rule P8; None before the first look.")
     claims: int = Field(description="Number of claims that share the error of each look.")
     blocks: int
+    more_blocks: int | None = added(
+        None, "Of an undecided query: blocks more that would decide it, as a forecast; None: unknown."
+    )
 
     @property
     def is_slower(self) -> bool:

@@ -91,7 +91,14 @@ def _of_query(grid: Grid, query: str, family: int, claim: Claim) -> QueryClaim:
         difference=series.difference,
         claims=series.asked.family,
         blocks=len(series.used),
+        more_blocks=_more_blocks(grid, series),
     )
+
+
+def _more_blocks(grid: Grid, series: Series) -> int | None:
+    if series.decided or grid.units.unit != "block":
+        return None
+    return grid.units.more(list(series.asked.values.values()), series.asked.margin, series.asked.family)
 
 
 def _median(grid: Grid, arm: str, value: Callable[[Trial], float | None]) -> float | None:
