@@ -133,6 +133,11 @@ def test_anything_else_is_a_failed_trial_with_its_reason(events, status, words, 
     assert expected in (outcome(*events).failure(status, words) or "")
 
 
+def test_a_failure_names_what_made_the_load():
+    of_program = outcome().failure(1, "Error: no such table", "the client program 'node a.js'")
+    assert of_program == "the client program 'node a.js' ended before its report: Error: no such table"
+
+
 def test_the_timeline_has_a_row_for_each_whole_second():
     tick = {"event": "tick", "phase": "measure", "transactions": 10, "failures": {"40001": 1, "40P01": 2}}
     gathered = outcome(

@@ -71,7 +71,7 @@ def test_two_programs_take_turns_on_one_server(tmp_path):
     assert not [finding for finding in study.audit().findings if finding.rule == "undeclared_difference"]
     build_report(study)
     text = (study.path / "report.md").read_text()
-    assert "operations of the client programs per second (goodput), client-programs, scale 1" in text
+    assert "operations of the client programs per second, client-programs, scale 1" in text
     assert "## Latency" not in text
     bundle = tmp_path / "s.pgtrial"
     write_bundle(study, bundle, everything=False)

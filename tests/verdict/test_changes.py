@@ -73,7 +73,9 @@ class TestBothArmsChange:
 
     def test_the_sentence_tells_both_and_when_and_after_how_much_work(self):
         sentence = study(both).sentences[0]
-        assert sentence.startswith("Two verdicts, for the regime changes: off against on (goodput, ")
+        assert sentence.startswith(
+            "Two verdicts, for the regime changes: off against on (committed transactions per second, "
+        )
         assert re.search(
             r"before the change \(burst\) off is [\d.]+% faster than on \(95% sequential interval ", sentence
         )

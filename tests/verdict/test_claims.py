@@ -52,7 +52,8 @@ def test_a_faster_arm_is_better_and_the_sentence_says_by_how_much_and_how_sure()
     assert is_decided(result)
     assert result.exit_status == 0
     assert re.fullmatch(
-        r"off is 4\d(\.\d)?% faster than on \(goodput, tpcb-like, scale 10, 8 clients\), 95% sequential interval "
+        r"off is 4\d(\.\d)?% faster than on \(committed transactions per second, tpcb-like, "
+        r"scale 10, 8 clients\), 95% sequential interval "
         r"3\d(\.\d)?\.\.4\d(\.\d)?%, 8 blocks of 2 x 6s, margin 1%, scope: this host, a fresh copy of the data for "
         r"every trial; failures off: 0, on: 0; mean ratio \+4\d(\.\d)?%; regime: steady\.",
         result.sentences[0],
@@ -92,7 +93,9 @@ def test_arms_alike_are_equivalent_within_the_margin():
     result = verdict_of(plan, run(plan, noisy({}, sd=0.002, seed=3)))
     assert result.primary[0].verdict == "equivalent"
     assert result.exit_status == 0
-    assert result.sentences[0].startswith("No difference larger than 1% between off and on (goodput, ")
+    assert result.sentences[0].startswith(
+        "No difference larger than 1% between off and on (committed transactions per second, "
+    )
 
 
 def test_noise_beyond_the_margin_is_undecided_and_says_what_would_decide():
@@ -105,7 +108,9 @@ def test_noise_beyond_the_margin_is_undecided_and_says_what_would_decide():
     assert claim.more_blocks is not None
     assert 12 + claim.more_blocks in p8.LOOKS
     assert claim.more_s == pytest.approx(claim.more_blocks * 22)
-    assert result.sentences[0].startswith("Undecided after 12 blocks: off against on (goodput, ")
+    assert result.sentences[0].startswith(
+        "Undecided after 12 blocks: off against on (committed transactions per second, "
+    )
     assert f"about {claim.more_blocks} more blocks" in result.sentences[0]
     assert claim.more_chance is not None
     command = f"pgtrial run DIRECTORY --blocks {claim.more_blocks}"
@@ -280,7 +285,7 @@ class TestSeveralLoadPoints:
             assert primary.ratios[block].log_ratio == pytest.approx(
                 sum(claim.ratios[block].log_ratio for claim in own) / 3
             )
-        assert "(goodput, mean over 3 load points)" in result.sentences[0]
+        assert "(committed transactions per second, mean over 3 load points)" in result.sentences[0]
         assert "8 blocks of 2 arms x 3 load points x 6s" in result.sentences[0]
 
     def test_the_load_points_share_the_error_and_need_more_blocks(self):

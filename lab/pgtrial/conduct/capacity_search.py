@@ -95,7 +95,7 @@ def _run(
                 )
                 on_tick()
         status = run.finish()
-        reason = run.trouble or outcome.failure(status, run.last_words())
+        reason = run.trouble or outcome.failure(status, run.last_words(), run.maker)
         if reason is not None and not _is_idle(outcome, status):
             raise TrialError(reason)
     return outcome

@@ -95,7 +95,7 @@ class MeasuredLoad:
         course.notes += run.notes
         course.note(course.outcome.overrun())
         check_script(course, run)
-        course.reason = run.trouble or course.outcome.failure(status, run.last_words())
+        course.reason = run.trouble or course.outcome.failure(status, run.last_words(), run.maker)
         if self._job is not None:
             course.reason = job.refusal(course, status, run.last_words()) or course.reason
             if course.reason is None:

@@ -90,17 +90,19 @@ class Outcome:
             case "done":
                 self.done = event
 
-    def failure(self, status: int, last_words: str) -> str | None:
-        """Why the trial failed, one sentence, from the engine's exit status and messages; None when it did not."""
+    def failure(self, status: int, last_words: str, maker: str = "the engine") -> str | None:
+        """Why the trial failed, one sentence, from the exit status and the messages of what made its load; None: it
+        did not.
+        """
         if not self.done:
-            return f"the engine ended before its report: {last_words}"
+            return f"{maker} ended before its report: {last_words}"
         cause = " ".join((self.first_error or last_words).split())[:_LONGEST_CAUSE]
         if self.aborted_clients:
             return f"{self.aborted_clients} of {self.clients or 'the'} clients were cut off: {cause}"
         if status != 0:
-            return f"the engine ended with status {status}: {cause}"
+            return f"{maker} ended with status {status}: {cause}"
         if self.done.get("interrupted"):
-            return "the engine was interrupted by something other than the lab"
+            return f"{maker} was interrupted by something other than the lab"
         measured = self.measured
         if self.query_limit_s is not None and (measured is None or measured.transactions == 0):
             return f"every query failed: {cause}" if not self.queries else f"every query failed: {self._first_refusal}"

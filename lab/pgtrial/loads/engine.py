@@ -224,7 +224,7 @@ def events_of(runs: Sequence[LoadRun], deadline: float) -> Iterator[tuple[LoadRu
             if overdue:
                 for late in running:
                     late.kill()
-                    yield late, NotInTime("the engine did not finish in time and was killed")
+                    yield late, NotInTime(f"{late.maker} did not finish in time and was killed")
                 return
             for late in running:
                 late.interrupt()
@@ -236,7 +236,7 @@ def events_of(runs: Sequence[LoadRun], deadline: float) -> Iterator[tuple[LoadRu
             if run.copy_error is not None:
                 raise run.copy_error
             running.remove(run)
-            yield run, NotInTime("the engine did not finish in time and was stopped") if overdue else None
+            yield run, NotInTime(f"{run.maker} did not finish in time and was stopped") if overdue else None
             continue
         try:
             event = _parse(line)

@@ -47,6 +47,11 @@ class CommandRun(EngineRun):
         self._begin = self._start
         self._began = 0.0
 
+    @property
+    def maker(self) -> str:
+        """The program of the job."""
+        return f"the program {self._words[0]!r}"
+
     def interrupt(self) -> None:
         """Ask the program to stop, and all that it has started."""
         self._signal(signal.SIGINT)

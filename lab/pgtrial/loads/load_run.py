@@ -30,6 +30,11 @@ class LoadRun(ABC):
         """Why the copy of the events could not be written."""
 
     @property
+    def maker(self) -> str:
+        """What makes the load, for sentences about its end."""
+        return "the engine"
+
+    @property
     @abstractmethod
     def pid(self) -> int | None:
         """Process id of what makes the load; None where there are several."""

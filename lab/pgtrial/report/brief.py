@@ -24,6 +24,7 @@ from pgtrial.report.words import (
     failures_text,
     headline,
     interval_name,
+    measure_text,
     measured_text,
     moving,
     signed,
@@ -207,18 +208,11 @@ def _difference(claim: Claim, plan: Plan) -> str:
     return f"{value}{bounds_text(difference)} ({interval_name(plan)}), margin {as_written(plan.margin)}"
 
 
-_PLAIN = {"goodput": "committed transactions per second (goodput)"}
-"""What is measured, for those who read it for the first time."""
-
-
 def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
     """`mean response time, tpcb-like, scale 10, 8 clients; 8 blocks of 2 x 5s in 2min 10s; this host`."""
     taken = f" in {format_duration(round(result.block_s * result.blocks_complete))}" if result.block_s else ""
     place = plan.scope.partition(", ")[0]
-    measure = _PLAIN.get(plan.measure, plan.measure)
-    if plan.load_points[0].programs:
-        measure = measure.replace("committed transactions", "operations of the client programs")
-    return f"{measure}, {where(claim, plan)}; {measured_text(claim, plan)}{taken}; {place}"
+    return f"{measure_text(plan)}, {where(claim, plan)}; {measured_text(claim, plan)}{taken}; {place}"
 
 
 def _failures(result: StudyResult, plan: Plan) -> str:

@@ -43,6 +43,19 @@ def interval_name(plan: Plan) -> str:
     return "95% t interval" if is_fixed(plan) else "95% sequential interval"
 
 
+def measure_text(plan: Plan) -> str:
+    """What the primary claims compare, in words that need no explanation."""
+    if plan.measure != "goodput":
+        return plan.measure
+    if plan.load_points[0].programs:
+        return "operations of the client programs per second"
+    return f"{_COMMITTED.get(transaction(plan.load_points), 'committed transactions')} per second"
+
+
+_COMMITTED = {"statement": "statements"}
+"""What a load serves that has no transactions."""
+
+
 def where(claim: Claim, plan: Plan) -> str:
     """What a claim is about: a load point, or the mean over all of them."""
     points = plan.load_points
@@ -130,7 +143,7 @@ def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[st
     tail = "" if lead else f"; failures {failed}"
     if claim.verdict == "withheld":
         return f"{lead}{headline(claim, plan)}: {' '.join(withheld)}"
-    parts = [f"{headline(claim, plan)} ({plan.measure}, {where(claim, plan)})"]
+    parts = [f"{headline(claim, plan)} ({measure_text(plan)}, {where(claim, plan)})"]
     if claim.parts:
         parts[0] += f": {by_regime(claim, plan, result.regimes)}"
     elif claim.difference is not None:

@@ -122,7 +122,9 @@ def busy_machine(monkeypatch):
     monkeypatch.setattr("pgtrial.loads.programs.run._FAILED_BELOW", 0.0)
 
 
-def run_programs(path: Path, *programs: dict[str, object]) -> list[tuple[ProgramRun, list[dict]]]:
+def run_programs(
+    path: Path, *programs: dict[str, object], limit_s: float = 60.0
+) -> list[tuple[ProgramRun, list[dict]]]:
     """Programs of CLIENT with these variables, in turns; each with its events."""
     rounds, inbox = Rounds(len(programs), 0.02, PHASES, 3), queue.SimpleQueue()
     runs, events = [], {}
@@ -136,7 +138,7 @@ def run_programs(path: Path, *programs: dict[str, object]) -> list[tuple[Program
         events[run] = []
     for run in runs:
         run.begin_at(0.0)
-    for run, event in events_of(runs, time.monotonic() + 60):
+    for run, event in events_of(runs, time.monotonic() + limit_s):
         events[run].append(event)
     for run in runs:
         run.__exit__(None, None, None)
@@ -189,6 +191,12 @@ def test_what_a_program_leaves_out_of_its_times(tmp_path, claimed_ms, trouble, n
     assert (run.trouble is None) if trouble is None else trouble in run.trouble
     assert [text for text in run.notes if note is None or note not in text] == []
     assert len(run.notes) == (note is not None)
+
+
+def test_a_program_that_outlasts_the_load_is_named(tmp_path, busy_machine):
+    ((run, events),) = run_programs(tmp_path, {"EXTRA": "if '4' in token: time.sleep(600)"}, limit_s=1.0)
+    assert str(events[-1]) == f"the client program {run.maker.split(' ', 3)[3]} did not finish in time and was stopped"
+    assert "client0.py" in run.maker
 
 
 def test_the_others_go_on_when_a_program_ends(tmp_path, busy_machine):

@@ -143,6 +143,11 @@ class Program:
                 stream.close()
 
     @property
+    def label(self) -> str:
+        """For sentences: `the client program 'node a.js'`."""
+        return f"the client program {shortened(self.command, _SHOWN)!r}"
+
+    @property
     def pid(self) -> int:
         """Process id."""
         return self._process.pid
@@ -260,7 +265,7 @@ class Program:
         self._fail(f"it {how} before it answered `{self._token}`{words}")
 
     def _fail(self, problem: str) -> NoReturn:
-        raise TrialError(f"the client program {shortened(self._order.command, _SHOWN)!r}: {problem}")
+        raise TrialError(f"{self.label}: {problem}")
 
     def _end_input(self) -> None:
         with suppress(BrokenPipeError):

@@ -65,6 +65,11 @@ class ProgramRun(LoadRun):
         self._stack.__exit__(None, None, None)
 
     @property
+    def maker(self) -> str:
+        """The client program, with its command."""
+        return self._program.label
+
+    @property
     def pid(self) -> int:
         """Process id of the program."""
         return self._program.pid
@@ -125,7 +130,7 @@ class ProgramRun(LoadRun):
         share = _sums(measured)[0] / passed_s if passed_s else 1.0
         if share < _FAILED_BELOW:
             self.trouble = (
-                f"the client program {self._program.command!r}: its batches claim {percent(share, 0)} of the time from "
+                f"{self.maker}: its batches claim {percent(share, 0)} of the time from "
                 "token to line, so most of the time is outside of its figures; time the whole batch, until all its "
                 "answers are there, and make batches of 10 ms or more"
             )

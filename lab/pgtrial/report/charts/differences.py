@@ -12,7 +12,7 @@ from pgtrial.model.units import as_written, percent
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure, log_ticks, numbered, row_axis
 from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
-from pgtrial.report.words import cost_text, in_regime, is_wide, side_of
+from pgtrial.report.words import cost_text, in_regime, is_wide, measure_text, side_of
 from pgtrial.verdict.declared import primary_metric
 from pgtrial.verdict.metrics.costs import clearly
 
@@ -60,7 +60,7 @@ def _forest(data: StudyData, primary: Claim) -> Figure | None:
     low, high = min(-0.15 * reach, *bounds), max(0.15 * reach, *bounds)
     pad = 0.06 * (high - low)
     title = f"{primary.arm} against {primary.baseline}"
-    measure = data.plan.measure
+    measure = measure_text(data.plan)
     speed = f"speed by {measure}" if measure.startswith(("mean", "time of the job")) else measure
     x = partial(
         channel,

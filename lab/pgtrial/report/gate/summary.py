@@ -17,7 +17,7 @@ from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.certificate import dated
 from pgtrial.report.tables.metrics import metric_text
 from pgtrial.report.tables.results import digits, median_tps, milliseconds, verdict_text
-from pgtrial.report.words import cost_text, estimate_text, measured_text, signed, where
+from pgtrial.report.words import cost_text, estimate_text, measure_text, measured_text, signed, where
 from pgtrial.statistics.precision import precision
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics.costs import clearly
@@ -206,6 +206,6 @@ def _measured(data: StudyData, claim: Claim) -> str:
     plan, result = data.plan, data.result
     taken = f" in {format_duration(round(result.block_s * result.blocks_complete))}"
     return (
-        f"{plan.measure}, {measured_text(claim, plan)}{taken}; margin {as_written(plan.margin)}; {plan.scope}; "
+        f"{measure_text(plan)}, {measured_text(claim, plan)}{taken}; margin {as_written(plan.margin)}; {plan.scope}; "
         f"pgtrial {result.pgtrial}."
     )

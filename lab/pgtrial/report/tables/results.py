@@ -24,7 +24,7 @@ from pgtrial.model.records.trial import TrialRegime
 from pgtrial.model.units import plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, by_place, number, range_text
-from pgtrial.report.words import estimate_text, interval_name, signed, where
+from pgtrial.report.words import estimate_text, interval_name, measure_text, signed, where
 from pgtrial.statistics import p8
 from pgtrial.verdict.family import primary_sharing
 from pgtrial.verdict.units import is_fixed
@@ -75,11 +75,13 @@ def _compared(plan: Plan) -> str:
     metric = METRICS[plan.primary_metric] if plan.primary_metric is not None else None
     if metric is not None and metric.kind != "speed":
         return f"{metric.noun[:1].upper()}{metric.noun[1:]} of each arm against the baseline's (-20%: four fifths)."
+    if plan.measure == "goodput":
+        measure = measure_text(plan)
+        return f"{measure[:1].upper()}{measure[1:]} of each arm against the baseline."
     return _COMPARED[plan.measure]
 
 
 _COMPARED: dict[str, str] = {
-    "goodput": "Goodput of each arm against the baseline.",
     "mean response time": "Speed of each arm against the baseline at the given rate: the baseline's mean response time "
     "by the arm's (+25%: the arm takes four fifths of the time).",
     "time of the job": "Speed of each arm against the baseline: the baseline's time of the job by the arm's (+25%: the "
@@ -274,10 +276,10 @@ def regime_trial_table(data: StudyData) -> Table[tuple[CellRegimes, TrialRegime]
 def block_table(data: StudyData) -> Table[tuple[Claim, BlockRatio]]:
     """The unit of analysis: every block's log-ratios, with the order that the coin drew."""
     ratios = [(claim, ratio) for whole in data.result.by_load_point for claim in whole.read for ratio in claim.ratios]
-    measure = data.plan.measure.removesuffix(" of tasks")
-    compared = (
-        f"{measure} / {measure} of the baseline" if measure == "goodput" else f"{measure} of the baseline / {measure}"
-    )
+    measure = measure_text(data.plan).removesuffix(" of tasks")
+    declared = data.plan.primary_metric
+    more = METRICS[declared].better == "more" if declared is not None else data.plan.measure == "goodput"
+    compared = f"{measure} / {measure} of the baseline" if more else f"{measure} of the baseline / {measure}"
     unit = data.result.primary[0].unit
     return Table(
         f"Each block's ln({compared}), and the order of the arms as drawn before the study."

@@ -66,7 +66,7 @@ def _remarks(trial: Trial) -> str:
 def failure_tables(data: StudyData) -> list[Table[Any]]:
     """Failures by arm and by trial, then the trials that failed or whose server went, in their own words."""
     failures = Table(
-        "Failures over all trials. Failed transactions are not goodput.",
+        "Failures over all trials. Failed transactions do not count.",
         data.result.failures,
         [
             Column("arm", lambda entry: entry.arm),
