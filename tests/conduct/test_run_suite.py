@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pgtrial.conduct.progress import QueryEnds, TrialBegins
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.trial import Trial
+from pgtrial.report.brief import brief
 from pgtrial.report.data import read_data
 from pgtrial.report.sections import sections
 from pgtrial.store.directory import StudyDirectory
@@ -124,6 +126,40 @@ def test_queries_are_timed_and_their_answers_and_plans_compared() -> None:
     assert same == {"all": "yes", "one": "no", "server": "yes"}
     assert "Index" in str(shown["plans"].tables[1].rows)
     assert "tps" not in shown
+
+
+def test_the_report_names_the_query_of_a_dropped_index_with_both_plans_and_no_other() -> None:
+    write(
+        {
+            # without the index each of the numbers reads the whole table, some hundred times as long
+            "numbers": "SELECT i, (SELECT max(cents) FROM orders WHERE id = i) FROM generate_series(1, 30) i",
+            "customers": "SELECT customer, count(*) FROM orders GROUP BY customer",
+            "newest": "SELECT cents FROM orders ORDER BY cents DESC LIMIT 3",
+            "server": "SELECT count(*) FROM orders WHERE cents % 7 = 0",
+        }
+    )
+    for query in ("all", "one"):
+        Path("queries", f"{query}.sql").unlink()
+    arms = {"indexed": {}, "dropped": {"setup_sql": ["DROP INDEX orders_id"]}}
+    study, _ = start(
+        {
+            "load": {"workload": "suite:queries", "data": "shop.sql"},
+            "arms": arms,
+            "verdict": {"blocks": 10, "margin": "40%", "canary": False},
+            "study": {"seed": 5},
+        }
+    )
+    data = read_data(study)
+    slower = [claim.query for claim in data.result.queries if claim.query and claim.is_slower]
+    assert slower == ["numbers"]
+    lines = {line.label: line.text for line in brief(data.result, data.plan).headlines[0].lines}
+    assert re.match(r"of 4: 1 slower: numbers \([\d.]+ times as long\)", lines["queries"])
+    assert "faster" not in lines["queries"]
+    plans = next(section for section in sections(data) if section.topic.key == "plans")
+    assert [table.caption for table in plans.tables[1:]] == ["Plans of numbers"]
+    indexed, dropped = ("\n".join(column) for column in zip(*plans.tables[1].rows, strict=True))
+    assert "Index Scan using orders_id" in indexed
+    assert "Seq Scan on orders" in dropped
 
 
 def test_caches_are_empty_before_each_query(monkeypatch: pytest.MonkeyPatch) -> None:
