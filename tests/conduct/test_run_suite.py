@@ -10,7 +10,7 @@ import pytest
 
 from pgtrial.conduct import preliminary
 from pgtrial.conduct.place import find_or_create
-from pgtrial.conduct.progress import QueryEnds, TrialBegins
+from pgtrial.conduct.progress import QueryEnds, StudyBegins, TrialBegins
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.trial import Trial
@@ -114,6 +114,8 @@ def test_queries_are_timed_and_their_answers_and_plans_compared() -> None:
     assert [(event.number, event.of, event.counted) for event in ended[:9]] == [
         (number, 9, number > 3) for number in range(1, 10)
     ]
+    begins = next(event for event in events if isinstance(event, StudyBegins))
+    assert 0 < begins.left_s < 600, "as rehearsed, and not the budget of an hour"
     data = read_data(study)
     findings = {finding.rule: finding for finding in data.result.findings}
     assert findings["unequal_results"].message.startswith("The query server does not return the same rows: 1 rows in")

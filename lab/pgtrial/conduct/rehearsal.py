@@ -6,6 +6,7 @@ parses each statement, up to the first one that makes objects, which later state
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -62,11 +63,12 @@ def rehearse(
     *,
     shared: bool,
     plans: RehearsedPlans | None = None,
+    passes_s: list[float] | None = None,
 ) -> dict[str, Path]:
     """Rehearse the load on every arm; the files with values for variables, by variable. Raises StudyError and ArmError.
 
     `shared`: the arms are sessions of one server. Values are sampled on the first arm. `plans` takes the plans of the
-    statements, of pgbench's own scripts, too.
+    statements, of pgbench's own scripts, too; `passes_s` how long all queries of a suite took on each arm, seconds.
     """
     values: dict[str, Path] = {}
     if not has_own(spec) and plans is None:
@@ -82,7 +84,7 @@ def rehearse(
                     target = (of_all if shared else of_arm).enter_context(arm.rehearsal(data, folder / "log"))
                     if spec.load.values and not values:
                         values = _sampled(spec, target, seed, values_folder)
-                    stage = _Stage(spec, arm, target, data, folder, seed, values, say)
+                    stage = _Stage(spec, arm, target, data, folder, seed, values, say, passes_s)
                     failures.add(arm.name, [failure for point in own_points for failure in stage.act(point)])
                     if plans is not None:
                         stage.explain(own_points, plans, several=len(points) > 1)
@@ -137,6 +139,7 @@ class _Stage:
     seed: int
     values: Mapping[str, Path]
     say: Say
+    passes_s: list[float] | None
 
     def act(self, point: LoadPoint) -> list[RehearsalFailure]:
         """Rehearse a load point; what fails. Raises StudyError, TrialError and psycopg.OperationalError."""
@@ -226,7 +229,11 @@ class _Stage:
         """Run each query once; one that is cancelled at the limit has not failed."""
         once = point.model_copy(update={"suite": suite.model_copy(update={"runs": 1})})
         options = [option for option in suite_options(once, self._script(point)) if option not in ("--warmup", PAUSE)]
-        for query, failure in failed_queries(options, self.target.environment(), self.spec.load.longest_s).items():
+        began = time.monotonic()
+        failed = failed_queries(options, self.target.environment(), self.spec.load.longest_s)
+        if self.passes_s is not None:
+            self.passes_s.append(time.monotonic() - began)
+        for query, failure in failed.items():
             yield self._failed(f"{suite.name}/{query}{QUERY_ENDING}", failure)
 
     def _run_script(self, point: LoadPoint, script: str) -> RehearsalFailure | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pgtrial.conduct.block_estimates import fewest_for_a_verdict
+from collections.abc import Sequence
+from statistics import fmean
+
+from pgtrial.conduct.block_estimates import fewest_for_a_verdict, overhead_estimate
 from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.stopping import OVERRUN
 from pgtrial.conduct.trial_lengths import TrialLengths
@@ -31,6 +34,17 @@ def lengths_of_known_end(block: PreliminaryBlock, trials: int) -> TrialLengths:
     """The lengths of a job or a suite whose time the preliminary block has found; `trials` of a block."""
     chosen = Lengths(wanted_warmup_s=0.0, expected_s=block.wall_s, preliminary=block)
     return TrialLengths(block.load_s, 0.0, 0.0, trials, block.overhead_s, chosen, block.wall_s)
+
+
+def with_rehearsed_time(plan: Plan, spec: StudySpec, passes_s: Sequence[float]) -> Plan:
+    """The plan of a suite with its time as rehearsed, where no preliminary block measures it and no server restarts.
+
+    `passes_s` is how long all queries took once on each arm, seconds.
+    """
+    if plan.lengths is not None or spec.load.suite.drops_caches:
+        return plan
+    beside_s = overhead_estimate(spec) / len(plan.arms)
+    return plan.model_copy(update={"trial_estimate_s": round(beside_s + spec.load.suite.passes * fmean(passes_s), 3)})
 
 
 def longest_loads(spec: StudySpec) -> float:

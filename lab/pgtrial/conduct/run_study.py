@@ -21,6 +21,7 @@ from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins
 from pgtrial.conduct.readings import Readings
 from pgtrial.conduct.rehearsal import has_own, rehearse, sampled_again
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
+from pgtrial.conduct.run_once_lengths import with_rehearsed_time
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
 from pgtrial.conduct.scope import scope_of
 from pgtrial.conduct.selftest import take_certificate
@@ -262,7 +263,12 @@ def _rehearsed(
         return sampled_again(spec, arms, study.plan.seed, folder)
     plans = RehearsedPlans() if has_own(spec) and spec.load.observe else None
     shared = study.plan.shares_server
-    values = rehearse(spec, arms, study.plan.seed, folder, partial(_say, listener), shared=shared, plans=plans)
+    passes_s: list[float] = []
+    values = rehearse(
+        spec, arms, study.plan.seed, folder, partial(_say, listener), shared=shared, plans=plans, passes_s=passes_s
+    )
+    if passes_s:
+        study.extend(with_rehearsed_time(study.plan, spec, passes_s))
     for one in plans.compare(study.plan) if plans is not None else ():
         if (sentence := one.never_used(study.plan.baseline)) is not None:
             listener(Preparing(sentence, stays=True))

@@ -25,7 +25,7 @@ class SuiteWatch:
         """Show a query that has ended."""
         self._ended += 1
         suite, counted = self._course.load.suite, event["phase"] == "measure"
-        number = (suite.queries or 0) * (suite.runs if suite.drops_caches else suite.runs + 1)
+        number = (suite.queries or 0) * suite.passes
         self._course.listener(QueryEnds(self._course.planned.arm, event["query"], self._ended, number, counted))
 
     def restart(self, run: EngineRun) -> None:

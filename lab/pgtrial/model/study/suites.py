@@ -89,8 +89,9 @@ class SuiteSection(Record):
         return DEFAULT_LIMIT_S if self.limit is None else self.limit
 
     @property
-    def _executions(self) -> int:
-        return (self.queries or 1) * (self.runs if self.drops_caches else self.runs + 1)
+    def passes(self) -> int:
+        """How often each query runs in a trial."""
+        return self.runs if self.drops_caches else self.runs + 1
 
     @property
     def expected_s(self) -> float:
@@ -101,7 +102,7 @@ class SuiteSection(Record):
     def longest_s(self) -> float:
         """What no trial exceeds that goes on, seconds."""
         restart_s = _RESTART_PATIENCE_S if self.drops_caches else 0.0
-        return self._executions * (self.limit_s + restart_s) + _RESTART_PATIENCE_S
+        return (self.queries or 1) * self.passes * (self.limit_s + restart_s) + _RESTART_PATIENCE_S
 
 
 class Suite(Record):
