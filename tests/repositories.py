@@ -77,6 +77,57 @@ install: all
     return {**files, "src/three.c": f"int three(void) {{ return 3; }}\n{broken}"}
 
 
+def linked_server_files(installation: Path) -> dict[str, str]:
+    """A source whose server is linked from eight files, and runs the one of an installation.
+
+    A start of it writes a line `code at ...` with its functions, `a` to `h`, by their addresses.
+    """
+    functions = "abcdefgh"
+    main = f"""#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+{"".join(f"int {name}(void);" for name in functions)}
+int
+main(int count, char **words)
+{{
+    struct {{ char name; int (*code)(void); }} one, all[] = {{{", ".join(f"{{'{at}', {at}}}" for at in functions)}}};
+    for (int last = {len(functions)}; last > 1; last--)
+        for (int at = 1; at < last; at++)
+            if (all[at].code < all[at - 1].code)
+                one = all[at], all[at] = all[at - 1], all[at - 1] = one;
+    if (count > 1 && strcmp(words[1], "-D") == 0)
+    {{
+        fprintf(stderr, "code at ");
+        for (int at = 0; at < {len(functions)}; at++)
+            fputc(all[at].name, stderr);
+        fputc('\\n', stderr);
+    }}
+    words[0] = REAL;
+    execv(REAL, words);
+    return 1;
+}}
+"""
+    parts = " ".join(shlex.quote(str(installation / part)) for part in ("bin", "lib", "share"))
+    makefile = f"""include Makefile.global
+all:
+\t$(MAKE) -C src/backend postgres
+install: all
+\tmkdir -p $(PREFIX)/real
+\tcp -R {parts} $(PREFIX)/real
+\tcp -R {parts} $(PREFIX)
+\trm $(PREFIX)/bin/postgres
+\tcp src/backend/postgres $(PREFIX)/bin
+"""
+    backend = f"""include ../../Makefile.global
+CPPFLAGS = -DREAL='"$(PREFIX)/real/bin/postgres"'
+postgres: main.o {" ".join(f"{name}.o" for name in functions)}
+\t$(CC) $^ -o $@
+"""
+    files = {"configure": server_files(installation)["configure"], "Makefile": makefile}
+    files |= {f"src/backend/{name}.c": f"int {name}(void) {{ return 1; }}\n" for name in functions}
+    return {**files, "src/backend/Makefile": backend, "src/backend/main.c": main}
+
+
 def extension_files(rounds: int = 0, version: str = "1.0", broken: str = "") -> dict[str, str]:
     """An extension with one function in C, `busy(integer)`, which adds up so many numbers before it returns."""
     code = f"""#include "postgres.h"

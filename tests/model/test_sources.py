@@ -70,6 +70,10 @@ def test_what_git_is_not_to_see_is_refused_without_its_words(text, words):
     [
         ({"build": ["-Dcassert=true"]}, "has build, which is for a server that is built from source"),
         ({"lto": True}, "has lto"),
+        ({"layouts": 4}, "has layouts, which is for a server that is built from source"),
+        ({"postgres": "git:/x@y", "layouts": 4, "lto": True}, "has layouts and optimisation at link time"),
+        ({"postgres": "git:/x@y", "layouts": 4, "build": "CFLAGS=-O2 -flto=auto"}, "has layouts and optimisation"),
+        ({"postgres": "git:/x@y", "layouts": 1}, "layouts"),
         ({"compiler": "clang"}, "nothing of it is built from source"),
         ({"extensions": "git:/x@y", "reset": "vacuum"}, "has extensions, which are created on a fresh copy"),
         ({"extensions": "busy"}, "an extension is a source"),

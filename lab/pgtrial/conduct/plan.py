@@ -23,6 +23,7 @@ from pgtrial.conduct.block_estimates import claims_of
 from pgtrial.conduct.declared import metric_warnings
 from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
 from pgtrial.conduct.interleaving import interleaving_of
+from pgtrial.conduct.layouts import draw_layouts
 from pgtrial.conduct.lengths import LEAST_BUDGET_S, expected_lengths
 from pgtrial.conduct.scope import differing_keys, hosts_of, scope_of
 from pgtrial.conduct.stopping import OVERRUN, as_option, waiting
@@ -53,6 +54,8 @@ def make_plan(spec: StudySpec, seed: int, created: str, lengths: TrialLengths | 
     lengths = lengths or expected_lengths(spec)
     deployments = deployments_of(spec)
     max_blocks = planned_blocks(spec, lengths.block_s) if are_units(spec) else _max_blocks(spec, lengths)
+    interleaving = interleaving_of(spec)
+    one_server = interleaving is not None and interleaving.shared_server
     trials = share_out(list(_order(arms, len(points), max_blocks, seed)), deployments, seed)
     return Plan(
         name=spec.study.name or "study",
@@ -76,9 +79,9 @@ def make_plan(spec: StudySpec, seed: int, created: str, lengths: TrialLengths | 
         scripts={name: digest(text) for name, text in spec.scripts.items()},
         deployments=deployments,
         hosts=hosts_of(spec),
-        interleaving=interleaving_of(spec),
+        interleaving=interleaving,
         lengths=lengths.chosen,
-        trials=draw_places(spec, trials, seed),
+        trials=draw_layouts(spec, draw_places(spec, trials, seed), seed, one_server=one_server),
     )
 
 

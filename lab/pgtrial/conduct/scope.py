@@ -7,6 +7,7 @@ from collections.abc import Collection, Hashable, Sequence
 
 from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.interleaving import interleaving_of
+from pgtrial.conduct.layouts import layouts_of
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.places import shared_places
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, Server, parts_of
@@ -29,6 +30,9 @@ def scope_of(spec: StudySpec, one_server: Collection[str] = ()) -> str:
     number = len(_dsns(given)) - max(0, len(names) - 1)
     where = [place for place in (_hosts(made.values()), *_given_words(given, number)) if place]
     parts = [" and ".join(where), *_data(spec, servers)]
+    if layouts := sorted(set(layouts_of(spec).values())):
+        counts = " or ".join(map(str, layouts))
+        parts.append(f"one of {counts} layouts of the server's code drawn for each arm and block")
     interleaving = interleaving_of(spec)
     if interleaving is not None and interleaving.shared_server:
         parts.append("all arms as sessions of one server")

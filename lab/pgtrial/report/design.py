@@ -33,6 +33,7 @@ def design(data: StudyData) -> list[tuple[str, str]]:
         ("blocks", blocks),
         ("gone on", "; ".join(_extension(step) for step in plan.extensions)),
         ("deployments", _deployments(data) if plan.deployments > 1 else None),
+        ("layouts", _layouts(data)),
         ("trials", f"{result.trials_stored} of {result.trials_planned}"),
         ("margin", as_written(plan.margin)),
         (
@@ -114,6 +115,15 @@ def _deployments(data: StudyData) -> str:
     unit = data.result.primary[0].unit
     what = "the verdict counts pairs of them" if unit == "deployment" else "the verdict counts blocks, not them"
     return f"{data.plan.deployments} of each arm, one pair for each block; {what}"
+
+
+def _layouts(data: StudyData) -> str:
+    by_arm: dict[str, dict[int, int]] = {arm: {} for arm in data.plan.arms}
+    for trial in data.trials:
+        if trial.layout is not None:
+            by_arm[trial.arm][trial.block] = trial.layout
+    drawn = [f"{arm} {', '.join(map(str, layouts.values()))}" for arm, layouts in by_arm.items() if layouts]
+    return f"of the server's code, drawn for each block: {'; '.join(drawn)}" if drawn else ""
 
 
 def _options(section: SysbenchSection) -> str:

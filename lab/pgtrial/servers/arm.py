@@ -104,12 +104,17 @@ class Arm(Protocol):
         """See to it that this data can be served at once. Raises StudyError or ArmError."""
 
     def serve(
-        self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None
+        self,
+        tables: Data,
+        log: Path,
+        timings: dict[str, float],
+        place: int | None = None,
+        layout: int | None = None,
     ) -> AbstractContextManager[Target]:
         """A server in the state that every trial starts from; on exit it is stopped or put back.
 
-        `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`; `place` is what the
-        plan drew for the trial. Raises StartError when the server does not start, ArmError for other faults, and
+        `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`. The plan drew `place`
+        and `layout` for the trial. Raises StartError when the server does not start, ArmError for other faults, and
         TrialError when only this trial cannot have what the arm asks of the host, or loses it.
         """
 

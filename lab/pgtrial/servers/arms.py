@@ -64,9 +64,15 @@ class GivenArm:
             server.prepare(tables, on_progress)
 
     def serve(
-        self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None
+        self,
+        tables: Data,
+        log: Path,
+        timings: dict[str, float],
+        place: int | None = None,
+        layout: int | None = None,
     ) -> AbstractContextManager[Target]:
-        """The deployment of this number."""
+        """The deployment of this number, whose program is as it is."""
+        del layout
         self.notes.clear()
         return self._servers[place or 0].serve(tables, log, timings)
 
@@ -145,7 +151,14 @@ class SessionArm:
         self._server.arm.prepare(tables, on_progress)
 
     @contextmanager
-    def serve(self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None) -> Iterator[Target]:
+    def serve(
+        self,
+        tables: Data,
+        log: Path,
+        timings: dict[str, float],
+        place: int | None = None,
+        layout: int | None = None,
+    ) -> Iterator[Target]:
         """Sessions of the server, which is started for the first arm and stopped when that one has ended, the last."""
         server = self._server
         if server.target is not None:
@@ -153,7 +166,7 @@ class SessionArm:
             self.notes = []
             yield self._sessions_of(server.target)
             return
-        with server.arm.serve(tables, log, timings, place) as target:
+        with server.arm.serve(tables, log, timings, place, layout) as target:
             self.notes = server.arm.notes
             with self._shared(target) as sessions:
                 yield sessions

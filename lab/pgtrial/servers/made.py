@@ -28,6 +28,7 @@ from pgtrial.model.study.servers import Made, MadeBySsh, MadeHere
 from pgtrial.model.study.setup import KEYS
 from pgtrial.servers.access import LOOPBACK_ACCESS, Access, access_to
 from pgtrial.servers.arm import Needs, check_clients, check_data, check_sessions, timed
+from pgtrial.servers.builds.layouts import in_layout
 from pgtrial.servers.cluster import Cluster, check_settings, create_cluster, loading_settings
 from pgtrial.servers.installations import ServerBinaries, program_digest, resolve
 from pgtrial.servers.kept_templates import Templates
@@ -131,8 +132,17 @@ class MadeArm:
             self._template(tables, on_progress)
 
     @contextmanager
-    def serve(self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None) -> Iterator[Target]:
+    def serve(
+        self,
+        tables: Data,
+        log: Path,
+        timings: dict[str, float],
+        place: int | None = None,
+        layout: int | None = None,
+    ) -> Iterator[Target]:
         """A server on a fresh copy of the template; with `reset` vacuum or none, on the copy of a trial before.
+
+        The program of any layout serves data that the program of another one has made.
 
         A host that is not there now raises ArmError: the trial has not begun. One that is lost from here on fails it.
         """
@@ -144,11 +154,13 @@ class MadeArm:
                 self._check_host()
         # stopped and run again, the study would forget a trial under which the host is lost
         failing = _raised_as(TrialError, HostLost, "", "the server's host was lost in mid-trial: ")
-        with self._complaining(), failing, self._serving(tables, log, timings, place) as target:
+        with self._complaining(), failing, self._serving(tables, log, timings, place, layout) as target:
             yield target
 
     @contextmanager
-    def _serving(self, tables: Data, log: Path, timings: dict[str, float], place: int | None) -> Iterator[Target]:
+    def _serving(
+        self, tables: Data, log: Path, timings: dict[str, float], place: int | None, layout: int | None
+    ) -> Iterator[Target]:
         watches = self.setup.huge_pages in KB
         reset, room = self.setup.reset, self._site.room
         self.host_seen = {"before": huge_page_counters(room.machine)} if watches else {}
@@ -156,6 +168,7 @@ class MadeArm:
             with timed(timings, "restore"):
                 data = self._data(tables, place, stack)
                 cluster = self._cluster(data)
+                cluster.server = in_layout(cluster.server, layout)
                 stack.enter_context(self._host_ready(cluster))
             try:
                 with timed(timings, "start"), taking_pages(self.setup):

@@ -22,6 +22,15 @@ DrawnPlace = Annotated[
 ]
 
 
+DrawnLayout = Annotated[
+    int | None,
+    Field(
+        exclude_if=lambda layout: layout is None,
+        description="The layout of the server's program that was drawn, from 1; None: as it was built.",
+    ),
+]
+
+
 class Interleaving(Record):
     """How the trials of one load point of one block run at the same time: in turns, a slice of time each."""
 
@@ -106,6 +115,7 @@ class PlannedTrial(Record):
     arm: str
     seed: int = Field(description="Random seed of the engine: the same for all arms at this load point of this block.")
     place: DrawnPlace = None
+    layout: DrawnLayout = None
 
 
 class Plan(Record):

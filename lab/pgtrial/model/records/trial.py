@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pgtrial.model.records import FORMAT, Moment, Record, added
 from pgtrial.model.records.load_point import LoadPoint
-from pgtrial.model.records.plan import DrawnPlace
+from pgtrial.model.records.plan import DrawnLayout, DrawnPlace
 from pgtrial.model.records.replay import ReplaySummary
 from pgtrial.model.records.suite import SuiteSummary
 from pgtrial.model.records.where_it_ran import MachineShare
@@ -218,6 +218,7 @@ class Trial(Record):
     load_point: LoadPoint
     seed: int
     place: DrawnPlace = None
+    layout: DrawnLayout = None
     status: Literal["completed", "failed"]
     reason: str | None = Field(None, description="Why it failed, one sentence.")
     started: Moment

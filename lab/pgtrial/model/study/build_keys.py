@@ -54,6 +54,15 @@ class BuildKeys(Record):
         bool | None,
         Key(shows=("server.lto",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),
     ] = Field(None, description="Of a server from source: optimisation at link time.")
+    layouts: Annotated[
+        int | None,
+        Key(shows=("server.layouts",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),
+    ] = Field(
+        None,
+        ge=2,
+        le=64,
+        description="Of a server from source: its [layouts](builds.md#layouts), of which each block draws one.",
+    )
     extensions: Annotated[
         list[str] | None,
         BeforeValidator(as_list),

@@ -183,14 +183,21 @@ def _objections(table: SetUp, server: Server) -> Iterator[str]:
             yield from _of_place(table, server)
 
 
+_LINKS_IN_ITS_ORDER = re.compile(r"-flto(?!=no)|^-Db_lto=true")
+
+
 def _of_builds(server: Made) -> Iterator[str]:
     from_source = is_source(server.postgres)
-    for key in ("build", "lto"):
+    for key in ("build", "lto", "layouts"):
         if getattr(server, key) is not None and not from_source:
             yield (
                 f"has {key}, which is for a server that is built from source; remove it, or write "
                 'postgres = "git:PATH@REF"'
             )
+    if server.layouts is not None and (
+        server.lto or any(_LINKS_IN_ITS_ORDER.search(text) for text in server.build or ())
+    ):
+        yield "has layouts and optimisation at link time, which orders the code by itself; leave one of them out"
     if server.compiler is not None and not from_source and not server.extensions:
         yield "has compiler, and nothing of it is built from source; remove it"
     if isinstance(server, MadeBySsh) and (from_source or server.extensions):

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pgtrial.machines.interrupt import held_off
@@ -17,7 +18,7 @@ from pgtrial.servers.builds.kept import BuildError
 
 _PASSED = (
     "PATH", "HOME", "TMPDIR", "PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR", "SDKROOT", "LD_LIBRARY_PATH", "CARGO_HOME",
-    "RUSTUP_HOME", "PGRX_HOME",
+    "RUSTUP_HOME", "PGRX_HOME", "CCACHE_DIR",
 )  # fmt: skip
 """Environment variables that a build sees. CFLAGS and the like are not among them: a build is kept by its options."""
 
@@ -71,7 +72,6 @@ class Commands:
 
     def run(self, command: Sequence[str | Path], directory: Path, extra: Mapping[str, str] | None = None) -> None:
         """Run a command to its end. Raises BuildError in its words."""
-        environment = {name: os.environ[name] for name in _PASSED if name in os.environ} | {"LC_ALL": "C"}
         tail: deque[str] = deque(maxlen=_TAIL_LINES)
         with self._log.open("a") as log:
             log.write(f"$ {' '.join(map(str, command))}\n")
@@ -86,7 +86,7 @@ class Commands:
                         stderr=subprocess.STDOUT,
                         text=True,
                         errors="replace",
-                        env={**environment, **(extra or {})},
+                        env={**_environment(), **(extra or {})},
                         start_new_session=True,
                     )
             except OSError as error:
@@ -104,6 +104,23 @@ class Commands:
             words = last_words(list(tail)) or f"{command[0]} ended with status {status}"
             raise BuildError(f"{self._label} does not build: {words}; all that was printed is in {self._log}")
 
+    @staticmethod
+    def asked(command: Sequence[str | Path], directory: Path) -> str:
+        """What a command prints that changes nothing; empty: it fails."""
+        with suppress(OSError):
+            return subprocess.run(
+                [str(word) for word in command],
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                errors="replace",
+                env=_environment(),
+                check=False,
+            ).stdout
+        return ""
+
     def _count(self, line: str) -> None:
         if (ninja := _NINJA.match(line)) is not None:
             self.steps, self._expected = int(ninja[1]), int(ninja[2])
@@ -120,6 +137,10 @@ class Commands:
         left_s = (time.monotonic() - self._begun) * (1 - share) / share
         ahead = f", about {format_duration(round(left_s) or 1)} left" if share > _TRUSTED else ""
         self._say(f"building {self._label}: {share:.0%} of about {self._expected:,} steps{ahead}")
+
+
+def _environment() -> dict[str, str]:
+    return {name: os.environ[name] for name in _PASSED if name in os.environ} | {"LC_ALL": "C"}
 
 
 def last_words(lines: Sequence[str]) -> str:

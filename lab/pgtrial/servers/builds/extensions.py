@@ -20,6 +20,7 @@ from pgtrial.machines.machine import LOCAL
 from pgtrial.model.study.sources import GitSource, Source
 from pgtrial.servers.builds.commands import Commands, compiler_version, make_program
 from pgtrial.servers.builds.kept import BuildError, BuildRecord, Made, Order, record_beside
+from pgtrial.servers.builds.layouts import copy_layouts, digests_of_layouts
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.installed_code import digest_of_code
 from pgtrial.store.sources import described, export
@@ -47,7 +48,8 @@ class _Recipe:
     def digest(self) -> str:
         texts = [source.text for source in self.sources]
         version = compiler_version(self.compiler) if self.compiler is not None else None
-        parts = [digest_of_code(self.server.bin.parent), self.server.version, texts, self.compiler, version]
+        code = [digest_of_code(self.server.bin.parent), *digests_of_layouts(self.server)]
+        parts = [*code, self.server.version, texts, self.compiler, version]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
 
@@ -69,6 +71,7 @@ def extension_order(
 def _make(recipe: _Recipe, home: Path, log: Path, say: Callable[[str], None]) -> Made:
     say(f"building {recipe.label}")
     programs = _copied(recipe.server, home / "install")
+    copy_layouts(recipe.server, programs)
     config = programs / "pg_config"
     controls = Path(_asked(config, "sharedir")) / "extension"
     before = _controls(controls)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import MadeHere
 from pgtrial.model.study.sources import is_source, source_of
@@ -12,7 +13,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.builds.extensions import extension_order
 from pgtrial.servers.builds.kept import BuildError, Builds, record_beside
 from pgtrial.servers.builds.postgres import server_order
-from pgtrial.servers.installations import ServerBinaries, resolve
+from pgtrial.servers.installations import ServerBinaries, program_digest, resolve
 
 
 def has_sources(spec: StudySpec) -> bool:
@@ -51,8 +52,15 @@ def facts_of_build(setup: object) -> dict[str, Any]:
     """What an arm's facts say of its build; empty for a server that was not built here."""
     if not isinstance(setup, MadeHere) or "/" not in setup.postgres:
         return {}
-    record = record_beside(resolve(setup.postgres).bin)
-    return {} if record is None else record.facts
+    programs = resolve(setup.postgres).bin
+    record = record_beside(programs)
+    if record is None:
+        return {}
+    if setup.layouts is None:
+        return record.facts
+    # which of the layouts was served is in the trials
+    program = {"program": str(programs / "postgres"), "program_sha256": program_digest(LOCAL, programs)}
+    return {**record.facts, **program}
 
 
 def _built(setup: MadeHere, builds: Builds, say: Callable[[str], None]) -> tuple[ServerBinaries, list[str]]:

@@ -9,12 +9,14 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.study.servers import MadeHere
 from pgtrial.model.study.sources import GitSource, Source, source_of
 from pgtrial.servers.builds.commands import Commands, compiler_version, jobs, make_program
 from pgtrial.servers.builds.kept import BuildError, BuildRecord, Made, Order
+from pgtrial.servers.builds.layouts import OBJECTS, SOURCE, make_layouts
 from pgtrial.store.sources import described, export
 
 _INSTALLATION = "install"
@@ -34,10 +36,14 @@ class _Recipe:
     lto: bool
     meson: bool
     """Whether meson and ninja are installed."""
+    layouts: int
+    """How many layouts it has beside the one of its own; 0: none."""
 
     @property
     def digest(self) -> str:
-        parts = [self.source.text, self.options, self.compiler, self.version, self.lto, self.meson]
+        parts: list[Any] = [self.source.text, self.options, self.compiler, self.version, self.lto, self.meson]
+        if self.layouts:
+            parts.append(self.layouts)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
 
 
@@ -51,6 +57,7 @@ def server_order(setup: MadeHere, say: Callable[[str], None]) -> Order:
         compiler_version(compiler),
         bool(setup.lto),
         meson=shutil.which("meson") is not None and shutil.which("ninja") is not None,
+        layouts=setup.layouts or 0,
     )
     source = recipe.source
     named = source.ref[:10] if isinstance(source, GitSource) else source.digest[:10]
@@ -64,7 +71,7 @@ def server_order(setup: MadeHere, say: Callable[[str], None]) -> Order:
 
 def _make(recipe: _Recipe, home: Path, log: Path, say: Callable[[str], None], earlier: BuildRecord | None) -> Made:
     work, prefix = home / "work", home / _INSTALLATION
-    source = work / "source"
+    source = work / SOURCE
     say(f"building {recipe.source.short}: taking its files")
     work.mkdir()
     export(recipe.source, source, say)
@@ -75,6 +82,9 @@ def _make(recipe: _Recipe, home: Path, log: Path, say: Callable[[str], None], ea
     (_run_meson if by_meson else _run_make)(recipe, commands, source, prefix)
     if not (prefix / "bin" / "postgres").is_file():
         raise BuildError(f"{recipe.source.short} was built and has no bin/postgres; name the source of PostgreSQL")
+    if recipe.layouts:
+        say(f"building {recipe.source.short}: linking {recipe.layouts} layouts")
+        make_layouts(recipe.layouts, commands, work, prefix, by_meson=by_meson)
     shutil.rmtree(work)
     LOCAL.tool(["chmod", "-R", "u+rwX,go+rX,go-w", prefix])
     facts = {
@@ -84,6 +94,7 @@ def _make(recipe: _Recipe, home: Path, log: Path, say: Callable[[str], None], ea
         "build_options": list(recipe.options),
         "compiler": recipe.version,
         "lto": recipe.lto,
+        **({"layouts": recipe.layouts} if recipe.layouts else {}),
     }
     return Made(f"{_INSTALLATION}/bin", facts, [], commands.steps)
 
@@ -112,7 +123,7 @@ def _by_meson(recipe: _Recipe, source: Path) -> bool:
 
 
 def _run_meson(recipe: _Recipe, commands: Commands, source: Path, prefix: Path) -> None:
-    objects = source.with_name("objects")
+    objects = source.with_name(OBJECTS)
     options = [f"--prefix={prefix}", *(["-Db_lto=true"] if recipe.lto else []), *recipe.options]
     commands.run(["meson", "setup", *options, objects, source], source, {"CC": recipe.compiler})
     commands.run(["ninja", jobs(), "-C", objects], source)

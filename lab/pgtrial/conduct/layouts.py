@@ -1,0 +1,59 @@
+"""Layouts of servers that are built from source: each block draws one for each arm.
+
+The block is what the verdict counts, so all its load points have the same layout of an arm. A layout comes again only
+when all others had their turn: blocks stay independent for as long as there are layouts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from pgtrial.model.records.plan import PlannedTrial
+from pgtrial.model.study.servers import Made
+from pgtrial.model.study.spec import StudySpec
+
+_STREAM = 3
+"""Spawn key of the stream of random numbers: 0 is the order's, 1 the places', 2 the deployments'."""
+
+
+def layouts_of(spec: StudySpec) -> dict[str, int]:
+    """How many layouts each arm has that has any."""
+    servers = {arm: spec.resolved(arm) for arm in spec.arms}
+    return {arm: server.layouts for arm, server in servers.items() if isinstance(server, Made) and server.layouts}
+
+
+def draw_layouts(spec: StudySpec, trials: Sequence[PlannedTrial], seed: int, *, one_server: bool) -> list[PlannedTrial]:
+    """The planned trials with their layouts; `one_server`: all arms are sessions of one, and have its layout.
+
+    Arms with the same number of layouts get different ones in a block. Any two are as likely to have theirs the other
+    way round: the sign of a block's log-ratio stays a fair coin.
+    """
+    counts = layouts_of(spec)
+    if not counts:
+        return list(trials)
+    servers = [tuple(counts)] if one_server else [(arm,) for arm in counts]
+    by_count: dict[int, list[tuple[str, ...]]] = defaultdict(list)
+    for server in servers:
+        by_count[counts[server[0]]].append(server)
+    blocks = 1 + max(trial.block for trial in trials)
+    drawn: list[dict[str, int]] = [{} for _ in range(blocks)]
+    for count in sorted(by_count):
+        generator = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=(_STREAM, count))))
+        for block, layouts in zip(drawn, _draws(count, by_count[count], generator), strict=False):
+            block.update(layouts)
+    return [trial.model_copy(update={"layout": drawn[trial.block].get(trial.arm)}) for trial in trials]
+
+
+def _draws(count: int, servers: Sequence[tuple[str, ...]], generator: np.random.Generator) -> Iterator[dict[str, int]]:
+    """For each block the layouts of servers that have so many, from 1."""
+    ahead: list[int] = []
+    while True:
+        if len(ahead) < len(servers):
+            ahead = list(generator.permutation(count))
+        order = generator.permutation(len(servers))
+        taken = [ahead[turn % len(ahead)] for turn in range(len(servers))]
+        ahead = ahead[len(servers) :]
+        yield {arm: 1 + int(taken[turn]) for turn, server in zip(order, servers, strict=True) for arm in server}
