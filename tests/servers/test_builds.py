@@ -137,13 +137,16 @@ setup)
     mkdir -p "$objects"
     {
         printf 'rule compile\\n  command = %s -c $in -o $out\\n  description = $out\\n' "$CC"
+        printf 'rule link\\n  command = %s -r $in -o $out\\n  description = $out\\n' "$CC"
         for name in one two; do printf 'build %s.o: compile %s/src/%s.c\\n' $name "$last" $name; done
+        echo 'build src/backend/postgres: link one.o two.o'
     } > "$objects/build.ninja"
     echo "$prefix" > "$objects/prefix"
     echo "$last" > "$objects/source"
     echo "$*" > "$objects/options"
     ;;
 install)
+    case $* in *--only-changed*) exec cp src/backend/postgres "$(cat prefix)/bin" ;; esac
     for word; do objects=$word; done
     mkdir -p "$(cat "$objects/prefix")"
     cp -R INSTALLED/bin INSTALLED/lib INSTALLED/share "$objects/options" "$(cat "$objects/prefix")"
@@ -175,12 +178,30 @@ def test_a_source_with_meson_build_is_built_by_meson_where_it_is_installed(home,
     }
     spec = built(study(home, arms), builds, said.append)
     meson, configure = (record_beside(Path(spec.resolved(arm).postgres)) for arm in ("a", "b"))
-    assert (meson.facts["build_system"], meson.facts["lto"], meson.steps) == ("meson", True, 2)
+    assert (meson.facts["build_system"], meson.facts["lto"], meson.steps) == ("meson", True, 3)
     options = (Path(spec.resolved("a").postgres).parent / "options").read_text().split()
     assert options[:1] + options[2:4] == ["setup", "-Db_lto=true", "-Dcassert=false"]
-    assert any("50% of about 2 steps" in text for text in said)
+    assert any("67% of about 3 steps" in text for text in said)
     # options of configure choose configure
     assert configure.facts["build_system"] == "configure"
+
+
+@pytest.mark.usefixtures("meson", "servers")
+def test_layouts_by_meson_are_linked_by_the_command_that_ninja_has(home, builds):
+    repository = Repository(home / "layouts-by-meson")
+    repository.commit("meson", {**server_files(require_server(17).bin.parent), "meson.build": "project('x')\n"})
+    keys = {"postgres": "git:layouts-by-meson@HEAD", "build": "-Dcassert=false", "layouts": 5}
+    spec = built(study(home, {"a": keys, "b": {"postgres": "git:postgres@one"}}), builds, lambda text: None)
+    programs = Path(spec.resolved("a").postgres)
+    require(shutil.which("nm"), "nm")
+    orders = set()
+    for layout in range(1, 6):
+        linked = programs.parent / "layouts" / str(layout) / "bin" / "postgres"
+        printed = subprocess.run(["nm", "-n", linked], check=True, capture_output=True, text=True).stdout
+        orders.add(tuple(line.split()[-1] for line in printed.splitlines()))
+    assert orders == {("one", "two"), ("two", "one")}
+    # the program as it was built is the one of the installation
+    assert resolve(str(programs)).major == 17
 
 
 @pytest.mark.usefixtures("servers")
