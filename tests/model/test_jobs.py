@@ -113,8 +113,10 @@ def test_a_number_of_blocks_needs_no_block_before_them(folder):
         (
             {},
             {"a": {"dsn": "host=db1"}, "b": {"dsn": "host=db2"}},
-            "[arms.a] a job changes the data, and a given server",
+            "[arms.a] a job changes the data, and a given server has no fresh copy of them for each trial; set "
+            '[load.job] undo to the SQL that undoes it, or to "none"',
         ),
+        ({"job": {"undo": "DROP INDEX i"}}, ARMS, "[load.job] undo is for given servers"),
         (
             {},
             {"a": {"reset": "vacuum"}, "b": {"reset": "vacuum"}},

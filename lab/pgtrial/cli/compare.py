@@ -21,8 +21,8 @@ _OF_SUITES = ("runs", "cache", "unchecked")
 
 _by_options = by_options(
     ("workload", "query", "values", "data", "scale", "clients", "rate", "jobs", "protocol", "fillfactor", "warmup",
-     "duration", "capacity", "max_tries", "latency_limit", "beside", "limit", *_OF_SUITES, "blocks", "budget", "margin",
-     "metrics"),
+     "duration", "capacity", "max_tries", "latency_limit", "beside", "undo", "limit", *_OF_SUITES, "blocks", "budget",
+     "margin", "metrics"),
     flags=("foreign_keys", "allow_busy_client"),
 )  # fmt: skip
 
@@ -76,6 +76,14 @@ def compare_command(
         str | None,
         typer.Option(
             help="With a job and --rate: a load that runs beside it, a script of pgbench's or a .sql file.",
+            show_default=False,
+        ),
+    ] = None,
+    undo: Annotated[
+        str | None,
+        typer.Option(
+            help="With a job on given servers: SQL that undoes it after each trial; none: it leaves nothing behind.",
+            metavar="SQL",
             show_default=False,
         ),
     ] = None,
@@ -173,7 +181,7 @@ def compare_command(
         **_own_end(
             workload or "",
             {"runs": runs, "limit": limit, "cache": cache, "unchecked": _words(unchecked)},
-            {"beside": beside, "limit": limit},
+            {"beside": beside, "undo": undo, "limit": limit},
         ),
     }
     verdict = {

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
+from pgtrial.conduct import leftovers
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import beside_options
 from pgtrial.conduct.outcome import Outcome
@@ -45,7 +46,10 @@ class LoadBeside:
     def __enter__(self) -> LoadBeside:
         """Raises TrialError if it does not begin."""
         with ExitStack() as stack:
+            stack.callback(leftovers.forget, self._course.directory, beside=True)
             self._run = stack.enter_context(self._course.maker.started(self._order()))
+            if self._run.pid is not None:
+                leftovers.remember(self._course.directory, self._run.pid, beside=True)
             for event in self._events(time.monotonic() + _CONNECT_S + _WARMUP_S):
                 if event["event"] == "phase" and event["phase"] == "measure":
                     self._began = time.monotonic()

@@ -17,22 +17,24 @@ from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import writing
 from pgtrial.store.interruptions import KILLED, note_interruption
 
-_ENGINE = "engine.pid"
+_ENGINE, _BESIDE = "engine.pid", "beside.pid"
 _END_S = 5.0
 _SAME_S = 0.1
 
 
-def remember(trial: Path, pid: int) -> None:
-    """Note the engine of the running trial, so that the next lab can end it if this one dies."""
+def remember(trial: Path, pid: int, *, beside: bool = False) -> None:
+    """Note the engine of the running trial, so that the next lab can end it if this one dies; `beside`: the other one,
+    of a load beside a job.
+    """
     with suppress(psutil.NoSuchProcess):
-        (trial / _ENGINE).write_text(
+        (trial / (_BESIDE if beside else _ENGINE)).write_text(
             json.dumps({"pid": pid, "born": _born(psutil.Process(pid)), "boot": boot_id(LOCAL)})
         )
 
 
-def forget(trial: Path) -> None:
+def forget(trial: Path, *, beside: bool = False) -> None:
     """Remove the note of the engine, which has ended."""
-    (trial / _ENGINE).unlink(missing_ok=True)
+    (trial / (_BESIDE if beside else _ENGINE)).unlink(missing_ok=True)
 
 
 def discard_unfinished(study: StudyDirectory) -> int:
@@ -44,7 +46,8 @@ def discard_unfinished(study: StudyDirectory) -> int:
     study.finish_trials()
     unfinished = study.unfinished()
     for trial in unfinished:
-        _end_engine(trial / _ENGINE)
+        for note in (_ENGINE, _BESIDE):
+            _end_engine(trial / note)
     remove(unfinished)
     names = {path.name for path in unfinished}
     killed = [

@@ -18,7 +18,9 @@ def check_scripts(spec: StudySpec) -> None:
     """Have the engine read the scripts of a study. Raises StudyError with the user's file and the line."""
     if spec.load.runs_job:
         for name in {point.workload for point in load_points(spec)} & spec.scripts.keys():
-            _check_job(spec.origin(name), spec.scripts[name])
+            _check_job(f"[load] workload: {spec.origin(name)}", spec.scripts[name], "write what the job does")
+        if undo := spec.load.job.undo_sql:
+            _check_job("[load.job] undo", undo, 'write what undoes the job, or "none"')
     scripts = _scripts_of(spec)
     if scripts:
         with written_scripts(spec) as folder:
@@ -26,11 +28,11 @@ def check_scripts(spec: StudySpec) -> None:
                 commands_of(spec, folder, script)
 
 
-def _check_job(file: str, text: str) -> None:
-    """Raise StudyError for what a job cannot have."""
+def _check_job(place: str, text: str, what: str) -> None:
+    """Raise StudyError for what a job, or what undoes it, cannot have."""
     todo = statements(text, {})
     if not todo:
-        raise StudyError(f"[load] workload: {file} has no statement; write what the job does")
+        raise StudyError(f"{place} has no statement; {what}")
     for statement in todo:
         against = objection(statement.text)
         if reads_rows(statement.text):
@@ -38,7 +40,7 @@ def _check_job(file: str, text: str) -> None:
                 "COPY ... FROM STDIN has no rows here; name a file that the server reads, COPY ... FROM '/tmp/rows'"
             )
         if against is not None:
-            raise StudyError(f"[load] workload: {file}, line {statement.line}: {against}")
+            raise StudyError(f"{place}, line {statement.line}: {against}")
 
 
 @contextmanager

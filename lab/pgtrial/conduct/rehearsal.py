@@ -144,7 +144,7 @@ class _Stage:
     def act(self, point: LoadPoint) -> list[RehearsalFailure]:
         """Rehearse a load point; what fails. Raises StudyError, TrialError and psycopg.OperationalError."""
         if isinstance(self.arm.setup, Given):
-            return self._parse(point)
+            return [*self._parse(point), *(self._find_program(point) if command_of(point) is not None else [])]
         files = sql_files(self.spec, point)
         with self.target.connect() as session:
             run_setup_sql(session, self.arm.name, self.arm.setup)

@@ -124,6 +124,8 @@ class Target:
     name: str | None = None
     programs: Path | None = None
     """The directory of the server's own programs, if the lab runs it on this machine."""
+    load_name: str | None = None
+    """The application_name of the load's sessions; None: their own."""
 
     @property
     def label(self) -> str:
@@ -153,6 +155,8 @@ class Target:
             variables |= {"PGHOST": self.name, "PGHOSTADDR": self.host}
         for name in _WITH_VARIABLE & self.extra.keys():
             variables[_NAMED_OTHERWISE.get(name, f"PG{name.replace('_', '').upper()}")] = self.extra[name]
+        if self.load_name is not None:
+            variables["PGAPPNAME"] = self.load_name
         return variables if self.password is None else {**variables, "PGPASSWORD": self.password}
 
     def with_settings(self, settings: Mapping[str, str]) -> Target:

@@ -15,6 +15,7 @@ import psycopg
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.loads.sql_files import statements
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.machines.windows import AnyMachine
 from pgtrial.model.errors import StudyError
@@ -42,6 +43,8 @@ class Needs:
     """Whether the clients prepare their statements."""
     cold: bool = False
     """Whether the kernel's cache of files is emptied."""
+    undo: tuple[str, ...] = ()
+    """The statements that undo a job on a given server."""
     sessions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By arm, the settings of its sessions, where the arms share one server."""
 
@@ -54,7 +57,9 @@ class Needs:
         clients = max(point.clients for point in points)
         prepared = any(point.protocol == "prepared" for point in points)
         cold = spec.load.runs_suite and spec.load.suite.cache == "cold"
-        return cls(clients, by_scale, patience_s(spec.load.on_server_loss) or 0.0, prepared=prepared, cold=cold)
+        undo = tuple(statement.text for statement in statements(spec.load.job.undo_sql, {}))
+        patient_s = patience_s(spec.load.on_server_loss) or 0.0
+        return cls(clients, by_scale, patient_s, prepared=prepared, cold=cold, undo=undo)
 
     @property
     def largest(self) -> Data:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pgtrial.model.errors import StudyError
-from pgtrial.servers import given_data, settings_record
+from pgtrial.servers import given_data, job_undo, settings_record
 from pgtrial.servers.rooms import record_paths
 from pgtrial.servers.workspace import abandoned_runs, registry
 
@@ -19,7 +19,7 @@ def forget(state: Path, path: Path) -> str:
     with registry(state):
         known = given_data.paths(state)
         for run in abandoned_runs(state):
-            known += [*settings_record.paths(run), *record_paths(run)]
+            known += [*settings_record.paths(run), *job_undo.paths(run), *record_paths(run)]
         if wanted not in {record.absolute() for record in known}:
             raise StudyError(
                 f"--forget {path}: this is no record of what an ended lab left on a server or a host; `pgtrial "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -27,6 +28,7 @@ from pgtrial.servers.connection_errors import cure_of, is_final, reason_of
 from pgtrial.servers.given_data import note_made, note_marked, settle
 from pgtrial.servers.given_limits import check_connections, check_may_create, check_prepared, check_room, check_writable
 from pgtrial.servers.given_settings import GivenSettings
+from pgtrial.servers.job_undo import UndoRecord, undone_on_exit
 from pgtrial.servers.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -77,6 +79,9 @@ class GivenServer:
                 check_writable(self.name, connection)
             self._notes += [f"{self.target.label}: {_as_found(tables)}" for tables in of_others]
             self._notes += [self._will_make(data) for data in missing]
+            if needs.undo:
+                done = "; ".join(needs.undo)
+                self._notes.append(f"{self.name}: after each trial pgtrial runs on {self.target.label}: {done}")
             if missing:
                 check_may_create(self.name, connection)
             check_room(self.name, self.setup, (self.target, connection), missing, needs)
@@ -120,8 +125,14 @@ class GivenServer:
             if self.setup.settings:
                 with timed(timings, "start"):
                     undo.enter_context(self._settings.in_force(self._workspace.root))
+            target = self.target
+            if self._needs.undo:
+                name = f"pgtrial job {self._workspace.root.name}"
+                record = UndoRecord(self.name, target, self._needs.undo, name)
+                undo.enter_context(undone_on_exit(record, self._workspace.root, self._session))
+                target = replace(target, load_name=name)
             try:
-                yield self.target
+                yield target
             finally:
                 with timed(timings, "stop"):
                     undo.close()

@@ -21,7 +21,7 @@ from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.machines.trust import check_way
 from pgtrial.model.errors import ArmError, StoreError
 from pgtrial.model.units import format_size
-from pgtrial.servers import settings_record
+from pgtrial.servers import job_undo, settings_record
 from pgtrial.servers.builds.kept import Builds
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.installed_code import digest_of_code
@@ -100,7 +100,8 @@ class Workspace(Room):
         self.templates.close()
         self.builds.close()
         _, of_servers = settings_record.undo(self.root)
-        elsewhere, here = self.rooms.remove(), [*of_servers, *undo_all(self.root, LOCAL)]
+        _, of_jobs = job_undo.undo(self.root)
+        elsewhere, here = self.rooms.remove(), [*of_servers, *of_jobs, *undo_all(self.root, LOCAL)]
         shutil.rmtree(self._sockets, ignore_errors=True)
         if elsewhere or here:
             self._lock.close()
@@ -151,7 +152,13 @@ def leftovers(state: Path | None = None) -> list[Leftover]:
             *(
                 Leftover(path, what)
                 for path in abandoned_runs(root)
-                for what in (*pending_rooms(path), *settings_record.pending(path), *pending(path, LOCAL), _OF_A_LAB)
+                for what in (
+                    *pending_rooms(path),
+                    *settings_record.pending(path),
+                    *job_undo.pending(path),
+                    *pending(path, LOCAL),
+                    _OF_A_LAB,
+                )
             ),
             *(Leftover(path, "unfinished template") for path in templates_of(root).unfinished()),
             *(Leftover(path, "unfinished build") for path in builds_of(root).unfinished()),
@@ -233,8 +240,9 @@ def _remove_run(path: Path) -> list[str]:
     servers = f" and stopped {stopped} of its processes" if stopped else ""
     notices, kept = remove_rooms(path)
     left, of_servers = settings_record.undo(path)
-    notices += left
-    kept += [*of_servers, *undo_all(path, LOCAL)]
+    undone, of_jobs = job_undo.undo(path)
+    notices += [*left, *undone]
+    kept += [*of_servers, *of_jobs, *undo_all(path, LOCAL)]
     if kept:
         return [*notices, *kept]
     sockets = _socket_directory(path)

@@ -29,6 +29,9 @@ NOT_FOR_JOBS = {
 }
 """Keys of `[load]` that say nothing of a job, each with the reason."""
 
+NOTHING = "none"
+"""In place of SQL that undoes a job: it leaves nothing behind."""
+
 OF_THE_LOAD_BESIDE = ("clients", "rate", "jobs", "protocol")
 """Those that speak of the load beside a job, where there is one."""
 
@@ -55,6 +58,13 @@ class JobSection(Record):
         description="A load [beside the job](jobs.md#beside-a-load) at `rate`: a script of pgbench's or a `.sql` file.",
     )
 
+    undo: str | None = Field(
+        None,
+        min_length=1,
+        description="On [given servers](jobs.md#given-servers): SQL that undoes the job after each trial; `none`: the "
+        "job leaves nothing behind.",
+    )
+
     @field_validator("command")
     @classmethod
     def _is_a_command(cls, command: str | None) -> str | None:
@@ -71,6 +81,11 @@ class JobSection(Record):
         if not words:
             raise ValueError('it is empty; write a program with its options, "pg_dump -f /dev/null"')
         return command
+
+    @property
+    def undo_sql(self) -> str:
+        """What undoes the job; empty: nothing is to be undone."""
+        return "" if self.undo is None or self.undo == NOTHING else self.undo
 
     @property
     def expected_s(self) -> float:

@@ -197,15 +197,18 @@ def objection_to_job(spec: StudySpec) -> str | None:
     for arm in spec.arms:
         server = spec.resolved(arm)
         if isinstance(server, Given):
-            return (
-                f"[arms.{arm}] a job changes the data, and a given server has no fresh copy of them for each trial; "
-                "have pgtrial make the server (postgres=18 in place of its connection string)"
-            )
-        if server.reset != "copy":
+            if spec.load.job.undo is None:
+                return (
+                    f"[arms.{arm}] a job changes the data, and a given server has no fresh copy of them for each "
+                    'trial; set [load.job] undo to the SQL that undoes it, or to "none" if it leaves nothing behind'
+                )
+        elif server.reset != "copy":
             return (
                 f'[arms.{arm}] reset = "{server.reset}" keeps what a job has done, and each trial is to do it anew; '
                 "leave reset out"
             )
+    if spec.load.job.undo is not None and not spec.has_given:
+        return "[load.job] undo is for given servers, and here each trial has a fresh copy of the data; remove it"
     if spec.fleet is not None:
         return "[fleet] one session runs a job, so it has no fleet; remove it"
     return None
