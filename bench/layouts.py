@@ -33,8 +33,10 @@ from pgtrial.verdict.pace import under_way_s
 _FIGURES = Path(__file__).with_name("layouts.json")
 _LAYOUTS = 32
 _ARMS = ("one", "the other")
-_LOAD = {"workload": "select-only", "scale": 10, "clients": 8, "warmup": "2s", "duration": "5s"}
+_LOAD = {"workload": "select-only", "scale": 10, "clients": 8, "warmup": "1s", "duration": "4s"}
 """Lengths are given: a block that finds them would draw the layouts anew."""
+_BLOCKS = 10
+"""About two minutes."""
 
 Kind = Literal["fixed", "drawn"]
 _KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -137,7 +139,7 @@ def _spec(source: Path, build: list[str]) -> StudySpec:
         "server": server,
         "arms": {arm: {} for arm in _ARMS},
         # client and servers share the machine; the client's part of the work is the same for both arms
-        "verdict": {"budget": "2min", "allow_busy_client": True},
+        "verdict": {"blocks": _BLOCKS, "allow_busy_client": True},
     }
     return build_study(sections, "bench.layouts", Path())
 

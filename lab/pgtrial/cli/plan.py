@@ -26,7 +26,7 @@ from pgtrial.conduct.rehearsal import has_own
 from pgtrial.conduct.rehearsed_plans import has_listed
 from pgtrial.loads.data.data import needed_mb
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.fleet import LOCAL, FleetSection
 from pgtrial.model.study.places import shared_places
@@ -279,6 +279,10 @@ def _order(plan: Plan) -> Iterator[tuple[str, str]]:
     for block in range(min(_SHOWN_BLOCKS, plan.max_blocks)):
         trials = plan.trials[block * per_block : (block + 1) * per_block]
         groups = itertools.groupby(trials, key=lambda trial: trial.load_point)
-        order = "; ".join(f"{plan.load_points[point].slug}: {', '.join(t.arm for t in runs)}" for point, runs in groups)
+        order = "; ".join(f"{plan.load_points[point].slug}: {', '.join(map(_turn, runs))}" for point, runs in groups)
         on = f" on deployment {(trials[0].place or 0) + 1}" if plan.deployments > 1 else ""
         yield "order" if block == 0 else "", f"block {block + 1}{on}: {order}"
+
+
+def _turn(trial: PlannedTrial) -> str:
+    return trial.arm if trial.layout is None else f"{trial.arm} (layout {trial.layout})"
