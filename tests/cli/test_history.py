@@ -58,8 +58,9 @@ def test_machines_make_series_of_their_own():
 def test_commits_without_an_interval_are_gaps():
     entries = levels(0.0, -0.05)
     entries[9] = entry(9, None, verdict="withheld")
+    entries[12] = entry(12, -1.0)
     (change,) = series_of(entries)[0].changes
-    assert (change.before, change.after, change.commits) == ("commit 8", "commit 10", (9, 10))
+    assert (change.before, change.after, change.commits) == ("commit 8", "commit 10", (9, 9))
 
 
 def test_a_machine_is_its_processors_and_memory():
@@ -95,6 +96,9 @@ def test_entries_are_kept_in_the_order_of_commits_and_once(tmp_path):
         ('{"format": 1}', "line 2 is damaged (study: Field required)"),
         ('{"format": 9}', "line 2 was written by a newer pgtrial (format 9); upgrade"),
         ("[]", "line 2 is damaged"),
+        (entry(2, 0.1).model_dump_json().replace("0.1,", "-1.1,"), "(difference: no speed is less than nothing)"),
+        (entry(2, 0.1).model_dump_json().replace("0.1,", "NaN,"), "line 2 is damaged (it is not JSON)"),
+        (entry(2, 0.1).model_dump_json().replace("+00:00", "").replace("Z", ""), "(at: a moment needs its offset"),
     ],
 )
 def test_a_line_that_was_edited_is_named(tmp_path, line, said):
@@ -158,7 +162,7 @@ def test_another_load_or_reference_begins_a_history_of_its_own(tmp_path, study, 
     history_command("add", paths, place=str(directory))
     assert len(HistoryDirectory(directory).names()) == 3
     said = capsys.readouterr().err
-    assert said.count("begins a history: its load, data, server or reference is none of ") == 2
+    assert said.count("begins a history: its load, data, server or reference is another than in ") == 2
 
 
 def test_a_commit_and_its_time_can_be_named(tmp_path, study):
@@ -166,6 +170,31 @@ def test_a_commit_and_its_time_can_be_named(tmp_path, study):
     history_command("add", [study("a")], place=str(directory), commit="v2", date="2026-01-02T03:00+01:00")
     (one,) = only_history(directory)
     assert (one.commit, one.at) == ("v2", "2026-01-02T02:00:00+00:00")
+
+
+def test_a_study_whose_verdict_was_edited_adds_nothing(tmp_path, study):
+    path = study("a")
+    build_report(StudyDirectory.open(path))
+    verdict = json.loads((path / "verdict.json").read_text())
+    verdict["primary"][0]["verdict"] = "better"
+    (path / "verdict.json").write_text(json.dumps(verdict))
+    words = r"its verdict does not follow from its trials: .* in verdict.json and \"worse\" .*; `pgtrial report"
+    with pytest.raises(StoreError, match=words):
+        history_command("add", [path], place=str(tmp_path / "history"))
+    assert not (tmp_path / "history").exists()
+
+
+def test_results_of_another_machine_begin_a_series_which_is_said(tmp_path, study, capsys):
+    path, bundle = tmp_path / "history", study("a")
+    history_command("add", [bundle], place=str(path))
+    (name,) = HistoryDirectory(path).names()
+    elsewhere = [one.model_copy(update={"machine": "another", "study": "x"}) for one in only_history(path)]
+    (path / f"{name}.jsonl").unlink()
+    HistoryDirectory(path).add(name, elsewhere)
+    for _ in range(2):
+        history_command("add", [bundle], place=str(path))
+    message = "a begins a series: it ran on AMD EPYC 7B13, 8 GB, and the history has another"
+    assert capsys.readouterr().err.count(message) == 1
 
 
 def test_several_arms_have_an_entry_each(example):
@@ -216,13 +245,17 @@ def test_a_change_is_confirmed_by_a_trial_of_its_two_commits(tmp_path, monkeypat
     Path("s.toml").write_text('[load]\nworkload = "select-only"\n')
     begun = []
     monkeypatch.setattr("pgtrial.cli.history.run_gate", lambda spec, rules: begun.append(spec) or 1)
+    repository = Repository(tmp_path / "history")
+    made = [repository.commit(f"{place}", {}) for place in (1, 2)]
     setups = [{"settings": {"work_mem": f"{place + 1}MB"}} for place in range(20)]
+    setups[9]["extensions"] = [f"git:/builds/elsewhere@{made[0]}"]
     entries = [one.model_copy(update={"setup": setup}) for one, setup in zip(levels(0.0, -0.05), setups, strict=True)]
     HistoryDirectory(Path("history")).add("s", entries)
     with pytest.raises(StudyError, match="--study FILE is missing"):
         history_command("confirm")
     assert history_command("confirm", study="s.toml", budget="20min") == 1
     (spec,) = begun
+    assert spec.arms["commit 9"].extensions == [f"git:{repository.path}@{made[0]}"]
     assert {arm: setup.settings for arm, setup in spec.arms.items()} == {
         "commit 9": {"work_mem": "10MB"},
         "commit 10": {"work_mem": "11MB"},

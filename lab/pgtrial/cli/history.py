@@ -12,17 +12,21 @@ import typer
 from pgtrial.cli.gate import run_gate, study_of
 from pgtrial.cli.output import json_line, line, say
 from pgtrial.cli.terminal import Terminal, for_terminal
-from pgtrial.model.errors import StudyError
+from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.history import Entry
+from pgtrial.model.study.sources import is_commit
 from pgtrial.model.units import plural
-from pgtrial.report.data import read_measured
+from pgtrial.report.build import differences
+from pgtrial.report.data import StudyData, read_measured
 from pgtrial.report.gate.outcome import Rules
 from pgtrial.report.history import Series, entries_of, entry_table, file_name, series_of
 from pgtrial.store.bundle import open_study
 from pgtrial.store.comparison import with_setups
+from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import values_of, write_atomically
 from pgtrial.store.histories.lines import Joined
 from pgtrial.store.histories.places import HISTORY, HistoryPlace, place_of, read_history
+from pgtrial.store.sources import with_repository
 
 
 def history_command(
@@ -64,7 +68,8 @@ def history_command(
     twice is one entry.
 
     With confirm the two commits of the latest change run against each other in a fresh trial. The exit status is that
-    of a gate: 1 if the later commit is worse, 0 if it is not, 2 without a verdict.
+    of a gate: 1 if the later commit is worse, 0 if it is not, 2 without a verdict. Commits whose repository is not on
+    this machine are taken from the repository of the history.
 
     A branch is read without a checkout, and added to by a commit that touches no work tree and no index; the first one
     begins it.
@@ -82,7 +87,7 @@ def history_command(
     }
     known = {name: series for name, series in known.items() if series}
     if action == "confirm":
-        return _confirm(known, study, budget)
+        return _confirm(known, histories.repository, study, budget)
     if action == "page":
         # charts and templates take a while to import
         from pgtrial.report.static_pages import history_page  # noqa: PLC0415
@@ -99,8 +104,9 @@ def history_command(
     return 0
 
 
-def _confirm(known: dict[str, list[Series]], study: str | None, budget: str) -> int:
-    """Run the two commits of the latest change against each other."""
+def _confirm(known: dict[str, list[Series]], repository: Path, study: str | None, budget: str) -> int:
+    """Run the two commits of the latest change against each other; those of repositories that are not here are taken
+    from `repository`."""
     changes = [(series, change) for of_study in known.values() for series in of_study for change in series.changes]
     if not changes:
         line("no change of a level is known, so there is nothing to confirm")
@@ -113,12 +119,13 @@ def _confirm(known: dict[str, list[Series]], study: str | None, budget: str) -> 
     missing = [entry.commit for entry in pair if not entry.setup]
     if missing:
         raise StudyError(f"the history does not say how {missing[0]} was set up; run pgtrial gate on the two commits")
-    spec = study_of(study, with_setups([(entry.commit[:_NAME], entry.setup) for entry in pair]), budget)
-    return run_gate(spec, Rules())
+    setups = [(_arm_of(entry), with_repository(entry.setup, repository)) for entry in pair]
+    return run_gate(study_of(study, with_setups(setups), budget), Rules())
 
 
-_NAME = 12
-"""Characters of a commit by which its arm is named."""
+def _arm_of(entry: Entry) -> str:
+    """The name of a commit's arm: its first digits, of a server and an extension those of both."""
+    return " + ".join(part[:10] if is_commit(part) else part for part in entry.commit.split(" + "))
 
 
 def _add(bundles: Sequence[Path], place: HistoryPlace, commit: str | None, at: str | None) -> None:
@@ -129,6 +136,7 @@ def _add(bundles: Sequence[Path], place: HistoryPlace, commit: str | None, at: s
     for bundle in bundles:
         with open_study(bundle) as study, values_of(bundle):
             data = read_measured(study)
+            _check_verdict(bundle, study, data)
             name, entries = file_name(study.spec), entries_of(data, commit=commit, at=at)
         if commit is not None and len(entries) > 1:
             raise StudyError(
@@ -146,6 +154,15 @@ def _add(bundles: Sequence[Path], place: HistoryPlace, commit: str | None, at: s
                     line(text)
 
 
+def _check_verdict(bundle: Path, study: StudyDirectory, data: StudyData) -> None:
+    """Raise StoreError for a study that was edited: its stored verdict, if any, is not that of its trials."""
+    if (study.path / "verdict.json").exists() and (unlike := differences(study, data.result)):
+        cure = f"`pgtrial report {bundle}` writes it anew" if bundle.is_dir() else "get the bundle again"
+        raise StoreError(
+            f"nothing of {bundle} is added, since its verdict does not follow from its trials: {unlike[0]}; {cure}"
+        )
+
+
 def _begun(bundle: Path, place: HistoryPlace, name: str, entries: Sequence[Entry], result: Joined) -> Iterator[str]:
     """Why a bundle begins a history or a series of its own, though there are others."""
     earlier = [entry for entry in result.entries if entry not in entries]
@@ -153,9 +170,15 @@ def _begun(bundle: Path, place: HistoryPlace, name: str, entries: Sequence[Entry
     if not result.new:
         return
     if not earlier and (others := [other for other in place.names() if other != name]):
-        yield f"{bundle} begins a history: its load, data, server or reference is none of {', '.join(others)}"
+        yield f"{bundle} begins a history: its load, data, server or reference is another than in {_few(others)}"
     if earlier and entries[0].machine not in machines:
         yield f"{bundle} begins a series: it ran on {entries[0].machine}, and the history has {'; '.join(machines)}"
+
+
+def _few(names: Sequence[str]) -> str:
+    """Three names, and how many more there are."""
+    more = [f"{len(names) - 3} more"] if len(names) > 3 else []
+    return ", ".join([*names[:3], *more])
 
 
 def _show(known: dict[str, list[Series]]) -> None:

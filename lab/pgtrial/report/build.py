@@ -79,8 +79,10 @@ def _writers(data: StudyData) -> dict[Form, Callable[[], str]]:
     return {"md": partial(markdown.render, data, parts), "html": partial(html.render, data, parts)}
 
 
-def differences(study: StudyDirectory) -> list[str]:
+def differences(study: StudyDirectory, result: StudyResult | None = None) -> list[str]:
     """Where verdict.json differs from the verdict that the trials give; empty: it follows. Raises StoreError.
+
+    `result` is that verdict, where it has been computed.
 
     Sentences are compared where this version made the study, for each version has its own; words of verdicts, intervals
     and figures always.
@@ -92,7 +94,7 @@ def differences(study: StudyDirectory) -> list[str]:
         raise StoreError(f"{study.path} has no verdict.json; `pgtrial report DIRECTORY` writes it") from None
     except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{path} is damaged; `pgtrial report DIRECTORY` writes it anew") from error
-    computed = read_measured(study).result.model_dump(mode="json")
+    computed = (result or read_measured(study).result).model_dump(mode="json")
     if isinstance(stored, dict):
         for key in _unknown_then(stored, computed):
             stored.pop(key, None)

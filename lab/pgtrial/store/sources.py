@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,26 @@ def absolute(text: str, folder: Path) -> str:
         return text if source.is_remote else GitSource(os.path.normpath(path), source.ref).text
     path = Path(folder, Path(source.directory).expanduser()).absolute()
     return DirectorySource(os.path.normpath(path), source.digest).text
+
+
+def with_repository(setup: Mapping[str, Any], repository: Path) -> dict[str, Any]:
+    """A set-up of another machine: commits of repositories that are not here are those of `repository`."""
+
+    def moved(text: str) -> str:
+        try:
+            source = source_of(text)
+        except ValueError:
+            return text
+        if not isinstance(source, GitSource) or source.is_remote or Path(source.repository).is_dir():
+            return text
+        return GitSource(str(repository.absolute()), source.ref).text
+
+    changed = dict(setup)
+    if isinstance(changed.get("postgres"), str):
+        changed["postgres"] = moved(changed["postgres"])
+    if isinstance(changed.get("extensions"), list):
+        changed["extensions"] = [moved(str(text)) for text in changed["extensions"]]
+    return changed
 
 
 def digest_of(directory: Path, names: list[str]) -> str:

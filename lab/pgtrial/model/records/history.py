@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from pgtrial.model.records import Moment, Record, added
 from pgtrial.model.records.claims import Estimate, Word
@@ -28,6 +28,13 @@ class Entry(Record):
     verdict: Word
     difference: Estimate | None = Field(description="None: no interval, or another one for each regime.")
     setup: dict[str, Any] = added({}, "The arm as its study file has it, without passwords.")
+
+    @field_validator("difference")
+    @classmethod
+    def _is_of_a_ratio(cls, difference: Estimate | None) -> Estimate | None:
+        if difference is not None and difference.value < -1:
+            raise ValueError("no speed is less than nothing")
+        return difference
 
     @property
     def has_level(self) -> bool:

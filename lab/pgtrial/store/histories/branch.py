@@ -37,7 +37,7 @@ class HistoryBranch:
 
     def __init__(self, source: GitSource) -> None:
         self._where = source.text
-        self._repository = Path(source.repository).expanduser()
+        self.repository = Path(source.repository).expanduser()
         self._branch = source.ref
         if source.is_remote:
             raise StudyError(
@@ -76,7 +76,7 @@ class HistoryBranch:
             commit = self._commit(tip, {**files, f"{name}{SUFFIX}": self._file(result.text)}, subject)
             # the old value as a condition: a commit of another writer is never lost
             arguments = ("-m", "pgtrial history add", f"refs/heads/{self._branch}", commit, tip or "0" * len(commit))
-            done = git.run(self._repository, "update-ref", *arguments)
+            done = git.run(self.repository, "update-ref", *arguments)
             if done.returncode == 0:
                 return result
             words = git.words_of(done.stderr)
@@ -86,7 +86,7 @@ class HistoryBranch:
     # ---- reading
 
     def _tip(self, ref: str) -> str | None:
-        done = git.run(self._repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+        done = git.run(self.repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
         return done.stdout.strip() if done.returncode == 0 else None
 
     def _tip_to_read(self) -> str:
@@ -105,13 +105,13 @@ class HistoryBranch:
 
     def _remote_that_has_it(self) -> str | None:
         pattern = f"refs/remotes/*/{self._branch}"
-        listed = git.output(self._repository, self._where, "for-each-ref", "--format=%(refname)", pattern)
+        listed = git.output(self.repository, self._where, "for-each-ref", "--format=%(refname)", pattern)
         remotes = [line.split("/")[2] for line in listed.splitlines()]
         return remotes[0] if remotes else None
 
     def _files(self, commit: str) -> dict[str, _File]:
         """The root of a commit by name; a name that is not UTF-8 has lone surrogates."""
-        listed = git.content(self._repository, self._where, "ls-tree", "-z", commit)
+        listed = git.content(self.repository, self._where, "ls-tree", "-z", commit)
         rows = [row.partition("\t") for row in listed.decode(errors="surrogateescape").split("\0") if row]
         return {name: _File(*entry.rsplit(" ", 1)) for entry, _, name in rows}
 
@@ -119,7 +119,7 @@ class HistoryBranch:
         file = files.get(f"{name}{SUFFIX}")
         if file is None or not file.is_text:
             raise StoreError(f"{self.file(name)} is not a file; correct the branch")
-        return git.content(self._repository, self._where, "cat-file", "blob", file.id)
+        return git.content(self.repository, self._where, "cat-file", "blob", file.id)
 
     # ---- writing
 
@@ -134,22 +134,22 @@ class HistoryBranch:
         return self._made("commit-tree", tree, *parent, data=f"{subject}\n".encode(errors="replace"))
 
     def _made(self, *arguments: str, data: bytes) -> str:
-        return git.content(self._repository, self._where, *arguments, data=data).decode().strip()
+        return git.content(self.repository, self._where, *arguments, data=data).decode().strip()
 
     def _check_names(self) -> None:
-        if not self._repository.is_dir():
+        if not self.repository.is_dir():
             raise StudyError(
-                f"{self._where}: there is no directory {self._repository}; name one that is a repository of git"
+                f"{self._where}: there is no directory {self.repository}; name one that is a repository of git"
             )
-        git.output(self._repository, self._where, "rev-parse", "--git-dir")
-        named = git.run(self._repository, "check-ref-format", "--branch", self._branch)
+        git.output(self.repository, self._where, "rev-parse", "--git-dir")
+        named = git.run(self.repository, "check-ref-format", "--branch", self._branch)
         if named.stdout.strip() != self._branch or is_commit(self._branch):
             raise StudyError(f"{self._where}: {self._branch!r} is no name of a branch; write git:PATH@BRANCH")
 
     def _check_writable(self) -> None:
         """Raise StudyError where no commit of an entry can be made."""
         self._check_names()
-        listed = git.output(self._repository, self._where, "worktree", "list", "--porcelain")
+        listed = git.output(self.repository, self._where, "worktree", "list", "--porcelain")
         if f"branch refs/heads/{self._branch}" in listed.splitlines():
             raise StudyError(
                 f"{self._where}: the branch is checked out, and its files would not follow; name a branch that is not"
@@ -157,7 +157,7 @@ class HistoryBranch:
         if self._tip(f"refs/heads/{self._branch}") is None and self._remote_that_has_it() is not None:
             raise StudyError(f"{self._where}: the repository has no branch {self._branch!r}; {self._cure()}")
         for role in ("AUTHOR", "COMMITTER"):
-            if git.run(self._repository, "var", f"GIT_{role}_IDENT").returncode != 0:
+            if git.run(self.repository, "var", f"GIT_{role}_IDENT").returncode != 0:
                 raise StudyError(
                     f"{self._where}: git has no name and e-mail address for a commit; set user.name and user.email "
                     "with git config"

@@ -21,6 +21,11 @@ class HistoryDirectory:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    @property
+    def repository(self) -> Path:
+        """A directory of the repository of git to which the histories belong, if any."""
+        return self._path
+
     def file(self, name: str) -> str:
         """Where a history is, for people."""
         return str(self._of(name))
