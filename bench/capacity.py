@@ -1,8 +1,8 @@
 """Capacities against a known truth: `python -m bench.capacity simulated|null-server`; figures in bench/capacity.json.
 
-`simulated` searches the capacities of simulated queues: how many intervals contain the truth, how many equal arms get
-a verdict, and how many arms with 10% less are found. `null-server` does the first with real probes of the engine at a
-null server with the same queue. Not part of `make bench`: it takes hours.
+How many intervals contain the truth, how many equal arms get a verdict, and how many arms with 10% less are found:
+`simulated` by simulated probes, `null-server` by real ones of the engine at a null server with the same queue. Not part
+of `make bench`: it takes hours.
 """
 
 from __future__ import annotations
@@ -12,15 +12,19 @@ import json
 import math
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
-from bench.queues import Queue
+from bench.queues import Floats, Queue
 from pgtrial.conduct.outcome import Outcome
 from pgtrial.conduct.probes import Search
 from pgtrial.loads.engine import EngineRun, load_command
@@ -33,10 +37,12 @@ from pgtrial.statistics.capacity import Promise, Reading, capacity, next_rate
 from pgtrial.statistics.describe import median_interval
 
 _FIGURES = Path(__file__).with_name("capacity.json")
-_SLOWER = 0.9
 _BLOCKS = 11
+_WITH_SLOWER = 20
+"""How many studies by real probes have the slower arm."""
 _MARGIN = 0.01
 _SHARE = 0.01
+_GRACE_S = 60.0
 _PROMISE = Promise(slower=_SHARE, failed=0.001)
 
 
@@ -48,6 +54,8 @@ class Case(Record):
     mean_s: float
     sigma: float
     limit_s: float
+    slower: float = 0.9
+    """Speed of the servers of the slower arm, as a share."""
 
     @property
     def queue(self) -> Queue:
@@ -59,6 +67,7 @@ CASES = (
     Case(name="one server, varying", servers=1, mean_s=0.001, sigma=0.8, limit_s=0.02),
     Case(name="one server, constant", servers=1, mean_s=0.001, sigma=0.0, limit_s=0.006),
     Case(name="four servers, varying", servers=4, mean_s=0.004, sigma=0.5, limit_s=0.03),
+    Case(name="sixteen servers, varying", servers=16, mean_s=0.016, sigma=0.5, limit_s=0.052, slower=0.9375),
 )
 
 
@@ -80,10 +89,16 @@ class Figures(Record):
     """Mean of the logarithms of found capacity / truth."""
     spread: float
     """Standard deviation of the logarithms in one study."""
+    equal_studies: int | None = None
+    """None: all."""
     equal_called: int | None = None
     """Studies of equal arms with a verdict."""
+    slower_studies: int | None = None
+    """None: all."""
     slower_found: int | None = None
     """Studies that found an arm with 10% less."""
+    two_arms_s: float | None = None
+    """Wall time of a study of the two arms that differ, in the median; of real probes."""
 
 
 Probed = Callable[[float], Reading]
@@ -99,7 +114,7 @@ def _search(start: float, probed: Probed) -> float:
 def simulated(case: Case, studies: int, transactions: int, seed: int) -> Figures:
     """Studies of three arms: two alike, and one with 10% less."""
     truth = case.queue.capacity(_SHARE, case.limit_s, seed)
-    slower = Queue(case.servers, case.mean_s / _SLOWER, case.sigma)
+    slower = Queue(case.servers, case.mean_s / case.slower, case.sigma)
     arms = [case.queue, case.queue, slower]
     probe_s = transactions / truth
     found = np.empty((studies, _BLOCKS, len(arms)))
@@ -146,34 +161,67 @@ def _figures(by: str, case: Case, truth: float, transactions: int, found: np.nda
     }
 
 
-def at_null_server(case: Case, studies: int, blocks: int, probe_s: int, seed: int) -> Figures:
-    """Studies of one arm, by real probes."""
-    truth = case.queue.capacity(_SHARE, case.limit_s, seed)
-    asked = CapacityLoad(percentile="p99", limit_s=case.limit_s, failures=_PROMISE.failed)
-    random = np.random.default_rng(seed)
-    found = np.empty((studies, blocks))
-    for study in range(studies):
-        start = truth * math.exp(random.normal(0, 0.3))
-        for block in range(blocks):
-            with _null_server(case, int(random.integers(2**31))) as target:
-                search = Search(asked, start)
-                while (rate := search.next_rate) is not None:
-                    search.add(_run(target, rate, probe_s, int(random.integers(2**31)), case), rate)
-            found[study, block] = search.capacity or 0.0
-            start = median(found[study, : block + 1].tolist())
-            print(f"study {study + 1}, block {block + 1}: {found[study, block]:.1f}/s, truth {truth:.1f}/s", flush=True)
-    return Figures(**_figures("null server", case, truth, round(probe_s * truth), found))
+@dataclass(frozen=True)
+class AtNullServer:
+    """Studies of two equal arms by real probes; the first ones also have a slower arm."""
 
+    case: Case
+    blocks: int
+    probe_s: int
+    seed: int
 
-def _run(target: Target, rate: float, probe_s: int, seed: int, case: Case) -> Outcome:
-    options = ["-n", "-S", "-M", "prepared", "-c", "32", "-j", "1", "-T", str(probe_s), "-R", f"{rate:.10g}"]
-    options += ["--warmup", f"{max(0.5, 10 * case.limit_s):g}", "--random-seed", str(seed)]
-    outcome = Outcome()
-    with EngineRun(load_command("pgbench", options, target.environment()), target.environment()) as run:
-        for event in run.events(math.inf):
-            outcome.add(event)
-        run.finish()
-    return outcome
+    def figures(self, studies: int, lanes: int) -> Figures:
+        """Of so many studies, some at the same time."""
+        with ThreadPoolExecutor(lanes) as pool:
+            found = list(pool.map(self._study, range(studies)))
+        equal = [_word(np.log(capacities[:, 1] / capacities[:, 0])) for capacities, _ in found]
+        slower = [_word(np.log(capacities[:, 2] / capacities[:, 0])) for capacities, _ in found[:_WITH_SLOWER]]
+        arms = np.array([capacities[:, arm] for capacities, _ in found for arm in (0, 1)])
+        return Figures(
+            **_figures("null server", self.case, self._truth, round(self.probe_s * self._truth), arms),
+            equal_studies=len(equal),
+            equal_called=sum(word in ("better", "worse") for word in equal),
+            slower_studies=len(slower),
+            slower_found=slower.count("worse"),
+            two_arms_s=round(2 * self.blocks * median([search_s for _, search_s in found]), 1),
+        )
+
+    @cached_property
+    def _truth(self) -> float:
+        return self.case.queue.capacity(_SHARE, self.case.limit_s, self.seed)
+
+    def _study(self, study: int) -> tuple[Floats, float]:
+        """Capacities by block and arm, and the mean seconds of a search."""
+        random = np.random.default_rng((self.seed, study))
+        slower = self.case.model_copy(update={"mean_s": self.case.mean_s / self.case.slower})
+        arms = [self.case, self.case, slower] if study < _WITH_SLOWER else [self.case, self.case]
+        found = np.empty((self.blocks, len(arms)))
+        start = self._truth * math.exp(random.normal(0, 0.3))
+        began = time.monotonic()
+        for block in range(self.blocks):
+            for arm in random.permutation(len(arms)):
+                found[block, arm] = self._search(arms[arm], start, random)
+            start = median(found[: block + 1].ravel().tolist())
+            shares = ", ".join(f"{100 * value / self._truth:.1f}%" for value in found[block])
+            print(f"study {study + 1}, block {block + 1}: {shares} of the truth", flush=True)
+        return found, (time.monotonic() - began) / found.size
+
+    def _search(self, arm: Case, start: float, random: np.random.Generator) -> float:
+        search = Search(CapacityLoad(percentile="p99", limit_s=arm.limit_s, failures=_PROMISE.failed), start)
+        with _null_server(arm, int(random.integers(2**31))) as target:
+            while (rate := search.next_rate) is not None:
+                search.add(self._probe(target, rate, int(random.integers(2**31))), rate)
+        return search.capacity or 0.0
+
+    def _probe(self, target: Target, rate: float, seed: int) -> Outcome:
+        options = ["-n", "-S", "-M", "prepared", "-c", "64", "-j", "1", "-T", str(self.probe_s), "-R", f"{rate:.10g}"]
+        options += ["--warmup", f"{max(0.5, 10 * self.case.limit_s):g}", "--random-seed", str(seed)]
+        outcome = Outcome()
+        with EngineRun(load_command("pgbench", options, target.environment()), target.environment()) as run:
+            for event in run.events(time.monotonic() + self.probe_s + _GRACE_S):
+                outcome.add(event)
+            run.finish()
+        return outcome
 
 
 @contextmanager
@@ -182,8 +230,10 @@ def _null_server(case: Case, seed: int) -> Iterator[Target]:
         options = ["--socket-dir", directory, "--delay", case.queue.delay, "--servers", str(case.servers)]
         with begun(["null-server", *options, "--seed", str(seed)], {}, stderr=subprocess.DEVNULL) as server:
             next(iter(lines_of(server.stdout)))
-            yield Target(directory, 5432, "somebody", "anything")
-            server.terminate()
+            try:
+                yield Target(directory, 5432, "somebody", "anything")
+            finally:
+                server.terminate()
 
 
 def main() -> None:
@@ -195,13 +245,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=10, help="of a probe at the null server")
     parser.add_argument("--transactions", type=int, default=10_000, help="of a simulated probe")
     parser.add_argument("--case", type=int, choices=range(len(CASES)), help="default: all")
+    parser.add_argument("--lanes", type=int, default=1, help="studies at the same time at the null server")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     for case in CASES if given.case is None else [CASES[given.case]]:
         figures = (
             simulated(case, given.studies, given.transactions, given.seed)
             if given.by == "simulated"
-            else at_null_server(case, given.studies, given.blocks, given.seconds, given.seed)
+            else AtNullServer(case, given.blocks, given.seconds, given.seed).figures(given.studies, given.lanes)
         )
         known = json.loads(_FIGURES.read_text()) if _FIGURES.exists() else []
         lines = ",\n".join(json.dumps(one) for one in [*known, figures.model_dump(exclude_none=True)])

@@ -1,0 +1,244 @@
+"""`python -m bench.every_commit bisect|gates`: commits of PostgreSQL 15 as arms; figures in bench/every_commit.json.
+
+`bisect` looks for a slower commit among 30, and for one where there is none. `gates` runs gates of commits that differ
+in a comment, and gates of a commit that is slower, until there are as many as asked. Both run the commands as a user
+does. Not part of `make bench`: it takes hours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pydantic import Field
+
+from bench.commits import COMMITS, PLANTED_AT, Repository
+from bench.drivers import Drivers
+from pgtrial.model.records import Record
+from pgtrial.model.units import format_duration
+
+_FIGURES = Path(__file__).with_name("every_commit.json")
+_STUDY = """
+[study]
+name = "every-commit"
+question = "Which commit is slower?"
+
+[load]
+workload = "select-only"
+scale = 10
+clients = 8
+
+[server]
+postgres = "{postgres}"
+
+[verdict]
+# client and servers share the machine; the client's part of the work is the same for both arms
+allow_busy_client = true
+"""
+_STUDY_OF_DRIVERS = """
+[study]
+name = "drivers"
+question = "Which driver is slower?"
+
+[load]
+scale = 1
+"""
+_COMMITS = ("equal commits", "slower commit")
+_DRIVERS = {"equal drivers": "same", "slower driver": "slower", "newer driver": "new"}
+
+Arms = Callable[[str, int], list[str]]
+"""BASE and HEAD of a gate of this kind, of which there were so many before."""
+
+
+class Gate(Record):
+    """One gate."""
+
+    created: str
+    kind: str
+    budget: str
+    status: int
+    verdict: str
+    difference: list[float] | None
+    """Estimate and bounds, as shares of the speed of BASE."""
+    blocks: int
+    seconds: float
+    """Wall time of the command, with its builds."""
+
+
+class Bisection(Record):
+    """One bisection."""
+
+    created: str
+    kind: str
+    budget: str
+    status: int
+    answer: str
+    named: str | None
+    """Subject of the commit."""
+    steps: list[str]
+    seconds: float
+
+
+class Figures(Record):
+    """All of this campaign."""
+
+    bisections: list[Bisection] = Field([])
+    gates: list[Gate] = Field([])
+
+
+def read() -> Figures:
+    """The figures so far."""
+    return Figures.model_validate_json(_FIGURES.read_text()) if _FIGURES.exists() else Figures()
+
+
+def table() -> Iterator[str]:
+    """What the gates found, as Markdown."""
+    yield "| HEAD | gates | alarms | called faster | no verdict | median time | longest |"
+    yield "|---|---|---|---|---|---|---|"
+    for kind in (*_COMMITS, *_DRIVERS):
+        gates = [gate for gate in read().gates if gate.kind == kind]
+        if gates:
+            words = Counter(gate.verdict for gate in gates)
+            seconds = [gate.seconds for gate in gates]
+            times = [format_duration(round(middle)) for middle in (median(seconds), max(seconds))]
+            numbers = [len(gates), sum(gate.status == 1 for gate in gates), words["better"], words["undecided"]]
+            yield f"| {kind} | {' | '.join(map(str, numbers))} | {' | '.join(times)} |"
+
+
+def bisect(repository: Repository, kind: str, budget: str) -> None:
+    """Bisect a branch from end to end."""
+    branch = "planted" if kind == _COMMITS[1] else "clean"
+    study = _study(repository)
+    command = ["bisect", "planted-0", f"{branch}-{COMMITS}", "--study", str(study), "--budget", budget, "--json"]
+    status, output, seconds = _command([*command, "--results", str(study.with_name(f"bisect-{branch}"))])
+    content = json.loads(output)
+    last = content["steps"][-1]
+    bisection = Bisection(
+        created=_now(),
+        kind=kind,
+        budget=budget,
+        status=status,
+        answer=content["answer"],
+        named=last["subject"] if content["answer"] == "found" else None,
+        steps=[
+            f"{step['subject']}: {step['verdict']}, {_interval_text(step['difference'])}" for step in content["steps"]
+        ],
+        seconds=round(seconds, 1),
+    )
+    figures = read()
+    _write(figures.model_copy(update={"bisections": [*figures.bisections, bisection]}))
+    print(bisection.model_dump_json(), flush=True)
+
+
+def gates(arms: Arms, kind: str, budget: str, number: int, study: Path) -> None:
+    """Run the gates that are missing."""
+    while (done := sum(gate.kind == kind for gate in read().gates)) < number:
+        with tempfile.TemporaryDirectory(prefix="pgtrial-campaign-") as folder:
+            command = ["gate", *arms(kind, done), "--study", str(study), "--budget", budget, "--json"]
+            status, output, seconds = _command([*command, "--results", f"{folder}/study"])
+        gate = _gate(kind, budget, status, json.loads(output), seconds)
+        figures = read()
+        _write(figures.model_copy(update={"gates": [*figures.gates, gate]}))
+        print(gate.model_dump_json(), flush=True)
+
+
+def _arms_of_commits(repository: Repository) -> Arms:
+    def arms(kind: str, done: int) -> list[str]:
+        before = PLANTED_AT - 1 if kind == "slower commit" else 2 * (done % 7)
+        tags = {"base": f"planted-{before}", "head": f"planted-{before + 1}"}
+        return [f"{name}=postgres={repository.source(tag)}" for name, tag in tags.items()]
+
+    return arms
+
+
+def _arms_of_drivers(drivers: Drivers) -> Arms:
+    def arms(kind: str, _: int) -> list[str]:
+        return [f"base={drivers.command('old')}", f"head={drivers.command(_DRIVERS[kind])}"]
+
+    return arms
+
+
+def _gate(kind: str, budget: str, status: int, result: dict[str, Any], seconds: float) -> Gate:
+    (claim,) = result["primary"]
+    difference = claim["difference"]
+    return Gate(
+        created=_now(),
+        kind=kind,
+        budget=budget,
+        status=status,
+        verdict=claim["verdict"],
+        difference=[round(difference[key], 4) for key in ("value", "low", "high")] if difference else None,
+        blocks=claim["blocks"],
+        seconds=round(seconds, 1),
+    )
+
+
+def _study(repository: Repository) -> Path:
+    study = repository.path.with_name("study.toml")
+    study.write_text(_STUDY.format(postgres=repository.source("planted-0")))
+    return study
+
+
+def _command(arguments: list[str]) -> tuple[int, str, float]:
+    began = time.monotonic()
+    command = [str(Path(sys.executable).with_name("pgtrial")), *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if not done.stdout:
+        raise SystemExit(f"{' '.join(command)} ended with status {done.returncode} and printed nothing")
+    return done.returncode, done.stdout, time.monotonic() - began
+
+
+def _interval_text(difference: dict[str, float] | None) -> str:
+    return " to ".join(f"{100 * difference[key]:+.1f}%" for key in ("low", "high")) if difference else "no interval"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _write(figures: Figures) -> None:
+    _FIGURES.write_text(figures.model_dump_json(indent=1) + "\n")
+
+
+def main() -> None:
+    """Add to the figures, and print them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("bisect", "gates", "show"))
+    parser.add_argument("--source", type=Path, help="an unpacked source of PostgreSQL 15")
+    parser.add_argument("--work", type=Path, default=Path("results/every-commit"))
+    parser.add_argument("--rounds", type=int, default=850, help="of the loop in what is slower")
+    parser.add_argument("--kind", choices=(*_COMMITS, *_DRIVERS), default=_COMMITS[0])
+    parser.add_argument("--number", type=int, default=100, help="of gates, with those that there are")
+    parser.add_argument("--budget", default="5min")
+    given = parser.parse_args()
+    work = given.work.absolute()
+    if given.what == "gates" and given.kind in _DRIVERS:
+        drivers = Drivers(work / "drivers")
+        drivers.make(given.rounds)
+        study = work / "drivers.toml"
+        study.write_text(_STUDY_OF_DRIVERS)
+        gates(_arms_of_drivers(drivers), given.kind, given.budget, given.number, study)
+    elif given.what != "show":
+        repository = Repository(work / "repository")
+        if given.source is not None:
+            repository.make(given.source, given.rounds)
+        if given.what == "bisect":
+            bisect(repository, given.kind, given.budget)
+        else:
+            gates(_arms_of_commits(repository), given.kind, given.budget, given.number, _study(repository))
+    for line in table():
+        print(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""`python -m bench.percentiles`: studies with percentiles at a rate on real servers; figures in bench/percentiles.json.
+
+Two arms that are alike, and two of which one server stands still for 50 ms each 5 s. The first metric is p99, the
+second p50. Runs what is missing. Not part of `make bench`: it takes hours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+
+from pgtrial.conduct.place import plan_now
+from pgtrial.conduct.progress import ProgressEvent, TrialBegins, TrialEnds
+from pgtrial.conduct.run_study import run_study
+from pgtrial.model.records import Record
+from pgtrial.model.records.claims import Estimate, Word
+from pgtrial.report.data import read_data
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.study_file import build_study
+
+_FIGURES = Path(__file__).with_name("percentiles.json")
+_STALL_S, _EACH_S = 0.05, 5.0
+_EQUAL, _STALLED = "equal", "stalled"
+
+
+class Study(Record):
+    """One study."""
+
+    created: str
+    kind: str
+    rate: float
+    """Transactions per second."""
+    blocks: int
+    verdicts: dict[str, Word]
+    """Of p99 and p50."""
+    differences: dict[str, list[float | None]]
+    """Estimates and bounds, as shares; empty: none."""
+
+
+def read() -> list[Study]:
+    """The studies so far."""
+    return [Study.model_validate(study) for study in json.loads(_FIGURES.read_text())] if _FIGURES.exists() else []
+
+
+def table() -> Iterator[str]:
+    """What the studies found, as Markdown."""
+    yield "| second arm | studies | p99 called worse, better | p50 called worse, better |"
+    yield "|---|---|---|---|"
+    for kind in (_EQUAL, _STALLED):
+        studies = [study for study in read() if study.kind == kind]
+        counts = [Counter(study.verdicts[metric] for study in studies) for metric in ("p99", "p50")]
+        cells = [f"{count['worse']}, {count['better']}" for count in counts]
+        yield f"| {kind} | {len(studies)} | {' | '.join(cells)} |"
+
+
+def _run(kind: str, rate: float, budget: str) -> Study:
+    spec = build_study(
+        {
+            "study": {"name": "percentiles", "question": "Which percentiles differ?"},
+            "load": {"workload": "select-only", "scale": 10, "rate": rate, "interleave": "off"},
+            "arms": {"as it is": {}, "the other": {"settings": {"bgwriter_delay": "201ms"}}},
+            "verdict": {"budget": budget, "metrics": ["p99", "p50"], "allow_busy_client": True},
+        },
+        "bench.percentiles",
+        Path.cwd(),
+    )
+    with tempfile.TemporaryDirectory(prefix="pgtrial-campaign-") as folder, _stalling() as stalls:
+        study = StudyDirectory.create(Path(folder) / "study", spec, plan_now(spec))
+
+        def listen(event: ProgressEvent) -> None:
+            match event:
+                case TrialBegins(trial=planned) if kind == _STALLED and planned.arm == "the other":
+                    stalls.set()
+                case TrialEnds():
+                    stalls.clear()
+
+        run_study(study, listen, spec=spec)
+        result = read_data(study).result
+    claims = {claim.metric: claim for claim in result.metrics}
+    return Study(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        kind=kind,
+        rate=rate,
+        blocks=claims["p99"].blocks,
+        verdicts={name: claim.verdict for name, claim in claims.items()},
+        differences={name: _bounds(claim.difference) for name, claim in claims.items()},
+    )
+
+
+def _bounds(difference: Estimate | None) -> list[float | None]:
+    bounds = (difference.value, difference.low, difference.high) if difference else ()
+    return [None if bound is None else round(bound, 4) for bound in bounds]
+
+
+@contextmanager
+def _stalling() -> Iterator[threading.Event]:
+    """While the event is set, all servers of this process stand still for a moment again and again."""
+    wanted, ended = threading.Event(), threading.Event()
+
+    def run() -> None:
+        while not ended.wait(_EACH_S - _STALL_S):
+            processes = _server_processes() if wanted.is_set() else []
+            _send(processes, signal.SIGSTOP)
+            ended.wait(_STALL_S if processes else 0)
+            _send(processes, signal.SIGCONT)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield wanted
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _server_processes() -> list[psutil.Process]:
+    """The processes of servers below this one but the first of each."""
+    with suppress(psutil.Error):
+        below = psutil.Process().children(recursive=True)
+        return [process for process in below if process.name() == "postgres" and _is_postgres(process.parent())]
+    return []
+
+
+def _is_postgres(process: psutil.Process | None) -> bool:
+    return process is not None and process.name() == "postgres"
+
+
+def _send(processes: list[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+
+
+def main() -> None:
+    """Run what is missing, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--equal", type=int, default=40, help="studies of equal arms in all")
+    parser.add_argument("--stalled", type=int, default=5, help="studies with stalls in all")
+    parser.add_argument("--rate", type=float, default=4000, help="transactions per second")
+    parser.add_argument("--budget", default="2min")
+    given = parser.parse_args()
+    known = read()
+    for kind, number in ((_STALLED, given.stalled), (_EQUAL, given.equal)):
+        for _ in range(number - sum(study.kind == kind for study in known)):
+            known.append(_run(kind, given.rate, given.budget))
+            print(known[-1].model_dump_json(), flush=True)
+            lines = ",\n".join(study.model_dump_json() for study in known)
+            _FIGURES.write_text(f"[\n{lines}\n]\n")
+    for line in table():
+        print(line)
+
+
+if __name__ == "__main__":
+    main()
