@@ -20,6 +20,7 @@ from pgtrial.report.build import build_report
 from pgtrial.report.data import read_measured
 from pgtrial.report.history import entries_of, file_name, machine_of, series_of
 from pgtrial.report.static_pages import history_page
+from pgtrial.store.bundle import write_bundle
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.histories.directory import HistoryDirectory
 from pgtrial.store.histories.places import place_of, read_history
@@ -291,19 +292,50 @@ def test_the_page_of_a_history_has_its_series_as_text(tmp_path):
 def test_studies_are_published_by_their_question(tmp_path, study, capsys):
     folder = tmp_path / "bundles"
     folder.mkdir()
-    build_report(StudyDirectory.open(study("bundles/mine")))
+    mine = StudyDirectory.open(study("bundles/index", 1.0))
+    build_report(mine)
+    write_bundle(mine, folder / "index.tar.xz", everything=False)
     (folder / "damaged.tar.xz").write_bytes(b"no bundle")
     site = tmp_path / "site"
     assert publish_command([folder], site) == 2
-    assert sorted(path.name for path in site.iterdir()) == ["index.html", "mine.html"]
+    (address,) = {path.name for path in site.iterdir()} - {"index.html"}
+    assert re.fullmatch(r"index-[0-9a-f]{10}\.html", address)
     page = (site / "index.html").read_text()
+    assert "2 studies" in page
     assert "<h2>Is it slower?</h2>" in page
-    assert '<a href="mine.html">mine</a>' in page
-    assert "off is 5.99% slower than on" in page
+    assert f'<a href="{address}">index</a>' in page
+    assert "<strong>equivalent</strong>" in page
     assert "damaged.tar.xz is not a bundle" in page
-    assert capsys.readouterr().out == f"{site / 'index.html'}\n"
+    said = capsys.readouterr()
+    assert said.out == f"{site / 'index.html'}\n"
+    assert "warning: " in said.err
+    assert "damaged.tar.xz is not a bundle" in said.err
     (folder / "damaged.tar.xz").unlink()
     assert publish_command([folder], site) == 0
+
+
+def test_no_verdict_of_an_altered_bundle_is_published(tmp_path, study):
+    mine = StudyDirectory.open(study("mine"))
+    build_report(mine)
+    bundle = tmp_path / "mine.tar.xz"
+    write_bundle(mine, bundle, everything=False)
+    content = bytearray(bundle.read_bytes())
+    content[len(content) // 2] ^= 1
+    bundle.write_bytes(content)
+    assert publish_command([bundle], tmp_path / "site") == 2
+    assert [path.name for path in (tmp_path / "site").iterdir()] == ["index.html"]
+    page = (tmp_path / "site" / "index.html").read_text()
+    assert "<strong>unreadable</strong>" in page
+    assert "slower than on" not in page
+
+
+def test_what_cannot_be_published_is_one_sentence(tmp_path, study):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StudyError, match=r"there is no study in .*empty; name bundles, or folders that hold some"):
+        publish_command([tmp_path / "empty"], tmp_path / "site")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="file: File exists; choose a writable place with -o"):
+        publish_command([study("a")], tmp_path / "file")
 
 
 # ---- on a branch

@@ -206,7 +206,7 @@ class Files:
         """Write all files of a study that has run. Raises StoreError."""
         if self.bundle is not None:
             temporary = hidden(self.bundle)
-            with writing(self.bundle):
+            with writing(self.bundle, "--bundle"):
                 write_bundle(study, temporary, everything=False)
                 temporary.replace(self.bundle)
         text = summary(data, of_gate, self.bundle.name if self.bundle is not None else None)
@@ -219,7 +219,7 @@ class Files:
 
     def _write(self, text: str, of_gate: Outcome, seconds: float, created: str, details: str) -> None:
         if self.summary is not None:
-            write_atomically(self.summary, text)
+            write_atomically(self.summary, text, "--summary")
         if self.junit is not None:
             of_case = junit(
                 self.base,
@@ -230,7 +230,7 @@ class Files:
                 host=platform.node(),
                 details=details,
             )
-            write_atomically(self.junit, of_case)
+            write_atomically(self.junit, of_case, "--junit")
         if (step := os.environ.get(_STEP_SUMMARY)) is not None:
             try:
                 with Path(step).open("a", encoding="utf-8") as file:

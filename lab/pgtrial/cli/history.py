@@ -93,7 +93,7 @@ def history_command(
         from pgtrial.report.static_pages import history_page  # noqa: PLC0415
 
         page = output or Path("history.html")
-        write_atomically(page, history_page(known))
+        write_atomically(page, history_page(known), "-o")
         line(page)
     elif json:
         for name, series in known.items():

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pgtrial.cli.output import line, warn
-from pgtrial.model.errors import StoreError
+from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.units import slug
 from pgtrial.store.files import write_atomically, writing
+
+if TYPE_CHECKING:  # other commands start sooner without its libraries
+    from pgtrial.report.serve.catalogue import Glance
+
+_INDEX = "index.html"
 
 
 def publish_command(
@@ -20,33 +26,62 @@ def publish_command(
     """Write a static page of results by question, with the report of each study beside it.
 
     The pages need no server and no script but the charts of the reports. Pages of studies that are there are written
-    anew; nothing is removed. The exit status is 2 if a study could not be read.
+    anew; nothing is removed. A study and its bundle are one. The exit status is 2 if a study could not be read.
     """
-    # other commands start sooner without its libraries
     from pgtrial.report import html  # noqa: PLC0415
     from pgtrial.report.sections import sections  # noqa: PLC0415
-    from pgtrial.report.serve.catalogue import RUNNING, UNFINISHED, UNREADABLE, Catalogue, check_paths  # noqa: PLC0415
+    from pgtrial.report.serve.catalogue import UNREADABLE, Catalogue, check_paths  # noqa: PLC0415
     from pgtrial.report.static_pages import index_page  # noqa: PLC0415
 
     check_paths(paths)
     catalogue = Catalogue(paths)
-    studies, addresses, unread = catalogue.studies(), {"": "index.html"}, 0
-    with writing(output):
+    if not (studies := list(_once(catalogue.studies()))):
+        raise StudyError(f"there is no study in {', '.join(map(str, paths))}; name bundles, or folders that hold some")
+    with writing(output, "-o"):
         output.mkdir(parents=True, exist_ok=True)
+
+    def render(study: Glance) -> str:
+        data = catalogue.data(study)
+        return html.render(data, sections(data))
+
+    published, addresses = _published(studies, output, render)
+    write_atomically(output / _INDEX, index_page(published, addresses), "-o")
+    line(output / _INDEX)
+    return 2 if any(study.words == [UNREADABLE] for study in published) else 0
+
+
+def _published(
+    studies: Sequence[Glance], output: Path, render: Callable[[Glance], str]
+) -> tuple[list[Glance], dict[str, str]]:
+    """Write the page of each study that has a verdict; returns the studies, and the addresses of pages by key."""
+    from pgtrial.report.serve.catalogue import RUNNING, UNFINISHED, UNREADABLE  # noqa: PLC0415
+
+    published, addresses = [], dict.fromkeys((study.key for study in studies), "")
     for study in studies:
-        addresses[study.key] = ""
-        if study.words[0] in (RUNNING, UNFINISHED, UNREADABLE):
-            unread += study.words == [UNREADABLE]
-            continue
-        try:
-            data = catalogue.data(study)
-            name = f"{slug(study.name)}.html"
-            address = name if name not in addresses.values() else f"{study.key}.html"
-            write_atomically(output / address, html.render(data, sections(data)))
-            addresses[study.key] = address
-        except StoreError as error:
-            warn(str(error))
-            unread += 1
-    write_atomically(output / "index.html", index_page(studies, addresses))
-    line(output / "index.html")
-    return 2 if unread else 0
+        shown = study
+        if study.words[0] not in (RUNNING, UNFINISHED, UNREADABLE):
+            try:
+                page = render(study)
+            except StoreError as error:
+                shown = study.unreadable(str(error))
+            else:
+                addresses[study.key] = _address(study, [_INDEX, *addresses.values()])
+                write_atomically(output / addresses[study.key], page, "-o")
+        if shown.words == [UNREADABLE]:
+            warn(shown.says[0])
+        published.append(shown)
+    return published, addresses
+
+
+def _address(study: Glance, taken: Sequence[str]) -> str:
+    """The name of a study's page, with a digest where another study has it."""
+    name = slug(study.name)
+    return f"{name}.html" if f"{name}.html" not in taken else f"{name}-{study.key.rpartition('-')[2]}.html"
+
+
+def _once(studies: Sequence[Glance]) -> Iterator[Glance]:
+    """Leave out bundles whose study is there, too."""
+    there = {(study.identity, *study.arms) for study in studies if study.identity and not study.is_bundle}
+    for study in studies:
+        if not (study.is_bundle and (study.identity, *study.arms) in there):
+            yield study

@@ -125,10 +125,10 @@ def hidden(path: Path) -> Path:
     return path.with_name(f".{path.name}.tmp")
 
 
-def write_atomically(path: Path, data: str | bytes) -> None:
-    """Replace `path` by `data` so that a crash leaves the old file or the new one. Raises StoreError."""
+def write_atomically(path: Path, data: str | bytes, option: str = "--results") -> None:
+    """Replace `path` by `data` so that a crash leaves the old file or the new one. Raises StoreError as `writing`."""
     temporary = hidden(path)
-    with writing(path):
+    with writing(path, option):
         with temporary.open("wb") as file:
             file.write(data.encode() if isinstance(data, str) else data)
             file.flush()
@@ -162,10 +162,10 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def cannot_write(path: Path, error: OSError) -> StoreError:
-    """The sentence for a results directory that cannot be written."""
+def cannot_write(path: Path, error: OSError, option: str = "--results") -> StoreError:
+    """The sentence for a file or directory that cannot be written; `option` names another one."""
     return StoreError(
-        f"cannot write {path}: {error.strerror or error}; choose a writable place with --results, or free some space"
+        f"cannot write {path}: {error.strerror or error}; choose a writable place with {option}, or free some space"
     )
 
 
@@ -194,12 +194,12 @@ def values_of(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """An OSError inside is a StoreError about `path`."""
+def writing(path: Path, option: str = "--results") -> Iterator[None]:
+    """An OSError inside is a StoreError about `path`, another of which is named with `option`."""
     try:
         yield
     except OSError as error:
-        raise cannot_write(path, error) from error
+        raise cannot_write(path, error, option) from error
 
 
 @contextlib.contextmanager

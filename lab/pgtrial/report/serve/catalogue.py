@@ -80,6 +80,16 @@ class Glance:
         return self.path.is_file()
 
     @property
+    def verdicts(self) -> list[tuple[str, str, Bar | None]]:
+        """Each word with what is said to it, without that word at its beginning, and its interval."""
+        said = zip(self.words, self.says, self.bars or [None] * len(self.words), strict=True)
+        return [(word, sentence.removeprefix(f"{word.capitalize()} "), bar) for word, sentence, bar in said]
+
+    def unreadable(self, why: str) -> Glance:
+        """The same study, of which something is damaged."""
+        return replace(self, words=[UNREADABLE], says=[why], bars=[])
+
+    @property
     def name(self) -> str:
         """The name of the directory or of the bundle."""
         return self.path.name.removesuffix(SUFFIX)

@@ -19,7 +19,7 @@ from pgtrial.report.history_drawing import SIZE, drawn
 from pgtrial.report.html import cards, specs, templates
 from pgtrial.report.sections import Section, Topic
 from pgtrial.report.serve import drawing
-from pgtrial.report.serve.catalogue import UNREADABLE, WORDS, Bar, Glance, Query
+from pgtrial.report.serve.catalogue import UNREADABLE, WORDS, Glance, Query
 from pgtrial.report.serve.histories import History
 from pgtrial.report.serve.live import Look, SoFar
 from pgtrial.report.table import Column, Table, number
@@ -69,7 +69,6 @@ class Pages:
             query=query,
             refused=refused,
             words=WORDS,
-            verdicts=_verdicts,
             places=self._places,
         )
 
@@ -132,13 +131,6 @@ def _brief(study: Glance, data: StudyData) -> dict[str, Any]:
     """The verdict of each comparison, and what else is said in brief."""
     short = brief(data.result, data.plan, None if study.is_bundle else study.path)
     return {"claims": cards(data, short), "brief": short.lines()}
-
-
-def _verdicts(study: Glance) -> list[tuple[str, str, Bar | None]]:
-    """Each word of a study with what is said to it, which may begin with that word, and its interval."""
-    bars = study.bars or [None] * len(study.words)
-    said = zip(study.words, study.says, bars, strict=True)
-    return [(word, sentence.removeprefix(f"{word.capitalize()} "), bar) for word, sentence, bar in said]
 
 
 def _live_values(look: Look) -> dict[str, Any]:

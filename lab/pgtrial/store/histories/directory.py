@@ -53,7 +53,7 @@ class HistoryDirectory:
             known = read_lines(self.read(name), self.file(name)) if path.exists() else []
             result = joined(known, entries)
             if result.changes:
-                write_atomically(path, result.text)
+                write_atomically(path, result.text, "--in")
         return result
 
     def _of(self, name: str) -> Path:
@@ -62,7 +62,7 @@ class HistoryDirectory:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Until the block ends, no other pgtrial adds to the directory."""
-        with writing(self._path):
+        with writing(self._path, "--in"):
             self._path.mkdir(parents=True, exist_ok=True)
             with (self._path / _LOCK).open("a") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
