@@ -13,8 +13,10 @@ from pgtrial.conduct.progress import Second
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.capacity import CapacityLoad
-from pgtrial.report.build import build_report
+from pgtrial.report.build import build_report, differences
+from pgtrial.report.data import read_data
 from pgtrial.statistics import capacity
+from pgtrial.store.bundle import open_study, write_bundle
 from tests.conduct.small import small_study
 from tests.conftest import require_engine
 from tests.verdict.capacities import POINT, trials_of
@@ -99,15 +101,26 @@ def test_all_searches_of_a_block_begin_at_the_median_of_the_blocks_before():
     assert first_rate(2000) == 1400
 
 
-@pytest.mark.server
-def test_a_study_of_capacity_runs_on_real_servers(tmp_path, monkeypatch):
+@pytest.fixture
+def few_probes(monkeypatch):
     require_engine()
     # few probes: a wide bracket is enough
     for name, value in {"CLOSE": 1, "_FIRST_STEP": 0.8, "_NARROW": 1.0}.items():
         monkeypatch.setattr(capacity, name, value)
-    promise = {"p50": "50ms", "failures": "1%"}
-    load = {"workload": "select-only", "warmup": "1s", "duration": "1s", "interleave": "auto", "capacity": promise}
-    study = small_study(tmp_path / "s", 1, load=load)
+
+
+LOAD = {
+    "workload": "select-only",
+    "warmup": "1s",
+    "duration": "1s",
+    "interleave": "auto",
+    "capacity": {"p50": "50ms", "failures": "1%"},
+}
+
+
+@pytest.mark.server
+def test_a_study_of_capacity_runs_on_real_servers(tmp_path, few_probes):
+    study = small_study(tmp_path / "s", 1, load=LOAD)
     events = []
     run_study(study, events.append)
     trials = study.trials()
@@ -119,6 +132,10 @@ def test_a_study_of_capacity_runs_on_real_servers(tmp_path, monkeypatch):
         assert 0.999 * min(rates) <= trial.capacity <= 1.001 * max(rates)
         assert trial.measured is not None
         assert trial.measured.latency_us is not None
+        committed = trial.server_deltas["database"]["xact_commit"]
+        assert 0.5 < committed / trial.measured.transactions < 3, (
+            "of the probe that is stored, with what was unreported"
+        )
         assert (study.trial_path(trial) / "engine.jsonl").read_text().count('"event":"hello"') == 1 + len(rates)
     seconds = [event for event in events if isinstance(event, Second)]
     assert {event.probe for event in seconds} >= {None, 1, 2}
@@ -126,3 +143,20 @@ def test_a_study_of_capacity_runs_on_real_servers(tmp_path, monkeypatch):
     report = (study.path / "report.md").read_text()
     assert "## Capacity" in report
     assert "p50 within 50ms" in report
+
+
+@pytest.mark.server
+def test_one_arm_alone_has_a_report_and_a_bundle_that_is_verified(tmp_path, few_probes):
+    study = small_study(tmp_path / "s", 1, load=LOAD, arms={"alone": {}})
+    run_study(study, lambda event: None)
+    (trial,) = study.trials()
+    assert trial.capacity is not None
+    build_report(study)
+    report = (study.path / "report.md").read_text()
+    assert "alone" in report
+    assert "transactions per second with p50 within 50ms" in report
+    assert "<html" in (study.path / "report.html").read_text()
+    assert read_data(study).result.primary == []
+    write_bundle(study, tmp_path / "s.tar.xz", everything=False)
+    with open_study(tmp_path / "s.tar.xz") as bundled:
+        assert differences(bundled) == []

@@ -12,9 +12,7 @@ from pgtrial.model.errors import StudyError
 
 
 def capacity_command(
-    arms: Annotated[
-        list[str], typer.Argument(help="Two or more set-ups, as of `pgtrial compare`.", show_default=False)
-    ],
+    arms: Annotated[list[str], typer.Argument(help="One set-up or more, as of `pgtrial compare`.", show_default=False)],
     *,
     p50: Annotated[str | None, typer.Option("--p50", help="Limit of the median response time, e.g. 5ms.")] = None,
     p90: Annotated[str | None, typer.Option("--p90", help="Limit of the p90.")] = None,
@@ -46,7 +44,7 @@ def capacity_command(
     new: Annotated[bool, typer.Option("--new", help="Start anew even if the same study is unfinished.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines.")] = False,
 ) -> int:
-    """Compare the highest rates at which set-ups answer within a limit; `pgtrial compare --capacity` does the same.
+    """Compare the highest rates at which set-ups answer within a limit; of one set-up, find that rate.
 
     Example: pgtrial capacity shared_buffers=128MB shared_buffers=2GB --p99 20ms --workload select-only --clients 16
     """

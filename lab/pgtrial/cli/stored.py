@@ -20,6 +20,7 @@ from pgtrial.conduct.place import RESULTS
 from pgtrial.conduct.provider_metrics import import_metrics, measured_arms
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.units import plural
 from pgtrial.report.brief import brief
 from pgtrial.report.build import build_report, differences, render, short_report
 from pgtrial.report.data import read_measured
@@ -181,7 +182,7 @@ def _verified(path: Path) -> str:
         more = f" (and {len(unlike) - 1} more)" if len(unlike) > 1 else ""
         raise StoreError(f"the verdict of {path} does not follow from its trials: {unlike[0]}{more}")
     parts = f"{len(manifest.parts)} parts are as they were bundled, and " if manifest is not None else ""
-    return f"{path}: {parts}the verdict follows from the {trials} trials"
+    return f"{path}: {parts}the verdict follows from the {plural(trials, 'trial')}"
 
 
 def metrics_command(directory: Annotated[Path, typer.Argument(help="A study directory.")]) -> int:

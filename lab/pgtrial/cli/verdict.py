@@ -41,7 +41,10 @@ def in_short(brief: Brief, reword: Callable[[str], str] = str) -> RenderableType
     return Group(*parts, _grid(brief.lines(_WATCHED), reword))
 
 
-def _headline(verdict: Word, text: str) -> Text:
+def _headline(verdict: Word | None, text: str) -> Text:
+    """The word of the verdict and the text; of one arm alone the text."""
+    if verdict is None:
+        return Text(text, "bold")
     return Text.assemble((f"{verdict.upper()}  ", f"bold {VERDICT_STYLES[verdict]}"), (text, "bold"))
 
 
@@ -61,8 +64,8 @@ def in_full(result: StudyResult) -> RenderableType:
         for finding in result.findings
         if finding.severity != "info"
     ]
-    for claim, sentence in zip(result.primary, result.sentences, strict=True):
-        parts.append(_headline(claim.verdict, sentence))
+    words: list[Word | None] = [claim.verdict for claim in result.primary] or [None for _ in result.sentences]
+    parts += [_headline(word, sentence) for word, sentence in zip(words, result.sentences, strict=True)]
     parts += [Text(sentence) for sentence in result.moved]
     parts += [Text(f"note: {note}") for note in result.notes]
     parts += ["", for_terminal(_comparisons(result))]

@@ -12,6 +12,7 @@ from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec, load_points, metrics_of
 from pgtrial.statistics import p8
+from pgtrial.statistics.describe import FEWEST_FOR_MEDIAN
 
 SPARE_BLOCKS = 2
 """Planned beyond the first look where they fit: a first look decides only if all blocks agree."""
@@ -31,13 +32,15 @@ _COLLECT_S = 0.5
 
 
 def fewest_for_a_verdict(spec: StudySpec) -> int:
-    """Blocks that a verdict on every arm takes at least."""
+    """Blocks that a verdict on every arm takes at least, or the interval of one arm alone."""
+    if len(spec.arms) == 1:
+        return FEWEST_FOR_MEDIAN
     return deployments_of(spec) if are_units(spec) else p8.first_look(claims_of(spec))
 
 
 def claims_of(spec: StudySpec) -> int:
     """How many claims of a family the first look is to decide: primary, declared, on statements or queries."""
-    primary = len(spec.arms) - 1
+    primary = max(1, len(spec.arms) - 1)
     secondary = (len(metrics_of(spec)) - 1) * primary
     statements = MOST_STATEMENTS if spec.load.replays else 0
     queries = spec.load.suite.queries or 0 if spec.load.runs_suite else 0

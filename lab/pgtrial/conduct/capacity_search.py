@@ -11,11 +11,13 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import Protocol
 
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.outcome import PHASES, Outcome
 from pgtrial.conduct.probes import Search, first_rate
 from pgtrial.conduct.progress import Second
+from pgtrial.evidence.observe.views import Counters
 from pgtrial.loads.engine import events_of
 from pgtrial.loads.load_run import LoadRun
 from pgtrial.model.errors import TrialError
@@ -32,26 +34,43 @@ Started = Callable[[Course], AbstractContextManager[LoadRun]]
 """Starts the engine of a course."""
 
 
-def search(course: Course, started: Started, on_tick: Callable[[], None]) -> None:
-    """Find the capacity, and keep it, its probes and the outcome of the probe nearest to it in the course.
+class ProbeWatch(Protocol):
+    """The lab's part of a probe."""
 
-    `on_tick` is called after each second. Raises TrialError if no rate keeps the promise.
+    def tick(self) -> None:
+        """A second has passed."""
+
+    def measure_begins(self) -> None:
+        """Read the server's counters."""
+
+    def changes(self) -> Counters:
+        """How the counters have changed since, once the engine has ended."""
+
+
+def search(course: Course, started: Started, watch: ProbeWatch) -> None:
+    """Find the capacity, and keep it, its probes and what is known of the probe nearest to it in the course.
+
+    Raises TrialError if no rate keeps the promise.
     """
     asked = course.point.capacity
     if asked is None:
         raise ValueError("this load point has no promise")
-    searching = Search(asked, _warm_up(course, started, on_tick), course.probes)
+    searching = Search(asked, _warm_up(course, started, watch), course.probes)
+    changes: list[tuple[Outcome, Counters]] = []
     while (rate := searching.next_rate) is not None:
-        searching.add(_probed(course, rate, started, on_tick), rate)
+        outcome = _probed(course, rate, started, watch)
+        changes.append((outcome, watch.changes()))
+        searching.add(outcome, rate)
     course.outcome, course.capacity = searching.outcome, searching.capacity
+    course.deltas |= next(of_probe for outcome, of_probe in changes if outcome is course.outcome)
     if course.capacity is None:
         raise TrialError(_unkept(min(course.probes, key=lambda probe: probe.rate), asked))
 
 
-def _warm_up(course: Course, started: Started, on_tick: Callable[[], None]) -> float:
+def _warm_up(course: Course, started: Started, watch: ProbeWatch) -> float:
     """Run a closed loop; where the search begins."""
     seconds = max(1.0, float(math.ceil(course.load.phases_s[0])))
-    ended = _run(replace(course, load=course.load.timed(0.0, seconds), outcome=Outcome()), started, on_tick, seconds)
+    ended = _run(replace(course, load=course.load.timed(0.0, seconds), outcome=Outcome()), started, watch, seconds)
     if course.start_rate is not None:
         return course.start_rate
     measured = ended.measured
@@ -60,7 +79,7 @@ def _warm_up(course: Course, started: Started, on_tick: Callable[[], None]) -> f
     return first_rate(measured.tps)
 
 
-def _probed(course: Course, rate: float, started: Started, on_tick: Callable[[], None]) -> Outcome:
+def _probed(course: Course, rate: float, started: Started, watch: ProbeWatch) -> Outcome:
     section = course.load.capacity
     if section is None:
         raise ValueError("this load has no promise")
@@ -73,12 +92,10 @@ def _probed(course: Course, rate: float, started: Started, on_tick: Callable[[],
         planned=course.planned.model_copy(update={"seed": (course.planned.seed + number) % _SEEDS}),
         outcome=Outcome(),
     )
-    return _run(at_rate, started, on_tick, section.settling_s + probe_s, number)
+    return _run(at_rate, started, watch, section.settling_s + probe_s, number)
 
 
-def _run(
-    course: Course, started: Started, on_tick: Callable[[], None], seconds: float, probe: int | None = None
-) -> Outcome:
+def _run(course: Course, started: Started, watch: ProbeWatch, seconds: float, probe: int | None = None) -> Outcome:
     """A run of the engine. Raises TrialError if it failed otherwise than by answering nothing in time."""
     outcome = course.outcome
     with started(course) as run:
@@ -88,12 +105,14 @@ def _run(
             if event is None:
                 continue
             outcome.add(event)
+            if event["event"] == "phase" and event["phase"] == "measure":
+                watch.measure_begins()
             if event["event"] == "tick" and event["phase"] in PHASES:
                 tps = outcome.tps_of(event)
                 course.listener(
                     Second(course.planned.arm, event["phase"], event["second"], tps, probe, course.point.rate)
                 )
-                on_tick()
+                watch.tick()
         status = run.finish()
         reason = run.trouble or outcome.failure(status, run.last_words(), run.maker)
         if reason is not None and not _is_idle(outcome, status):

@@ -70,7 +70,7 @@ class MeasuredLoad:
         self._make_ready(load)
         load.callback(self._timed.close)
         self._timed.enter_context(timed(course.timings, "load"))
-        search(course, partial(probing, target=self._target), self._look)
+        search(course, partial(probing, target=self._target), self)
 
     def _make_ready(self, load: ExitStack) -> None:
         course, target = self._course, self._target
@@ -82,7 +82,8 @@ class MeasuredLoad:
         hold = None if course.point.pack is None else course.point.pack.hold
         load.enter_context(held(course.pack, hold, target))
 
-    def _look(self) -> None:
+    def tick(self) -> None:
+        """Look at the statements of the load, where they are asked for."""
         if self._course.statements is not None:
             self._course.statements.look(self._session)
 
@@ -101,6 +102,23 @@ class MeasuredLoad:
             if course.reason is None:
                 self._job.ended()
 
+    def measure_begins(self) -> None:
+        """Read the server's counters, where this trial does."""
+        try:
+            self._before = self._counters() if self._counts else None
+        except psycopg.OperationalError as error:
+            self._course.lose(error)
+
+    def changes(self) -> views.Counters:
+        """How the counters have changed since; the clients of the load have left."""
+        before, self._before = self._before, None
+        try:
+            wait_for_clients_to_leave(self._session, self._others)
+            return views.deltas(before, self._counters()) if before is not None else {}
+        except psycopg.OperationalError as error:
+            self._course.lose(error)
+            return {}
+
     def hear(self, event: Event) -> None:
         """Count an event of the load, and do what the lab does at its moment."""
         course = self._course
@@ -111,10 +129,7 @@ class MeasuredLoad:
             case {"event": "phase", "phase": "measure"}:
                 self._measured_since = time.monotonic()
                 self._sampler.measure_begins()
-                try:
-                    self._before = self._counters() if self._counts else None
-                except psycopg.OperationalError as error:
-                    course.lose(error)
+                self.measure_begins()
             case {"event": "tick"} if self._job is not None:
                 self._job.hear(event)
             case {"event": "pause"} if self._suite is not None and isinstance(self._run, EngineRun):
@@ -126,7 +141,7 @@ class MeasuredLoad:
                 self._suite.hear(event)
             case {"event": "tick", "phase": phase} if phase in PHASES:
                 course.listener(Second(course.planned.arm, phase, event["second"], course.outcome.tps_of(event)))
-                self._look()
+                self.tick()
 
     def collect(self) -> None:
         """What has changed over the measured part."""

@@ -19,7 +19,7 @@ from itertools import takewhile
 import numpy as np
 
 import pgtrial
-from pgtrial.conduct.block_estimates import claims_of
+from pgtrial.conduct.block_estimates import claims_of, fewest_for_a_verdict
 from pgtrial.conduct.declared import metric_warnings
 from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
 from pgtrial.conduct.interleaving import interleaving_of
@@ -116,7 +116,9 @@ def study_estimate(spec: StudySpec, plan: Plan) -> float:
 
 
 def fewest_blocks(spec: StudySpec, plan: Plan) -> int:
-    """The first planned look at which a verdict on every arm is possible at all."""
+    """The first planned look at which a verdict on every arm is possible at all; of one arm alone, an interval."""
+    if len(spec.arms) == 1:
+        return fewest_for_a_verdict(spec)
     claims = claims_of(spec)
     return fewest_of(plan.deployments, plan.max_blocks, claims) if are_units(spec) else p8.first_look(claims)
 
@@ -134,7 +136,8 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
         given, needed = f"blocks = {plan.max_blocks}", f"{floor}"
         if are_units(spec):
             given, needed = f"{plan.deployments} deployments", f"{p8.fewest_blocks(len(plan.arms) - 1)} of each"
-        sentences.append(f"with {given} no verdict is possible; {len(plan.arms)} arms take at least {needed}")
+        what = "no verdict is possible" if plan.others else "the capacity has no interval"
+        sentences.append(f"with {given} {what}; {plural(len(plan.arms), 'arm')} take at least {needed}")
     sentences += metric_warnings(spec, plan)
     time_s = plan.max_blocks * plan.block_estimate_s
     if time_s > spec.verdict.budget and not plan.extensions:
@@ -150,7 +153,7 @@ def _max_blocks(spec: StudySpec, lengths: TrialLengths) -> int:
         return spec.verdict.blocks
     block_s, budget_s = lengths.block_s, spec.verdict.budget - lengths.preliminary_s
     affordable = int(budget_s / block_s)
-    floor = p8.first_look(claims_of(spec))
+    floor = fewest_for_a_verdict(spec)
     if affordable >= floor:
         return affordable
     if floor * block_s > OVERRUN * budget_s:
@@ -159,8 +162,9 @@ def _max_blocks(spec: StudySpec, lengths: TrialLengths) -> int:
         cures = f"{'leave out warmup and duration' if chosen else 'shorten the trials'}, or use fewer load points"
         if spec.load.runs_once:
             cures = f"take less data ([load] scale), or use fewer {'load points' if spec.load.runs_job else 'queries'}"
+        goal = "a verdict" if len(spec.arms) > 1 else "an interval"
         raise BudgetError(
-            f"a verdict needs at least {floor} blocks of about {format_duration(block_s)}, and the budget of "
+            f"{goal} needs at least {floor} blocks of about {format_duration(block_s)}, and the budget of "
             f'{format_duration(spec.verdict.budget)} holds {affordable}; set [verdict] budget = "{minutes}min" or '
             f"more, {cures}",
             60.0 * minutes,

@@ -400,7 +400,7 @@ def _block_ends(grid: Grid, regimes: Regimes, block: int) -> BlockEnds:
     return BlockEnds(
         block,
         look=look,
-        decided=all(comparison.decided for comparison in compared),
+        decided=bool(compared) and all(comparison.decided for comparison in compared),
         running={name: estimate.value for name, estimate in known.items()},
         intervals={
             name: (estimate.low, estimate.high)

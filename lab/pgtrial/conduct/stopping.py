@@ -63,7 +63,7 @@ def next_step(
         return missing
     complete = [trial for trial in stored if trial.block < missing.block]
     extension = plan.extensions[-1] if plan.extensions else None
-    if plan.stop_early and missing.block in plan.looks and not (extension and extension.decided):
+    if plan.others and plan.stop_early and missing.block in plan.looks and not (extension and extension.decided):
         known = regimes() if regimes else None
         grid = Grid(plan, complete)
         if all(comparison.decided for comparison in comparisons(grid, known)) and not undecided_queries(grid):

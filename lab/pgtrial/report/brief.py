@@ -13,8 +13,9 @@ from pgtrial.model.records.claims import Claim, Word
 from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.load_point import measure_of
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.results import StudyResult
+from pgtrial.model.records.results import Level, StudyResult
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural, shortened
+from pgtrial.report.alone import alone_measured, capacity_text, interval_text, withheld_text
 from pgtrial.report.statement_errors import errors_text
 from pgtrial.report.sweep_words import next_sizes, peak_text, sweep_remarks
 from pgtrial.report.tables.metrics import metric_text, metric_value
@@ -48,7 +49,8 @@ class Line:
 class Headline:
     """One comparison: its verdict, and the lines that belong to it alone."""
 
-    verdict: Word
+    verdict: Word | None
+    """None: of one arm alone, which is compared with nothing."""
     text: str
     lines: list[Line]
 
@@ -80,13 +82,21 @@ class Brief:
 def brief(result: StudyResult, plan: Plan, directory: Path | None = None) -> Brief:
     """The result in short; `directory` is the study's, for the command that goes on with it."""
     return Brief(
-        [_headline(claim, result, plan) for claim in result.primary],
-        measured=_measured(result, plan, result.primary[0]),
+        [_headline(claim, result, plan) for claim in result.primary]
+        or [_alone(level, result, plan) for level in result.levels],
+        measured=_measured(result, plan, result.primary[0]) if result.primary else alone_measured(result, plan),
         failures=_failures(result, plan),
         errors="; ".join(errors_text(of_arm) for of_arm in result.failures if of_arm.statements) or None,
         watched=_watched(result, plan),
         then="; ".join(filter(None, [next(_steps(result, plan, directory), None), next_sizes(result)])) or None,
     )
+
+
+def _alone(level: Level, result: StudyResult, plan: Plan) -> Headline:
+    if (withheld := withheld_text(level, result)) is not None:
+        estimate = Line("estimate", f"{capacity_text(level, plan)}, {interval_text(level)}")
+        return Headline(None, withheld, [estimate])
+    return Headline(None, capacity_text(level, plan), [Line("interval", interval_text(level))])
 
 
 def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
@@ -229,7 +239,9 @@ def _failures(result: StudyResult, plan: Plan) -> str:
 
 def _watched(result: StudyResult, plan: Plan) -> list[str]:
     """First what concerns the claims, then the arms, then the audit's warnings."""
-    notes = ["no difference is declared: this is a check of the method"] if result.identical_arms else []
+    notes = (
+        ["no difference is declared: this is a check of the method"] if result.identical_arms and result.primary else []
+    )
     for part in (part for claim in result.primary for part in claim.read):
         notes += ["the effect changes during the study"] if part.changing else []
         notes += [f"rare odd {part.unit}s pull the mean"] if part.unstable else []

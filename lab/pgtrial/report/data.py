@@ -70,6 +70,11 @@ class StudyData:
         """The name of each load point."""
         return [point.label for point in self.plan.load_points]
 
+    @property
+    def unit(self) -> str:
+        """What verdicts count: `block` or `deployment`."""
+        return self.result.primary[0].unit if self.result.primary else "block"
+
     @cached_property
     def reached(self) -> list[tuple[Claim, Reached]]:
         """What the primary claims reached after each block."""

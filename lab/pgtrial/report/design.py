@@ -112,7 +112,7 @@ def _extension(step: Extension) -> str:
 
 
 def _deployments(data: StudyData) -> str:
-    unit = data.result.primary[0].unit
+    unit = data.unit
     what = "the verdict counts pairs of them" if unit == "deployment" else "the verdict counts blocks, not them"
     return f"{data.plan.deployments} of each arm, one pair for each block; {what}"
 

@@ -18,7 +18,7 @@ from pgtrial.model.printable import printable, printable_json
 from pgtrial.model.records.claims import Claim
 from pgtrial.model.resources import resource
 from pgtrial.model.units import decimals_for, percent
-from pgtrial.report.brief import Brief, Headline, brief
+from pgtrial.report.brief import Brief, Headline, Line, brief
 from pgtrial.report.data import StudyData
 from pgtrial.report.design import design
 from pgtrial.report.sections import Section
@@ -41,7 +41,7 @@ def render(data: StudyData, parts: Sequence[Section]) -> str:
         data=data,
         result=data.result,
         claims=cards(data, short),
-        brief=short.lines(),
+        brief=lines_below(short),
         title=title,
         sections=parts,
         design=design(data),
@@ -78,11 +78,20 @@ def _visible(content: object) -> object:
 
 
 def cards(data: StudyData, short: Brief) -> list[dict[str, Any]]:
-    """The head of the page: a card for each claim."""
+    """The head of the page: a card for each claim; none of one arm alone."""
+    sentences = data.result.sentences if data.result.primary else []
+    compared = [headline for headline in short.headlines if headline.verdict is not None]
     return [
         card(data, claim, text, headline)
-        for claim, text, headline in zip(data.result.primary, data.result.sentences, short.headlines, strict=True)
+        for claim, text, headline in zip(data.result.primary, sentences, compared, strict=True)
     ]
+
+
+def lines_below(short: Brief) -> list[Line]:
+    """The lines below the cards; of one arm alone its capacities first."""
+    alone = [headline for headline in short.headlines if headline.verdict is None]
+    capacities = [line for headline in alone for line in (Line("capacity", headline.text), *headline.lines)]
+    return [*capacities, *short.lines()]
 
 
 def card(data: StudyData, claim: Claim, sentence: str, headline: Headline) -> dict[str, Any]:

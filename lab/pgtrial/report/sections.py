@@ -89,6 +89,9 @@ def _lead_of_costs(data: StudyData) -> str:
 _NOT_OF_RUNS = ("tps", "latency", "timeline", "costs")
 """Topics that say nothing of a job or a suite, which have no rate of transactions."""
 
+_NOT_OF_ONE_ARM = ("ratio", "blocks")
+"""Topics that compare arms."""
+
 _TOPICS = (
     Topic(
         "tps",
@@ -300,6 +303,8 @@ def sections(data: StudyData, *, short: bool = False) -> list[Section]:
     made = []
     for topic in _TOPICS:
         if (short and topic.key not in _SHORT) or (data.plan.runs_once and topic.key in _NOT_OF_RUNS):
+            continue
+        if not data.plan.others and topic.key in _NOT_OF_ONE_ARM:
             continue
         figures = draw(topic.key, data)
         groups = [table(data) for table in topic.tables]

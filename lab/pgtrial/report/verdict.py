@@ -12,6 +12,7 @@ from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import plural
+from pgtrial.report.alone import alone_sentence
 from pgtrial.report.sweep_words import sweep_remarks
 from pgtrial.report.words import cost_text, in_regime, sentence, signed, transaction
 from pgtrial.statistics.describe import uneven
@@ -26,7 +27,9 @@ def verdict_of(case: Case) -> StudyResult:
     why = {claim.arm: reasons(result.findings, claim.arm, plan.baseline) for claim in result.primary}
     return result.model_copy(
         update={
-            "sentences": [sentence(claim, plan, result, withheld=why[claim.arm]) for claim in result.primary],
+            "sentences": [sentence(claim, plan, result, withheld=why[claim.arm]) for claim in result.primary]
+            if plan.others
+            else [alone_sentence(level, result, plan) for level in result.levels],
             "notes": [
                 *_notes(result),
                 *earlier_notes(plan),
@@ -40,7 +43,7 @@ def verdict_of(case: Case) -> StudyResult:
 
 
 def _notes(result: StudyResult) -> Iterator[str]:
-    if result.identical_arms:
+    if result.identical_arms and result.primary:
         yield "The study declares no difference between its arms: this is an A/A study, a check of the method."
     for claim in result.primary:
         for part in claim.read:

@@ -33,6 +33,10 @@ def interactions(blocks: Floats) -> Floats:
     return left
 
 
+FEWEST_FOR_MEDIAN = 6
+"""Values from which on the interval of a median has bounds."""
+
+
 def median_interval(ascending: list[float]) -> tuple[float | None, float | None]:
     """The narrowest pair of order statistics that holds the median with at least 95%; None below six values.
 

@@ -32,12 +32,18 @@ def comparison(
 
     Raises StudyError.
     """
-    if len(arms) < 2:
+    if len(arms) < 2 and "capacity" not in sections.get("load", {}):
         raise StudyError("a comparison needs at least two arms; name another set-up, such as `default`")
     named = name_arms(arms)
-    question = question or f"Which is faster: {' or '.join(named)}?"
+    question = question or _question(list(named))
     study = {"question": question, "name": "compare"} | ({"seed": seed} if seed is not None else {})
     return build_study({"study": study, "arms": named, **sections}, origin)
+
+
+def _question(arms: Sequence[str]) -> str:
+    if len(arms) == 1:
+        return f"What is the capacity of {arms[0]}?"
+    return f"Which is faster: {' or '.join(arms)}?"
 
 
 def name_arms(texts: Sequence[str], known: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:

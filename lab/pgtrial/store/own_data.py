@@ -27,8 +27,6 @@ _SIZE = ".size"
 def with_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """The spec with the places of its own data, named from `folder` on, and what they are. Raises StudyError."""
     data = spec.load.data
-    if spec.load.values and spec.fleet is not None:
-        raise StudyError(f"{source}: [fleet] values are drawn by one engine, so such a load has no fleet; remove it")
     if not data:
         return spec
     for arm in spec.arms:

@@ -45,8 +45,6 @@ def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
             f"{source}: [arms.{without[0]}] has no command, and other arms have one, which is their load; give every "
             "arm a command, or [server] one for all"
         )
-    if spec.fleet is not None:
-        raise StudyError(f"{source}: [fleet] a client program runs on the lab's machine; remove it")
     if not spec.load.runs_programs:
         key = "workload" if spec.load.query is None else "query"
         raise StudyError(

@@ -39,8 +39,6 @@ def with_replay(spec: StudySpec, folder: Path, source: str) -> StudySpec:
                 f"{source}: [arms.{arm}] a replay changes the data, and a given server has no fresh copy of them for "
                 "each trial; have pgtrial make the server (postgres=18 in place of its connection string)"
             )
-    if spec.fleet is not None:
-        raise StudyError(f"{source}: [fleet] one engine replays all sessions, so a replay has no fleet; remove it")
     named = spec.load.replay.data or spec.load.data[0]
     if len(spec.load.data) > 1 or names_server(named):
         raise StudyError(

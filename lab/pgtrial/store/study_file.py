@@ -24,6 +24,7 @@ from pgtrial.model.study.spec import (
     StudySection,
     StudySpec,
     VerdictSection,
+    objection_to_fleet,
     objection_to_job,
     objection_to_metrics,
     objection_to_prices,
@@ -117,7 +118,10 @@ def with_fleet(spec: StudySpec, **given: str | bool | int | None) -> StudySpec:
         fleet = FleetSection(**{**keys, **{key: value for key, value in given.items() if value is not None}})
     except ValidationError as error:
         raise StudyError(_explain(error, "fleet")) from None
-    return spec.model_copy(update={"fleet": fleet})
+    with_it = spec.model_copy(update={"fleet": fleet})
+    if (objection := objection_to_fleet(with_it)) is not None:
+        raise StudyError(objection)
+    return with_it
 
 
 def bundled_studies() -> dict[str, str]:
@@ -175,10 +179,15 @@ def _text(path: Path) -> str:
         raise StudyError(f"cannot read the study file {path}: {error.strerror}") from None
 
 
+_TWO_ARMS = "a study needs at least two arms; write [arms.NAME] once for each, the baseline first"
+
+
 def _check_arms(spec: StudySpec, source: str) -> None:
+    if len(spec.arms) < 2 and spec.load.capacity is None:
+        raise StudyError(f"{source}: {_TWO_ARMS}")
     if (objection := objection_to_metrics(spec)) is not None:
         raise StudyError(f"{source}: [verdict] {objection}")
-    for objection in (objection_to_prices(spec), objection_to_job(spec)):
+    for objection in (objection_to_prices(spec), objection_to_job(spec), objection_to_fleet(spec)):
         if objection is not None:
             raise StudyError(f"{source}: {objection}")
     for name, table in [("server", spec.server), *((f"arms.{arm}", table) for arm, table in spec.arms.items())]:
@@ -208,7 +217,7 @@ def _sentence(location: Location, message: str | None) -> str:
         noun = "key" if path else "section or key"
         return f"unknown {noun} {key!r}{where}; {_known_keys(path, key)}"
     if location == ("arms",):
-        return "a study needs at least two arms; write [arms.NAME] once for each, the baseline first"
+        return _TWO_ARMS
     return f"{_where(location)}: {message}"
 
 

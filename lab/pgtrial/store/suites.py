@@ -95,8 +95,6 @@ def with_suite_files(load: LoadSection, found: FoundSuite, source: str) -> LoadS
 
 def check_suite_servers(spec: StudySpec, source: str) -> None:
     """Raise StudyError for servers on which a suite cannot run as the study asks for."""
-    if spec.fleet is not None:
-        raise StudyError(f"{source}: [fleet] one session runs the queries of a suite, so it has no fleet; remove it")
     if not spec.load.suite.drops_caches:
         return
     for arm in spec.arms:

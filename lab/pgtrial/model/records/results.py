@@ -356,8 +356,11 @@ class StudyResult(Record):
     def exit_status(self) -> int:
         """0: no regression; 1: an arm is worse than the baseline by more than the margin excludes; 2: no verdict.
 
-        Worse in one regime is worse.
+        Worse in one regime is worse. Of one arm alone 0: its level has an interval; 2: it has none, or does not stand.
         """
+        if not self.primary:
+            stands = not any(finding.severity == "withhold" for finding in self.findings)
+            return 0 if stands and all(level.tps_low is not None for level in self.levels) else 2
         if any(part.verdict == "worse" and not part.within_margin for claim in self.primary for part in claim.read):
             return 1
         return 2 if any(claim.verdict in ("undecided", "withheld") for claim in self.primary) else 0

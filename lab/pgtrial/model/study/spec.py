@@ -102,7 +102,7 @@ class StudySpec(Record):
     study: StudySection = StudySection()
     load: LoadSection = LoadSection()
     server: SetUp = SetUp()
-    arms: dict[str, SetUp] = Field(min_length=2, description="The arms; the first is the baseline.")
+    arms: dict[str, SetUp] = Field(min_length=1, description="The arms; the first is the baseline.")
     verdict: VerdictSection = VerdictSection()
     fleet: FleetSection | None = Field(None, description="The machines that make the load; default: this one.")
     _scripts: dict[str, str] = PrivateAttr(default_factory=dict)
@@ -209,9 +209,23 @@ def objection_to_job(spec: StudySpec) -> str | None:
             )
     if spec.load.job.undo is not None and not spec.has_given:
         return "[load.job] undo is for given servers, and here each trial has a fresh copy of the data; remove it"
-    if spec.fleet is not None:
-        return "[fleet] one session runs a job, so it has no fleet; remove it"
     return None
+
+
+def objection_to_fleet(spec: StudySpec) -> str | None:
+    """What speaks against a fleet for the study's load, a sentence; None: nothing."""
+    if spec.fleet is None:
+        return None
+    load = spec.load
+    objections = {
+        "values are drawn by one engine, so such a load has no fleet": bool(load.values),
+        "a client program runs on the lab's machine": load.runs_programs,
+        "one session runs the queries of a suite, so it has no fleet": load.runs_suite,
+        "one engine replays all sessions, so a replay has no fleet": load.replays,
+        "one session runs a job, so it has no fleet": load.runs_job,
+        "one engine makes the probes of a capacity, so such a study has no fleet": load.capacity is not None,
+    }
+    return next((f"[fleet] {why}; remove it" for why, applies in objections.items() if applies), None)
 
 
 def prices_of(spec: StudySpec) -> dict[str, Price]:

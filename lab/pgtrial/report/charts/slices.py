@@ -105,7 +105,7 @@ def _precision(data: StudyData) -> Figure | None:
         }
         for claim, step in steps
     ]
-    unit = data.result.primary[0].unit
+    unit = data.unit
     tooltip = ["arms:N", channel("units:Q", title=f"{unit}s"), channel("width:Q", format=".2%", title="95%"),
                channel("look:Q", format=".2%", title="sequential"), "measured:N"]  # fmt: skip
     x = channel(

@@ -31,8 +31,10 @@ from pgtrial.store.running import is_running
 
 RUNNING, UNFINISHED, UNREADABLE = "running", "unfinished", "unreadable"
 """Words for studies that have no stored verdict."""
+MEASURED = "measured"
+"""Of one arm alone, which is compared with nothing."""
 
-WORDS = ("better", "worse", "equivalent", "undecided", "withheld", RUNNING, UNFINISHED, UNREADABLE)
+WORDS = ("better", "worse", "equivalent", "undecided", "withheld", MEASURED, RUNNING, UNFINISHED, UNREADABLE)
 """By which studies are looked for."""
 
 _STUDY = "study.toml"
@@ -66,7 +68,7 @@ class Glance:
     created: str
     """UTC, ISO 8601; empty where it is unknown."""
     words: list[str]
-    """One for each comparison, or one of RUNNING, UNFINISHED and UNREADABLE."""
+    """One for each comparison, or one of MEASURED, RUNNING, UNFINISHED and UNREADABLE."""
     says: list[str]
     """The headline of each comparison, or one sentence on the state or the trouble."""
     bars: list[Bar | None] = field(default_factory=list)
@@ -235,7 +237,7 @@ def _seen(path: Path, study: StudyDirectory) -> Glance:
     # the verdict of a bundle was checked against its trials when it was made
     bars: list[Bar | None] = []
     if result is not None and stored in (None, result.trials_stored) and result.trials_planned == len(plan.wanted):
-        words: list[str] = [claim.verdict for claim in result.primary]
+        words: list[str] = [claim.verdict for claim in result.primary] or [MEASURED]
         says = [headline.text for headline in brief(result, plan).headlines]
         bars = [_bar(claim, plan.margin) for claim in result.primary]
     else:

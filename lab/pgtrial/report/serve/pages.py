@@ -16,7 +16,7 @@ from pgtrial.report.brief import brief
 from pgtrial.report.charts.trial import LATENCIES, trial_charts
 from pgtrial.report.data import StudyData, seconds_of
 from pgtrial.report.history_drawing import SIZE, drawn
-from pgtrial.report.html import cards, specs, templates
+from pgtrial.report.html import cards, lines_below, specs, templates
 from pgtrial.report.sections import Section, Topic
 from pgtrial.report.serve import drawing
 from pgtrial.report.serve.catalogue import UNREADABLE, WORDS, Glance, Query
@@ -130,7 +130,7 @@ def refusal(sentence: str) -> str:
 def _brief(study: Glance, data: StudyData) -> dict[str, Any]:
     """The verdict of each comparison, and what else is said in brief."""
     short = brief(data.result, data.plan, None if study.is_bundle else study.path)
-    return {"claims": cards(data, short), "brief": short.lines()}
+    return {"claims": cards(data, short), "brief": lines_below(short)}
 
 
 def _live_values(look: Look) -> dict[str, Any]:

@@ -280,7 +280,7 @@ def block_table(data: StudyData) -> Table[tuple[Claim, BlockRatio]]:
     declared = data.plan.primary_metric
     more = METRICS[declared].better == "more" if declared is not None else data.plan.measure == "goodput"
     compared = f"{measure} / {measure} of the baseline" if more else f"{measure} of the baseline / {measure}"
-    unit = data.result.primary[0].unit
+    unit = data.unit
     return Table(
         f"Each block's ln({compared}), and the order of the arms as drawn before the study."
         if unit == "block"
@@ -310,7 +310,7 @@ def _remark(ratio: BlockRatio) -> str:
 
 def look_table(data: StudyData) -> Table[PlannedLook]:
     """The planned looks and the error that each may spend."""
-    claims, unit, fixed = primary_sharing(data.plan), data.result.primary[0].unit, is_fixed(data.plan)
+    claims, unit, fixed = primary_sharing(data.plan), data.unit, is_fixed(data.plan)
     too_few = f"too few {unit}s"
 
     def threshold(look: PlannedLook) -> str | None:
@@ -325,7 +325,7 @@ def look_table(data: StudyData) -> Table[PlannedLook]:
         if fixed
         else f"Planned looks of the rule P8. The errors of all looks, now or later, sum to 5% over {shared}; a claim "
         "is decided when the smaller sum of signed ranks is at most the threshold.",
-        data.result.looks,
+        data.result.looks if data.plan.others else [],
         [
             number(f"{unit}s", lambda look: look.blocks),
             number("error of the look", lambda look: look.alpha, ".5f"),

@@ -43,7 +43,7 @@ def comparison(claim: Claim) -> str:
 
 
 def _precision_table(data: StudyData) -> Table[tuple[Claim, Reached]]:
-    unit = data.result.primary[0].unit
+    unit = data.unit
     return Table(
         f"Precision over time: the exact 95% interval of the primary claim after each {unit}, which is no promise for "
         "all rows together, and at planned looks the sequential one, on which verdicts rest. Time is that of trials "

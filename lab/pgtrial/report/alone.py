@@ -1,0 +1,60 @@
+"""A study of one arm in words: its capacity with an interval over blocks. It compares nothing, and has no verdict."""
+
+from __future__ import annotations
+
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.results import Level, StudyResult
+from pgtrial.model.units import format_duration, plural
+from pgtrial.report.words import failures_text
+from pgtrial.statistics.describe import FEWEST_FOR_MEDIAN
+
+
+def capacity_text(level: Level, plan: Plan) -> str:
+    """`default serves 1,006 transactions per second with p99 within 20ms`."""
+    promise = plan.load_points[level.load_point].capacity
+    label = promise.label if promise is not None else ""
+    if level.tps is None:
+        return f"{level.arm} kept the promise of {label} in no trial"
+    return f"{level.arm} serves {_rate(level.tps.median)} transactions per second with {label}"
+
+
+def interval_text(level: Level) -> str:
+    """`991 to 1,020 (95% interval, 8 blocks)`."""
+    if level.tps_low is None or level.tps_high is None:
+        return f"takes {FEWEST_FOR_MEDIAN} blocks without a failed trial, and there are {level.trials}"
+    blocks = plural(level.trials, "block")
+    return f"{_rate(level.tps_low)} to {_rate(level.tps_high)} (95% interval of the median, {blocks})"
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= _WHOLE else f"{value:.3g}"
+
+
+_WHOLE = 100
+"""Transactions per second from which on rates have no decimals."""
+
+
+def alone_measured(result: StudyResult, plan: Plan) -> str:
+    """`capacity by probes of 5s; 8 blocks in 6min; this host`."""
+    taken = f" in {format_duration(round(result.block_s * result.blocks_complete))}" if result.block_s else ""
+    place = plan.scope.partition(", ")[0]
+    blocks = plural(result.blocks_complete, "block")
+    return f"capacity by probes of {format_duration(plan.duration_s)}; {blocks}{taken}; {place}"
+
+
+def withheld_text(level: Level, result: StudyResult) -> str | None:
+    """Why the capacity does not stand; None: it does."""
+    reasons = [finding.message for finding in result.findings if finding.severity == "withhold"]
+    return f"No result on {level.arm}: {' '.join(reasons)}" if reasons else None
+
+
+def alone_sentence(level: Level, result: StudyResult, plan: Plan) -> str:
+    """The whole sentence on one load point."""
+    if (withheld := withheld_text(level, result)) is not None:
+        return withheld
+    point = plan.load_points[level.load_point]
+    failed = ", ".join(failures_text(counts, plan) for counts in result.failures)
+    return (
+        f"{capacity_text(level, plan)} ({point.load}, {plural(point.clients, 'client')}); interval "
+        f"{interval_text(level)}, probes of {format_duration(plan.duration_s)}, scope: {plan.scope}; failures {failed}."
+    )
