@@ -160,14 +160,18 @@ def _run(spec: StudySpec, kind: Kind, number: int) -> OneCommit:
         layouts=layouts,
         source=_source_of(spec),
         verdict=claim.verdict,
-        difference=round(difference.value, 4) if difference else None,
-        low=difference.low if difference else None,
-        high=difference.high if difference else None,
+        difference=_rounded(difference and difference.value),
+        low=_rounded(difference and difference.low),
+        high=_rounded(difference and difference.high),
         blocks=len({trial.block for trial in trials}),
         seconds=round(under_way_s(trials), 1),
     )
     print(figures.model_dump_json(), flush=True)
     return figures
+
+
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 4)
 
 
 def _source_of(spec: StudySpec) -> str:
