@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -87,6 +88,15 @@ def test_one_comparison_that_disagrees_is_a_rerun_that_disagrees():
 def write(path, plan, ratio, *, seed=1):
     audit = Audit(findings=[])
     return write_study(path, plan, run(plan, noisy({"off": ratio}, sd=0.01, seed=seed)), audit, "Is off faster?")
+
+
+def test_a_budget_without_a_verdict_is_answered_with_one_that_holds_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_bundle(write(tmp_path / "first", make_plan(), 1.4), tmp_path / "b.tar.xz", everything=False)
+    assert command.rerun_command(tmp_path / "b.tar.xz", budget="1s") == 2
+    message = r"pgtrial: the time holds no verdict, so a rerun could not agree; give it --budget \d+(s|min) or more\n"
+    assert re.fullmatch(message, capsys.readouterr().err)
+    assert not list((tmp_path / "results").glob("*"))
 
 
 @pytest.mark.parametrize(("ratio", "status"), [(1.4, 0), (0.8, 1)])

@@ -11,12 +11,14 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from pgtrial.cli.by_options import by_options
 from pgtrial.cli.conduct import start
-from pgtrial.cli.output import json_text
+from pgtrial.cli.output import json_text, say
 from pgtrial.cli.study_options import Seed, parsed
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.cli.verdict import in_short
-from pgtrial.model.errors import StudyError
+from pgtrial.conduct.stopping import as_option
+from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import parse_duration
 from pgtrial.report.brief import brief
@@ -26,6 +28,8 @@ from pgtrial.report.rerun import STATUSES, Rerun, rerun_of, table
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import values_of
+
+_by_options = by_options(("budget",))
 
 
 def rerun_command(
@@ -66,7 +70,13 @@ def rerun_command(
         return Group(in_short(brief(now.result, now.plan, study.path)), "", *_lines(rerun))
 
     console = Terminal(file=sys.stderr) if json else None
-    status = start(_again(spec, then, budget, seed), results, anew=new, conclude=conclude, console=console)
+    again = _again(spec, then, budget, seed)
+    try:
+        status = start(again, results, anew=new, conclude=conclude, console=console, reword=_by_options)
+    except BudgetError as error:
+        enough = as_option(error.needed_s)
+        say(f"the time holds no verdict, so a rerun could not agree; give it --budget {enough} or more")
+        return STATUSES["cannot say"]
     if not ended:
         return status
     if json:
