@@ -11,6 +11,7 @@ from pgtrial.conduct.stopping import Stop, next_step
 from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.records.results import QueryClaim
 from pgtrial.report.brief import brief
+from pgtrial.report.words import query_times_as_long
 from pgtrial.statistics.p8 import fewest_blocks
 from tests.verdict.studies import exchanged, verdict_of
 from tests.verdict.suite_trials import LIMIT_S, Queries, Query, run_suites
@@ -80,6 +81,8 @@ def test_a_query_at_the_limit_counts_as_the_limit_and_a_failure_as_the_worst() -
     assert (cut.time_us["b"], cut.over_limit) == (1e6 * LIMIT_S, {"b": BLOCKS, "a": 0})
     assert (failed.time_us["b"], failed.failed, failed.verdict) == (None, {"b": BLOCKS, "a": 0}, "worse")
     assert same.verdict == "equivalent"
+    assert query_times_as_long(cut) == "at least 1,000 times as long"
+    assert query_times_as_long(same) == "1 times as long"
     whole = found[None]
     assert whole.time_us["b"] == pytest.approx(math.exp((2 * math.log(1e6 * LIMIT_S) + math.log(1000)) / 3))
 

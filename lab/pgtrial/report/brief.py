@@ -28,6 +28,7 @@ from pgtrial.report.words import (
     measure_text,
     measured_text,
     moving,
+    query_times_as_long,
     signed,
     times_as_long,
     where,
@@ -182,13 +183,13 @@ def _queries(result: StudyResult, claim: Claim) -> str:
     texts = []
     for word, verdict in (("slower", "worse"), ("faster", "better")):
         rows = [
-            (row.difference, row.query)
+            (row.difference, row)
             for row in of_arm
             if row.verdict == verdict and not row.within_margin and row.difference is not None
         ]
         rows.sort(key=lambda row: -abs(math.log1p(row[0].value)))
-        named = [f"{query} ({times_as_long(difference)})" for difference, query in rows[:_NAMED]]
-        named += [f"{len(rows) - _NAMED} more"] if len(rows) > _NAMED else []
+        named = [f"{row.query} ({query_times_as_long(row)})" for _, row in rows[:_NAMED_QUERIES]]
+        named += [f"{len(rows) - _NAMED_QUERIES} more"] if len(rows) > _NAMED_QUERIES else []
         texts += [f"{len(rows)} {word}: {', '.join(named)}"] if rows else []
     undecided = sum(row.verdict == "undecided" for row in of_arm)
     texts += [f"{undecided} undecided"] if undecided else []
@@ -198,6 +199,7 @@ def _queries(result: StudyResult, claim: Claim) -> str:
 _NAMED = 2
 """How many of the statements that got slower are named, and how many characters of each."""
 _LENGTH = 40
+_NAMED_QUERIES = 5
 
 
 def _withholding(result: StudyResult, claim: Claim) -> list[Finding]:

@@ -8,7 +8,7 @@ from pgtrial.model.metrics import METRICS
 from pgtrial.model.records.claims import PARTS, SIDES, Claim, Estimate
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.results import CellRegimes, Cost, Failures, Steadiness, StudyResult
+from pgtrial.model.records.results import CellRegimes, Cost, Failures, QueryClaim, Steadiness, StudyResult
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
 from pgtrial.verdict.units import is_fixed
 
@@ -226,9 +226,23 @@ def _length(plan: Plan) -> str:
     return format_duration(plan.duration_s)
 
 
+_LARGE = 100
+"""Times from which a ratio has no decimals."""
+
+
 def times_as_long(difference: Estimate) -> str:
     """`3.1 times as long` for a difference of speed."""
-    return f"{1 / (1 + difference.value):.3g} times as long"
+    times = 1 / (1 + difference.value)
+    return f"{times:,.0f} times as long" if times >= _LARGE else f"{times:.3g} times as long"
+
+
+def query_times_as_long(claim: QueryClaim) -> str:
+    """`3.1 times as long`; `at least` where runs of the arm were cancelled at the limit, `at most` the baseline's."""
+    if claim.difference is None:
+        return ""
+    bound = "at least " if claim.over_limit.get(claim.arm) else ""
+    bound = bound or ("at most " if claim.over_limit.get(claim.baseline) else "")
+    return f"{bound}{times_as_long(claim.difference)}"
 
 
 def outlook(claim: Claim, plan: Plan) -> str:

@@ -11,7 +11,7 @@ from pgtrial.model.units import as_written, format_duration
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.results import milliseconds, verdict_text
-from pgtrial.report.words import signed, times_as_long
+from pgtrial.report.words import query_times_as_long, signed
 
 
 def query_tables(data: StudyData) -> list[Table[QueryClaim]]:
@@ -62,7 +62,7 @@ def _queries(data: StudyData, suite: SuiteLoad, arm: str) -> Table[QueryClaim]:
 
 def _verdict(claim: QueryClaim) -> str:
     if claim.is_slower and claim.difference is not None:
-        return f"worse: {times_as_long(claim.difference)}"
+        return f"worse: {query_times_as_long(claim)}"
     return verdict_text(claim)
 
 
