@@ -159,12 +159,12 @@ def test_a_lab_that_is_asked_to_stop_or_killed_goes_on_where_it_was_with_no_tria
     assert (study.path / "report.html").exists()
 
 
-@pytest.mark.parametrize("clock_set_by_s", [0, 3600])
-def test_an_orphaned_engine_is_ended_before_the_study_goes_on(tmp_path, monkeypatch, clock_set_by_s):
+@pytest.mark.parametrize(("clock_set_by_s", "beside"), [(0, False), (3600, False), (0, True)])
+def test_an_orphaned_engine_is_ended_before_the_study_goes_on(tmp_path, monkeypatch, clock_set_by_s, beside):
     study = small_study(tmp_path / "s")
     directory = study.begin_trial(study.plan.trials[0])
     with subprocess.Popen(["sleep", "600"]) as orphan:
-        remember(directory, orphan.pid)
+        remember(directory, orphan.pid, beside=beside)
         # Linux tells when a process began by when the machine was booted, and that by the clock as it is now
         booted, created = psutil.boot_time(), psutil.Process.create_time
         monkeypatch.setattr(psutil, "boot_time", lambda: booted + clock_set_by_s)

@@ -14,6 +14,7 @@ from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.job_command import missing_program
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.store.comparison import comparison
+from pgtrial.store.directory import JOB_PROGRESS
 from tests.conftest import require_engine
 
 pytestmark = pytest.mark.server
@@ -60,6 +61,7 @@ def test_a_job_runs_once_and_a_statement_that_fails_is_named():
     seconds = [event for event in events if isinstance(event, JobProgress)]
     assert seconds
     assert {event.arm for event in seconds} <= set(trials)
+    assert list(Path().rglob(JOB_PROGRESS)) == [], "it is of trials under way"
     assert bad.reason == (
         "job.sql, line 4 (SELECT 1 / (current_setting('work_mem') <> '5MB')::int, pg_…): PostgreSQL says: division by "
         "zero"

@@ -8,13 +8,15 @@ import shutil
 
 import pytest
 
+from pgtrial.model.records.job import JobLoad
 from pgtrial.report.serve import live as live_module
 from pgtrial.report.serve.drawing import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, narrowing, spark
 from pgtrial.report.serve.live import SHOWN_S, Live
 from pgtrial.report.serve.pages import Pages
+from pgtrial.store.directory import JOB_PROGRESS
 from tests.verdict.declared import at_the_rate, declaring, with_latency
 from tests.verdict.slices import interleaved_plan
-from tests.verdict.studies import make_plan, noisy, run
+from tests.verdict.studies import POINT, make_plan, noisy, run
 
 from .conftest import Audit, write_study
 
@@ -49,6 +51,22 @@ def test_a_record_is_read_as_it_grows(study):
         begun(study).write_text(tick(0, 7))
         assert live.look().under_way[0].tps == [7.0]
     assert not live.look().running
+
+
+def test_a_job_shows_what_postgresql_reports_of_it(tmp_path):
+    plan = make_plan(points=[POINT.model_copy(update={"job": JobLoad(limit_s=60)})])
+    study = write_study(tmp_path / "j", plan, [], Audit(findings=[]), "How long?")
+    with study.locked():
+        record, live = begun(study, 0), Live(study.path)
+        record.write_text(tick(2, 0))
+        assert live.look().under_way[0].job is None
+        progress = record.with_name(JOB_PROGRESS)
+        progress.write_text('{"command": "create index", "phase": "building index", "share": 0.453}')
+        assert live.look().under_way[0].job == "create index: building index, 45%"
+        progress.write_text("null")
+        assert live.look().under_way[0].job is None
+        progress.write_text('{"command": "create')
+        assert live.look().under_way[0].job is None
 
 
 def test_of_a_long_record_the_end_is_read(study, monkeypatch):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import time
 from contextlib import ExitStack, suppress
+from dataclasses import asdict
 
 import psycopg
 
@@ -23,6 +25,7 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.trial import JobSummary, Phase
 from pgtrial.model.units import format_duration
 from pgtrial.servers.arm import Arm
+from pgtrial.store.directory import JOB_PROGRESS
 
 _WAL_BEFORE_10 = "SELECT pg_xlog_location_diff(pg_current_xlog_insert_location(), '0/0')"
 _WAL = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')"
@@ -37,6 +40,8 @@ class JobWatch:
         self._memory = PeakMemory(arm.machine, arm.data_directory)
         self._views: ProgressViews | None = None
         self._shown: Progress | None = None
+        self._shown_at = course.directory / JOB_PROGRESS
+        """Where a page of a running study reads it."""
         self._phase_began = 0.0
         self._wal: float | None = None
         self._written: float | None = None
@@ -50,6 +55,7 @@ class JobWatch:
         Raises psycopg.Error and TrialError.
         """
         self._views = ProgressViews(self._session)
+        load.callback(self._shown_at.unlink, missing_ok=True)
         self._size = database_size(self._session)
         load.enter_context(self._memory)
         if (beside := beside_of(self._course.point)) is not None:
@@ -65,6 +71,8 @@ class JobWatch:
         if progress is None or self._shown is None or progress.phase != self._shown.phase:
             self._phase_began = now
         self._shown = progress
+        with suppress(OSError):  # a page lacks it, and the trial goes on
+            self._shown_at.write_text(json.dumps(asdict(progress) if progress is not None else None))
         left_s = None
         if progress is not None and progress.share and now > self._phase_began:
             left_s = (now - self._phase_began) * (1 - progress.share) / progress.share

@@ -61,6 +61,9 @@ _PLANS = "statement_plans.json"
 _RECORD = "trial.json"
 """Written last: a directory with it has all that a trial needs."""
 
+JOB_PROGRESS = "progress.json"
+"""In the directory of a trial under way that is a job: how far it is."""
+
 
 class StudyDirectory:
     """One study on disk. `spec` and `plan` are frozen; the rest is read from the files at each call."""

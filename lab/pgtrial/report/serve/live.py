@@ -18,7 +18,7 @@ from pgtrial.model.records.claims import Claim, Estimate
 from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.report.data import StudyData, read_data
-from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.directory import JOB_PROGRESS, StudyDirectory
 from pgtrial.store.running import is_running, stop_is_asked
 from pgtrial.verdict.pace import Reached
 
@@ -44,6 +44,8 @@ class UnderWay:
     second: int
     tps: list[float]
     """By second, of trials that alternate by slice; the last SHOWN_S."""
+    job: str | None = None
+    """Of a job: what PostgreSQL reports of it; None: another load, or it reports nothing."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,17 @@ class _Record:
         point = plan.load_points[planned.load_point]
         for line in self._lines():
             self._add(line, point.clients)
-        return UnderWay(planned, point.label, self._phase, self._second, list(self._tps))
+        job = self._job() if point.job is not None else None
+        return UnderWay(planned, point.label, self._phase, self._second, list(self._tps), job)
+
+    def _job(self) -> str | None:
+        """`create index: building index, 45%`."""
+        try:
+            progress = from_json((self._path.parent / JOB_PROGRESS).read_bytes())
+            parts = [": ".join(filter(None, (progress["command"], progress["phase"])))]
+            return ", ".join([*parts, *([f"{progress['share']:.0%}"] if progress["share"] is not None else [])])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def _lines(self) -> list[bytes]:
         """The lines that were completed since the last call."""
