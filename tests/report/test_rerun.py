@@ -64,7 +64,7 @@ def test_two_runs_are_compared_by_their_intervals(case):
     rerun = rerun_of(then, now, "b.tar.xz", "results/s")
     (pair,) = rerun.pairs
     assert (pair.word, rerun.agreement) == (word, word)
-    assert why in pair.why
+    assert why in pair.sentence
     assert (pair.then_verdict, pair.now_verdict) == tuple(data.result.primary[0].verdict for data in (then, now))
 
 

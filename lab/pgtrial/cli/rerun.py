@@ -99,6 +99,7 @@ def _again(spec: StudySpec, then: StudyData, budget: str | None, seed: int | Non
 
 def _lines(rerun: Rerun) -> Iterator[RenderableType]:
     yield for_terminal(table(rerun))
+    yield from (Text(pair.sentence) for pair in rerun.pairs)
     for fact in rerun.facts:
         yield Text(f"{fact.key} of {fact.arm} was {fact.then} and is {fact.now}")
     yield Text(f"rerun: {rerun.agreement}", "bold")

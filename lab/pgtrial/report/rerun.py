@@ -44,6 +44,16 @@ class Pair(Record):
     word: Agreement
     why: str
 
+    @property
+    def arms(self) -> str:
+        """`head / base`, with the part of the trials."""
+        return f"{self.arm} / {self.baseline}{f', {self.regime}' if self.regime else ''}"
+
+    @property
+    def sentence(self) -> str:
+        """`head / base: agrees, since the verdict is better again, and the intervals fit each other`."""
+        return f"{self.arms}: {self.word}, since {self.why}"
+
 
 class FactOfBoth(Record):
     """A fact of an arm that differs between the two runs."""
@@ -86,12 +96,11 @@ def table(rerun: Rerun) -> Table[Pair]:
         "",
         rerun.pairs,
         [
-            Column("arms", lambda pair: f"{pair.arm} / {pair.baseline}{f', {pair.regime}' if pair.regime else ''}"),
+            Column("arms", lambda pair: pair.arms),
             number("then", lambda pair: _with_interval(pair.then)),
             number("now", lambda pair: _with_interval(pair.now)),
             number("now / then", lambda pair: _with_interval(pair.difference)),
             Column("", lambda pair: pair.word),
-            Column("since", lambda pair: pair.why),
         ],
     )
 
