@@ -15,7 +15,7 @@ WRONG = {
     "run": [[], ["absent.toml"], ["broken.toml"], ["@nothing"], ["--more", "1h"], ["@demo", "--seed", "-1"]],
     "stop": [[], ["absent"], ["--nonsense"], ["."]],
     "compare": [[], ["jit=on"], ["jit=on", "jit=off", "--clients", "x"], ["jit=on", "jit=off", "--budget", "1s"]],
-    "capacity": [[], ["a", "b"], ["jit=on", "--p99", "20ms"], ["jit=on", "jit=off", "--p99", "soon"]],
+    "capacity": [[], ["a", "b"], ["--p99", "20ms"], ["jit=on", "--p99", "0"], ["jit=on", "jit=off", "--p99", "soon"]],
     "gate": [[], ["jit=on"], ["jit=on", "jit=off"], ["a", "b", "--study", "broken.toml"], ["a", "b", "--fail-on", "x"]],
     "bisect": [[], ["a"], ["a", "b"], ["a", "b", "--study", "broken.toml"], ["a", "b", "--study", "@demo"]],
     "selftest": [["absent"], ["--planted", "99%"], ["--budget", "soon"], ["--clients", "0"]],
