@@ -91,7 +91,7 @@ def test_a_cut_network_and_then_a_full_server_are_waited_out(start_cluster, tmp_
             trial = run_one(study, study.plan.trials[0], arm, once(measuring, fill_for_a_while))
     assert (trial.status, trial.reason, trial.aborted_clients) == ("completed", None, 0)
     assert trial.measured is not None
-    assert trial.measured.duration_s == pytest.approx(8)
+    assert trial.measured.duration_s == pytest.approx(8, abs=0.01)
     assert trial.measured.failures == {"08006": 4}
     assert [(span.kind, span.failures) for span in trial.failure_spans] == [("08006", 4)]
     assert committed_after_its_failures(study, trial) > 0
