@@ -216,7 +216,7 @@ def main() -> None:
     parser.add_argument("what", choices=("bisect", "gates", "show"))
     parser.add_argument("--source", type=Path, help="an unpacked source of PostgreSQL 15")
     parser.add_argument("--work", type=Path, default=Path("results/every-commit"))
-    parser.add_argument("--rounds", type=int, default=850, help="of the loop in what is slower")
+    parser.add_argument("--rounds", type=int, default=5000, help="of the loop in what is slower")
     parser.add_argument("--kind", choices=(*_COMMITS, *_DRIVERS), default=_COMMITS[0])
     parser.add_argument("--number", type=int, default=100, help="of gates, with those that there are")
     parser.add_argument("--budget", default="5min")
