@@ -14,6 +14,7 @@ from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.machines.machine import LOCAL
 from pgtrial.machines.volumes import mount_of, mountinfo
 from pgtrial.model.errors import ArmError, StudyError, TrialError
+from pgtrial.model.records.plan import Drawn
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers import made
 from pgtrial.servers.arm import Needs
@@ -167,7 +168,7 @@ def test_arms_of_one_kind_are_given_each_others_kept_copies(arms_of, tmp_path):
     arms = arms_of(_spec(server={"reset": "vacuum"}, b={"settings": {"work_mem": "8MB"}}))
     copies = {}
     for name, place, found in (("A", 0, 0), ("B", 1, 0), ("B", 0, 1)):
-        with arms[name].serve(NO_TABLES, tmp_path / "log", {}, place) as target, target.connect() as connection:
+        with arms[name].serve(NO_TABLES, tmp_path / "log", {}, Drawn(place)) as target, target.connect() as connection:
             connection.execute("CREATE TABLE IF NOT EXISTS seen(arm text)")
             assert connection.execute("SELECT count(*) FROM seen").fetchone() == (found,)
             connection.execute("INSERT INTO seen VALUES ('x')")

@@ -26,6 +26,7 @@ from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.facts import Audit, Facts
+from pgtrial.model.records.plan import Drawn
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.table import Table, by_place
 from pgtrial.servers.arm import Needs
@@ -98,7 +99,7 @@ def _of_study(spec: StudySpec) -> tuple[dict[str, Facts], Audit]:
             arm.check(Needs.of(spec))
             for place in places:
                 # an empty cluster has the same facts as a loaded one, and starts at once
-                with arm.serve(NO_TABLES, Path(logs) / "server.log", {}, place) as target:
+                with arm.serve(NO_TABLES, Path(logs) / "server.log", {}, Drawn(place)) as target:
                     facts = facts_of_server(arm, target, measure=True)
                 of_arms.setdefault(arm.name, []).append(facts.model_copy(update={"deployment": place}))
     plan = make_plan(spec, spec.study.seed or 0, datetime.now(UTC).isoformat(timespec="seconds"))

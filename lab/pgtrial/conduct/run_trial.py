@@ -153,8 +153,7 @@ def _served(course: Course, arm: Arm, log: Path, stack: ExitStack) -> Target:
         if course.start_failures:
             course.listener(Preparing(f"{arm.name}: {course.start_failures[-1]}; starting it once more"))
         try:
-            planned = course.planned
-            return stack.enter_context(arm.serve(course.data, log, course.timings, planned.place, planned.layout))
+            return stack.enter_context(arm.serve(course.data, log, course.timings, course.planned.drawn))
         except StartError as error:
             course.start_failures.append(sentence(error))
     raise TrialError(f"the server did not start at {_ATTEMPTS} attempts: {course.start_failures[-1]}")

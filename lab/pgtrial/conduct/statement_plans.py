@@ -71,7 +71,7 @@ def _of_arm(study: StudyDirectory, arm: Arm, examples: Mapping[int, Example]) ->
     data = data_of(study.spec, study.plan.load_points[planned.load_point])
     with (
         tempfile.TemporaryDirectory() as logs,
-        arm.serve(data, Path(logs) / "log", {}, planned.place) as target,
+        arm.serve(data, Path(logs) / "log", {}, planned.drawn) as target,
         target.connect() as session,
     ):
         run_setup_sql(session, arm.name, arm.setup)

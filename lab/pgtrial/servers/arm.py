@@ -19,6 +19,7 @@ from pgtrial.loads.sql_files import statements
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.machines.windows import AnyMachine
 from pgtrial.model.errors import StudyError
+from pgtrial.model.records.plan import AS_IT_IS, Drawn
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import patience_s
@@ -109,17 +110,12 @@ class Arm(Protocol):
         """See to it that this data can be served at once. Raises StudyError or ArmError."""
 
     def serve(
-        self,
-        tables: Data,
-        log: Path,
-        timings: dict[str, float],
-        place: int | None = None,
-        layout: int | None = None,
+        self, tables: Data, log: Path, timings: dict[str, float], drawn: Drawn = AS_IT_IS
     ) -> AbstractContextManager[Target]:
         """A server in the state that every trial starts from; on exit it is stopped or put back.
 
-        `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`. The plan drew `place`
-        and `layout` for the trial. Raises StartError when the server does not start, ArmError for other faults, and
+        `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`; `drawn` is what the
+        plan drew for the trial. Raises StartError when the server does not start, ArmError for other faults, and
         TrialError when only this trial cannot have what the arm asks of the host, or loses it.
         """
 

@@ -14,6 +14,7 @@ from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
 from pgtrial.loads.target import Target
 from pgtrial.machines.windows import AnyMachine
 from pgtrial.model.errors import TrialError, one_line
+from pgtrial.model.records.plan import AS_IT_IS, Drawn
 from pgtrial.model.study.servers import Given, MadeBySsh, MadeHere, Server
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm, Needs
@@ -64,17 +65,11 @@ class GivenArm:
             server.prepare(tables, on_progress)
 
     def serve(
-        self,
-        tables: Data,
-        log: Path,
-        timings: dict[str, float],
-        place: int | None = None,
-        layout: int | None = None,
+        self, tables: Data, log: Path, timings: dict[str, float], drawn: Drawn = AS_IT_IS
     ) -> AbstractContextManager[Target]:
-        """The deployment of this number, whose program is as it is."""
-        del layout
+        """The deployment that is the drawn place; its program is as it is."""
         self.notes.clear()
-        return self._servers[place or 0].serve(tables, log, timings)
+        return self._servers[drawn.place or 0].serve(tables, log, timings)
 
     @contextmanager
     def rehearsal(self, tables: Data, log: Path) -> Iterator[Target]:
@@ -151,14 +146,7 @@ class SessionArm:
         self._server.arm.prepare(tables, on_progress)
 
     @contextmanager
-    def serve(
-        self,
-        tables: Data,
-        log: Path,
-        timings: dict[str, float],
-        place: int | None = None,
-        layout: int | None = None,
-    ) -> Iterator[Target]:
+    def serve(self, tables: Data, log: Path, timings: dict[str, float], drawn: Drawn = AS_IT_IS) -> Iterator[Target]:
         """Sessions of the server, which is started for the first arm and stopped when that one has ended, the last."""
         server = self._server
         if server.target is not None:
@@ -166,7 +154,7 @@ class SessionArm:
             self.notes = []
             yield self._sessions_of(server.target)
             return
-        with server.arm.serve(tables, log, timings, place, layout) as target:
+        with server.arm.serve(tables, log, timings, drawn) as target:
             self.notes = server.arm.notes
             with self._shared(target) as sessions:
                 yield sessions

@@ -23,6 +23,7 @@ from pgtrial.machines.kernel import KB, drop_caches, huge_page_counters, may_dro
 from pgtrial.machines.machine import LOCAL, HostError, HostLost, HostTrouble, Machine
 from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.model.errors import ArmError, PgtrialError, StudyError, TrialError, one_line
+from pgtrial.model.records.plan import AS_IT_IS, Drawn
 from pgtrial.model.study.keys import Launcher
 from pgtrial.model.study.servers import Made, MadeBySsh, MadeHere
 from pgtrial.model.study.setup import KEYS
@@ -132,14 +133,7 @@ class MadeArm:
             self._template(tables, on_progress)
 
     @contextmanager
-    def serve(
-        self,
-        tables: Data,
-        log: Path,
-        timings: dict[str, float],
-        place: int | None = None,
-        layout: int | None = None,
-    ) -> Iterator[Target]:
+    def serve(self, tables: Data, log: Path, timings: dict[str, float], drawn: Drawn = AS_IT_IS) -> Iterator[Target]:
         """A server on a fresh copy of the template; with `reset` vacuum or none, on the copy of a trial before.
 
         The program of any layout serves data that the program of another one has made.
@@ -154,21 +148,19 @@ class MadeArm:
                 self._check_host()
         # stopped and run again, the study would forget a trial under which the host is lost
         failing = _raised_as(TrialError, HostLost, "", "the server's host was lost in mid-trial: ")
-        with self._complaining(), failing, self._serving(tables, log, timings, place, layout) as target:
+        with self._complaining(), failing, self._serving(tables, log, timings, drawn) as target:
             yield target
 
     @contextmanager
-    def _serving(
-        self, tables: Data, log: Path, timings: dict[str, float], place: int | None, layout: int | None
-    ) -> Iterator[Target]:
+    def _serving(self, tables: Data, log: Path, timings: dict[str, float], drawn: Drawn) -> Iterator[Target]:
         watches = self.setup.huge_pages in KB
         reset, room = self.setup.reset, self._site.room
         self.host_seen = {"before": huge_page_counters(room.machine)} if watches else {}
         with ExitStack() as stack:
             with timed(timings, "restore"):
-                data = self._data(tables, place, stack)
+                data = self._data(tables, drawn.place, stack)
                 cluster = self._cluster(data)
-                cluster.server = in_layout(cluster.server, layout)
+                cluster.server = in_layout(cluster.server, drawn.layout)
                 stack.enter_context(self._host_ready(cluster))
             try:
                 with timed(timings, "start"), taking_pages(self.setup):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
@@ -97,6 +98,19 @@ class Extension(Record):
     decided: bool = Field(description="Whether every comparison was decided: then only the end ends the study.")
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """What the plan draws for the server of a trial; None: nothing, and it is as the study says."""
+
+    place: int | None = None
+    """Of the data; of several deployments the one that serves."""
+    layout: int | None = None
+    """Of the server's program, from 1."""
+
+
+AS_IT_IS = Drawn()
+
+
 class EarlierTry(Record):
     """A study of the same question that was there when this one began."""
 
@@ -116,6 +130,11 @@ class PlannedTrial(Record):
     seed: int = Field(description="Random seed of the engine: the same for all arms at this load point of this block.")
     place: DrawnPlace = None
     layout: DrawnLayout = None
+
+    @property
+    def drawn(self) -> Drawn:
+        """What was drawn for its server."""
+        return Drawn(self.place, self.layout)
 
 
 class Plan(Record):
