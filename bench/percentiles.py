@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
+from tests.processes import stalling
 
 from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.progress import ProgressEvent, TrialBegins, TrialEnds
@@ -74,7 +73,10 @@ def _run(kind: str, rate: float, budget: str) -> Study:
         "bench.percentiles",
         Path.cwd(),
     )
-    with tempfile.TemporaryDirectory(prefix="pgtrial-campaign-") as folder, _stalling() as stalls:
+    with (
+        tempfile.TemporaryDirectory(prefix="pgtrial-campaign-") as folder,
+        stalling(_server_processes, _STALL_S, _EACH_S) as stalls,
+    ):
         study = StudyDirectory.create(Path(folder) / "study", spec, plan_now(spec))
 
         def listen(event: ProgressEvent) -> None:
@@ -102,27 +104,6 @@ def _bounds(difference: Estimate | None) -> list[float | None]:
     return [None if bound is None else round(bound, 4) for bound in bounds]
 
 
-@contextmanager
-def _stalling() -> Iterator[threading.Event]:
-    """While the event is set, all servers of this process stand still for a moment again and again."""
-    wanted, ended = threading.Event(), threading.Event()
-
-    def run() -> None:
-        while not ended.wait(_EACH_S - _STALL_S):
-            processes = _server_processes() if wanted.is_set() else []
-            _send(processes, signal.SIGSTOP)
-            ended.wait(_STALL_S if processes else 0)
-            _send(processes, signal.SIGCONT)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield wanted
-    finally:
-        ended.set()
-        thread.join()
-
-
 def _server_processes() -> list[psutil.Process]:
     """The processes of servers below this one but the first of each."""
     with suppress(psutil.Error):
@@ -133,12 +114,6 @@ def _server_processes() -> list[psutil.Process]:
 
 def _is_postgres(process: psutil.Process | None) -> bool:
     return process is not None and process.name() == "postgres"
-
-
-def _send(processes: list[psutil.Process], number: signal.Signals) -> None:
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.send_signal(number)
 
 
 def main() -> None:

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.processes import Peak
+
 from pgtrial.loads.process import engine_path, environment
 from pgtrial.loads.target import Target
 from pgtrial.servers.installations import ServerBinaries
@@ -23,7 +25,6 @@ LIKE_PGBENCH = (OURS, BEFORE, PGBENCH)
 """The programs that take pgbench's options."""
 ROWS_PER_SCALE = 100_000
 SYSBENCH_ROWS = 100_000
-_SAMPLE_S = 0.02
 
 
 class Failed(Exception):
@@ -109,15 +110,17 @@ def sysbench_address(target: Target) -> list[str]:
 def execute(name: str, command: Sequence[str], target: Target, *, check: bool = True) -> Ran:
     """Run a command that reaches the target to its end; `name` is for messages. Raises Failed."""
     began = time.monotonic()
-    with subprocess.Popen(
-        command,
-        env=environment(target.environment()),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        peak = _Peak(process.pid)
+    with (
+        subprocess.Popen(
+            command,
+            env=environment(target.environment()),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+        Peak(process.pid) as peak,
+    ):
         stderr: list[str] = []
         reader = threading.Thread(target=lambda: stderr.append(process.stderr.read() if process.stderr else ""))
         reader.start()
@@ -130,31 +133,7 @@ def execute(name: str, command: Sequence[str], target: Target, *, check: bool = 
         lines = (stderr[0] or stdout).splitlines()
         said = [line for line in lines if line and not line.startswith("==")]
         raise Failed(f"{name} ended with status {process.returncode}: {' '.join(said[-2:])}")
-    return Ran(stdout, stderr[0], elapsed, usage.ru_utime + usage.ru_stime, peak.stop())
-
-
-class _Peak:
-    """Follows the peak of a process's resident memory; the one that the system tells at its end includes our own."""
-
-    def __init__(self, pid: int) -> None:
-        self._status = Path(f"/proc/{pid}/status")
-        self._peak = 0
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._follow)
-        self._thread.start()
-
-    def _follow(self) -> None:
-        while not self._over.wait(_SAMPLE_S):
-            try:
-                found = re.search(r"VmHWM:\s+(\d+)", self._status.read_text())
-            except OSError:
-                return
-            self._peak = int(found[1]) if found else self._peak
-
-    def stop(self) -> int:
-        self._over.set()
-        self._thread.join()
-        return self._peak
+    return Ran(stdout, stderr[0], elapsed, usage.ru_utime + usage.ru_stime, peak.kib)
 
 
 def pgbench_options(workload: str, clients: int, mode: str = "prepared") -> list[str]:

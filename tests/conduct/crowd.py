@@ -7,7 +7,7 @@ from contextlib import suppress
 import psycopg
 
 from pgtrial.servers.cluster import Cluster
-from tests.conduct.small import until
+from tests.processes import until
 
 _OTHERS_GO = """SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"""

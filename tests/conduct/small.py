@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -97,17 +96,6 @@ def once(wanted: Callable[[ProgressEvent], bool], act: Callable[[], None]) -> Ca
             act()
 
     return hear
-
-
-_PATIENCE_S = 120.0
-
-
-def until(happened: Callable[[], bool], what: str) -> None:
-    """Wait for something that happens soon, however slow this machine is."""
-    deadline = time.monotonic() + _PATIENCE_S
-    while not happened():
-        assert time.monotonic() < deadline, f"it did not happen in {_PATIENCE_S:.0f} s that {what}"
-        time.sleep(0.02)
 
 
 def measuring(event: ProgressEvent) -> bool:

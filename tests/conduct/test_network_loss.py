@@ -20,9 +20,9 @@ from tests.conduct.small import (
     one_arm,
     run_one,
     small_study,
-    until,
 )
 from tests.conftest import require_engine
+from tests.processes import until
 
 pytestmark = pytest.mark.server
 

@@ -19,8 +19,9 @@ from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.interruptions import read_interruptions
 from pgtrial.store.study_file import build_study
-from tests.conduct.small import FAST, PGTRIAL, STUDY, each_once, once, small_study, start_lab, until
+from tests.conduct.small import FAST, PGTRIAL, STUDY, each_once, once, small_study, start_lab
 from tests.conftest import require_engine
+from tests.processes import until
 
 pytestmark = pytest.mark.server
 

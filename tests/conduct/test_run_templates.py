@@ -15,8 +15,9 @@ from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.data.data import SEGMENT_MB, prefilled_wal_mb
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.servers.workspace import Workspace, templates_of
-from tests.conduct.small import STUDY, measuring, once, small_study, start_lab, until
+from tests.conduct.small import STUDY, measuring, once, small_study, start_lab
 from tests.conftest import require_engine, require_server
+from tests.processes import until
 
 pytestmark = pytest.mark.server
 

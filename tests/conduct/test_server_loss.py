@@ -7,7 +7,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -35,9 +35,9 @@ from tests.conduct.small import (
     run_one,
     small_study,
     title,
-    until,
 )
 from tests.conftest import require, require_engine, require_root
+from tests.processes import send, until
 
 pytestmark = pytest.mark.server
 
@@ -251,9 +251,3 @@ def throttle(arm: Arm) -> Iterator[tuple[threading.Event, threading.Event]]:
         end.set()
         begin.set()
         thread.join()
-
-
-def send(processes: list[psutil.Process], number: signal.Signals) -> None:
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.send_signal(number)

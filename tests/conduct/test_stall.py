@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -16,6 +14,7 @@ from pgtrial.conduct.run_study import run_study
 from pgtrial.verdict.percentiles import percentile
 from tests.conduct.small import FAST, small_study
 from tests.conftest import require_engine
+from tests.processes import stalling
 
 STALL_S, EACH_S = 0.2, 2.0
 """A tenth of the transactions meet a stall: by far more than a hundredth, and by far fewer than half."""
@@ -42,7 +41,7 @@ def stalled_trials(path: Path, postmasters: Callable[[], list[psutil.Process]]) 
         arms={"smooth": {}, "stalled": {}},
         verdict={"metrics": ["p99", "p50"], "allow_busy_client": True},
     )
-    with stalling(postmasters) as stalls:
+    with stalling(lambda: server_processes(postmasters), STALL_S, EACH_S) as stalls:
 
         def listen(event: ProgressEvent) -> None:
             match event:
@@ -59,35 +58,8 @@ def stalled_trials(path: Path, postmasters: Callable[[], list[psutil.Process]]) 
     ]
 
 
-@contextmanager
-def stalling(postmasters: Callable[[], list[psutil.Process]]) -> Iterator[threading.Event]:
-    """While the event is set, the processes of all servers stand still for a moment again and again."""
-    wanted, ended = threading.Event(), threading.Event()
-
-    def run() -> None:
-        while not ended.wait(EACH_S - STALL_S):
-            processes = server_processes(postmasters) if wanted.is_set() else []
-            send(processes, signal.SIGSTOP)
-            ended.wait(STALL_S if processes else 0)
-            send(processes, signal.SIGCONT)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield wanted
-    finally:
-        ended.set()
-        thread.join()
-
-
 def server_processes(postmasters: Callable[[], list[psutil.Process]]) -> list[psutil.Process]:
     """The processes of all servers but the first of each; none of a server that has just ended."""
     with suppress(psutil.NoSuchProcess, OSError, IndexError):
         return [child for server in postmasters() for child in server.children()]
     return []
-
-
-def send(processes: list[psutil.Process], number: signal.Signals) -> None:
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.send_signal(number)

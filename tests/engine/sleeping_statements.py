@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 from pgtrial.loads.target import Target
+from tests.processes import until
 
 SLEEPS = (
     "SELECT count(*) FROM pg_stat_activity"
@@ -23,7 +23,4 @@ def running(target: Target) -> int:
 
 
 def wait_until_running(target: Target, count: int) -> None:
-    deadline = time.monotonic() + 60
-    while running(target) < count:
-        assert time.monotonic() < deadline, "the statements are not running"
-        time.sleep(0.02)
+    until(lambda: running(target) >= count, "the statements are running", 60)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 import zlib
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from tests.conftest import require_engine
 from tests.engine import captures
 from tests.engine.capture_program import PACKINGS, capture, captured, packed, refused
 from tests.engine.captures import Capture
+from tests.processes import peak_kib
 
 
 def line(text: str, pid: int = 7, time: str = "08:00:00.000") -> str:
@@ -199,18 +198,9 @@ def test_a_compressed_line_without_end_takes_bounded_memory(tmp_path: Path) -> N
     assert texts(captures.read(tmp_path / "capture")) == [["select 1"]]
 
 
-# A process begins with the most memory that its parent ever had, so the capture's parent is a small one.
-MEMORY = """
-import resource, subprocess, sys
-subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-"""
-
-
 def memory_kb(*args: object) -> int:
     """The most memory that a capture had, in KiB."""
-    command = [sys.executable, "-S", "-c", MEMORY, str(require_engine()), "capture", "-q", *map(str, args)]
-    return int(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    return peak_kib([str(require_engine()), "capture", "-q", *map(str, args)])
 
 
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from tests.engine.programs import TIMEOUT_S, ended
 from tests.engine.recorder import Recorder
 from tests.engine.sleeping_statements import running, wait_until_running
 from tests.engine.sysbench.sides import ours as sysbench
+from tests.processes import until
 
 pytestmark = pytest.mark.server
 
@@ -237,10 +238,7 @@ def test_a_full_queue_of_a_socket_obeys_the_first_interrupt(peers, crowded, tmp_
         "function event() end\n"
     )
     with sysbench().start(crowded, [str(script), "--time=900", "run"], directory=tmp_path) as process:
-        deadline = time.monotonic() + 60
-        while not log.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(log.exists, "the script runs", 60)
         process.send_signal(signal.SIGINT)
         assert ended(process).status == 130
 
@@ -273,10 +271,7 @@ def test_an_interrupt_ends_connecting_that_is_refused_at_once(tmp_path, workspac
         "end\n"
     )
     with sysbench().start(nobody, [str(file), "--time=900", "run"], directory=tmp_path) as process:
-        deadline = time.monotonic() + 60
-        while not log.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(log.exists, "the script runs", 60)
         process.send_signal(signal.SIGINT)
         assert ended(process).status == 130
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import time
 
 import pytest
 
@@ -13,6 +12,7 @@ from tests.engine.events import of_kind, wait_for
 from tests.engine.programs import ended
 from tests.engine.sleeping_statements import SLEEPS_OF_LUA, running
 from tests.engine.sysbench.sides import ours as sysbench
+from tests.processes import until
 
 pytestmark = pytest.mark.server
 
@@ -54,10 +54,7 @@ def test_an_interrupt_ends_loops_of_lua(loaded, tmp_path, body):
         f"function event() io.open('{log}', 'w'):close(); {body} end\n"
     )
     with sysbench().start(target, [str(file), "--time=900", "run"], directory=tmp_path) as process:
-        deadline = time.monotonic() + 60
-        while not log.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(log.exists, "the script runs", 60)
         process.send_signal(signal.SIGINT)
         assert ended(process).status == 130
 
@@ -92,10 +89,7 @@ def test_an_interrupt_ends_at_once_what_runs_in_the_main_thread(loaded, tmp_path
     connect = "local con = sysbench.sql.driver():connect() con:query('SELECT 1')"
     file.write_text(script.format(f"{connect} io.open('{log}', 'w'):close() {_ENDLESS[body]}"))
     with sysbench().start(target, [str(file), *command.split()], directory=tmp_path) as process:
-        deadline = time.monotonic() + 60
-        while not log.exists() or (body == "waits" and running(target) == 0):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: log.exists() and (body != "waits" or running(target) > 0), "the script runs", 60)
         process.send_signal(which)
         done = ended(process)
     assert done.status == 130

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 
 from pgtrial.conduct.outcome import Outcome
@@ -15,6 +13,7 @@ from pgtrial.servers.cluster import Cluster
 from pgtrial.servers.postmaster import server_processes
 from tests.engine.events import assert_consistent, done_of, events_of, histogram, of_kind, run_with_events, wait_for
 from tests.engine.programs import ended
+from tests.processes import send
 
 pytestmark = pytest.mark.server
 
@@ -123,19 +122,11 @@ def stand_still(cluster: Cluster, events: Path) -> None:
     processes = server_processes(cluster.data_directory)
     wait_for(events, lambda told: bool(of_kind(told, "tick")))
     try:
-        for process in processes:
-            send(process, signal.SIGSTOP)
+        send(processes, signal.SIGSTOP)
         stopped = last_time(events) + 1
         wait_for(events, lambda told: told[-1]["t"] > stopped + STOP_S)
     finally:
-        for process in processes:
-            send(process, signal.SIGCONT)
-
-
-def send(process: psutil.Process, number: signal.Signals) -> None:
-    """Send a signal, unless the process has ended: one of the server's workers, or of the session before the run."""
-    with suppress(psutil.NoSuchProcess):
-        process.send_signal(number)
+        send(processes, signal.SIGCONT)
 
 
 def last_time(events: Path) -> float:

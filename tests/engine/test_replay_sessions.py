@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from pgtrial.loads.target import Target
 from tests.engine.events import done_of, events_of, of_kind
 from tests.engine.programs import Program, ended
 from tests.engine.written_captures import Recorded, Said, write_capture
+from tests.processes import Peak
 
 FAST = "--as-fast-as-possible"
 MANY = 10_000
@@ -40,33 +39,6 @@ def test_ten_thousand_sessions_at_the_same_time_are_small(replay: Program, null_
         peaks.append(peak.kib)
     alone, together = peaks
     assert (together - alone) / (MANY - 1) <= MOST_PER_SESSION_KIB
-
-
-class Peak:
-    """The peak of a process's resident memory, read until it ends."""
-
-    kib = 0
-
-    def __init__(self, pid: int) -> None:
-        self._status = Path(f"/proc/{pid}/status")
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._follow)
-
-    def __enter__(self) -> Peak:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _follow(self) -> None:
-        while not self._over.wait(0.02):
-            try:
-                found = re.search(r"VmHWM:\s+(\d+)", self._status.read_text())
-            except OSError:
-                return
-            self.kib = int(found[1]) if found else self.kib
 
 
 # --- bad input

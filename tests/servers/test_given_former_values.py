@@ -14,7 +14,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.session_values import differences
-from tests.conduct.small import until
+from tests.processes import until
 from tests.servers.given import HEAD, automatic, checked, dsn_of, execute, served, show, spec_of
 
 pytestmark = pytest.mark.server

@@ -14,7 +14,7 @@ import pytest
 from pgtrial.servers import settings_record
 from pgtrial.servers.settings_record import SettingsRecord, undo
 from pgtrial.servers.workspace import clean, leftovers
-from tests.conduct.small import until
+from tests.processes import until
 from tests.servers.given import automatic, dsn_of, execute, spec_of
 
 pytestmark = pytest.mark.server

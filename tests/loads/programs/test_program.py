@@ -12,7 +12,7 @@ import pytest
 
 from pgtrial.loads.programs.program import Program, ProgramOrder
 from pgtrial.model.errors import TrialError
-from tests.conduct.small import until
+from tests.processes import until
 
 LOOP = "import sys, time\nfor token in sys.stdin:\n    number = int(token.split()[1])\n"
 ANSWER = """    print('{"batch": %d, "ms": 0.001, "operations": 7}' % number, flush=True)\n"""
