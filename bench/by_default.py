@@ -7,7 +7,6 @@ so that all arms have servers of their own, which start anew in each block.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator
 from importlib.resources import files
@@ -16,6 +15,7 @@ from statistics import median
 from typing import Any
 
 import pgtrial.conduct
+from bench.figures import read_figures, write_figures
 from pgtrial.cli.selftest import calibrated
 from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.run_study import run_study
@@ -68,15 +68,12 @@ def run_missing(planted: int | None, same: int | None) -> None:
         share = max(missing, key=lambda share: missing[share])
         known.append(_run(share, work))
         missing[share] -= 1
-        lines = ",\n".join(study.model_dump_json() for study in known)
-        _FIGURES.write_text(f"[\n{lines}\n]\n")
+        write_figures(_FIGURES, known)
 
 
 def read() -> list[ByDefault]:
     """The studies so far."""
-    if not _FIGURES.exists():
-        return []
-    return [ByDefault.model_validate(study) for study in json.loads(_FIGURES.read_text())]
+    return read_figures(_FIGURES, ByDefault)
 
 
 def table() -> Iterator[str]:

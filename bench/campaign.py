@@ -9,7 +9,6 @@ docs/images/power.svg. Not part of `make bench`: it takes hours.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import tempfile
 from collections import defaultdict
@@ -22,6 +21,7 @@ import altair as alt
 import numpy as np
 
 from bench import by_default
+from bench.figures import read_figures, write_figures
 from pgtrial.cli.selftest import run
 from pgtrial.conduct.selftest import WORKLOADS, Wanted
 from pgtrial.model.errors import StudyError
@@ -100,18 +100,13 @@ def main() -> None:
             found = _run_short(given.workload, given.interleave, given.planted, given.budget)
         except StudyError as error:
             parser.error(str(error))
-    known = _once([*_read(), *found])
+    known = _once([*read_figures(_FIGURES, Recorded), *found])
     if found:
-        lines = ",\n".join(each.model_dump_json() for each in known)
-        _FIGURES.write_text(f"[\n{lines}\n]\n")
+        write_figures(_FIGURES, known)
     for line in _table(known):
         print(line)
     if given.command == "show":
         _draw(known)
-
-
-def _read() -> list[Recorded]:
-    return [Recorded.model_validate(each) for each in json.loads(_FIGURES.read_text())] if _FIGURES.exists() else []
 
 
 def _once(known: Sequence[Recorded]) -> list[Recorded]:

@@ -8,7 +8,6 @@ of `make bench`: it takes hours.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import subprocess
 import tempfile
@@ -24,6 +23,7 @@ from statistics import median
 
 import numpy as np
 
+from bench.figures import read_figures, write_figures
 from bench.queues import Floats, Queue
 from pgtrial.conduct.outcome import Outcome
 from pgtrial.conduct.probes import Search
@@ -173,17 +173,17 @@ class AtNullServer:
     def figures(self, studies: int, lanes: int) -> Figures:
         """Of so many studies, some at the same time."""
         with ThreadPoolExecutor(lanes) as pool:
-            found = list(pool.map(self._study, range(studies)))
-        equal = [_word(np.log(capacities[:, 1] / capacities[:, 0])) for capacities, _ in found]
-        slower = [_word(np.log(capacities[:, 2] / capacities[:, 0])) for capacities, _ in found[:_WITH_SLOWER]]
-        arms = np.array([capacities[:, arm] for capacities, _ in found for arm in (0, 1)])
+            searched = list(pool.map(self._study, range(studies)))
+        equal = [_word(np.log(capacities[:, 1] / capacities[:, 0])) for capacities, _ in searched]
+        slower = [_word(np.log(capacities[:, 2] / capacities[:, 0])) for capacities, _ in searched[:_WITH_SLOWER]]
+        arms = np.array([capacities[:, arm] for capacities, _ in searched for arm in (0, 1)])
         return Figures(
             **_figures("null server", self.case, self._truth, round(self.probe_s * self._truth), arms),
             equal_studies=len(equal),
             equal_called=sum(word in ("better", "worse") for word in equal),
             slower_studies=len(slower),
             slower_found=slower.count("worse"),
-            two_arms_s=round(2 * self.blocks * median([search_s for _, search_s in found]), 1),
+            two_arms_s=round(2 * self.blocks * median([search_s for _, search_s in searched]), 1),
         )
 
     @cached_property
@@ -195,16 +195,16 @@ class AtNullServer:
         random = np.random.default_rng((self.seed, study))
         slower = self.case.model_copy(update={"mean_s": self.case.mean_s / self.case.slower})
         arms = [self.case, self.case, slower] if study < _WITH_SLOWER else [self.case, self.case]
-        found = np.empty((self.blocks, len(arms)))
+        capacities = np.empty((self.blocks, len(arms)))
         start = self._truth * math.exp(random.normal(0, 0.3))
         began = time.monotonic()
         for block in range(self.blocks):
             for arm in random.permutation(len(arms)):
-                found[block, arm] = self._search(arms[arm], start, random)
-            start = median(found[: block + 1].ravel().tolist())
-            shares = ", ".join(f"{100 * value / self._truth:.1f}%" for value in found[block])
+                capacities[block, arm] = self._search(arms[arm], start, random)
+            start = median(capacities[: block + 1].ravel().tolist())
+            shares = ", ".join(f"{100 * value / self._truth:.1f}%" for value in capacities[block])
             print(f"study {study + 1}, block {block + 1}: {shares} of the truth", flush=True)
-        return found, (time.monotonic() - began) / found.size
+        return capacities, (time.monotonic() - began) / capacities.size
 
     def _search(self, arm: Case, start: float, random: np.random.Generator) -> float:
         search = Search(CapacityLoad(percentile="p99", limit_s=arm.limit_s, failures=_PROMISE.failed), start)
@@ -254,9 +254,7 @@ def main() -> None:
             if given.by == "simulated"
             else AtNullServer(case, given.blocks, given.seconds, given.seed).figures(given.studies, given.lanes)
         )
-        known = json.loads(_FIGURES.read_text()) if _FIGURES.exists() else []
-        lines = ",\n".join(json.dumps(one) for one in [*known, figures.model_dump(exclude_none=True)])
-        _FIGURES.write_text(f"[\n{lines}\n]\n")
+        write_figures(_FIGURES, [*read_figures(_FIGURES, Figures), figures])
         print(figures.model_dump_json(exclude_none=True))
 
 

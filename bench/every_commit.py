@@ -22,7 +22,7 @@ from typing import Any
 
 from pydantic import Field
 
-from bench.commits import COMMITS, PLANTED_AT, Repository
+from bench.commits import COMMITS, PLANTED_AT, commit_of, make_commits
 from bench.drivers import Drivers
 from pgtrial.model.records import Record
 from pgtrial.model.units import format_duration
@@ -115,7 +115,7 @@ def table() -> Iterator[str]:
             yield f"| {kind} | {' | '.join(map(str, numbers))} | {' | '.join(times)} |"
 
 
-def bisect(repository: Repository, kind: str, budget: str) -> None:
+def bisect(repository: Path, kind: str, budget: str) -> None:
     """Bisect a branch from end to end."""
     branch = "planted" if kind == _COMMITS[1] else "clean"
     study = _study(repository)
@@ -152,11 +152,11 @@ def gates(arms: Arms, kind: str, budget: str, number: int, study: Path) -> None:
         print(gate.model_dump_json(), flush=True)
 
 
-def _arms_of_commits(repository: Repository) -> Arms:
+def _arms_of_commits(repository: Path) -> Arms:
     def arms(kind: str, done: int) -> list[str]:
         before = PLANTED_AT - 1 if kind == "slower commit" else 2 * (done % 7)
         tags = {"base": f"planted-{before}", "head": f"planted-{before + 1}"}
-        return [f"{name}=postgres={repository.source(tag)}" for name, tag in tags.items()]
+        return [f"{name}=postgres={commit_of(repository, tag)}" for name, tag in tags.items()]
 
     return arms
 
@@ -183,9 +183,9 @@ def _gate(kind: str, budget: str, status: int, result: dict[str, Any], seconds: 
     )
 
 
-def _study(repository: Repository) -> Path:
-    study = repository.path.with_name("study.toml")
-    study.write_text(_STUDY.format(postgres=repository.source("planted-0")))
+def _study(repository: Path) -> Path:
+    study = repository.with_name("study.toml")
+    study.write_text(_STUDY.format(postgres=commit_of(repository, "planted-0")))
     return study
 
 
@@ -229,9 +229,9 @@ def main() -> None:
         study.write_text(_STUDY_OF_DRIVERS)
         gates(_arms_of_drivers(drivers), given.kind, given.budget, given.number, study)
     elif given.what != "show":
-        repository = Repository(work / "repository")
+        repository = work / "repository"
         if given.source is not None:
-            repository.make(given.source, given.rounds)
+            make_commits(repository, given.source, given.rounds)
         if given.what == "bisect":
             bisect(repository, given.kind, given.budget)
         else:

@@ -8,7 +8,6 @@ In `fixed` studies each arm keeps one layout, drawn by the number of the study, 
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from random import Random
 from statistics import median
 from typing import Any, Literal, get_args
 
+from bench.figures import read_figures, write_figures
 from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.records import Record
@@ -87,7 +87,7 @@ def _arguments() -> argparse.Namespace:
 
 def _run_missing(source: Path, build: list[str], wanted: dict[Kind, int]) -> None:
     """Run studies of the two kinds in turn, so that both have the same hours of the machine."""
-    known = _read()
+    known = read_figures(_FIGURES, OneCommit)
     missing = [
         (number, kind)
         for kind in _KINDS
@@ -96,14 +96,7 @@ def _run_missing(source: Path, build: list[str], wanted: dict[Kind, int]) -> Non
     ]
     for number, kind in sorted(missing):
         known.append(_run(_spec(source, build), kind, number))
-        lines = ",\n".join(study.model_dump_json() for study in known)
-        _FIGURES.write_text(f"[\n{lines}\n]\n")
-
-
-def _read() -> list[OneCommit]:
-    if not _FIGURES.exists():
-        return []
-    return [OneCommit.model_validate(study) for study in json.loads(_FIGURES.read_text())]
+        write_figures(_FIGURES, known)
 
 
 def _table() -> Iterator[str]:
@@ -111,7 +104,7 @@ def _table() -> Iterator[str]:
     yield "| layouts | studies | called different | differences, median size | largest | blocks, median | median time |"
     yield "|---|---|---|---|---|---|---|"
     for kind in _KINDS:
-        studies = [study for study in _read() if study.kind == kind]
+        studies = [study for study in read_figures(_FIGURES, OneCommit) if study.kind == kind]
         sizes = [abs(study.difference) for study in studies if study.difference is not None]
         if sizes:
             cells = [

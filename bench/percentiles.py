@@ -7,7 +7,6 @@ second p50. Runs what is missing. Not part of `make bench`: it takes hours.
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 import psutil
 from tests.processes import stalling
 
+from bench.figures import read_figures, write_figures
 from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.progress import ProgressEvent, TrialBegins, TrialEnds
 from pgtrial.conduct.run_study import run_study
@@ -46,17 +46,12 @@ class Study(Record):
     """Estimates and bounds, as shares; empty: none."""
 
 
-def read() -> list[Study]:
-    """The studies so far."""
-    return [Study.model_validate(study) for study in json.loads(_FIGURES.read_text())] if _FIGURES.exists() else []
-
-
 def table() -> Iterator[str]:
     """What the studies found, as Markdown."""
     yield "| second arm | studies | p99 called worse, better | p50 called worse, better |"
     yield "|---|---|---|---|"
     for kind in (_EQUAL, _STALLED):
-        studies = [study for study in read() if study.kind == kind]
+        studies = [study for study in read_figures(_FIGURES, Study) if study.kind == kind]
         counts = [Counter(study.verdicts[metric] for study in studies) for metric in ("p99", "p50")]
         cells = [f"{count['worse']}, {count['better']}" for count in counts]
         yield f"| {kind} | {len(studies)} | {' | '.join(cells)} |"
@@ -124,13 +119,12 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=4000, help="transactions per second")
     parser.add_argument("--budget", default="2min")
     given = parser.parse_args()
-    known = read()
+    known = read_figures(_FIGURES, Study)
     for kind, number in ((_STALLED, given.stalled), (_EQUAL, given.equal)):
         for _ in range(number - sum(study.kind == kind for study in known)):
             known.append(_run(kind, given.rate, given.budget))
             print(known[-1].model_dump_json(), flush=True)
-            lines = ",\n".join(study.model_dump_json() for study in known)
-            _FIGURES.write_text(f"[\n{lines}\n]\n")
+            write_figures(_FIGURES, known)
     for line in table():
         print(line)
 
