@@ -58,9 +58,7 @@ class DrawnSeries:
 def drawn(series: Series, addresses: Mapping[str, str] | None = None) -> DrawnSeries:
     """The drawing and the table of a series; `addresses` has the pages of studies, by their identity."""
     pages = addresses or {}
-    table = replace(
-        entry_table(series.entries, series.changes, pages), caption="Difference to the reference by commit."
-    )
+    table = replace(entry_table(series.entries, series.changes, pages), caption=_CAPTION)
     return DrawnSeries(series, drawing_of(series, pages), table)
 
 

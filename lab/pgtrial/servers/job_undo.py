@@ -6,18 +6,18 @@ first: a job that goes on would change the data after the statements that undo i
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
 from pgtrial.loads.target import Session, Target, value
-from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, one_line
+from pgtrial.servers.run_records import read_record, record_files, what_of, write_record
 
 _PREFIX = "job-undo-"
 _END_S = 60.0
@@ -43,26 +43,17 @@ class UndoRecord:
 
     def write_down(self, run: Path) -> Path:
         """Record this in a run's directory; the file, one per arm, is on disk on return. No password is written."""
-        path = run / f"{_PREFIX}{self.arm.encode().hex()}.json"
-        content = {
-            "arm": self.arm,
-            "target": self.target.without_secrets(),
-            "statements": list(self.statements),
-            "sessions": self.sessions,
-        }
-        LOCAL.write_text(path, json.dumps(content), mode=0o600, durable=True)
-        return path
+        content = {"statements": list(self.statements), "sessions": self.sessions}
+        return write_record(run, _PREFIX, self.arm, self.target, content)
 
     @classmethod
     def read(cls, path: Path) -> UndoRecord:
         """A record. Raises ArmError for a file that is none."""
-        try:
-            content = json.loads(path.read_text())
-            return cls(
-                content["arm"], Target.from_record(content["target"]), content["statements"], content["sessions"]
-            )
-        except (OSError, ValueError, KeyError, TypeError):
-            raise ArmError(f"{path} is no record of a job that this pgtrial knows") from None
+        return read_record(path, cls._of, "a job")
+
+    @classmethod
+    def _of(cls, arm: str, target: Target, content: Mapping[str, Any]) -> UndoRecord:
+        return cls(arm, target, content["statements"], content["sessions"])
 
 
 @contextmanager
@@ -86,12 +77,12 @@ def undone_on_exit(record: UndoRecord, run: Path, connect: Callable[[], Session]
 
 def paths(run: Path) -> list[Path]:
     """The records in a run's directory."""
-    return sorted(run.glob(f"{_PREFIX}*.json"))
+    return record_files(run, _PREFIX)
 
 
 def pending(run: Path) -> list[str]:
     """The jobs that the run of a crashed lab has not undone, in words; no server is asked."""
-    return [_described(path) for path in paths(run)]
+    return [what_of(path, UndoRecord.read) for path in paths(run)]
 
 
 def undo(run: Path) -> tuple[list[str], list[str]]:
@@ -104,20 +95,13 @@ def undo(run: Path) -> tuple[list[str], list[str]]:
                 _undo(session, record)
         except (psycopg.Error, ArmError) as error:
             failures.append(
-                f"The {_described(path)} could not be undone ({one_line(error)}); run pgtrial cleanup once its SQL can "
-                f"run there, or undo it yourself and run pgtrial cleanup --forget {path}."
+                f"The {what_of(path, UndoRecord.read)} could not be undone ({one_line(error)}); run pgtrial cleanup "
+                f"once its SQL can run there, or undo it yourself and run pgtrial cleanup --forget {path}."
             )
         else:
             path.unlink()
             done.append(f"Undid the {record.what}.")
     return done, failures
-
-
-def _described(path: Path) -> str:
-    try:
-        return UndoRecord.read(path).what
-    except ArmError as error:
-        return str(error)
 
 
 def _undo(session: Session, record: UndoRecord) -> None:

@@ -6,20 +6,20 @@ postgresql.auto.conf that somebody else has changed meanwhile is left as it is.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
 from pgtrial.loads.target import TIME_LIMITS, Session, Target, value
-from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, one_line
 from pgtrial.servers.auto_conf import alter_system, moved, read_auto_conf, values_of
+from pgtrial.servers.run_records import read_record, record_files, what_of, write_record
 
 _PREFIX = "given-settings-"
 _OF_ANY_ROLE = ("local_preload_libraries",)
@@ -63,40 +63,27 @@ class SettingsRecord:
 
     def write_down(self, run: Path) -> Path:
         """Record this in a run's directory; the file, one per arm, is on disk on return. No password is written."""
-        path = run / f"{_PREFIX}{self.arm.encode().hex()}.json"
         content = {
-            "arm": self.arm,
-            "target": self.target.without_secrets(),
             "former": dict(self.former),
             "written": dict(self.written),
             "order": None if self.order is None else list(self.order),
             "maker": dict(self.maker),
         }
-        LOCAL.write_text(path, json.dumps(content), mode=0o600, durable=True)
-        return path
+        return write_record(run, _PREFIX, self.arm, self.target, content)
 
     @classmethod
     def read(cls, path: Path) -> SettingsRecord:
         """A record. Raises ArmError for a file that is none."""
-        try:
-            content = json.loads(path.read_text())
-            target = Target.from_record(content["target"])
-            return cls(
-                content["arm"], target, content["former"], content["written"], content["order"], content["maker"]
-            )
-        except (OSError, ValueError, KeyError, TypeError):
-            raise ArmError(f"{path} is no record of settings that this pgtrial knows") from None
+        return read_record(path, cls._of, "settings")
+
+    @classmethod
+    def _of(cls, arm: str, target: Target, content: Mapping[str, Any]) -> SettingsRecord:
+        return cls(arm, target, content["former"], content["written"], content["order"], content["maker"])
 
 
 def pending(run: Path) -> list[str]:
     """The settings that the run of a crashed lab has changed, in words; no server is asked."""
-    settings = []
-    for path in paths(run):
-        try:
-            settings.append(SettingsRecord.read(path).what)
-        except ArmError as error:
-            settings.append(str(error))
-    return settings
+    return [what_of(path, SettingsRecord.read) for path in paths(run)]
 
 
 def undo(run: Path) -> tuple[list[str], list[str]]:
@@ -269,4 +256,4 @@ def _superuser(record: SettingsRecord) -> str:
 
 def paths(run: Path) -> list[Path]:
     """The files of a run's records."""
-    return sorted(run.glob(f"{_PREFIX}*.json"))
+    return record_files(run, _PREFIX)

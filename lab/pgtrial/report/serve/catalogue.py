@@ -84,8 +84,8 @@ class Glance:
     @property
     def verdicts(self) -> list[tuple[str, str, Bar | None]]:
         """Each word with what is said to it, without that word at its beginning, and its interval."""
-        said = zip(self.words, self.says, self.bars or [None] * len(self.words), strict=True)
-        return [(word, sentence.removeprefix(f"{word.capitalize()} "), bar) for word, sentence, bar in said]
+        rows = zip(self.words, self.says, self.bars or [None] * len(self.words), strict=True)
+        return [(word, sentence.removeprefix(f"{word.capitalize()} "), bar) for word, sentence, bar in rows]
 
     def unreadable(self, why: str) -> Glance:
         """The same study, of which something is damaged."""

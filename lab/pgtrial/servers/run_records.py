@@ -1,0 +1,56 @@
+"""Records in a run's directory of what is to be put back on given servers.
+
+A record is on disk before the change and goes when the change is undone. No password is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from pgtrial.loads.target import Target
+from pgtrial.machines.machine import LOCAL
+from pgtrial.model.errors import ArmError
+
+
+class Described(Protocol):
+    """A record that people can be shown."""
+
+    @property
+    def what(self) -> str:
+        """For messages."""
+
+
+Kind = TypeVar("Kind", bound=Described)
+
+
+def write_record(run: Path, prefix: str, arm: str, target: Target, content: Mapping[str, Any]) -> Path:
+    """Write the record of one arm; it is on disk on return."""
+    path = run / f"{prefix}{arm.encode().hex()}.json"
+    text = json.dumps({"arm": arm, "target": target.without_secrets(), **content})
+    LOCAL.write_text(path, text, mode=0o600, durable=True)
+    return path
+
+
+def read_record(path: Path, made: Callable[[str, Target, Mapping[str, Any]], Kind], of_what: str) -> Kind:
+    """The record that `made` makes of arm, target and content. Raises ArmError for a file that is none."""
+    try:
+        content = json.loads(path.read_text())
+        return made(content["arm"], Target.from_record(content["target"]), content)
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ArmError(f"{path} is no record of {of_what} that this pgtrial knows") from None
+
+
+def record_files(run: Path, prefix: str) -> list[Path]:
+    """The files of these records in a run's directory."""
+    return sorted(run.glob(f"{prefix}*.json"))
+
+
+def what_of(path: Path, read: Callable[[Path], Described]) -> str:
+    """What a record is about, or that it is none, in words; no server is asked."""
+    try:
+        return read(path).what
+    except ArmError as error:
+        return str(error)
