@@ -83,6 +83,16 @@ def test_limits_of_milliseconds_end_no_session_of_the_lab_and_are_among_the_fact
         assert facts["server"]["version"] == given.server.version
 
 
+def test_the_primary_key_has_no_worker_that_begins_with_a_roles_limit_of_transactions(given, workspace):
+    require_engine()
+    set_up = ("SET transaction_timeout = '1min'", "SET log_min_messages = 'debug1'")
+    execute(given, "CREATE ROLE bob LOGIN SUPERUSER", *(f"ALTER ROLE bob {each}" for each in set_up))
+    checked(spec_of(dsn_of(given, user="bob")), workspace).prepare(PgbenchTables(1), silent)
+    log = given.data_directory.with_suffix(".log").read_text()
+    built = [line for line in log.splitlines() if 'building index "pgbench_accounts_pkey"' in line]
+    assert [line.rpartition(" ")[2] for line in built] == ["serially"]
+
+
 @pytest.fixture
 def pooler(given):
     """Returns a target behind a pooler in this mode."""
