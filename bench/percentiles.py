@@ -1,7 +1,8 @@
 """`python -m bench.percentiles`: studies with percentiles at a rate on real servers; figures in bench/percentiles.json.
 
-Two arms that are alike, and two of which one server stands still for 50 ms each 5 s. The first metric is p99, the
-second p50. Runs what is missing. Not part of `make bench`: it takes hours.
+Two arms that are alike, in trials of 2 s, and two of which one server stands still for 50 ms each 5 s, in trials of
+10 s: each of them has two such stalls. The first metric is p99, the second p50. Runs what is missing. Not part of `make
+bench`: it takes an hour.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from pgtrial.store.study_file import build_study
 _FIGURES = Path(__file__).with_name("percentiles.json")
 _STALL_S, _EACH_S = 0.05, 5.0
 _EQUAL, _STALLED = "equal", "stalled"
+_DURATION = {_EQUAL: "2s", _STALLED: "10s"}
 
 
 class Study(Record):
@@ -57,13 +59,14 @@ def table() -> Iterator[str]:
         yield f"| {kind} | {len(studies)} | {' | '.join(cells)} |"
 
 
-def _run(kind: str, rate: float, budget: str) -> Study:
+def _run(kind: str, rate: float) -> Study:
+    lengths = {"warmup": "1s", "duration": _DURATION[kind]}
     spec = build_study(
         {
             "study": {"name": "percentiles", "question": "Which percentiles differ?"},
-            "load": {"workload": "select-only", "scale": 10, "rate": rate, "interleave": "off"},
+            "load": {"workload": "select-only", "scale": 10, "rate": rate, "interleave": "off", **lengths},
             "arms": {"as it is": {}, "the other": {"settings": {"bgwriter_delay": "201ms"}}},
-            "verdict": {"budget": budget, "metrics": ["p99", "p50"], "allow_busy_client": True},
+            "verdict": {"blocks": 8, "metrics": ["p99", "p50"], "allow_busy_client": True},
         },
         "bench.percentiles",
         Path.cwd(),
@@ -116,13 +119,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--equal", type=int, default=40, help="studies of equal arms in all")
     parser.add_argument("--stalled", type=int, default=5, help="studies with stalls in all")
-    parser.add_argument("--rate", type=float, default=4000, help="transactions per second")
-    parser.add_argument("--budget", default="2min")
+    parser.add_argument("--rate", type=float, default=8000, help="transactions per second")
     given = parser.parse_args()
     known = read_figures(_FIGURES, Study)
     for kind, number in ((_STALLED, given.stalled), (_EQUAL, given.equal)):
         for _ in range(number - sum(study.kind == kind for study in known)):
-            known.append(_run(kind, given.rate, given.budget))
+            known.append(_run(kind, given.rate))
             print(known[-1].model_dump_json(), flush=True)
             write_figures(_FIGURES, known)
     for line in table():

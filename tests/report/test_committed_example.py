@@ -20,10 +20,12 @@ NAMES = (
     "huge-pages",
     "huge-pages-1gb",
     "managed-cloud",
+    "memory-cliff",
     "order-entry",
     "os-comparison",
     "postgres-versions",
     "replay-demo",
+    "reports-15-18",
 )
 
 COMPUTED = ("verdict.json", "published.json")

@@ -17,9 +17,17 @@ COMPILED = [*IN_MEMORY, "JIT:", "  Functions: 4"]
 
 
 def _found(
-    declared, deltas=None, plans=(None, None), *, shared=None, facts=None, status=("completed", "completed"), tps=1000.0
+    declared,
+    deltas=None,
+    plans=(None, None),
+    *,
+    rule="unused_difference",
+    shared=None,
+    facts=None,
+    status=("completed", "completed"),
+    tps=1000.0,
 ):
-    """What the rule finds in a study of two arms: severity and message, or None."""
+    """What a rule finds in a study of two arms: severity and message, or None."""
     plan = studies.make_plan(("on", "off"), blocks=2).model_copy(update={"declared": {"on": [], "off": declared}})
     trials = []
     for planned in plan.trials:
@@ -39,7 +47,7 @@ def _found(
     named = {
         arm: Facts(arm=arm, collected=studies.START.isoformat(), facts=of_arm) for arm, of_arm in (facts or {}).items()
     }
-    found = [one for one in studies.findings_over(plan, named, trials) if one.rule == "unused_difference"]
+    found = [one for one in studies.findings_over(plan, named, trials) if one.rule == rule]
     return (found[0].severity, found[0].message) if found else None
 
 
@@ -117,6 +125,37 @@ def test_huge_pages_that_both_arms_have_or_lack_are_not_used():
     off = {"server": {"huge_pages_status": "off"}}
     assert _found(["settings.huge_pages"], facts={"on": on, "off": off}) is None
     assert _found(["settings.huge_pages"], facts={"on": off, "off": off}) is not None
+
+
+def _built(configure, jit="on"):
+    return {"server": {"build_configure": configure}, "defaults": {"jit": jit}}
+
+
+WITH_LLVM, WITHOUT_LLVM = _built("'--prefix=/usr' '--with-llvm'"), _built("'--prefix=/usr'")
+
+
+def test_plans_compiled_just_in_time_in_arms_that_can_are_named_beside_one_that_cannot():
+    facts = {"on": WITH_LLVM, "off": WITHOUT_LLVM}
+    assert _found(["server.version"], plans=(COMPILED, IN_MEMORY), rule="unequal_jit", facts=facts) == (
+        "warning",
+        "Plans of on are compiled just in time. The server of off is built without LLVM and cannot do that: it may be "
+        "a part of the difference.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("plan", "other"),
+    [
+        (IN_MEMORY, WITHOUT_LLVM),  # no plan costs enough
+        (COMPILED, WITH_LLVM),
+        (COMPILED, _built("'--prefix=/usr'", jit="off")),  # a setting of the study, which is named otherwise
+        (COMPILED, _built("")),  # by meson
+        (COMPILED, _built(None)),
+    ],
+)
+def test_just_in_time_compilation_is_no_finding_where_all_can_or_none_does(plan, other):
+    facts = {"on": WITH_LLVM, "off": other}
+    assert _found(["server.version"], plans=(plan, IN_MEMORY), rule="unequal_jit", facts=facts) is None
 
 
 def test_every_entry_names_evidences_that_are_there_and_all_are_used():

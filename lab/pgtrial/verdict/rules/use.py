@@ -70,6 +70,30 @@ def unused_difference(case: Case) -> Iterator[Concern]:
         )
 
 
+@rule("unequal_jit", "some arms cannot compile just in time", over_trials=True)
+def unequal_jit(case: Case) -> Iterator[Concern]:
+    """Whoever builds a server decides whether it can; neither its version nor a setting shows that."""
+    using = [arm for arm in case.plan.arms if _compiles_just_in_time(case.completed(arm))]
+    unable = [arm for arm in case.where("settings", "jit", "on") if _is_without_llvm(case, arm)]
+    if using and unable:
+        yield Concern(
+            [*using, *unable],
+            f"Plans of {listed(using)} are compiled just in time. The server of {listed(unable)} is built without LLVM "
+            "and cannot do that: it may be a part of the difference.",
+            "Set jit = off in [server.settings], or take all servers from one packager.",
+        )
+
+
+def _compiles_just_in_time(trials: Sequence[Trial]) -> bool:
+    return any(line.startswith("JIT:") for one in load_statements(trials).values() for line in one.plan)
+
+
+def _is_without_llvm(case: Case, arm: str) -> bool:
+    """Whether the options of `configure` are known, and that is not among them; meson does not record its own."""
+    options = case.value(arm, "server", "build_configure") or ""
+    return "--" in options and "llvm" not in options
+
+
 @dataclass(frozen=True)
 class Unused:
     """Declared differences that a load does not use, in words."""
