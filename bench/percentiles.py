@@ -60,11 +60,17 @@ def table() -> Iterator[str]:
 
 
 def _run(kind: str, rate: float) -> Study:
-    lengths = {"warmup": "1s", "duration": _DURATION[kind]}
     spec = build_study(
         {
             "study": {"name": "percentiles", "question": "Which percentiles differ?"},
-            "load": {"workload": "select-only", "scale": 10, "rate": rate, "interleave": "off", **lengths},
+            "load": {
+                "workload": "select-only",
+                "scale": 10,
+                "rate": rate,
+                "interleave": "off",
+                "warmup": "1s",
+                "duration": _DURATION[kind],
+            },
             "arms": {"as it is": {}, "the other": {"settings": {"bgwriter_delay": "201ms"}}},
             "verdict": {"blocks": 8, "metrics": ["p99", "p50"], "allow_busy_client": True},
         },

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from tests.conduct.small import start_lab
 from tests.packs import OBJECTS, write_pack_of_objects
 
+from bench.programs import sysbench_address
 from bench.reliability.kind import Attack, Campaign, Figure, Kind, Missing
 from bench.reliability.labs import PATIENCE_S, clean_up, forget
 from bench.reliability.served import served
@@ -171,10 +172,8 @@ def _databases(target: Target) -> Iterator[_Database]:
             _original(database, "pgbench", "-i", "-q", "-s", "1")
             _original(database, "pgbench", "-n", "-c", "1", "-t", "100")
         elif database.dbname == "sysbench":
-            words = [f"--pgsql-host={database.host}", f"--pgsql-port={database.port}", f"--pgsql-user={database.user}"]
             tables = ["--tables=2", "--table-size=500", "oltp_read_write", "prepare"]
-            driver = ["sysbench", "--db-driver=pgsql", f"--pgsql-db={database.dbname}", *words, *tables]
-            subprocess.run(driver, check=True, capture_output=True)
+            subprocess.run(["sysbench", *sysbench_address(database), *tables], check=True, capture_output=True)
         statements = {"pgbench": _BESIDE_PGBENCH, "sysbench": _ORDERS, "pack": (OBJECTS,), "mixed": _MIXED}[
             database.dbname
         ]

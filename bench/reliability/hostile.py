@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
+from bench.programs import sysbench_address
 from bench.reliability.kind import Attack, Campaign, Figure, Kind
 from bench.reliability.liar import FAULTS, Fault, Liar
 from bench.reliability.served import resident_kib, served
@@ -27,13 +28,13 @@ _TO_END_S = 20.0
 _MOST_KIB = 200 * 1024
 _MOST_MESSAGES = 200
 _POLL_S = 0.01
-_SYSBENCH = ("--db-driver=pgsql", "--tables=1", "--table-size=100", "--events=2", "--time=0")
+_TABLES = ("--tables=1", "--table-size=100")
 
 _RUNS: dict[str, tuple[str, ...]] = {
     "select-only, simple": ("pgbench", "-n", "-S", "-t", "3"),
     "select-only, prepared": ("pgbench", "-n", "-S", "-t", "3", "-M", "prepared"),
     "tpcb-like, extended": ("pgbench", "-n", "-t", "2", "-M", "extended", "--max-tries=2"),
-    "sysbench": ("sysbench", "oltp_read_write", *_SYSBENCH, "run"),
+    "sysbench": ("sysbench", "oltp_read_write", *_TABLES, "--events=2", "--time=0", "run"),
 }
 _INTERRUPTED = {130, -signal.SIGINT}
 """The second one before the run, while its set-up is read, as in pgbench."""
@@ -109,17 +110,8 @@ def _troubles(ended: Ended) -> Iterator[str]:
 def _engine(args: tuple[str, ...], target: Target, port: int, patience_s: float) -> Ended:
     """Run the engine through a port. One that does not end by itself is interrupted, and killed if it goes on."""
     there = replace(target, host="127.0.0.1", port=port, extra={"sslmode": "disable"})
-    led = (
-        (
-            f"--pgsql-host={there.host}",
-            f"--pgsql-port={port}",
-            f"--pgsql-user={there.user}",
-            f"--pgsql-db={there.dbname}",
-        )
-        if args[0] == "sysbench"
-        else ()
-    )
-    command = [str(engine_path()), *args[:2], *led, *args[2:]]
+    address = sysbench_address(there) if args[0] == "sysbench" else []
+    command = [str(engine_path()), *args[:2], *address, *args[2:]]
     with subprocess.Popen(
         command,
         env=environment(there.environment()),
@@ -144,11 +136,8 @@ def _engine(args: tuple[str, ...], target: Target, port: int, patience_s: float)
 
 
 def _prepare_sysbench(target: Target) -> None:
-    command = [str(engine_path()), "sysbench", "oltp_read_write", *_SYSBENCH[:3]]
-    address = [f"--pgsql-host={target.host}", f"--pgsql-port={target.port}", f"--pgsql-user={target.user}"]
-    subprocess.run(
-        [*command, *address, f"--pgsql-db={target.dbname}", "prepare"], check=True, stdout=subprocess.DEVNULL
-    )
+    command = [str(engine_path()), "sysbench", "oltp_read_write", *_TABLES, *sysbench_address(target), "prepare"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 KIND = Kind("hostile", lambda campaign: 600.0, _run)

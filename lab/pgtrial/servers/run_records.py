@@ -34,11 +34,11 @@ def write_record(run: Path, prefix: str, arm: str, target: Target, content: Mapp
     return path
 
 
-def read_record(path: Path, made: Callable[[str, Target, Mapping[str, Any]], Kind], of_what: str) -> Kind:
-    """The record that `made` makes of arm, target and content. Raises ArmError for a file that is none."""
+def read_record(path: Path, make: Callable[[str, Target, Mapping[str, Any]], Kind], of_what: str) -> Kind:
+    """Read a record; `make` gets the arm, the target and all that was written. Raises ArmError for another file."""
     try:
         content = json.loads(path.read_text())
-        return made(content["arm"], Target.from_record(content["target"]), content)
+        return make(content["arm"], Target.from_record(content["target"]), content)
     except (OSError, ValueError, KeyError, TypeError):
         raise ArmError(f"{path} is no record of {of_what} that this pgtrial knows") from None
 
@@ -49,7 +49,7 @@ def record_files(run: Path, prefix: str) -> list[Path]:
 
 
 def what_of(path: Path, read: Callable[[Path], Described]) -> str:
-    """What a record is about, or that it is none, in words; no server is asked."""
+    """What a record is about, or why its file cannot be read, for messages; no server is asked."""
     try:
         return read(path).what
     except ArmError as error:

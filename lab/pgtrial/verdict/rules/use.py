@@ -72,7 +72,7 @@ def unused_difference(case: Case) -> Iterator[Concern]:
 
 @rule("unequal_jit", "some arms cannot compile just in time", over_trials=True)
 def unequal_jit(case: Case) -> Iterator[Concern]:
-    """Whoever builds a server decides whether it can; neither its version nor a setting shows that."""
+    """It depends on the build: version and settings do not show it."""
     using = [arm for arm in case.plan.arms if _compiles_just_in_time(case.completed(arm))]
     unable = [arm for arm in case.where("settings", "jit", "on") if _is_without_llvm(case, arm)]
     if using and unable:
@@ -89,7 +89,7 @@ def _compiles_just_in_time(trials: Sequence[Trial]) -> bool:
 
 
 def _is_without_llvm(case: Case, arm: str) -> bool:
-    """Whether the options of `configure` are known, and that is not among them; meson does not record its own."""
+    """Whether the server was built by `configure` without LLVM; of other builds that is not known."""
     options = case.value(arm, "server", "build_configure") or ""
     return "--" in options and "llvm" not in options
 
