@@ -175,10 +175,11 @@ impl Runner<'_> {
             sqlstate: failure.map(|failure| failure.kind.clone()),
             message: failure.map(|failure| failure.message.clone()),
         });
-        if let Err(QueryFailure { kind, message, is_lost: true }) = outcome
-            && !over_limit
-        {
-            self.lose(index, "connection", &kind, message);
+        match outcome {
+            Err(QueryFailure { kind, message, is_lost: true }) if !over_limit => {
+                self.lose(index, "connection", &kind, message);
+            }
+            _ => {}
         }
     }
 
