@@ -22,11 +22,12 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from pgtrial.loads.process import engine_path
+from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import StudyError
 from pgtrial.servers.access import reserved_port
 from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.servers.installations import ServerBinaries, find_servers, resolve
-from pgtrial.servers.room import copy_directory
+from pgtrial.servers.room import Room, copy_directory
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import StudyDirectory
@@ -245,6 +246,12 @@ def workspace(state_root: Path) -> Iterator[Workspace]:
     """One workspace for the session; on exit it stops what was started in it."""
     with Workspace(state_root) as opened:
         yield opened
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Room:
+    """Where a build would run a server; it runs none."""
+    return Room(LOCAL, tmp_path, "the tests", None, tmp_path)
 
 
 StartCluster = Callable[..., Cluster]

@@ -65,6 +65,8 @@ printf 'PREFIX = %s\\nCC = %s\\n' "$prefix" "$compiler" > Makefile.global
     makefile = f"""include Makefile.global
 FILES = src/one.o src/two.o src/three.o
 all: $(FILES)
+clean:
+\trm $(FILES)
 install: all
 \tmkdir -p $(PREFIX)
 \tcp -R {" ".join(shlex.quote(str(installation / part)) for part in ("bin", "lib", "share"))} $(PREFIX)
@@ -77,10 +79,11 @@ install: all
     return {**files, "src/three.c": f"int three(void) {{ return 3; }}\n{broken}"}
 
 
-def linked_server_files(installation: Path) -> dict[str, str]:
+def linked_server_files(installation: Path, warnings: str = "") -> dict[str, str]:
     """A source whose server is linked from eight files, and runs the one of an installation.
 
-    A start of it writes a line `code at ...` with its functions, `a` to `h`, by their addresses.
+    A start of it writes a line `code at ...` with its functions, `a` to `h`, by their addresses. The flags of each
+    build are in a file of its installation; `warnings` are for the program's main file where a profile is used.
     """
     functions = "abcdefgh"
     main = f"""#include <stdio.h>
@@ -111,8 +114,11 @@ main(int count, char **words)
     makefile = f"""include Makefile.global
 all:
 \t$(MAKE) -C src/backend postgres
+clean:
+\t$(MAKE) -C src/backend clean
 install: all
 \tmkdir -p $(PREFIX)/real
+\techo $(COPT) >> $(PREFIX)/flags
 \tcp -R {parts} $(PREFIX)/real
 \tcp -R {parts} $(PREFIX)
 \trm $(PREFIX)/bin/postgres
@@ -120,8 +126,14 @@ install: all
 """
     backend = f"""include ../../Makefile.global
 CPPFLAGS = -DREAL='"$(PREFIX)/real/bin/postgres"'
-postgres: main.o {" ".join(f"{name}.o" for name in functions)}
-\t$(CC) $^ -o $@
+CFLAGS = $(COPT)
+OBJECTS = main.o {" ".join(f"{name}.o" for name in functions)}
+postgres: $(OBJECTS)
+\t$(CC) $(COPT) $^ -o $@
+main.o: main.c
+\t$(CC) $(COPT) $(if $(findstring profile-use,$(COPT)),{warnings}) $(CPPFLAGS) -c $< -o $@
+clean:
+\trm postgres $(OBJECTS)
 """
     files = {"configure": server_files(installation)["configure"], "Makefile": makefile}
     files |= {f"src/backend/{name}.c": f"int {name}(void) {{ return 1; }}\n" for name in functions}

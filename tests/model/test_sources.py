@@ -70,6 +70,7 @@ def test_what_git_is_not_to_see_is_refused_without_its_words(text, words):
     [
         ({"build": ["-Dcassert=true"]}, "has build, which is for a server that is built from source"),
         ({"lto": True}, "has lto"),
+        ({"pgo": True}, "has pgo"),
         ({"layouts": 4}, "has layouts, which is for a server that is built from source"),
         ({"postgres": "git:/x@y", "layouts": 4, "lto": True}, "has layouts and optimisation at link time"),
         ({"postgres": "git:/x@y", "layouts": 4, "build": "CFLAGS=-O2 -flto=auto"}, "has layouts and optimisation"),

@@ -20,7 +20,7 @@ from pgtrial.servers.builds.of_study import built
 from pgtrial.servers.installations import resolve
 from pgtrial.store.study_file import build_study
 from tests.conftest import require, require_server
-from tests.repositories import Repository, extension_files, server_files
+from tests.repositories import Repository, extension_files, linked_server_files, server_files
 
 
 def _unheard(text):
@@ -66,10 +66,10 @@ def study(home, arms, **server):
     return build_study({"server": server, "arms": arms}, "test", home)
 
 
-def test_two_commits_of_a_server_are_two_installations_that_run(home, builds, servers):
+def test_two_commits_of_a_server_are_two_installations_that_run(home, builds, servers, room):
     said = []
     spec = study(home, {"a": {"postgres": "git:postgres@one"}, "b": {"postgres": "git:postgres@two"}})
-    with_builds = built(spec, builds, said.append)
+    with_builds = built(spec, builds, room, said.append)
     programs = [Path(with_builds.resolved(arm).postgres) for arm in ("a", "b")]
     assert [(resolve(str(path)).major, (path / "postgres").read_bytes()[-3:]) for path in programs] == [
         (17, b"one"),
@@ -83,13 +83,13 @@ def test_two_commits_of_a_server_are_two_installations_that_run(home, builds, se
     assert any("67% of about 3 steps, about" in text for text in said)
     assert not (programs[0].parent.parent / "work").exists()
     # those that are there are not built again
-    assert built(spec, builds, _unheard) == with_builds
+    assert built(spec, builds, room, _unheard) == with_builds
 
 
-def test_options_and_compilers_have_builds_of_their_own(home, builds, servers):
+def test_options_and_compilers_have_builds_of_their_own(home, builds, servers, room):
     arms = {"a": {"postgres": "git:postgres@one"}, "b": {"postgres": "git:postgres@one", "build": "--without-readline"}}
     arms["c"] = {"postgres": "git:postgres@one", "compiler": "gcc"}
-    spec = built(study(home, arms), builds, lambda text: None)
+    spec = built(study(home, arms), builds, room, lambda text: None)
     programs = [spec.resolved(arm).postgres for arm in spec.arms]
     assert len(set(programs)) == 3
     records = [record_beside(Path(path)) for path in programs]
@@ -114,11 +114,11 @@ def test_options_and_compilers_have_builds_of_their_own(home, builds, servers):
     ],
 )
 @pytest.mark.usefixtures("servers", "extension")
-def test_what_does_not_build_is_said_in_one_sentence(home, builds, keys, words):
+def test_what_does_not_build_is_said_in_one_sentence(home, builds, keys, words, room):
     require_server(18)
     before = {kept.name for kept in builds.kept()}
     with pytest.raises(StudyError, match=rf"^arms.a: .*{words}") as failed:
-        built(study(home, {"a": keys, "b": {}}), builds, lambda text: None)
+        built(study(home, {"a": keys, "b": {}}), builds, room, lambda text: None)
     assert "\n" not in str(failed.value)
     assert {kept.name for kept in builds.kept()} == before
     assert builds.unfinished() == []
@@ -167,7 +167,7 @@ def meson(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("meson")
-def test_a_source_with_meson_build_is_built_by_meson_where_it_is_installed(home, builds):
+def test_a_source_with_meson_build_is_built_by_meson_where_it_is_installed(home, builds, room):
     repository = Repository(home / "by-meson")
     files = server_files(require_server(17).bin.parent)
     repository.commit("both", {**files, "meson.build": "project('x')\n"})
@@ -176,7 +176,7 @@ def test_a_source_with_meson_build_is_built_by_meson_where_it_is_installed(home,
         "a": {"postgres": "git:by-meson@HEAD", "build": "-Dcassert=false", "lto": True},
         "b": {"postgres": "git:by-meson@HEAD", "build": "--without-readline"},
     }
-    spec = built(study(home, arms), builds, said.append)
+    spec = built(study(home, arms), builds, room, said.append)
     meson, configure = (record_beside(Path(spec.resolved(arm).postgres)) for arm in ("a", "b"))
     assert (meson.facts["build_system"], meson.facts["lto"], meson.steps) == ("meson", True, 3)
     options = (Path(spec.resolved("a").postgres).parent / "options").read_text().split()
@@ -187,11 +187,11 @@ def test_a_source_with_meson_build_is_built_by_meson_where_it_is_installed(home,
 
 
 @pytest.mark.usefixtures("meson", "servers")
-def test_layouts_by_meson_are_linked_by_the_command_that_ninja_has(home, builds):
+def test_layouts_by_meson_are_linked_by_the_command_that_ninja_has(home, builds, room):
     repository = Repository(home / "layouts-by-meson")
     repository.commit("meson", {**server_files(require_server(17).bin.parent), "meson.build": "project('x')\n"})
     keys = {"postgres": "git:layouts-by-meson@HEAD", "build": "-Dcassert=false", "layouts": 5}
-    spec = built(study(home, {"a": keys, "b": {"postgres": "git:postgres@one"}}), builds, lambda text: None)
+    spec = built(study(home, {"a": keys, "b": {"postgres": "git:postgres@one"}}), builds, room, lambda text: None)
     programs = Path(spec.resolved("a").postgres)
     require(shutil.which("nm"), "nm")
     orders = set()
@@ -205,9 +205,9 @@ def test_layouts_by_meson_are_linked_by_the_command_that_ninja_has(home, builds)
 
 
 @pytest.mark.usefixtures("servers")
-def test_link_time_optimisation_by_configure_has_its_flags_and_the_compilers_archiver(home, builds):
+def test_link_time_optimisation_by_configure_has_its_flags_and_the_compilers_archiver(home, builds, room):
     keys = {"postgres": "git:postgres@one", "compiler": "gcc", "build": "CFLAGS=-O1", "lto": True}
-    spec = built(study(home, {"a": keys, "b": {}}), builds, lambda text: None)
+    spec = built(study(home, {"a": keys, "b": {}}), builds, room, lambda text: None)
     programs = Path(spec.resolved("a").postgres)
     record = record_beside(programs)
     assert (record.facts["lto"], record.facts["build_options"]) == (True, ["CFLAGS=-O1"])
@@ -215,11 +215,51 @@ def test_link_time_optimisation_by_configure_has_its_flags_and_the_compilers_arc
     assert options[1:] == ["CC=gcc", "CFLAGS=-O1 -flto=auto", "AR=gcc-ar"]
 
 
-def test_two_versions_of_an_extension_are_two_copies_of_the_server(home, builds, extension):
+@pytest.fixture(scope="module")
+def profiled(home):
+    """A server whose build fails without a profile of its program."""
+    repository = Repository(home / "profiled")
+    repository.commit("one", linked_server_files(require_server(17).bin.parent, "-Werror=missing-profile"))
+    return repository
+
+
+@pytest.mark.server
+@pytest.mark.usefixtures("profiled")
+def test_a_server_with_a_profile_is_built_twice_and_serves_a_load_between(home, workspace):
+    keys = {"postgres": "git:profiled@HEAD", "compiler": "gcc", "pgo": True}
+    said = []
+    spec = built(study(home, {"a": keys, "b": {"setup_sql": "SELECT 1"}}), workspace.builds, workspace, said.append)
+    programs = Path(spec.resolved("a").postgres)
+    record = record_beside(programs)
+    assert record.facts["pgo"] is True
+    counting, using = (programs.parent / "flags").read_text().splitlines()
+    directory = counting.removeprefix("-fprofile-generate=")
+    assert using.split()[0] == f"-fprofile-use={directory}"
+    assert not Path(directory).exists()
+    assert [text.partition("profiled@")[2][12:] for text in said if "profile" in text.partition(": ")[2]] == [
+        "loading pgbench's tables for its profile",
+        "counting what tpcb-like runs, for its profile",
+        "counting what simple-update runs, for its profile",
+        "counting what select-only runs, for its profile",
+    ]
+    assert resolve(str(programs)).major == 17
+
+
+@pytest.mark.server
+@pytest.mark.usefixtures("servers")
+def test_a_server_that_counts_nothing_has_no_profile(home, workspace):
+    keys = {"postgres": "git:postgres@one", "pgo": True}
+    with pytest.raises(BuildError, match=r"^arms.a: the server has counted nothing for its profile; leave pgo out"):
+        built(study(home, {"a": keys, "b": {}}), workspace.builds, workspace, lambda text: None)
+
+
+def test_two_versions_of_an_extension_are_two_copies_of_the_server(home, builds, extension, room):
     installed = require_server(18)
     before = sorted(path.name for path in installed.bin.parent.rglob("busy*"))
     arms = {"a": {"setup_sql": "SELECT 1"}, "b": {"extensions": "git:extension@slow"}}
-    spec = built(study(home, arms, extensions="git:extension@quick", setup_sql="SELECT 0"), builds, lambda text: None)
+    spec = built(
+        study(home, arms, extensions="git:extension@quick", setup_sql="SELECT 0"), builds, room, lambda text: None
+    )
     creation = 'CREATE EXTENSION IF NOT EXISTS "busy" CASCADE'
     assert [spec.resolved(arm).setup_sql for arm in ("a", "b")] == [
         [creation, "SELECT 0", "SELECT 1"],
@@ -234,13 +274,13 @@ def test_two_versions_of_an_extension_are_two_copies_of_the_server(home, builds,
     assert sorted(path.name for path in installed.bin.parent.rglob("busy*")) == before == []
 
 
-def test_of_two_labs_one_builds_and_the_other_waits(home, servers):
+def test_of_two_labs_one_builds_and_the_other_waits(home, servers, room):
     first, second = Builds(home / "shared"), Builds(home / "shared")
     spec = study(home, {"a": {"postgres": "git:postgres@one"}, "b": {}})
     begun, said = threading.Event(), []
-    waiting = threading.Thread(target=lambda: (begun.wait(), built(spec, second, said.append)))
+    waiting = threading.Thread(target=lambda: (begun.wait(), built(spec, second, room, said.append)))
     waiting.start()
-    built(spec, first, lambda text: begun.set())
+    built(spec, first, room, lambda text: begun.set())
     waiting.join()
     assert {tuple(text.split()[:2]) for text in said} <= {("waiting", "for")}
     [kept] = first.kept()
@@ -252,30 +292,30 @@ def test_of_two_labs_one_builds_and_the_other_waits(home, servers):
     assert first.kept() == []
 
 
-def test_a_build_that_was_killed_is_removed_and_made_anew(home, servers):
+def test_a_build_that_was_killed_is_removed_and_made_anew(home, servers, room):
     store = Builds(home / "killed")
     spec = study(home, {"a": {"postgres": "git:postgres@one"}, "b": {}})
     program = (
         "import os, sys; from pathlib import Path; from pgtrial.servers.builds.kept import Builds;"
         "from pgtrial.servers.builds.of_study import built; from pgtrial.store.study_file import build_study;"
         "spec = build_study({'arms': {'a': {'postgres': 'git:postgres@one'}, 'b': {}}}, 'test', Path(sys.argv[1]));"
-        "built(spec, Builds(Path(sys.argv[2])), lambda text: '%' in text and os.kill(os.getpid(), 9))"
+        "built(spec, Builds(Path(sys.argv[2])), None, lambda text: '%' in text and os.kill(os.getpid(), 9))"
     )
     subprocess.run([sys.executable, "-c", program, home, store.root], check=False, env=os.environ)
     assert [path.name.startswith("pg-") for path in store.unfinished()] == [True]
-    built(spec, store, lambda text: None)
+    built(spec, store, room, lambda text: None)
     assert store.unfinished() == []
     assert len(store.kept()) == 1
     store.close()
 
 
 @pytest.mark.usefixtures("servers")
-def test_builds_are_listed_and_removed(home, fresh_state, monkeypatch, capsys):
+def test_builds_are_listed_and_removed(home, fresh_state, monkeypatch, capsys, room):
     monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
     store = Builds(fresh_state / "builds")
-    built(study(home, {"a": {"postgres": "git:postgres@one"}, "b": {}}), store, lambda text: None)
+    built(study(home, {"a": {"postgres": "git:postgres@one"}, "b": {}}), store, room, lambda text: None)
     with pytest.raises(BuildError):
-        built(study(home, {"a": {"postgres": "git:postgres@broken"}, "b": {}}), store, lambda text: None)
+        built(study(home, {"a": {"postgres": "git:postgres@broken"}, "b": {}}), store, room, lambda text: None)
     [kept] = store.kept()
     list_command(as_json=True)
     [listed] = json.loads(capsys.readouterr().out)["builds"]

@@ -220,7 +220,7 @@ def _built(spec: StudySpec, workspace: Workspace, listener: Listener) -> StudySp
     """The study with its sources built, and its settings checked by what was built."""
     if not has_sources(spec):
         return spec
-    with_builds = built(spec, workspace.builds, lambda text: listener(Preparing(text)))
+    with_builds = built(spec, workspace.builds, workspace, lambda text: listener(Preparing(text)))
     check_configured(with_builds)
     return with_builds
 

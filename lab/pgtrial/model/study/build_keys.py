@@ -54,6 +54,13 @@ class BuildKeys(Record):
         bool | None,
         Key(shows=("server.lto",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),
     ] = Field(None, description="Of a server from source: optimisation at link time.")
+    pgo: Annotated[
+        bool | None,
+        Key(shows=("server.pgo",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),
+    ] = Field(
+        None,
+        description="Of a server from source: optimisation by a [profile](builds.md#profile).",
+    )
     layouts: Annotated[
         int | None,
         Key(shows=("server.layouts",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),

@@ -68,7 +68,6 @@ class Commands:
         self._expected = expected
         self._begun = time.monotonic()
         self._told = 0.0
-        log.unlink(missing_ok=True)
 
     def run(self, command: Sequence[str | Path], directory: Path, extra: Mapping[str, str] | None = None) -> None:
         """Run a command to its end. Raises BuildError in its words."""

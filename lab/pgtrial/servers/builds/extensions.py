@@ -27,7 +27,9 @@ from pgtrial.store.sources import described, export
 
 _WRITTEN = ("bindir", "sharedir", "pkglibdir")
 _READ = ("libdir", "includedir", "includedir-server", "pkgincludedir", "pgxs")
-_WARNING = re.compile(r"-W(?!.,).*")
+_OF_THE_SERVER = re.compile(r"-W(?!.,).*|-fprofile-.*")
+"""Flags that another compiler may not know, and those of the server's own profile."""
+
 _SYSTEM = (Path("/"), Path("/usr"), Path("/usr/local"))
 
 
@@ -111,14 +113,15 @@ def _build(source: Source, commands: Commands, folder: Path, config: Path, compi
 
 
 def _of_this_machine(config: Path) -> list[str]:
-    """Options of make for a server that was built elsewhere: without warnings that only its compiler knows, and without
-    bitcode where its clang is not here."""
+    """Options of make for a server that was built elsewhere: without flags that are its own, and without bitcode where
+    its clang is not here."""
     made = Path(_asked(config, "pgxs")).parent.parent / "Makefile.global"
     text = made.read_text(errors="replace") if made.is_file() else ""
     options = []
     for name in ("CFLAGS", "CXXFLAGS"):
         if (flags := re.search(rf"^{name}\s*=(.*)", text, re.MULTILINE)) is not None:
-            options.append(f"{name}={' '.join(flag for flag in flags[1].split() if not _WARNING.fullmatch(flag))}")
+            kept = [flag for flag in flags[1].split() if not _OF_THE_SERVER.fullmatch(flag)]
+            options.append(f"{name}={' '.join(kept)}")
     clang = re.search(r"^CLANG\s*=\s*(\S+)", text, re.MULTILINE)
     return [*options, *([] if clang is not None and shutil.which(clang[1]) else ["with_llvm=no"])]
 

@@ -204,6 +204,7 @@ class Builds:
         home.mkdir(mode=0o755)
         home.chmod(0o755)
         begun, log = time.monotonic(), self.log(order.name)
+        log.unlink(missing_ok=True)
         try:
             made = order.make(home, log, self._earlier(order.origin))
             record = BuildRecord(

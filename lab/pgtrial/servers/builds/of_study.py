@@ -14,6 +14,7 @@ from pgtrial.servers.builds.extensions import extension_order
 from pgtrial.servers.builds.kept import BuildError, Builds, record_beside
 from pgtrial.servers.builds.postgres import server_order
 from pgtrial.servers.installations import ServerBinaries, program_digest, resolve
+from pgtrial.servers.room import Room
 
 
 def has_sources(spec: StudySpec) -> bool:
@@ -22,10 +23,11 @@ def has_sources(spec: StudySpec) -> bool:
     return any(isinstance(one, MadeHere) and (is_source(one.postgres) or one.extensions) for one in servers)
 
 
-def built(spec: StudySpec, builds: Builds, say: Callable[[str], None]) -> StudySpec:
+def built(spec: StudySpec, builds: Builds, room: Room, say: Callable[[str], None]) -> StudySpec:
     """The study whose arms name what was built: bin directories, and SQL that creates the extensions.
 
-    What is kept is not built again. Raises BuildError, StudyError and StoreError.
+    A server that is trained for its profile runs in the room. What is kept is not built again. Raises BuildError,
+    StudyError and StoreError.
     """
     if not has_sources(spec):
         return spec
@@ -36,7 +38,7 @@ def built(spec: StudySpec, builds: Builds, say: Callable[[str], None]) -> StudyS
         changed: dict[str, Any] = {"setup_sql": setup.setup_sql}
         if isinstance(setup, MadeHere) and (is_source(setup.postgres) or setup.extensions):
             try:
-                server, created = _built(setup, builds, say)
+                server, created = _built(setup, builds, room, say)
             except BuildError as error:
                 raise BuildError(f"arms.{arm}: {error}") from None
             except StudyError as error:
@@ -63,10 +65,10 @@ def facts_of_build(setup: object) -> dict[str, Any]:
     return {**record.facts, **program}
 
 
-def _built(setup: MadeHere, builds: Builds, say: Callable[[str], None]) -> tuple[ServerBinaries, list[str]]:
+def _built(setup: MadeHere, builds: Builds, room: Room, say: Callable[[str], None]) -> tuple[ServerBinaries, list[str]]:
     """The server of an arm, and the extensions that are to be created in its databases."""
     if is_source(setup.postgres):
-        server = resolve(str(builds.ensure(server_order(setup, say), say).programs))
+        server = resolve(str(builds.ensure(server_order(setup, room, say), say).programs))
     else:
         server = resolve(setup.postgres)
     if not setup.extensions:

@@ -17,6 +17,9 @@ from pgtrial.model.study.sources import GitSource, Source, source_of
 from pgtrial.servers.builds.commands import Commands, compiler_version, jobs, make_program
 from pgtrial.servers.builds.kept import BuildError, BuildRecord, Made, Order
 from pgtrial.servers.builds.layouts import OBJECTS, SOURCE, make_layouts
+from pgtrial.servers.builds.training import Profile
+from pgtrial.servers.installations import resolve
+from pgtrial.servers.room import Room
 from pgtrial.store.sources import described, export
 
 _INSTALLATION = "install"
@@ -34,21 +37,31 @@ class _Recipe:
     version: str
     """Of the compiler, in its words."""
     lto: bool
+    pgo: bool
     meson: bool
     """Whether meson and ninja are installed."""
     layouts: int
     """How many layouts it has beside the one of its own; 0: none."""
 
     @property
+    def clang(self) -> bool:
+        return "clang" in self.version
+
+    @property
     def digest(self) -> str:
         parts: list[Any] = [self.source.text, self.options, self.compiler, self.version, self.lto, self.meson]
         if self.layouts:
             parts.append(self.layouts)
+        if self.pgo:
+            parts.append("pgo")
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
 
 
-def server_order(setup: MadeHere, say: Callable[[str], None]) -> Order:
-    """The build that a server from source is. Raises BuildError where there is no such compiler."""
+def server_order(setup: MadeHere, room: Room, say: Callable[[str], None]) -> Order:
+    """The build that a server from source is; one with a profile is trained in the room.
+
+    Raises BuildError where there is no such compiler.
+    """
     compiler = setup.compiler or "cc"
     recipe = _Recipe(
         source_of(setup.postgres),
@@ -56,6 +69,7 @@ def server_order(setup: MadeHere, say: Callable[[str], None]) -> Order:
         compiler,
         compiler_version(compiler),
         bool(setup.lto),
+        bool(setup.pgo),
         meson=shutil.which("meson") is not None and shutil.which("ninja") is not None,
         layouts=setup.layouts or 0,
     )
@@ -64,29 +78,43 @@ def server_order(setup: MadeHere, say: Callable[[str], None]) -> Order:
     origin = source.repository if isinstance(source, GitSource) else source.directory
 
     def make(home: Path, log: Path, earlier: BuildRecord | None) -> Made:
-        return _make(recipe, home, log, say, earlier)
+        return _make(recipe, room, home, log, say, earlier=earlier)
 
     return Order(f"pg-{named}-{recipe.digest}", source.short, origin, make)
 
 
-def _make(recipe: _Recipe, home: Path, log: Path, say: Callable[[str], None], earlier: BuildRecord | None) -> Made:
+def _make(
+    recipe: _Recipe, room: Room, home: Path, log: Path, say: Callable[[str], None], *, earlier: BuildRecord | None
+) -> Made:
     work, prefix = home / "work", home / _INSTALLATION
     source = work / SOURCE
     say(f"building {recipe.source.short}: taking its files")
     work.mkdir()
     export(recipe.source, source, say)
     by_meson = _by_meson(recipe, source)
+    system = (_Meson if by_meson else _Make)(recipe, source, prefix)
     expected = earlier.steps if earlier is not None else _compiled_files(source)
-    commands = Commands(recipe.source.short, log, say, expected)
     say(f"building {recipe.source.short} by {'meson' if by_meson else 'configure and make'}")
-    (_run_meson if by_meson else _run_make)(recipe, commands, source, prefix)
-    if not (prefix / "bin" / "postgres").is_file():
-        raise BuildError(f"{recipe.source.short} was built and has no bin/postgres; name the source of PostgreSQL")
+    system.configure(Commands(recipe.source.short, log, say))
+    profile = Profile(room.directory("profile"), clang=recipe.clang) if recipe.pgo else None
+    if profile is not None:
+        profile.check()
+        counting = Commands(f"{recipe.source.short} with counters", log, say, expected)
+        system.install(counting, profile.counting, counts=True)
+        _check(recipe, prefix)
+        _open(prefix)
+        profile.collect(resolve(str(prefix / "bin")), room, log, lambda what: say(f"{recipe.source.short}: {what}"))
+        system.clean(counting)
+    commands = Commands(recipe.source.short, log, say, expected)
+    system.install(commands, profile.using if profile is not None else [])
+    _check(recipe, prefix)
+    if profile is not None:
+        LOCAL.remove_tree(profile.directory)
     if recipe.layouts:
         say(f"building {recipe.source.short}: linking {recipe.layouts} layouts")
         make_layouts(recipe.layouts, commands, work, prefix, by_meson=by_meson)
+    _open(prefix)
     shutil.rmtree(work)
-    LOCAL.tool(["chmod", "-R", "u+rwX,go+rX,go-w", prefix])
     facts = {
         "source": recipe.source.text,
         "source_subject": described(recipe.source),
@@ -94,9 +122,20 @@ def _make(recipe: _Recipe, home: Path, log: Path, say: Callable[[str], None], ea
         "build_options": list(recipe.options),
         "compiler": recipe.version,
         "lto": recipe.lto,
+        **({"pgo": True} if recipe.pgo else {}),
         **({"layouts": recipe.layouts} if recipe.layouts else {}),
     }
     return Made(f"{_INSTALLATION}/bin", facts, [], commands.steps)
+
+
+def _check(recipe: _Recipe, prefix: Path) -> None:
+    if not (prefix / "bin" / "postgres").is_file():
+        raise BuildError(f"{recipe.source.short} was built and has no bin/postgres; name the source of PostgreSQL")
+
+
+def _open(prefix: Path) -> None:
+    """Let every account run what was installed."""
+    LOCAL.tool(["chmod", "-R", "u+rwX,go+rX,go-w", prefix])
 
 
 def _by_meson(recipe: _Recipe, source: Path) -> bool:
@@ -122,37 +161,86 @@ def _by_meson(recipe: _Recipe, source: Path) -> bool:
     return has_meson and recipe.meson and not of_configure
 
 
-def _run_meson(recipe: _Recipe, commands: Commands, source: Path, prefix: Path) -> None:
-    objects = source.with_name(OBJECTS)
-    options = [f"--prefix={prefix}", *(["-Db_lto=true"] if recipe.lto else []), *recipe.options]
-    commands.run(["meson", "setup", *options, objects, source], source, {"CC": recipe.compiler})
-    commands.run(["ninja", jobs(), "-C", objects], source)
-    commands.run(["meson", "install", "--no-rebuild", "--quiet", "-C", objects], source)
+@dataclass(frozen=True)
+class _Meson:
+    """A build by meson and ninja."""
+
+    recipe: _Recipe
+    source: Path
+    prefix: Path
+
+    @property
+    def _objects(self) -> Path:
+        return self.source.with_name(OBJECTS)
+
+    def configure(self, commands: Commands) -> None:
+        recipe = self.recipe
+        options = [f"--prefix={self.prefix}", *(["-Db_lto=true"] if recipe.lto else []), *recipe.options]
+        commands.run(["meson", "setup", *options, self._objects, self.source], self.source, {"CC": recipe.compiler})
+
+    def install(self, commands: Commands, flags: Sequence[str], *, counts: bool = False) -> None:
+        """Compile with these flags beside the study's own, link with them, and install."""
+        if flags:
+            with_flags = [
+                f"-D{name}={' '.join([_value(self.recipe.options, f'-D{name}='), *flags]).strip()}"
+                for name in ("c_args", "c_link_args")
+            ]
+            # PostgreSQL's check that libpq does not call exit() leaves out builds for coverage alone
+            coverage = f"-Db_coverage={str(counts and not self.recipe.clang).lower()}"
+            commands.run(["meson", "configure", *with_flags, coverage, self._objects], self.source)
+        commands.run(["ninja", jobs(), "-C", self._objects], self.source)
+        commands.run(["meson", "install", "--no-rebuild", "--quiet", "-C", self._objects], self.source)
+
+    def clean(self, commands: Commands) -> None:
+        """Ninja compiles anew what gets other flags."""
 
 
-def _run_make(recipe: _Recipe, commands: Commands, source: Path, prefix: Path) -> None:
-    make = make_program()
-    options = [f"--prefix={prefix}", f"CC={recipe.compiler}", *_with_lto(recipe)]
-    commands.run(["./configure", *options], source)
-    folders = [source, *([source / "contrib"] if (source / "contrib" / "Makefile").is_file() else [])]
-    for folder in folders:
-        commands.run([make, jobs()], folder)
-    for folder in folders:
-        commands.run([make, "install"], folder)
+@dataclass(frozen=True)
+class _Make:
+    """A build by configure and make."""
+
+    recipe: _Recipe
+    source: Path
+    prefix: Path
+
+    def configure(self, commands: Commands) -> None:
+        options = [f"--prefix={self.prefix}", f"CC={self.recipe.compiler}", *_with_lto(self.recipe)]
+        commands.run(["./configure", *options], self.source)
+
+    def install(self, commands: Commands, flags: Sequence[str], *, counts: bool = False) -> None:
+        """Compile with these flags beside the study's own, link with them, and install."""
+        # PostgreSQL's check that libpq does not call exit() leaves out builds for coverage alone
+        make = [make_program(), *(["enable_coverage=yes"] if counts and not self.recipe.clang else [])]
+        contrib = self.source / "contrib"
+        folders = [self.source, *([contrib] if (contrib / "Makefile").is_file() else [])]
+        # which PostgreSQL's makefiles take for compiling and linking, and keep from what extensions are built with
+        extra = {"COPT": " ".join(flags)} if flags else {}
+        for folder in folders:
+            commands.run([*make, jobs()], folder, extra)
+        for folder in folders:
+            commands.run([*make, "install"], folder, extra)
+
+    def clean(self, commands: Commands) -> None:
+        """Make looks at times alone, and not at flags."""
+        commands.run([make_program(), "clean"], self.source)
 
 
 def _with_lto(recipe: _Recipe) -> Sequence[str]:
     """The options of configure, with those of LTO: archives need the compiler's own ar."""
     if not recipe.lto:
         return recipe.options
-    clang = "clang" in recipe.version
-    given = [option for option in recipe.options if option.startswith("CFLAGS=")]
-    flags = given[-1].removeprefix("CFLAGS=") if given else "-O2"
+    clang = recipe.clang
+    flags = _value(recipe.options, "CFLAGS=") or "-O2"
     archiver = "llvm-ar" if clang else re.sub(r"(gcc|cc)(?=(-\d+)?$)", "gcc-ar", recipe.compiler)
     if shutil.which(archiver) is None:
         raise BuildError(f"lto needs {archiver}, which is not installed; install it, or leave lto out")
-    kept = [option for option in recipe.options if option not in given]
+    kept = [option for option in recipe.options if not option.startswith("CFLAGS=")]
     return [*kept, f"CFLAGS={flags} {'-flto=thin' if clang else '-flto=auto'}", f"AR={archiver}"]
+
+
+def _value(options: Sequence[str], name: str) -> str:
+    """What the last option of this beginning says; empty: there is none."""
+    return next((option.removeprefix(name) for option in reversed(options) if option.startswith(name)), "")
 
 
 def _compiled_files(source: Path) -> int:

@@ -1,0 +1,89 @@
+"""A server's profile: a first build counts what a load runs, and the second one is optimised for that.
+
+The load is pgbench's three scripts. What it does not run is compiled as without a profile (GCC), or as seldom run.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder
+from pgtrial.machines.machine import LOCAL
+from pgtrial.model.errors import ArmError
+from pgtrial.servers.builds.kept import BuildError
+from pgtrial.servers.cluster import Cluster, create_cluster
+from pgtrial.servers.installations import ServerBinaries
+from pgtrial.servers.room import Room
+
+_SCALE = 5
+_CLIENTS = 4
+_LOADS = (("tpcb-like", "simple", 2_500), ("simple-update", "extended", 2_500), ("select-only", "prepared", 25_000))
+"""Script, protocol, and transactions of each client."""
+_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "autovacuum_naptime": "5s"}
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Where a build's programs write what they count, and the compiler's options to count and to use it."""
+
+    directory: Path
+    clang: bool
+
+    @property
+    def counting(self) -> list[str]:
+        """Options for compiling and linking."""
+        return [f"-fprofile-generate={self.directory}"]
+
+    @property
+    def using(self) -> list[str]:
+        """Options for compiling and linking."""
+        if self.clang:
+            return [f"-fprofile-use={self._merged}", "-Wno-profile-instr-unprofiled", "-Wno-profile-instr-out-of-date"]
+        # a process that execs another, or is killed, has begun what it does not end: counts need not agree
+        of_gcc = ["-fprofile-correction", "-fprofile-partial-training", "-Wno-missing-profile"]
+        return [f"-fprofile-use={self.directory}", *of_gcc]
+
+    @property
+    def _merged(self) -> Path:
+        return self.directory / "merged.profdata"
+
+    def check(self) -> None:
+        """Raises BuildError where a program is missing that the build takes at its end."""
+        if self.clang and shutil.which("llvm-profdata") is None:
+            raise BuildError("pgo by clang needs llvm-profdata, which is not installed; install llvm, or take gcc")
+
+    def collect(self, server: ServerBinaries, room: Room, log: Path, say: Callable[[str], None]) -> None:
+        """Let a server that counts serve the load. Raises BuildError."""
+        # what programs that root ran have counted, the servers' account could not add to
+        shutil.rmtree(self.directory, ignore_errors=True)
+        room.private_directory(self.directory)
+        data = room.directory("training")
+        cluster = Cluster(room, server, data, room.socket_directory(), _SETTINGS)
+        try:
+            create_cluster(room, server, data)
+            with cluster.running(log) as target:
+                for what, options in _orders():
+                    say(what)
+                    ENGINE_HERE.make(DataOrder(what, ["pgbench", *options], target.environment()))
+                with target.connect() as session:
+                    session.execute(b"VACUUM (ANALYZE)")
+        except ArmError as error:
+            raise BuildError(f"the server that counts for its profile: {error}") from None
+        finally:
+            LOCAL.remove_tree(data)
+        counted = sorted(self.directory.glob("*.profraw" if self.clang else "*.gcda"))
+        if not counted:
+            raise BuildError("the server has counted nothing for its profile; leave pgo out, or take another compiler")
+        if self.clang:
+            LOCAL.tool(["llvm-profdata", "merge", "-o", self._merged, *counted])
+
+
+def _orders() -> Iterator[tuple[str, list[str]]]:
+    """What the engine does one after the other, and its options as pgbench."""
+    yield "loading pgbench's tables for its profile", ["-i", "-q", "-s", str(_SCALE)]
+    for script, protocol, transactions in _LOADS:
+        options = ["-n", "-b", script, "-M", protocol, "-c", str(_CLIENTS), "-t", str(transactions)]
+        yield f"counting what {script} runs, for its profile", options
