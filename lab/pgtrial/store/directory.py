@@ -97,6 +97,8 @@ class StudyDirectory:
         """Read an existing study directory. Raises StoreError."""
         if path.is_dir():
             check_readable(path)
+        if not path.exists():
+            raise StoreError(f"there is no {path}; name the directory of a study, or its bundle")
         if not (path / STUDY).is_file():
             raise StoreError(f"{path} is not a study directory: it has no study.toml; `pgtrial run` makes one")
         try:
