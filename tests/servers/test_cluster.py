@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from pgtrial.model.errors import ArmError
-from pgtrial.servers.cluster import Cluster, create_cluster
+from pgtrial.servers.cluster import Cluster, configuration, create_cluster
 from pgtrial.servers.postmaster import server_processes
 from tests.conftest import require, require_root, require_server
 
@@ -34,6 +34,13 @@ def test_every_version_serves_as_an_unprivileged_user(cluster):
             users.add(process.uids().effective)
     assert users == {cluster.data_directory.stat().st_uid}
     assert 0 not in users
+
+
+@pytest.mark.parametrize(("major", "since"), [(10, False), (18, False), (19, True), (20, True)])
+def test_the_log_has_every_work_of_autovacuum(major, since):
+    lines = configuration({}, Path("/s"), major).splitlines()
+    assert "log_autovacuum_min_duration = '0'" in lines
+    assert ("log_autoanalyze_min_duration = '0'" in lines) == since
 
 
 def test_nobody_else_can_enter_the_socket_directory_and_no_port_is_open(cluster):

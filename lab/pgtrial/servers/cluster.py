@@ -141,7 +141,9 @@ class Cluster:
         return {**self.settings, "listen_addresses": self.access.listen, "port": str(self.access.port)}
 
     def _configure(self, settings: Mapping[str, str]) -> None:
-        self.room.write(self.data_directory / CONFIGURATION, configuration(settings, self.socket_directory))
+        self.room.write(
+            self.data_directory / CONFIGURATION, configuration(settings, self.socket_directory, self.server.major)
+        )
 
     def _set_password(self, postmaster: Postmaster) -> None:
         """A new password; the server, and so its log, sees no more than what SCRAM stores of it."""
@@ -201,6 +203,9 @@ LAB_SETTINGS = {
 }
 """Beyond these, an arm has PostgreSQL's defaults and what the study says; a study's own value wins."""
 
+_LAB_SETTINGS_SINCE = {19: {"log_autoanalyze_min_duration": "0"}}
+"""Those of a major version and later; before 19 one setting was for both kinds of autovacuum's work."""
+
 _RESERVED = {
     "data_directory": "every trial has a data directory of its own",
     "config_file": "every trial has a configuration of its own",
@@ -246,10 +251,11 @@ def check_settings(arm: str, settings: Mapping[str, str]) -> None:
             raise StudyError(f"arms.{arm}: {name} cannot be set, because {_RESERVED[name.lower()]}; remove it")
 
 
-def configuration(settings: Mapping[str, str], socket_directory: Path) -> str:
+def configuration(settings: Mapping[str, str], socket_directory: Path, major: int) -> str:
     """The included file: the lab's settings, then the arm's."""
     chosen = {name.lower(): value for name, value in settings.items()}
-    everything = {**LAB_SETTINGS, **chosen, "unix_socket_directories": str(socket_directory)}
+    newer = {name: value for since, of in _LAB_SETTINGS_SINCE.items() if since <= major for name, value in of.items()}
+    everything = {**LAB_SETTINGS, **newer, **chosen, "unix_socket_directories": str(socket_directory)}
     return "".join(f"{name} = {_quoted(value)}\n" for name, value in everything.items())
 
 

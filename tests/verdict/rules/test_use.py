@@ -23,6 +23,7 @@ def _found(
     *,
     rule="unused_difference",
     shared=None,
+    tables=None,
     facts=None,
     status=("completed", "completed"),
     tps=1000.0,
@@ -40,6 +41,7 @@ def _found(
                     "status": status[arm],
                     "server_deltas": (deltas or ({}, {}))[arm],
                     "shared_deltas": shared or {},
+                    "relations": tables or {},
                     "statements": {} if lines is None else {SORT: LoadStatement(text=SORT, plan=lines)},
                 }
             )
@@ -156,6 +158,48 @@ def test_plans_compiled_just_in_time_in_arms_that_can_are_named_beside_one_that_
 def test_just_in_time_compilation_is_no_finding_where_all_can_or_none_does(plan, other):
     facts = {"on": WITH_LLVM, "off": other}
     assert _found(["server.version"], plans=(plan, IN_MEMORY), rule="unequal_jit", facts=facts) is None
+
+
+JIT_ON, JIT_OFF = {"defaults": {"jit": "on"}, "settings": {}}, {"defaults": {"jit": "off"}, "settings": {}}
+
+
+def test_defaults_that_differ_and_that_the_load_uses_are_named():
+    facts = {"on": JIT_ON, "off": JIT_OFF}
+    assert _found(["server.version"], plans=(COMPILED, IN_MEMORY), rule="other_defaults", facts=facts) == (
+        "warning",
+        "By default on and off differ in jit (on in on, off in off). The load uses that: it is part of the difference "
+        "measured.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("plan", "base", "other"),
+    [
+        (IN_MEMORY, JIT_ON, JIT_OFF),  # no plan costs enough
+        (COMPILED, JIT_ON, JIT_ON),
+        (COMPILED, JIT_ON, {"defaults": {}, "settings": {"jit": "off"}}),  # somebody has set it
+        (COMPILED, {"defaults": {}, "settings": {"jit": "on"}}, JIT_OFF),
+        (None, JIT_ON, JIT_OFF),  # no plan is known
+    ],
+)
+def test_defaults_are_no_finding_where_the_load_does_not_use_them_or_somebody_has_set_them(plan, base, other):
+    facts = {"on": base, "off": other}
+    assert _found(["server.version"], plans=(plan, IN_MEMORY), rule="other_defaults", facts=facts) is None
+
+
+def test_defaults_that_follow_from_another_setting_are_no_finding():
+    full = {"wal": {"wal_buffers_full": 9.0}}
+    sizes = [{"defaults": {"wal_buffers": size}, "settings": {"shared_buffers": size}} for size in ("4MB", "16MB")]
+    facts = dict(zip(("on", "off"), sizes, strict=True))
+    assert _found(["settings.shared_buffers"], (full, full), rule="other_defaults", facts=facts) is None
+
+
+@pytest.mark.parametrize(("toast_tables", "used"), [(0.0, False), (1.0, True)])
+def test_compression_is_used_where_a_table_can_hold_long_values(toast_tables, used):
+    tables = {"short": {"bytes_table": 8192.0, "toast_tables": 0.0}, "long": {"toast_tables": toast_tables}}
+    found = _found(["settings.default_toast_compression"], tables=tables)
+    assert (found is None) == used
+    assert _found(["settings.default_toast_compression"], tables={"old": {"bytes_table": 8192.0}}) is None
 
 
 def test_every_entry_names_evidences_that_are_there_and_all_are_used():

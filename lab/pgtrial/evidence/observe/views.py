@@ -1,6 +1,6 @@
 """What a server's cumulative views say of a trial: counters over its measured part, and samples second by second.
 
-Views and counters are named alike for PostgreSQL 10 to 18; what a version or a role lacks is left out. A server process
+Views and counters are named alike for PostgreSQL 10 to 19; what a version or a role lacks is left out. A server process
 reports its counters at most once a second and when it ends, so a delta that starts inside a load holds up to one second
 of warm-up besides the measured part. Ratios within one delta, such as WAL bytes per transaction, are not touched by
 that. Before PostgreSQL 14 there are none of WAL.
@@ -44,7 +44,8 @@ Counters = dict[str, dict[str, float]]
 _TABLES = """SELECT CASE WHEN c.relname LIKE 'pgbench\\_%' THEN c.relname
             ELSE regexp_replace(c.relname, '[0-9]+$', 'N') END AS name,
         sum(pg_table_size(c.oid)) AS bytes_table, sum(pg_indexes_size(c.oid)) AS bytes_indexes,
-        sum(s.n_live_tup) AS live_tuples, sum(s.n_dead_tup) AS dead_tuples
+        sum(s.n_live_tup) AS live_tuples, sum(s.n_dead_tup) AS dead_tuples,
+        sum((c.reltoastrelid <> 0)::int) AS toast_tables
     FROM pg_class c JOIN pg_stat_all_tables s ON s.relid = c.oid
     WHERE c.relkind IN ('r', 'p') AND pg_table_is_visible(c.oid) AND {relations}
     GROUP BY 1 ORDER BY 1"""
@@ -76,7 +77,7 @@ def deltas(before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mappin
 
 
 def read_relations(session: Session, relations: str) -> Counters:
-    """Size and estimated tuples of tables: bytes_table, bytes_indexes, live_tuples, dead_tuples.
+    """Size and estimated tuples of tables: bytes_table, bytes_indexes, live_tuples, dead_tuples, and toast_tables.
 
     `relations` is an SQL condition, of which pg_class is named `c`. Numbered tables are added up: `sbtestN`. What the
     role may not see is unknown.

@@ -264,7 +264,9 @@ class Trial(Record):
         {}, description="As relations, before the load; empty for trials older than this record."
     )
     relations: dict[str, dict[str, float]] = Field(
-        {}, description="After the run, per table: bytes_table, bytes_indexes, live_tuples, dead_tuples."
+        {},
+        description="After the run, per table: bytes_table, bytes_indexes, live_tuples, dead_tuples, and toast_tables: "
+        "how many tables of this name have one for long values.",
     )
     huge_pages: dict[str, dict[str, int]] = added(
         {}, "Of an arm with huge pages: the kernel's counters `before`, `during` and `after` the trial."

@@ -81,7 +81,7 @@ class ServerKeys(Record):
         Key(shows=("server.version",), follows=("settings.*", "server.*"), apart=("server build", "loaded data")),
     ] = Field(
         None,
-        description='A [major version](versions.md), "10" to "18", a bin directory, or a [source](builds.md), '
+        description='A [major version](versions.md), "10" to "19", a bin directory, or a [source](builds.md), '
         '`git:PATH@REF`; default: "18". In an arm also "every": one arm for each installed build.',
     )
     dsn: Annotated[

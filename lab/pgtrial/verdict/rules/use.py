@@ -13,11 +13,12 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
+from pgtrial.model.known_settings import KNOWN
 from pgtrial.model.records import Record
 from pgtrial.model.records.trial import LoadStatement, Phase, Trial
 from pgtrial.model.resources import table
 from pgtrial.model.units import plural
-from pgtrial.verdict.rules.case import Case, Concern, listed, rule
+from pgtrial.verdict.rules.case import Case, Concern, Difference, as_shown, listed, rule
 
 
 class Evidence(Record):
@@ -31,6 +32,7 @@ class Evidence(Record):
     plan: re.Pattern[str] | None = None
     plans_differ: bool = False
     statement: re.Pattern[str] | None = None
+    tables: str | None = None
     facts_differ: str | None = None
 
 
@@ -68,6 +70,35 @@ def unused_difference(case: Case) -> Iterator[Concern]:
             else "Nothing to do: a difference that is found has another cause than this.",
             "warning" if unused.everything else "info",
         )
+
+
+@rule("other_defaults", "other defaults, which the load uses", over_trials=True)
+def other_defaults(case: Case) -> Iterator[Concern]:
+    """One concern for each arm, about settings that nobody has set and that follow from no other setting."""
+    for arm in case.others:
+        use = _in_trials(case, arm)
+        used = [
+            f"{one.name} ({as_shown(one.baseline_value)} in {case.baseline}, {as_shown(one.value)} in {arm})"
+            for one in case.differences
+            if one.arm == arm and _is_default(case, one) and use is not None and use.uses(one.key)
+        ]
+        if used:
+            yield Concern(
+                [case.baseline, arm],
+                f"By default {case.baseline} and {arm} differ in {listed(used)}. The load uses that: it is part of the "
+                "difference measured.",
+                "Set it in [server.settings] to compare the servers without it.",
+            )
+
+
+def _is_default(case: Case, difference: Difference) -> bool:
+    return (
+        difference.group == "settings"
+        and difference.name not in KNOWN.parents
+        and not any(
+            difference.name in case.facts[arm].facts.get("settings", {}) for arm in (case.baseline, difference.arm)
+        )
+    )
 
 
 @rule("unequal_jit", "some arms cannot compile just in time", over_trials=True)
@@ -137,7 +168,13 @@ def _in_trials(case: Case, arm: str) -> LoadUse | None:
     ]
     base, other = map(load_statements, of_arms)
     return LoadUse(
-        base, other, all_seen=_are_all_seen(trials), trials=len(trials), counted=counted, facts=partial(case.both, arm)
+        base,
+        other,
+        all_seen=_are_all_seen(trials),
+        trials=len(trials),
+        counted=counted,
+        tables=[trial.relations for trial in trials],
+        facts=partial(case.both, arm),
     )
 
 
@@ -159,6 +196,8 @@ class LoadUse:
     trials: int = 0
     counted: Sequence[tuple[Mapping[str, Mapping[str, float]], Phase | None]] = ()
     """What a server counted, by view and counter, and what was committed meanwhile."""
+    tables: Sequence[Mapping[str, Mapping[str, float]]] = ()
+    """What was counted in each table of the data, by table and counter, in each trial."""
     facts: Callable[[str, str], tuple[Any, Any]] | None = None
     """A fact of the two arms, by group and name; None before facts are collected."""
 
@@ -167,6 +206,10 @@ class LoadUse:
         evidences = evidence_of(key)
         return [one.absent for one in evidences] if all(self._shows(one) is False for one in evidences) else []
 
+    def uses(self, key: str) -> bool:
+        """Whether the load certainly used a fact in which the arms differ."""
+        return any(self._shows(one) for one in evidence_of(key))
+
     def _shows(self, evidence: Evidence) -> bool | None:
         """Whether the conditions hold; None: one that is unknown decides."""
         conditions = [
@@ -174,6 +217,7 @@ class LoadUse:
             self._plans_match(evidence.plan) if evidence.plan is not None else True,
             self._plans_differ() if evidence.plans_differ else True,
             self._statements_match(evidence.statement) if evidence.statement is not None else True,
+            self._tables_have(evidence.tables) if evidence.tables is not None else True,
             self._facts_differ(evidence.facts_differ) if evidence.facts_differ is not None else True,
         ]
         return False if False in conditions else None if None in conditions else True
@@ -214,6 +258,10 @@ class LoadUse:
     def _statements_match(self, pattern: re.Pattern[str]) -> bool | None:
         texts = (statement.text for statement in self._statements)
         return self._or_unknown(any(map(pattern.search, texts)), plans=False)
+
+    def _tables_have(self, counter: str) -> bool | None:
+        counts = [of_table[counter] for tables in self.tables for of_table in tables.values() if counter in of_table]
+        return any(counts) if counts else None
 
     def _facts_differ(self, key: str) -> bool | None:
         group, _, name = key.partition(".")

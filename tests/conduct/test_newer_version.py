@@ -1,0 +1,77 @@
+"""Studies of a server that is newer than those that are packaged: PostgreSQL 19, or the master branch."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.run_study import run_study
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.study_file import build_study
+from pgtrial.verdict.rules import audit
+from tests.conduct.small import FAST, small_study
+from tests.conftest import VERSIONS, require_engine, require_newer_server, require_server
+
+pytestmark = [pytest.mark.server, pytest.mark.machine]
+
+SHORT = {"clients": 2, "warmup": "400ms", "duration": "1s"}
+LOADS = {
+    "pgbench": {**SHORT, "workload": ["tpcb-like", "select-only"], "scale": 1},
+    "sysbench": {"workload": ["oltp_read_only", "oltp_update_index"], "clients": 2, "duration": "2s", "warmup": "1s"},
+    "tasks": {
+        "workload": "app-tasks",
+        "tasks": {"apps": 2, "tasks": 40, "pool": 3, "threads_in_table": 2, "rows": 100},
+    },
+    "order entry": {**SHORT, "workload": "order-entry", "scale": 1, "max_tries": 0, "check": True},
+    "pack": {**SHORT, "workload": "pack:queue", "scale": 1},
+    "suite": {"workload": "suite:joins", "scale": 0.1},
+}
+
+
+@pytest.fixture
+def servers():
+    require_engine()
+    newer = require_newer_server()
+    return {"known": {"postgres": str(require_server(VERSIONS[-1]).bin)}, "newer": {"postgres": str(newer.bin)}}
+
+
+def check(study: StudyDirectory) -> None:
+    """Run it; all trials complete, nothing is missing, and no statement fails on the newer server."""
+    run_study(study, lambda event: None)
+    for trial in study.trials():
+        assert (trial.status, trial.reason) == ("completed", None)
+        assert [note for note in trial.notes if note.startswith("not observed")] == []
+        assert "wal" in trial.server_deltas
+        assert " ERROR: " not in (study.trial_path(trial) / "server.log").read_text()
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_loads_of_all_kinds_run_on_it(name, servers, tmp_path):
+    sections = {"load": LOADS[name], "server": {"settings": FAST}, "arms": servers}
+    spec = build_study({**sections, "verdict": {"blocks": 1, "canary": False}}, "test")
+    check(StudyDirectory.create(tmp_path / "s", spec, make_plan(spec, 1, "2026-11-27T03:00:00+00:00")))
+
+
+def test_what_follows_from_its_version_is_declared_with_it(servers, tmp_path):
+    study = small_study(tmp_path / "s", blocks=1, arms=servers)
+    check(study)
+    facts = study.facts()
+    assert {"jit", "default_toast_compression"} <= facts["newer"].facts["defaults"].keys()
+    findings = audit(study.plan, facts, study.spec).findings
+    assert [finding.message for finding in findings if finding.rule == "undeclared_difference"] == []
+
+
+def test_it_is_compared_as_a_given_server_whose_settings_are_put_back(servers, start_cluster, tmp_path):
+    clusters = {name: start_cluster(VERSIONS[-1] + 1, settings=FAST) for name in ("base", "other")}
+    arms = {
+        name: {"dsn": f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user=postgres"}
+        for name, cluster in clusters.items()
+    }
+    arms["other"]["settings"] = {"jit": "on", "work_mem": "8MB"}
+    study = small_study(tmp_path / "s", blocks=1, arms=arms, server={"settings": {}})
+    check(study)
+    with clusters["other"].target.connect() as session:
+        assert session.execute("SELECT current_setting('work_mem'), current_setting('jit')").fetchone() == (
+            "4MB",
+            "off",
+        )
