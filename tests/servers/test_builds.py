@@ -274,6 +274,34 @@ def test_two_versions_of_an_extension_are_two_copies_of_the_server(home, builds,
     assert sorted(path.name for path in installed.bin.parent.rglob("busy*")) == before == []
 
 
+CARGO_PGRX = """#!/bin/sh
+# of cargo-pgrx what a build calls; it wants the configuration that `cargo pgrx init` leaves
+[ "$1 $2 $3 $4" = "pgrx install --release --pg-config" ] || exit 1
+if ! grep -qx "pg18 = \\"$5\\"" "$PGRX_HOME/config.toml"; then
+    printf 'Error: \n   0: %s/config.toml not found.  Have you run cargo pgrx init yet?\n' "$PGRX_HOME"
+    exit 1
+fi
+cp greeting* "$("$5" --sharedir)/extension"
+"""
+
+
+def test_an_extension_by_pgrx_needs_no_initialisation_by_the_user(home, builds, room, tmp_path, monkeypatch):
+    require_server(18)
+    require(shutil.which("cargo"), "cargo")
+    program = tmp_path / "bin" / "cargo-pgrx"
+    program.parent.mkdir()
+    program.write_text(CARGO_PGRX)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("PGRX_HOME", str(tmp_path / "nowhere"))
+    repository = Repository(home / "greeting")
+    control = "default_version = '1.0'\n"
+    repository.commit("one", {"Cargo.toml": "", "greeting.control": control, "greeting--1.0.sql": "SELECT 1;"})
+    arms = {"a": {"extensions": "git:greeting@HEAD"}, "b": {}}
+    spec = built(study(home, arms), builds, room, lambda text: None)
+    assert spec.resolved("a").setup_sql == ['CREATE EXTENSION IF NOT EXISTS "greeting" CASCADE']
+
+
 def test_of_two_labs_one_builds_and_the_other_waits(home, servers, room):
     first, second = Builds(home / "shared"), Builds(home / "shared")
     spec = study(home, {"a": {"postgres": "git:postgres@one"}, "b": {}})
@@ -346,6 +374,20 @@ def test_the_environment_changes_no_build(home, tmp_path, monkeypatch):
         (["last line", "make[1]: *** [all] Error 2", "make: *** [all] Error 2"], "last line"),
         (["a.c:1:10: fatal error: postgres.h: No such file or directory"], "install the headers of this server"),
         ([], ""),
+        (
+            ["/usr/bin/ld: cannot find /x/libclang_rt.profile-x86_64.a: No such file or directory"],
+            "; install libclang-rt",
+        ),
+        (
+            [
+                "Error: ",
+                "   0: \x1b[33m/x/config.toml\x1b[39m not found",
+                "Location:",
+                "   lib.rs:584",
+                "Run with RUST_X",
+            ],
+            "/x/config.toml not found",
+        ),
     ],
 )
 def test_the_last_words_are_those_of_the_compiler_with_what_to_install(lines, words):

@@ -34,6 +34,8 @@ _WORDS = re.compile(
     r"(?i)(\berror:|fatal error|configure: error|undefined reference|command not found|no such file|is missing|"
     r"no rule to make|not found)"
 )
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_NUMBER = re.compile(r"^\d+: ")
 _OF_MAKE = re.compile(r"^(g?make(\[\d+\])?: |ninja: build stopped|FAILED: )")
 _MISSING = (
     (r"\bbison\b", "install bison"),
@@ -46,6 +48,7 @@ _MISSING = (
     (r"(?i)zstd", "install libzstd-dev (libzstd-devel)"),
     (r"(?i)libxml", "install libxml2-dev (libxml2-devel)"),
     (r"(?i)perl\b.*(not found|missing)|no perl", "install perl"),
+    (r"libclang_rt", "install libclang-rt-NN-dev (compiler-rt)"),
     (r"C compiler cannot create|no acceptable C compiler", "install gcc or clang, and the headers of the C library"),
     (
         r"(postgres\.h|pgxs\.mk): No such file",
@@ -144,7 +147,10 @@ def _environment() -> dict[str, str]:
 
 def last_words(lines: Sequence[str]) -> str:
     """Why a build failed, from its last lines, with what to install where a known library or tool is missing."""
-    own = [line.strip() for line in lines if line.strip() and not _OF_MAKE.match(line)]
+    plain = (_COLOUR.sub("", line).strip() for line in lines)
+    own = [line for line in plain if line and not _OF_MAKE.match(line)]
+    # programs in Rust print `Error:`, and the words below it
+    own = [_NUMBER.sub("", line) for above, line in zip(["", *own], own, strict=False) if above == "Error:"] or own
     words = next((line for line in own if _WORDS.search(line)), own[-1] if own else "")
     text = shortened(words.rstrip("."), 300)
     cure = next((cure for sign, cure in _MISSING if re.search(sign, words)), None)

@@ -81,7 +81,7 @@ def _make(recipe: _Recipe, home: Path, log: Path, say: Callable[[str], None]) ->
     for number, source in enumerate(recipe.sources):
         folder = home / "work" / str(number)
         export(source, folder, say)
-        _build(source, commands, folder, config, recipe.compiler)
+        _build(recipe, source, commands, folder, config)
     shutil.rmtree(home / "work")
     LOCAL.tool(["chmod", "-R", "u+rwX,go+rX,go-w", home / "install"])
     of_server = record_beside(recipe.server.bin)
@@ -93,11 +93,11 @@ def _make(recipe: _Recipe, home: Path, log: Path, say: Callable[[str], None]) ->
     return Made(str(programs.relative_to(home)), facts, sorted(_controls(controls) - before), commands.steps)
 
 
-def _build(source: Source, commands: Commands, folder: Path, config: Path, compiler: str | None) -> None:
+def _build(recipe: _Recipe, source: Source, commands: Commands, folder: Path, config: Path) -> None:
     if any((folder / name).is_file() for name in ("Makefile", "GNUmakefile", "makefile")):
         options = [
             f"PG_CONFIG={config}",
-            *([f"CC={compiler}"] if compiler is not None else []),
+            *([f"CC={recipe.compiler}"] if recipe.compiler is not None else []),
             *_of_this_machine(config),
         ]
         commands.run([make_program(), *options], folder)
@@ -105,7 +105,12 @@ def _build(source: Source, commands: Commands, folder: Path, config: Path, compi
     elif (folder / "Cargo.toml").is_file():
         if shutil.which("cargo-pgrx") is None:
             raise BuildError(f"{source.short} is built by pgrx, which is not installed; run cargo install cargo-pgrx")
-        commands.run(["cargo", "pgrx", "install", "--release", "--pg-config", config], folder)
+        # it asks for what `cargo pgrx init` leaves, which makes clusters, and as root cannot
+        home = folder.with_name(f"{folder.name}-pgrx")
+        home.mkdir()
+        (home / "config.toml").write_text(f"[configs]\npg{recipe.server.major} = {json.dumps(str(config))}\n")
+        install = ["cargo", "pgrx", "install", "--release", "--pg-config", str(config)]
+        commands.run(install, folder, {"PGRX_HOME": str(home)})
     else:
         raise BuildError(
             f"{source.short} has neither a Makefile (PGXS) nor a Cargo.toml (pgrx); name the source of an extension"
