@@ -37,7 +37,7 @@ question = "Which commit is slower?"
 workload = "select-only"
 scale = 10
 clients = 8
-
+{lengths}
 [server]
 postgres = "{postgres}"
 
@@ -46,6 +46,11 @@ postgres = "{postgres}"
 margin = "2.5%"
 # client and servers share the machine; the client's part of the work is the same for both arms
 allow_busy_client = true
+"""
+_LENGTHS_OF_GATES = """
+# as short as a budget of two minutes would choose them, so that a gate may take one
+warmup = "500ms"
+duration = "2s"
 """
 _STUDY_OF_DRIVERS = """
 [study]
@@ -185,9 +190,9 @@ def _gate(kind: str, budget: str, status: int, result: dict[str, Any], seconds: 
     )
 
 
-def _study(repository: Path) -> Path:
+def _study(repository: Path, lengths: str = "") -> Path:
     study = repository.with_name("study.toml")
-    study.write_text(_STUDY.format(postgres=commit_of(repository, "planted-0")))
+    study.write_text(_STUDY.format(postgres=commit_of(repository, "planted-0"), lengths=lengths))
     return study
 
 
@@ -237,7 +242,8 @@ def main() -> None:
         if given.what == "bisect":
             bisect(repository, given.kind, given.budget)
         else:
-            gates(_arms_of_commits(repository), given.kind, given.budget, given.number, _study(repository))
+            study = _study(repository, _LENGTHS_OF_GATES)
+            gates(_arms_of_commits(repository), given.kind, given.budget, given.number, study)
     for line in table():
         print(line)
 

@@ -33,10 +33,10 @@ from pgtrial.verdict.pace import under_way_s
 _FIGURES = Path(__file__).with_name("layouts.json")
 _LAYOUTS = 32
 _ARMS = ("one", "the other")
-_LOAD = {"workload": "select-only", "scale": 10, "clients": 8, "warmup": "1s", "duration": "4s"}
+_LOAD = {"workload": "select-only", "scale": 10, "clients": 8, "warmup": "500ms", "duration": "2s"}
 """Lengths are given: a block that finds them would draw the layouts anew."""
 _BLOCKS = 10
-"""About two minutes."""
+"""About a minute and a quarter."""
 
 Kind = Literal["fixed", "drawn"]
 _KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -129,7 +129,7 @@ def test_verify_says_what_is_wrong_in_one_sentence(pgtrial, study, tmp_path):
     assert "bent is damaged, at part" in said("bent")
     (tmp_path / "text").write_text("no bundle")
     assert "text is not a bundle; `pgtrial bundle DIRECTORY` makes one" in said("text")
-    assert "absent is not a study directory" in said("absent")
+    assert "there is no absent; name the directory of a study, or its bundle" in said("absent")
     refusal(pgtrial("verdict", "cut", cwd=tmp_path))
 
 

@@ -83,7 +83,7 @@ def test_no_command_explains_itself_with_libraries_that_take_as_long_as_all_the_
         (["run", "absent.toml"], "there is no study file absent.toml"),
         (["plan", "@dmo"], "did you mean 'demo'"),
         (["run"], "name a study file or a bundled study"),
-        (["run", "--resume", "nowhere"], "nowhere is not a study directory"),
+        (["run", "--resume", "nowhere"], "there is no nowhere; name the directory of a study"),
         (["nonsense"], "No such command 'nonsense'"),
         (["run", "--no-such-option"], "No such option: --no-such-option"),
         (["compare", "jit=on"], "at least two arms; name another set-up"),
