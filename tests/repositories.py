@@ -66,7 +66,7 @@ printf 'PREFIX = %s\\nCC = %s\\n' "$prefix" "$compiler" > Makefile.global
 FILES = src/one.o src/two.o src/three.o
 all: $(FILES)
 clean:
-\trm $(FILES)
+\trm -f $(FILES)
 install: all
 \tmkdir -p $(PREFIX)
 \tcp -R {" ".join(shlex.quote(str(installation / part)) for part in ("bin", "lib", "share"))} $(PREFIX)
@@ -133,7 +133,7 @@ postgres: $(OBJECTS)
 main.o: main.c
 \t$(CC) $(COPT) $(if $(findstring profile-use,$(COPT)),{warnings}) $(CPPFLAGS) -c $< -o $@
 clean:
-\trm postgres $(OBJECTS)
+\trm -f postgres $(OBJECTS)
 """
     files = {"configure": server_files(installation)["configure"], "Makefile": makefile}
     files |= {f"src/backend/{name}.c": f"int {name}(void) {{ return 1; }}\n" for name in functions}

@@ -17,6 +17,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.servers.builds.commands import Commands, last_words
 from pgtrial.servers.builds.kept import BuildError, BuildInUse, Builds, record_beside
 from pgtrial.servers.builds.of_study import built
+from pgtrial.servers.builds.training import Profile
 from pgtrial.servers.installations import resolve
 from pgtrial.store.study_file import build_study
 from tests.conftest import require, require_server
@@ -251,6 +252,16 @@ def test_a_server_that_counts_nothing_has_no_profile(home, workspace):
     keys = {"postgres": "git:postgres@one", "pgo": True}
     with pytest.raises(BuildError, match=r"^arms.a: the server has counted nothing for its profile; leave pgo out"):
         built(study(home, {"a": keys, "b": {}}), workspace.builds, workspace, lambda text: None)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/etc/passwd"), lambda path: path.mkdir()])
+def test_counters_are_files_alone(tmp_path, make):
+    profile = Profile(tmp_path, clang=False)
+    (tmp_path / "a.gcda").write_text("")
+    assert profile.counters(None) == [tmp_path / "a.gcda"]
+    make(tmp_path / "b.gcda")
+    with pytest.raises(BuildError, match="has put something else than files into"):
+        profile.counters(None)
 
 
 def test_two_versions_of_an_extension_are_two_copies_of_the_server(home, builds, extension, room):

@@ -203,8 +203,8 @@ LAB_SETTINGS = {
 }
 """Beyond these, an arm has PostgreSQL's defaults and what the study says; a study's own value wins."""
 
-_LAB_SETTINGS_SINCE = {19: {"log_autoanalyze_min_duration": "0"}}
-"""Those of a major version and later; before 19 one setting was for both kinds of autovacuum's work."""
+_LAB_SETTINGS_SINCE_19 = {"log_autoanalyze_min_duration": "0"}
+"""Before 19 `log_autovacuum_min_duration` was for VACUUM and ANALYZE."""
 
 _RESERVED = {
     "data_directory": "every trial has a data directory of its own",
@@ -254,7 +254,7 @@ def check_settings(arm: str, settings: Mapping[str, str]) -> None:
 def configuration(settings: Mapping[str, str], socket_directory: Path, major: int) -> str:
     """The included file: the lab's settings, then the arm's."""
     chosen = {name.lower(): value for name, value in settings.items()}
-    newer = {name: value for since, of in _LAB_SETTINGS_SINCE.items() if since <= major for name, value in of.items()}
+    newer = _LAB_SETTINGS_SINCE_19 if major >= 19 else {}
     everything = {**LAB_SETTINGS, **newer, **chosen, "unix_socket_directories": str(socket_directory)}
     return "".join(f"{name} = {_quoted(value)}\n" for name, value in everything.items())
 

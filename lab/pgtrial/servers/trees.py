@@ -1,4 +1,4 @@
-"""What is below a directory of this machine: its entries, and what they take on the disk."""
+"""Trees of files of this machine: their entries, what they take on the disk, and who may use them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from pgtrial.machines.machine import LOCAL
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def bytes_below(directory: Path) -> int:
     """What is below a directory takes on the disk."""
     return sum(status.st_blocks * 512 for _, status in entries(directory))
+
+
+def open_to_all(directory: Path) -> None:
+    """Let every account read and run what is below a directory, and none but the owner write. Raises HostError."""
+    LOCAL.tool(["chmod", "-R", "u+rwX,go+rX,go-w", directory])
 
 
 def entries(directory: Path) -> Iterator[tuple[str, os.stat_result]]:

@@ -30,6 +30,7 @@ from pgtrial.servers.postmaster import stop_servers_below
 from pgtrial.servers.room import Room, servers_account
 from pgtrial.servers.rooms import Rooms, pending_rooms, remove_rooms
 from pgtrial.servers.templates import RoomTemplates
+from pgtrial.servers.trees import open_to_all
 from pgtrial.store.own_data import DUMP_ENDINGS, dumps_of
 from pgtrial.store.state import check_state, is_own, own_directory, state_root
 
@@ -330,7 +331,7 @@ def runnable(room: Room, server: ServerBinaries, installs: Path) -> ServerBinari
         libraries = package.with_name(f"{package.name}.libs")
         if libraries.is_dir():
             _copy_tree(libraries, staged / libraries.name)
-        LOCAL.tool(["chmod", "-R", "u+rwX,go+rX,go-w", staged])
+        open_to_all(staged)
         try:
             staged.rename(home)
         except OSError:  # another lab was faster

@@ -16,13 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.machines.machine import LOCAL
 from pgtrial.model.study.sources import GitSource, Source
 from pgtrial.servers.builds.commands import Commands, compiler_version, make_program
 from pgtrial.servers.builds.kept import BuildError, BuildRecord, Made, Order, record_beside
 from pgtrial.servers.builds.layouts import copy_layouts, digests_of_layouts
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.installed_code import digest_of_code
+from pgtrial.servers.trees import open_to_all
 from pgtrial.store.sources import described, export
 
 _WRITTEN = ("bindir", "sharedir", "pkglibdir")
@@ -83,7 +83,7 @@ def _make(recipe: _Recipe, home: Path, log: Path, say: Callable[[str], None]) ->
         export(source, folder, say)
         _build(recipe, source, commands, folder, config)
     shutil.rmtree(home / "work")
-    LOCAL.tool(["chmod", "-R", "u+rwX,go+rX,go-w", home / "install"])
+    open_to_all(home / "install")
     of_server = record_beside(recipe.server.bin)
     facts = {
         **(of_server.facts if of_server is not None else {}),

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pgtrial.machines.machine import LOCAL
 from pgtrial.model.study.servers import MadeHere
 from pgtrial.model.study.sources import GitSource, Source, source_of
 from pgtrial.servers.builds.commands import Commands, compiler_version, jobs, make_program
 from pgtrial.servers.builds.kept import BuildError, BuildRecord, Made, Order
 from pgtrial.servers.builds.layouts import OBJECTS, SOURCE, make_layouts
 from pgtrial.servers.builds.training import Profile
-from pgtrial.servers.installations import resolve
+from pgtrial.servers.installations import ServerBinaries, resolve
 from pgtrial.servers.room import Room
+from pgtrial.servers.trees import open_to_all
 from pgtrial.store.sources import described, export
 
 _INSTALLATION = "install"
@@ -96,24 +96,24 @@ def _make(
     expected = earlier.steps if earlier is not None else _compiled_files(source)
     say(f"building {recipe.source.short} by {'meson' if by_meson else 'configure and make'}")
     system.configure(Commands(recipe.source.short, log, say))
-    profile = Profile(room.directory("profile"), clang=recipe.clang) if recipe.pgo else None
-    if profile is not None:
+    flags: Sequence[str] = ()
+    if recipe.pgo:
+        work.chmod(0o755)  # the servers' account writes its counters below it
+        profile = Profile(work / "profile", clang=recipe.clang)
         profile.check()
         counting = Commands(f"{recipe.source.short} with counters", log, say, expected)
-        system.install(counting, profile.counting, counts=True)
-        _check(recipe, prefix)
-        _open(prefix)
-        profile.collect(resolve(str(prefix / "bin")), room, log, lambda what: say(f"{recipe.source.short}: {what}"))
-        system.clean(counting)
+        # GCC's counters call exit(); PostgreSQL's check that libpq does not leaves out builds for coverage alone
+        system.install(counting, profile.counting, for_coverage=not recipe.clang)
+        open_to_all(prefix)
+        profile.collect(_served(recipe, prefix), room, log, lambda what: say(f"{recipe.source.short}: {what}"))
+        flags = profile.using
     commands = Commands(recipe.source.short, log, say, expected)
-    system.install(commands, profile.using if profile is not None else [])
-    _check(recipe, prefix)
-    if profile is not None:
-        LOCAL.remove_tree(profile.directory)
+    system.install(commands, flags)
+    _served(recipe, prefix)
     if recipe.layouts:
         say(f"building {recipe.source.short}: linking {recipe.layouts} layouts")
         make_layouts(recipe.layouts, commands, work, prefix, by_meson=by_meson)
-    _open(prefix)
+    open_to_all(prefix)
     shutil.rmtree(work)
     facts = {
         "source": recipe.source.text,
@@ -128,14 +128,11 @@ def _make(
     return Made(f"{_INSTALLATION}/bin", facts, [], commands.steps)
 
 
-def _check(recipe: _Recipe, prefix: Path) -> None:
+def _served(recipe: _Recipe, prefix: Path) -> ServerBinaries:
+    """The server that was installed. Raises BuildError where there is none."""
     if not (prefix / "bin" / "postgres").is_file():
         raise BuildError(f"{recipe.source.short} was built and has no bin/postgres; name the source of PostgreSQL")
-
-
-def _open(prefix: Path) -> None:
-    """Let every account run what was installed."""
-    LOCAL.tool(["chmod", "-R", "u+rwX,go+rX,go-w", prefix])
+    return resolve(str(prefix / "bin"))
 
 
 def _by_meson(recipe: _Recipe, source: Path) -> bool:
@@ -178,21 +175,17 @@ class _Meson:
         options = [f"--prefix={self.prefix}", *(["-Db_lto=true"] if recipe.lto else []), *recipe.options]
         commands.run(["meson", "setup", *options, self._objects, self.source], self.source, {"CC": recipe.compiler})
 
-    def install(self, commands: Commands, flags: Sequence[str], *, counts: bool = False) -> None:
-        """Compile with these flags beside the study's own, link with them, and install."""
+    def install(self, commands: Commands, flags: Sequence[str], *, for_coverage: bool = False) -> None:
+        """Compile all anew with these flags beside the study's own, link with them, and install."""
         if flags:
             with_flags = [
                 f"-D{name}={' '.join([_value(self.recipe.options, f'-D{name}='), *flags]).strip()}"
                 for name in ("c_args", "c_link_args")
             ]
-            # PostgreSQL's check that libpq does not call exit() leaves out builds for coverage alone
-            coverage = f"-Db_coverage={str(counts and not self.recipe.clang).lower()}"
+            coverage = f"-Db_coverage={str(for_coverage).lower()}"
             commands.run(["meson", "configure", *with_flags, coverage, self._objects], self.source)
         commands.run(["ninja", jobs(), "-C", self._objects], self.source)
         commands.run(["meson", "install", "--no-rebuild", "--quiet", "-C", self._objects], self.source)
-
-    def clean(self, commands: Commands) -> None:
-        """Ninja compiles anew what gets other flags."""
 
 
 @dataclass(frozen=True)
@@ -207,22 +200,19 @@ class _Make:
         options = [f"--prefix={self.prefix}", f"CC={self.recipe.compiler}", *_with_lto(self.recipe)]
         commands.run(["./configure", *options], self.source)
 
-    def install(self, commands: Commands, flags: Sequence[str], *, counts: bool = False) -> None:
-        """Compile with these flags beside the study's own, link with them, and install."""
-        # PostgreSQL's check that libpq does not call exit() leaves out builds for coverage alone
-        make = [make_program(), *(["enable_coverage=yes"] if counts and not self.recipe.clang else [])]
+    def install(self, commands: Commands, flags: Sequence[str], *, for_coverage: bool = False) -> None:
+        """Compile all anew with these flags beside the study's own, link with them, and install."""
+        make = [make_program(), *(["enable_coverage=yes"] if for_coverage else [])]
         contrib = self.source / "contrib"
         folders = [self.source, *([contrib] if (contrib / "Makefile").is_file() else [])]
         # which PostgreSQL's makefiles take for compiling and linking, and keep from what extensions are built with
         extra = {"COPT": " ".join(flags)} if flags else {}
+        if flags:  # make looks at times alone
+            commands.run([make_program(), "clean"], self.source)
         for folder in folders:
             commands.run([*make, jobs()], folder, extra)
         for folder in folders:
             commands.run([*make, "install"], folder, extra)
-
-    def clean(self, commands: Commands) -> None:
-        """Make looks at times alone, and not at flags."""
-        commands.run([make_program(), "clean"], self.source)
 
 
 def _with_lto(recipe: _Recipe) -> Sequence[str]:
@@ -239,7 +229,7 @@ def _with_lto(recipe: _Recipe) -> Sequence[str]:
 
 
 def _value(options: Sequence[str], name: str) -> str:
-    """What the last option of this beginning says; empty: there is none."""
+    """The value of the last option that begins with `name`; empty if no option does."""
     return next((option.removeprefix(name) for option in reversed(options) if option.startswith(name)), "")
 
 

@@ -6,17 +6,19 @@ The load is pgbench's three scripts. What it does not run is compiled as without
 from __future__ import annotations
 
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder
-from pgtrial.machines.machine import LOCAL
+from pgtrial.machines.machine import LOCAL, HostTrouble
 from pgtrial.model.errors import ArmError
 from pgtrial.servers.builds.kept import BuildError
 from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.room import Room
+from pgtrial.servers.trees import entries
 
 _SCALE = 5
 _CLIENTS = 4
@@ -48,7 +50,8 @@ class Profile:
 
     @property
     def _merged(self) -> Path:
-        return self.directory / "merged.profdata"
+        """Beside the directory, in which the servers' account could have put a link."""
+        return self.directory.with_suffix(".profdata")
 
     def check(self) -> None:
         """Raises BuildError where a program is missing that the build takes at its end."""
@@ -70,15 +73,29 @@ class Profile:
                     ENGINE_HERE.make(DataOrder(what, ["pgbench", *options], target.environment()))
                 with target.connect() as session:
                     session.execute(b"VACUUM (ANALYZE)")
-        except ArmError as error:
+        except (ArmError, HostTrouble) as error:
             raise BuildError(f"the server that counts for its profile: {error}") from None
         finally:
             LOCAL.remove_tree(data)
-        counted = sorted(self.directory.glob("*.profraw" if self.clang else "*.gcda"))
-        if not counted:
+        counters = self.counters(room.account)
+        if not counters:
             raise BuildError("the server has counted nothing for its profile; leave pgo out, or take another compiler")
         if self.clang:
-            LOCAL.tool(["llvm-profdata", "merge", "-o", self._merged, *counted])
+            try:
+                LOCAL.tool(["llvm-profdata", "merge", "-o", self._merged, *counters])
+            except HostTrouble as error:
+                raise BuildError(f"the counters of the server cannot be merged: {error}") from None
+
+    def counters(self, account: str | None) -> list[Path]:
+        """The files with counters, in a directory that the servers' account can change no longer.
+
+        Raises BuildError where something else than a file lies there: the build would follow it as root.
+        """
+        if account is not None:
+            LOCAL.chown(self.directory, "root")
+        if not all(stat.S_ISREG(status.st_mode) for _, status in entries(self.directory)):
+            raise BuildError(f"the servers' account has put something else than files into {self.directory}; remove it")
+        return sorted(self.directory.glob("*.profraw" if self.clang else "*.gcda"))
 
 
 def _orders() -> Iterator[tuple[str, list[str]]]:

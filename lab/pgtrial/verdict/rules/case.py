@@ -201,6 +201,11 @@ class Case:
             if base is not None and value is not None and base != value
         ]
 
+    def is_unset(self, difference: Difference) -> bool:
+        """Whether nobody has set a setting of this name, neither in the arm nor in the baseline."""
+        arms = (self.baseline, difference.arm)
+        return not any(difference.name in self.facts[arm].facts.get("settings", {}) for arm in arms)
+
 
 def known_value(facts: Facts, group: str, name: str) -> Any:
     """A fact, None if unknown; a setting is found whether or not it is at its default."""

@@ -114,7 +114,7 @@ def _origin(case: Case, difference: Difference) -> str | None:
 
 def _parents(case: Case, difference: Difference) -> list[str]:
     """The settings from which the servers of both arms derive this one; none where an arm has set it itself."""
-    if any(difference.name in case.facts[arm].facts.get("settings", {}) for arm in (case.baseline, difference.arm)):
+    if not case.is_unset(difference):
         return []
     return sorted(f"settings.{name}" for name in KNOWN.members(KNOWN.parents.get(difference.name, frozenset())))
 

@@ -17,8 +17,8 @@ from pgtrial.model.known_settings import KNOWN
 from pgtrial.model.records import Record
 from pgtrial.model.records.trial import LoadStatement, Phase, Trial
 from pgtrial.model.resources import table
-from pgtrial.model.units import plural
-from pgtrial.verdict.rules.case import Case, Concern, Difference, as_shown, listed, rule
+from pgtrial.model.units import grouped, plural
+from pgtrial.verdict.rules.case import Case, Concern, as_shown, listed, rule
 
 
 class Evidence(Record):
@@ -75,12 +75,17 @@ def unused_difference(case: Case) -> Iterator[Concern]:
 @rule("other_defaults", "other defaults, which the load uses", over_trials=True)
 def other_defaults(case: Case) -> Iterator[Concern]:
     """One concern for each arm, about settings that nobody has set and that follow from no other setting."""
-    for arm in case.others:
+    defaults = [
+        (difference.arm, difference)
+        for difference in case.differences
+        if difference.group == "settings" and difference.name not in KNOWN.parents and case.is_unset(difference)
+    ]
+    for arm, of_arm in grouped(defaults).items():
         use = _in_trials(case, arm)
         used = [
             f"{one.name} ({as_shown(one.baseline_value)} in {case.baseline}, {as_shown(one.value)} in {arm})"
-            for one in case.differences
-            if one.arm == arm and _is_default(case, one) and use is not None and use.uses(one.key)
+            for one in of_arm
+            if use is not None and use.uses(one.key)
         ]
         if used:
             yield Concern(
@@ -89,16 +94,6 @@ def other_defaults(case: Case) -> Iterator[Concern]:
                 "difference measured.",
                 "Set it in [server.settings] to compare the servers without it.",
             )
-
-
-def _is_default(case: Case, difference: Difference) -> bool:
-    return (
-        difference.group == "settings"
-        and difference.name not in KNOWN.parents
-        and not any(
-            difference.name in case.facts[arm].facts.get("settings", {}) for arm in (case.baseline, difference.arm)
-        )
-    )
 
 
 @rule("unequal_jit", "some arms cannot compile just in time", over_trials=True)
