@@ -59,7 +59,7 @@ question = "Which driver is slower?"
 
 [load]
 scale = 1
-"""
+{lengths}"""
 _COMMITS = ("equal commits", "slower commit")
 _DRIVERS = {"equal drivers": "same", "slower driver": "slower", "newer driver": "new"}
 
@@ -233,7 +233,7 @@ def main() -> None:
         drivers = Drivers(work / "drivers")
         drivers.make(given.rounds)
         study = work / "drivers.toml"
-        study.write_text(_STUDY_OF_DRIVERS)
+        study.write_text(_STUDY_OF_DRIVERS.format(lengths=_LENGTHS_OF_GATES))
         gates(_arms_of_drivers(drivers), given.kind, given.budget, given.number, study)
     elif given.what != "show":
         repository = work / "repository"
