@@ -1,8 +1,8 @@
-"""`python -m bench.every_commit bisect|gates`: commits of PostgreSQL 15 as arms; figures in bench/every_commit.json.
+"""`python -m bench.every_commit bisect|gates`: commits of PostgreSQL 15, and drivers, as arms.
 
 `bisect` looks for a slower commit among 30, and for one where there is none. `gates` runs gates of commits that differ
 in a comment, and gates of a commit that is slower, until there are as many as asked. Both run the commands as a user
-does. Not part of `make bench`: it takes hours.
+does, and write bench/bisections.json and bench/gates.json after each. Not part of `make bench`: it takes hours.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pydantic import Field
-
 from bench.commits import COMMITS, PLANTED_AT, commit_of, make_commits
 from bench.drivers import Drivers
+from bench.figures import read_figures, write_figures
 from pgtrial.model.records import Record
 from pgtrial.model.units import format_duration
 
-_FIGURES = Path(__file__).with_name("every_commit.json")
+_BISECTIONS = Path(__file__).with_name("bisections.json")
+_GATES = Path(__file__).with_name("gates.json")
 _STUDY = """
 [study]
 name = "every-commit"
@@ -59,7 +59,7 @@ question = "Which driver is slower?"
 
 [load]
 scale = 1
-{lengths}"""
+"""
 _COMMITS = ("equal commits", "slower commit")
 _DRIVERS = {"equal drivers": "same", "slower driver": "slower", "newer driver": "new"}
 
@@ -96,24 +96,13 @@ class Bisection(Record):
     seconds: float
 
 
-class Figures(Record):
-    """All of this campaign."""
-
-    bisections: list[Bisection] = Field([])
-    gates: list[Gate] = Field([])
-
-
-def read() -> Figures:
-    """The figures so far."""
-    return Figures.model_validate_json(_FIGURES.read_text()) if _FIGURES.exists() else Figures()
-
-
 def table() -> Iterator[str]:
     """What the gates found, as Markdown."""
     yield "| HEAD | gates | alarms | called faster | no verdict | median time | longest |"
     yield "|---|---|---|---|---|---|---|"
+    known = read_figures(_GATES, Gate)
     for kind in (*_COMMITS, *_DRIVERS):
-        gates = [gate for gate in read().gates if gate.kind == kind]
+        gates = [gate for gate in known if gate.kind == kind]
         if gates:
             words = Counter(gate.verdict for gate in gates)
             seconds = [gate.seconds for gate in gates]
@@ -142,21 +131,20 @@ def bisect(repository: Path, kind: str, budget: str) -> None:
         ],
         seconds=round(seconds, 1),
     )
-    figures = read()
-    _write(figures.model_copy(update={"bisections": [*figures.bisections, bisection]}))
+    write_figures(_BISECTIONS, [*read_figures(_BISECTIONS, Bisection), bisection])
     print(bisection.model_dump_json(), flush=True)
 
 
 def gates(arms: Arms, kind: str, budget: str, number: int, study: Path) -> None:
     """Run the gates that are missing."""
-    while (done := sum(gate.kind == kind for gate in read().gates)) < number:
+    known = read_figures(_GATES, Gate)
+    while (done := sum(gate.kind == kind for gate in known)) < number:
         with tempfile.TemporaryDirectory(prefix="pgtrial-campaign-") as folder:
             command = ["gate", *arms(kind, done), "--study", str(study), "--budget", budget, "--json"]
             status, output, seconds = _command([*command, "--results", f"{folder}/study"])
-        gate = _gate(kind, budget, status, json.loads(output), seconds)
-        figures = read()
-        _write(figures.model_copy(update={"gates": [*figures.gates, gate]}))
-        print(gate.model_dump_json(), flush=True)
+        known.append(_gate(kind, budget, status, json.loads(output), seconds))
+        write_figures(_GATES, known)
+        print(known[-1].model_dump_json(), flush=True)
 
 
 def _arms_of_commits(repository: Path) -> Arms:
@@ -213,10 +201,6 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _write(figures: Figures) -> None:
-    _FIGURES.write_text(figures.model_dump_json(indent=1) + "\n")
-
-
 def main() -> None:
     """Add to the figures, and print them."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -233,7 +217,7 @@ def main() -> None:
         drivers = Drivers(work / "drivers")
         drivers.make(given.rounds)
         study = work / "drivers.toml"
-        study.write_text(_STUDY_OF_DRIVERS.format(lengths=_LENGTHS_OF_GATES))
+        study.write_text(_STUDY_OF_DRIVERS + _LENGTHS_OF_GATES)
         gates(_arms_of_drivers(drivers), given.kind, given.budget, given.number, study)
     elif given.what != "show":
         repository = work / "repository"

@@ -17,7 +17,7 @@ from pgtrial.servers.builds.commands import Commands, compiler_version, jobs, ma
 from pgtrial.servers.builds.kept import BuildError, BuildRecord, Made, Order
 from pgtrial.servers.builds.layouts import OBJECTS, SOURCE, make_layouts
 from pgtrial.servers.builds.training import Profile
-from pgtrial.servers.installations import ServerBinaries, resolve
+from pgtrial.servers.installations import resolve
 from pgtrial.servers.room import Room
 from pgtrial.servers.trees import open_to_all
 from pgtrial.store.sources import described, export
@@ -104,12 +104,13 @@ def _make(
         counting = Commands(f"{recipe.source.short} with counters", log, say, expected)
         # GCC's counters call exit(); PostgreSQL's check that libpq does not leaves out builds for coverage alone
         system.install(counting, profile.counting, for_coverage=not recipe.clang)
+        _check_installed(recipe, prefix)
         open_to_all(prefix)
-        profile.collect(_served(recipe, prefix), room, log, lambda what: say(f"{recipe.source.short}: {what}"))
+        profile.collect(resolve(str(prefix / "bin")), room, log, lambda what: say(f"{recipe.source.short}: {what}"))
         flags = profile.using
     commands = Commands(recipe.source.short, log, say, expected)
     system.install(commands, flags)
-    _served(recipe, prefix)
+    _check_installed(recipe, prefix)
     if recipe.layouts:
         say(f"building {recipe.source.short}: linking {recipe.layouts} layouts")
         make_layouts(recipe.layouts, commands, work, prefix, by_meson=by_meson)
@@ -128,11 +129,10 @@ def _make(
     return Made(f"{_INSTALLATION}/bin", facts, [], commands.steps)
 
 
-def _served(recipe: _Recipe, prefix: Path) -> ServerBinaries:
-    """The server that was installed. Raises BuildError where there is none."""
+def _check_installed(recipe: _Recipe, prefix: Path) -> None:
+    """Raise BuildError if the build has installed no server."""
     if not (prefix / "bin" / "postgres").is_file():
         raise BuildError(f"{recipe.source.short} was built and has no bin/postgres; name the source of PostgreSQL")
-    return resolve(str(prefix / "bin"))
 
 
 def _by_meson(recipe: _Recipe, source: Path) -> bool:
