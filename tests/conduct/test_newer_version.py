@@ -10,7 +10,8 @@ from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from pgtrial.verdict.rules import audit
 from tests.conduct.small import FAST, small_study
-from tests.conftest import VERSIONS, require_engine, require_newer_server, require_server
+from tests.conftest import NEWER_VERSION, VERSIONS, require_engine, require_newer_server, require_server
+from tests.recorded_shop import DATA, LOGGING, recorded, serve_customers
 
 pytestmark = [pytest.mark.server, pytest.mark.machine]
 
@@ -52,6 +53,20 @@ def test_loads_of_all_kinds_run_on_it(name, servers, tmp_path):
     check(StudyDirectory.create(tmp_path / "s", spec, make_plan(spec, 1, "2026-11-27T03:00:00+00:00")))
 
 
+def test_what_its_log_recorded_is_replayed_on_it(servers, start_cluster, tmp_path):
+    cluster = start_cluster(NEWER_VERSION, settings=LOGGING)
+    with recorded(cluster, cluster.data_directory.with_suffix(".log"), tmp_path / "capture") as target:
+        serve_customers(target, sessions=3, rounds=20)
+    load = {"workload": "replay:capture", "replay": {"data": str(DATA), "speed": "as-fast-as-possible"}}
+    sections = {"load": load, "server": {"settings": FAST}, "arms": servers}
+    spec = build_study({**sections, "verdict": {"blocks": 1, "canary": False}}, "test", tmp_path)
+    study = StudyDirectory.create(tmp_path / "s", spec, make_plan(spec, 1, "2026-11-27T03:00:00+00:00"))
+    check(study)
+    for trial in study.trials():
+        assert trial.replay is not None
+        assert (trial.replay.sessions["finished"], trial.replay.unexpected_failures) == (3, {})
+
+
 def test_what_follows_from_its_version_is_declared_with_it(servers, tmp_path):
     study = small_study(tmp_path / "s", blocks=1, arms=servers)
     check(study)
@@ -62,7 +77,7 @@ def test_what_follows_from_its_version_is_declared_with_it(servers, tmp_path):
 
 
 def test_it_is_compared_as_a_given_server_whose_settings_are_put_back(servers, start_cluster, tmp_path):
-    clusters = {name: start_cluster(VERSIONS[-1] + 1, settings=FAST) for name in ("base", "other")}
+    clusters = {name: start_cluster(NEWER_VERSION, settings=FAST) for name in ("base", "other")}
     arms = {
         name: {"dsn": f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user=postgres"}
         for name, cluster in clusters.items()

@@ -14,7 +14,7 @@ import pytest
 
 from pgtrial.loads.target import Target
 from pgtrial.servers.workspace import Workspace
-from tests.conftest import require_engine, running_clusters
+from tests.conftest import NEWER_VERSION, VERSIONS, require_engine, running_clusters
 from tests.engine import captures
 from tests.engine.capture_program import capture, captured, refused
 from tests.engine.programs import Program
@@ -50,7 +50,7 @@ class Counted:
     major: int
 
 
-@pytest.fixture(scope="module", params=[15, 18], ids=lambda major: f"pg{major}")
+@pytest.fixture(scope="module", params=[VERSIONS[0], VERSIONS[-1], NEWER_VERSION], ids=lambda major: f"pg{major}")
 def counted(
     request: pytest.FixtureRequest, workspace: Workspace, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Counted]:
