@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from pgtrial.loads.fleet.members import (
     answers,
     check_offset,
     doubt_of_clocks,
+    known_well_s,
     measure,
     name_all,
 )
@@ -141,6 +143,8 @@ class Fleet(LoadMaker):
     def check_slices(self, slice_s: float) -> None:
         """Raise StudyError if the machines' clocks are not known well enough for slices of this length."""
         self._slice_s = slice_s
+        with suppress(MachineLost):  # `ready` does what the study says about that
+            self._set_clocks()
         doubt = self._doubt()
         if doubt is not None:
             raise StudyError(
@@ -185,8 +189,9 @@ class Fleet(LoadMaker):
             )
 
     def _set_clocks(self) -> None:
+        enough_s = math.inf if self._slice_s is None else known_well_s(self._slice_s)
         for member in self._members:
-            member.offset = measure(partial(member.ask, "clock"))
+            member.offset = measure(partial(member.ask, "clock"), enough_s=enough_s)
             check_offset(member.name, member.offset)
 
     def _doubt(self) -> str | None:
