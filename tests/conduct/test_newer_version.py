@@ -46,6 +46,11 @@ def check(study: StudyDirectory) -> None:
         assert " ERROR: " not in (study.trial_path(trial) / "server.log").read_text()
 
 
+def undeclared(study: StudyDirectory) -> list[str]:
+    findings = audit(study.plan, study.facts(), study.spec).findings
+    return [finding.message for finding in findings if finding.rule == "undeclared_difference"]
+
+
 @pytest.mark.parametrize("name", LOADS)
 def test_loads_of_all_kinds_run_on_it(name, servers, tmp_path):
     sections = {"load": LOADS[name], "server": {"settings": FAST}, "arms": servers}
@@ -70,10 +75,15 @@ def test_what_its_log_recorded_is_replayed_on_it(servers, start_cluster, tmp_pat
 def test_what_follows_from_its_version_is_declared_with_it(servers, tmp_path):
     study = small_study(tmp_path / "s", blocks=1, arms=servers)
     check(study)
-    facts = study.facts()
-    assert {"jit", "default_toast_compression"} <= facts["newer"].facts["defaults"].keys()
-    findings = audit(study.plan, facts, study.spec).findings
-    assert [finding.message for finding in findings if finding.rule == "undeclared_difference"] == []
+    assert {"jit", "default_toast_compression"} <= study.facts()["newer"].facts["defaults"].keys()
+    assert undeclared(study) == []
+
+
+def test_two_servers_of_it_differ_in_nothing_that_is_not_declared(servers, tmp_path):
+    arms = {"a": servers["newer"], "b": {**servers["newer"], "settings": {"work_mem": "8MB"}}}
+    study = small_study(tmp_path / "s", blocks=1, arms=arms)
+    check(study)
+    assert undeclared(study) == []
 
 
 def test_it_is_compared_as_a_given_server_whose_settings_are_put_back(servers, start_cluster, tmp_path):

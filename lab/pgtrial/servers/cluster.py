@@ -211,6 +211,7 @@ _RESERVED = {
     "config_file": "every trial has a configuration of its own",
     "hba_file": "access is by the private socket alone",
     "ident_file": "access is by the private socket alone",
+    "hosts_file": "access is by the private socket alone",
     "unix_socket_directories": "every server has a private socket directory",
     "unix_socket_permissions": "every server has a private socket directory",
     "external_pid_file": "pgtrial finds its servers by their data directory",
