@@ -66,9 +66,21 @@ def test_however_a_study_goes_on_its_order_and_its_looks_are_those_that_its_firs
     assert plan.trials == gone_on(first, study, sum(steps)).trials
     assert plan.max_blocks == plan.end == blocks + sum(steps)
     expected = [look for look in islice(p8.plan_and_beyond(first.looks), 40) if look.blocks <= plan.end]
-    assert p8.schedule(plan.looks) == expected
+    assert p8.schedule(plan.looks_within) == expected
     assert sum(look.alpha for look in expected) < 0.05
     assert plan.looks[: len(first.looks)] == first.looks
+
+
+def test_a_study_too_short_for_a_look_goes_on_to_those_of_a_longer_one():
+    study = spec(3, blocks=8)
+    first = planned(study)
+    assert gone_on(first, study, 10).looks == planned(spec(3, blocks=18)).looks == [9, 12, 18]
+    # 8 blocks, had they been a look, could not have decided two claims
+    assert gone_on(first, study, 1).looks == [9]
+    of_before = first.model_copy(update={"looks": []})
+    assert gone_on(of_before, study, 10).looks == [9, 12, 18]
+    told = announcement(gone_on(first, study, 1), trials(first, 8, 1.0))
+    assert told.endswith("; looks at the verdict after block 9")
 
 
 def test_a_study_goes_from_undecided_to_a_verdict_with_the_errors_of_its_plan_continued():

@@ -260,11 +260,11 @@ def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator
     yield "disk", f"about {estimates['disk_mb']:,} MB{on_each} while it runs, with the largest data"
     if plan.metrics:
         yield "metrics", metrics_in_words(plan)
-    looks = ", ".join(map(str, plan.looks))
+    looks = ", ".join(map(str, plan.looks_within))
     yield (
         "looks",
         f"the verdict is read after block {looks}; margin {plan.margin:.3g}"
-        if plan.looks
+        if looks
         else f"none: the first possible one is at {estimates['fewest_blocks']} blocks",
     )
     if expected is not None:

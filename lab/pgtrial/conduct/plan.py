@@ -66,7 +66,7 @@ def make_plan(spec: StudySpec, seed: int, created: str, lengths: TrialLengths | 
         arms=arms,
         load_points=points,
         max_blocks=max_blocks,
-        looks=planned_looks(deployments, max_blocks) if are_units(spec) else p8.looks(max_blocks, claims_of(spec)),
+        looks=planned_looks(deployments, max_blocks) if are_units(spec) else _looks(max_blocks, claims_of(spec)),
         **spec.verdict.model_dump(include={"margin", "stop_early", "drop_decided", "allow_busy_client"}),
         studies=spec.verdict.studies or 1,
         metrics=metrics_of(spec),
@@ -148,6 +148,10 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
     return sentences
 
 
+def _looks(max_blocks: int, claims: int) -> list[int]:
+    return p8.looks(max_blocks, claims) or [p8.first_look(claims)]
+
+
 def _max_blocks(spec: StudySpec, lengths: TrialLengths) -> int:
     if spec.verdict.blocks is not None:
         return spec.verdict.blocks
@@ -225,7 +229,8 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
     return plan.model_copy(
         update={
             "max_blocks": max(plan.max_blocks, end),
-            "looks": p8.looks_until(end, plan.looks),
+            # a plan of before has none where its blocks were too few for one
+            "looks": p8.looks_until(end, plan.looks or _looks(plan.max_blocks, claims_of(spec))),
             "extensions": [*plan.extensions, step],
             "trials": trials,
         }

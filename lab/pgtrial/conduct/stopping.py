@@ -98,10 +98,10 @@ def _cut_short(plan: Plan, budget_s: float, complete: Sequence[Trial], *, stop_a
 def waiting(plan: Plan, stored: Sequence[Trial], blocks: int) -> str:
     """`; 5 of them wait for the next look at the verdict, after block 27 (4 blocks, about 1min 20s: --more 80s)`.
 
-    Empty if a look has read all blocks, and for a study in which no look was planned.
+    Empty if a look has read all blocks, and for a study whose blocks are too few for one.
     """
     number = p8.waiting(plan.looks, blocks)
-    if not number or not plan.looks or plan.deployments > 1:
+    if not number or not plan.looks_within or plan.deployments > 1:
         return ""
     ahead = p8.next_look(plan.looks, blocks)
     left_s = (ahead - blocks) * block_time(plan, stored)

@@ -211,10 +211,7 @@ def _difference(claim: Claim, plan: Plan) -> str:
     difference = claim.difference
     if difference is None:
         so_far = f"{signed(claim.running)} so far; " if claim.running is not None else ""
-        suite = plan.load_points[0].suite
-        on_queries = p8.fewest_blocks(len(suite.queries), plan.looks) if suite is not None else 0
-        more = f", one on each query {on_queries}" if on_queries > claim.fewest_blocks else ""
-        return f"{so_far}a verdict needs at least {plural(claim.fewest_blocks, claim.unit)}{more}"
+        return f"{so_far}a verdict needs at least {plural(claim.fewest_blocks, claim.unit)}"
     in_headline = not claim.regime and claim.verdict in ("better", "worse")
     value = "" if in_headline else f"{signed(difference.value, decimals_for(difference.known))}, "
     return f"{value}{bounds_text(difference)} ({interval_name(plan)}), margin {as_written(plan.margin)}"

@@ -152,7 +152,9 @@ class Plan(Record):
     arms: list[str]
     load_points: list[LoadPoint]
     max_blocks: int
-    looks: list[int] = Field(description="Planned looks up to max_blocks, in blocks.")
+    looks: list[int] = Field(
+        description="Planned looks up to max_blocks, in blocks; if it is too small for a look, the first one beyond it."
+    )
     metrics: list[str] = added([], "What claims compare, the first the primary ones; empty: the measure of the load.")
     prices: dict[str, float] = added({}, "Per arm the price of an hour, in hundredths of its currency.")
     margin: float
@@ -192,6 +194,11 @@ class Plan(Record):
     def others(self) -> list[str]:
         """The arms that are compared with the baseline."""
         return [arm for arm in self.arms if arm != self.baseline]
+
+    @property
+    def looks_within(self) -> list[int]:
+        """The looks that the planned blocks reach; none where they are too few for a verdict."""
+        return [look for look in self.looks if look <= self.max_blocks]
 
     @property
     def shares_server(self) -> bool:

@@ -188,9 +188,9 @@ def _reach(data: StudyData) -> Iterator[str]:
         yield "The noise of a block is known from four blocks on."
     else:
         spread, blocks = measured
-        reach = precision(plan.looks, len(plan.arms) - 1, spread)
+        reach = precision(plan.looks_within, len(plan.arms) - 1, spread)
         finds = (
-            f"{plural(plan.looks[-1], 'block')}, the most of this plan, find a difference of "
+            f"{plural(plan.looks_within[-1], 'block')}, the most of this plan, find a difference of "
             f"{percent(reach.difference)} with a power of 80%"
             if reach is not None
             else "so few blocks decide nothing"
