@@ -79,6 +79,7 @@ def test_a_study_too_short_for_a_look_goes_on_to_those_of_a_longer_one():
     assert gone_on(first, study, 1).looks == [9]
     of_before = first.model_copy(update={"looks": []})
     assert gone_on(of_before, study, 10).looks == [9, 12, 18]
+    assert gone_on(of_before, study, time_s=31).end == 9, "three trials of ten seconds reach the first look"
     told = announcement(gone_on(first, study, 1), trials(first, 8, 1.0))
     assert told.endswith("; looks at the verdict after block 9")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pgtrial.conduct.plan import make_plan
@@ -46,6 +48,13 @@ def check(study: StudyDirectory) -> None:
         assert " ERROR: " not in (study.trial_path(trial) / "server.log").read_text()
 
 
+def study_of(folder: Path, load: dict[str, object], arms: dict[str, dict[str, str]]) -> StudyDirectory:
+    """One block of a load."""
+    sections = {"load": load, "server": {"settings": FAST}, "arms": arms}
+    spec = build_study({**sections, "verdict": {"blocks": 1, "canary": False}}, "test", folder)
+    return StudyDirectory.create(folder / "s", spec, make_plan(spec, 1, "2026-11-27T03:00:00+00:00"))
+
+
 def undeclared(study: StudyDirectory) -> list[str]:
     findings = audit(study.plan, study.facts(), study.spec).findings
     return [finding.message for finding in findings if finding.rule == "undeclared_difference"]
@@ -53,9 +62,7 @@ def undeclared(study: StudyDirectory) -> list[str]:
 
 @pytest.mark.parametrize("name", LOADS)
 def test_loads_of_all_kinds_run_on_it(name, servers, tmp_path):
-    sections = {"load": LOADS[name], "server": {"settings": FAST}, "arms": servers}
-    spec = build_study({**sections, "verdict": {"blocks": 1, "canary": False}}, "test")
-    check(StudyDirectory.create(tmp_path / "s", spec, make_plan(spec, 1, "2026-11-27T03:00:00+00:00")))
+    check(study_of(tmp_path, LOADS[name], servers))
 
 
 def test_what_its_log_recorded_is_replayed_on_it(servers, start_cluster, tmp_path):
@@ -63,9 +70,7 @@ def test_what_its_log_recorded_is_replayed_on_it(servers, start_cluster, tmp_pat
     with recorded(cluster, cluster.data_directory.with_suffix(".log"), tmp_path / "capture") as target:
         serve_customers(target, sessions=3, rounds=20)
     load = {"workload": "replay:capture", "replay": {"data": str(DATA), "speed": "as-fast-as-possible"}}
-    sections = {"load": load, "server": {"settings": FAST}, "arms": servers}
-    spec = build_study({**sections, "verdict": {"blocks": 1, "canary": False}}, "test", tmp_path)
-    study = StudyDirectory.create(tmp_path / "s", spec, make_plan(spec, 1, "2026-11-27T03:00:00+00:00"))
+    study = study_of(tmp_path, load, servers)
     check(study)
     for trial in study.trials():
         assert trial.replay is not None

@@ -149,6 +149,7 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
 
 
 def _looks(max_blocks: int, claims: int) -> list[int]:
+    """As `Plan.looks` has them: the first one also where the study ends before it."""
     return p8.looks(max_blocks, claims) or [p8.first_look(claims)]
 
 
@@ -214,6 +215,8 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
             f"a study whose verdict counts {plan.deployments} deployments cannot go on with more blocks on the same "
             "ones; run another study with more deployments"
         )
+    if not plan.looks:  # a plan of before that was too short for one
+        plan = plan.model_copy(update={"looks": _looks(plan.max_blocks, claims_of(spec))})
     done = {trial.index for trial in stored}
     after = next((planned.block for planned in plan.wanted if planned.index not in done), plan.max_blocks)
     end = after + _blocks(more, plan, after, stored)
@@ -229,8 +232,7 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
     return plan.model_copy(
         update={
             "max_blocks": max(plan.max_blocks, end),
-            # a plan of before has none where its blocks were too few for one
-            "looks": p8.looks_until(end, plan.looks or _looks(plan.max_blocks, claims_of(spec))),
+            "looks": p8.looks_until(end, plan.looks),
             "extensions": [*plan.extensions, step],
             "trials": trials,
         }

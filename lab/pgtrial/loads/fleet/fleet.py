@@ -143,8 +143,9 @@ class Fleet(LoadMaker):
     def check_slices(self, slice_s: float) -> None:
         """Raise StudyError if the machines' clocks are not known well enough for slices of this length."""
         self._slice_s = slice_s
-        with suppress(MachineLost):  # `ready` does what the study says about that
-            self._set_clocks()
+        if self._doubt() is not None:
+            with suppress(MachineLost):  # `ready` does what the study says about that
+                self._set_clocks()
         doubt = self._doubt()
         if doubt is not None:
             raise StudyError(

@@ -190,7 +190,7 @@ def _reach(data: StudyData) -> Iterator[str]:
         spread, blocks = measured
         reach = precision(plan.looks_within, len(plan.arms) - 1, spread)
         finds = (
-            f"{plural(plan.looks_within[-1], 'block')}, the most of this plan, find a difference of "
+            f"{plural(reach.blocks, 'block')}, the most of this plan, find a difference of "
             f"{percent(reach.difference)} with a power of 80%"
             if reach is not None
             else "so few blocks decide nothing"
