@@ -1,4 +1,5 @@
-"""What is known of the settings of PostgreSQL: which are places, which follow from others, which cost time."""
+"""What is known of the settings of PostgreSQL: which are places, which may hold a secret, which follow from others, and
+which cost time."""
 
 from __future__ import annotations
 
@@ -14,10 +15,15 @@ class Known(Record):
     places: frozenset[str]
     reported_by_server: frozenset[str]
     decided: list[str]
+    texts_that_are_told: frozenset[str]
     parents: dict[str, frozenset[str]]
     """Settings from which the server derives others; a name may be one of `groups`."""
     groups: dict[str, frozenset[str]]
     costly: dict[str, str]
+
+    def is_told(self, name: str, kind: str) -> bool:
+        """True if a setting's value cannot be a secret; `kind` is its vartype in pg_settings."""
+        return kind != "string" or name in self.texts_that_are_told
 
     def members(self, names: Set[str]) -> frozenset[str]:
         """The settings of these names and groups."""

@@ -6,11 +6,13 @@ study keeps a copy. They hold no passwords.
 
 from __future__ import annotations
 
+import hmac
 import os
 import secrets
 import stat
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -55,6 +57,7 @@ _OWN_ENTRIES = frozenset(
         "lock",
         "noise.json",
         "certificates.json",
+        "digest.key",
     }
 )
 """What pgtrial makes in the state directory."""
@@ -140,6 +143,35 @@ def kept(name: str, make: Callable[[], str]) -> str:
             temporary.chmod(0o644)
             temporary.replace(path)
     return text
+
+
+def not_told(name: str, text: str) -> str:
+    """Returns what is stored in place of a text that may be a secret: equal texts have equal digests on this machine.
+
+    The key of the digest never leaves the state directory: nobody who has the digest alone can try words.
+    """
+    digest = hmac.new(_digest_key(), f"{name}\0{text}".encode(), "sha256").hexdigest()
+    return f"set, not shown (digest {digest[:8]})"
+
+
+@cache
+def _digest_key() -> bytes:
+    """Returns the key of this machine; where there is no state directory to keep it in, one of this process."""
+    path = state_root() / "digest.key"
+    new = secrets.token_bytes(32)
+    with suppress(OSError):
+        own_directory(path.parent)
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(new)
+            with suppress(FileExistsError):
+                os.link(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        if is_own(path):
+            return path.read_bytes()
+    return new
 
 
 def certificate_for(path: Path, servers: list[str]) -> Certificate | None:

@@ -20,6 +20,7 @@ from pgtrial.model.errors import PgtrialError
 from pgtrial.model.known_settings import KNOWN
 from pgtrial.model.records import Record
 from pgtrial.model.resources import resource
+from pgtrial.store.state import not_told
 
 
 class Signs(Record):
@@ -144,8 +145,10 @@ def _engine_version() -> str | None:
     return None
 
 
-_SETTINGS = """SELECT name, pg_catalog.current_setting(name, true), source FROM pg_catalog.pg_settings
+_SETTINGS = """SELECT name, pg_catalog.current_setting(name, true), source, vartype FROM pg_catalog.pg_settings
     ORDER BY name"""
+_EMPTY = (None, "", "(disabled)")
+"""No value, and what the server shows of archive_command where archive_mode is off."""
 _UNSET = ("default", "override", "session")
 """Sources of what nobody set; `session` is this very connection's, and no property of the arm."""
 _LABS_OWN = ("client", "client_encoding")
@@ -153,11 +156,14 @@ _LABS_OWN = ("client", "client_encoding")
 
 
 def _settings(subject: Subject, *, chosen: bool) -> list[tuple[str, str, str]]:
-    """Name, value and source of those that somebody set, or of all others; without those that say where it lives."""
+    """Name, value and source of those that somebody set, or of all others; without those that say where it lives.
+
+    A text that may hold a secret is a digest: whether two arms differ in it shows, and what it is does not.
+    """
     left_out = {*KNOWN.places, *KNOWN.decided, *KNOWN.reported_by_server}
     return [
-        (name, value, source)
-        for name, value, source in subject.measured(lambda session: rows_for_users(session, _SETTINGS)) or []
+        (name, value if value in _EMPTY or KNOWN.is_told(name, kind) else not_told(name, value), source)
+        for name, value, source, kind in subject.measured(lambda session: rows_for_users(session, _SETTINGS)) or []
         if name not in left_out and (source not in _UNSET and (source, name) != _LABS_OWN) == chosen
     ]
 
