@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,7 @@ from pgtrial.loads.sampled_values import sample_values
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers import dumped
 from pgtrial.store.comparison import comparison
+from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.state import state_root
 from tests.conftest import require_engine
 
@@ -82,6 +85,27 @@ def test_texts_are_quoted_in_the_simple_protocol():
     )
 
 
+def test_no_other_account_reads_the_values_or_the_results_while_a_study_runs(monkeypatch):
+    """The folders are looked at when the first trial begins, under a umask that would open all of them."""
+    seen = {}
+    begin = StudyDirectory.begin_trial
+
+    def look(study, planned):
+        for path in [*(state_root() / "runs").glob("*/*-values"), study.path, study.path.parent]:
+            seen[path.name] = stat.S_IMODE(path.stat().st_mode)
+        return begin(study, planned)
+
+    monkeypatch.setattr(StudyDirectory, "begin_trial", look)
+    before = os.umask(0)
+    try:
+        run(data="shop.sql", query="select :who", values={"who": "orders.customer"})
+    finally:
+        os.umask(before)
+    assert len(seen) == 3
+    assert set(seen.values()) == {0o700}, seen
+    assert not list((state_root() / "runs").glob("*/*-values")), "removed when the study has ended"
+
+
 def test_a_mix_runs_all_its_scripts():
     Path("a.sql").write_text("INSERT INTO nothing VALUES (1);\n")
     Path("b.sql").write_text("SELECT count(*) FROM nothing;\n")
@@ -143,6 +167,7 @@ def test_the_seed_says_which_values_wherever_the_rows_lie(shop, tmp_path):
         (tmp_path / folder).mkdir(exist_ok=True)
         with shop.connect() as session:
             files = sample_values(session, {"id": "orders.id"}, seed, tmp_path / folder, as_text=False)
+            assert {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
         return files["id"].read_text()
 
     first = sampled("a", 1)

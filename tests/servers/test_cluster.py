@@ -65,6 +65,17 @@ def test_the_users_own_pg_variables_change_neither_server_nor_connection(start_c
     assert os.environ["PGOPTIONS"] == "-c work_mem=77MB"
 
 
+def test_a_server_has_none_of_the_callers_secrets_in_its_environment(start_cluster, monkeypatch):
+    for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PGPASSWORD", "PGTRIAL_NOTE", "HOME"):
+        monkeypatch.setenv(name, f"/of-the-caller/{name}")
+    with start_cluster().target.connect() as connection:
+        connection.execute("CREATE TEMP TABLE seen (line text)")
+        connection.execute("COPY seen FROM PROGRAM 'env'")
+        lines = [str(line) for (line,) in connection.execute("SELECT line FROM seen").fetchall()]
+    assert any(line.startswith("PATH=") for line in lines)
+    assert not [line for line in lines if "of-the-caller" in line]
+
+
 def test_settings_reach_the_server_whatever_characters_they_have(start_cluster):
     strange = r"it's a \backslash and # a hash"
     cluster = start_cluster(settings={"Work_Mem": "7MB", "pgtrial_test.text": strange})

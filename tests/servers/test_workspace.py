@@ -239,8 +239,10 @@ class TestStateOfOthers:
                 _keep_one_megabyte(workspace)
                 made = [path for path in (fresh_state / "a").rglob("*") if not path.is_relative_to(workspace.root)]
                 loose = {str(path) for path in (fresh_state / "a", *made) if path.stat().st_mode & 0o022}
+                listed = [path for path in (fresh_state / "a", fresh_state / "a/state") if path.stat().st_mode & 0o044]
         finally:
             os.umask(before)
+        assert not listed, "no other account lists what is in the state directory"
         assert not {path for path in loose if "/data" not in path}, "PostgreSQL sets the modes of data"
 
     def test_modes_of_directories_of_ones_own_are_mended(self, open_state):

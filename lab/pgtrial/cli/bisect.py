@@ -122,7 +122,7 @@ class _Shell:
                 self._tell(step)
             return kept
         with writing(self.directory):
-            self.directory.mkdir(parents=True, exist_ok=True)
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._write(beginning)
         return beginning
 

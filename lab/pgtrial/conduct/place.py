@@ -124,13 +124,13 @@ def _fresh_path(name: str) -> Path:
     stem = f"{slug(name)}-{datetime.now():%Y-%m-%d-%H%M}"
     names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
     with writing(RESULTS):
-        RESULTS.mkdir(parents=True, exist_ok=True)
+        RESULTS.mkdir(mode=0o700, parents=True, exist_ok=True)
         return next(RESULTS / name for name in names if _made(RESULTS / name))
 
 
 def _made(path: Path) -> bool:
     try:
-        path.mkdir()
+        path.mkdir(mode=0o700)
     except FileExistsError:
         return False
     return True

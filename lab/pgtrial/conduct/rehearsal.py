@@ -112,7 +112,7 @@ def has_own(spec: StudySpec) -> bool:
 
 
 def _sampled(spec: StudySpec, target: Target, seed: int, folder: Path) -> dict[str, Path]:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
     with target.connect() as session:
         return sample_values(session, spec.load.values, seed, folder, as_text=spec.load.protocol == "simple")
 

@@ -9,6 +9,7 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.loads.target import Session
+from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import StudyError, one_line
 from pgtrial.model.study.own_data import column_parts
 
@@ -37,7 +38,8 @@ def sample_values(
         if as_text and not _is_number(session, column):
             values = [sql.Literal(value).as_string() for value in values]
         files[name] = folder / f"{name}.values"
-        files[name].write_bytes("".join(f"{value}\n" for value in values).encode())
+        # the values are the user's data, and the engine that reads them runs as this account
+        LOCAL.write_text(files[name], "".join(f"{value}\n" for value in values), mode=0o600)
     return files
 
 

@@ -222,7 +222,8 @@ class Local(Machine):
     def begin(self, command: Command, output: IO[bytes] | int, user: str | None = None) -> subprocess.Popen[bytes]:
         """Start a child that goes on, in a session of its own: Ctrl-C in the terminal is for the lab.
 
-        Raises OSError if it cannot be started, and HostError for a user that is not there.
+        Of the lab's environment it has only what a server needs. Raises OSError if it cannot be started, and HostError
+        for a user that is not there.
         """
         return subprocess.Popen(
             [*_as(user), *command],
@@ -231,7 +232,7 @@ class Local(Machine):
             stderr=output,
             start_new_session=True,
             cwd="/",
-            env=_environment(),
+            env=_environment_of_servers(),
         )
 
     def read_text(self, path: Path) -> str:
@@ -348,6 +349,16 @@ def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OWN_VARIABLES)}
     path = f"{os.environ.get('PATH', '')}{os.pathsep}{TOOLS}"
     return {**kept, "LC_ALL": "C", "PATH": path}
+
+
+_FOR_SERVERS = ("LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
+"""The variables of the lab's environment that a server gets. Tokens, keys and passwords of the caller stay out of the
+environment of processes that run the functions of a dump, and so does HOME, where libpq would look for .pgpass."""
+
+
+def _environment_of_servers() -> dict[str, str]:
+    """Returns the environment of a server that the lab starts on this machine."""
+    return {name: value for name, value in _environment().items() if name in (*_FOR_SERVERS, "LC_ALL")}
 
 
 _NOT_EXECUTED = re.compile(r"setpriv: failed to execute .*: (.*)\n$")

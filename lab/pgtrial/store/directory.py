@@ -77,7 +77,7 @@ class StudyDirectory:
     def create(cls, path: Path, spec: StudySpec, plan: Plan) -> StudyDirectory:
         """Make a new study directory; `path` must be absent or empty. Raises StoreError."""
         with writing(path):
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
             if any(path.iterdir()):
                 raise StoreError(f"{path} is not empty and holds no study like this one; choose another with --results")
             (path / "trials").mkdir()

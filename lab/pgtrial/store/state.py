@@ -65,12 +65,16 @@ _RUNS = "runs"
 
 
 def own_directory(path: Path) -> None:
-    """Make a directory, and those missing above it, with mode 755 whatever the umask. Raises OSError."""
+    """Make a directory, and those missing above it, which no other account can list, whatever the umask.
+
+    The account of root's servers passes through them, to what it owns below. Raises OSError.
+    """
     if not path.is_dir():
         if not path.parent.is_dir():
             own_directory(path.parent)
-        path.mkdir(mode=0o755, exist_ok=True)
-        path.chmod(0o755)
+        mode = 0o711 if os.geteuid() == 0 else 0o700
+        path.mkdir(mode=mode, exist_ok=True)
+        path.chmod(mode)
 
 
 def check_state(root: Path) -> None:
