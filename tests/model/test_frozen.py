@@ -80,7 +80,7 @@ def test_storage_that_does_not_fit_together_is_refused():
         ({"fs": "ext4", "on": "disk"}, "is no place"),
         ({"on": "/srv", "mkfs": ["-q"]}, "nothing is made in the directory /srv"),
         ({"fs": "tmpfs", "on": "/srv"}, "a tmpfs is in memory"),
-        ({"fs": "ntfs"}, "should be 'ext4'"),
+        ({"fs": "ntfs"}, "must be 'ext4'"),
         ({"fs": "ext4", "size": "much"}, "is not a size"),
     ):
         with pytest.raises(StudyError, match=message):

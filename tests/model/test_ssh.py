@@ -65,7 +65,7 @@ def test_an_ssh_arm_is_kept_as_it_was_written():
         ({**THERE, "connect": "tcp"}, "reached by TCP; leave connect out"),
         ({**THERE, "postgres": "~/pg"}, "write a directory of another host from / on"),
         ({"data": "/x", "port": 6000}, "has data and port, which is for a server on another host"),
-        ({**THERE, "port": 22}, "port: input should be greater than or equal to 1024"),
+        ({**THERE, "port": 22}, "port must be greater than or equal to 1024"),
     ],
 )
 def test_what_does_not_go_together_is_refused_at_reading(arm, said):

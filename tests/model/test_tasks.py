@@ -87,7 +87,7 @@ WRONG = {
     "duration": ({"duration": "1min"}, "duration is not for app-tasks: all tasks run to their end; remove it"),
     "rate": ({"rate": 50}, "its tasks arrive as tasks.arrival says"),
     "server loss": ({"on_server_loss": "wait 60s"}, "on_server_loss is not for app-tasks: tasks wait for connections"),
-    "no tasks": ({"tasks": {"tasks": 0}}, r"\[load\] tasks.tasks: input should be greater than or equal to 1"),
+    "no tasks": ({"tasks": {"tasks": 0}}, r"\[load\] tasks.tasks must be greater than or equal to 1"),
     "arrival": ({"tasks": {"arrival": "poisson:"}}, "'poisson:' is no arrival of tasks; write \"at-once\", 50"),
     "no rate": ({"tasks": {"arrival": 0}}, "'0' is no arrival of tasks"),
     "too many connections": ({"tasks": {"apps": 1000, "pool": 1000}}, "more than 100,000 connections"),

@@ -193,3 +193,83 @@ def test_every_bundled_study_is_valid_and_asks_a_question():
     studies = bundled_studies()
     assert {"demo", "postgres-versions", "synchronous-commit"} <= studies.keys()
     assert all(question.endswith("?") for question in studies.values())
+
+
+ALL_AT_ONCE = """\
+[load]
+foo = 3
+clients = "many"
+
+[load.suite]
+runs = 0
+
+[arms.a]
+settings = { work_mem = "1MB" }
+postgress = "15"
+[arms."b c"]
+thp = "rarely"
+[verdict]
+margin = 5
+"""
+
+
+def test_all_mistakes_of_a_file_are_told_at_once_each_with_its_line(tmp_path):
+    file = tmp_path / "s.toml"
+    file.write_text(ALL_AT_ONCE)
+    with pytest.raises(StudyError) as refused:
+        read_study(file)
+    message = str(refused.value)
+    assert message.startswith(f"{file}: 6 mistakes: (1) line 2: unknown key 'foo' in [load]")
+    for words in (
+        "(2) line 3: [load] clients must be a whole number, such as 8 (3)",
+        "(3) line 6: [load] suite.runs must be",
+        "(4) line 10: unknown key 'postgress' in [arms.a]; did you mean 'postgres'?",
+        "(5) line 12: [arms.b c] thp must be 'never', 'madvise' or 'always'",
+        "(6) line 14: [verdict] margin: 5 is more than the whole; write 5% in quotes",
+    ):
+        assert words in message
+
+
+def test_refused_combinations_of_several_arms_are_told_at_once(tmp_path):
+    file = tmp_path / "s.toml"
+    file.write_text("[arms.a]\ndsn = 'host=db'\nhuge_pages = '2MB'\n[arms.b]\ndsn = 'host=db'\npostgres = '15'\n")
+    with pytest.raises(
+        StudyError, match=r"2 mistakes: \(1\) line 1: \[arms\.a\] has huge_pages.*\(2\) line 4: \[arms\.b"
+    ):
+        read_study(file)
+
+
+def test_a_section_called_wrongly_is_one_mistake_and_not_also_the_missing_one(tmp_path):
+    file = tmp_path / "s.toml"
+    file.write_text("[load]\nworkload = 'select-only'\n[arm.a]\n[arm.b]\n")
+    with pytest.raises(StudyError) as refused:
+        read_study(file)
+    assert str(refused.value) == f"{file}: line 3: unknown section or key 'arm'; did you mean 'arms'?"
+
+
+NOT_TOML = {
+    "duration = 30s": 'a text is written in quotes: duration = "30s"',
+    "workload = select-only": 'a text is written in quotes: workload = "select-only"',
+    "clients = 4, 8": "a list is written in brackets: clients = [4, 8]",
+    "clients: 4": "write = in place of the colon: clients = 4",
+    "check = yes": 'write check = true, or check = "yes" where a text is meant',
+    "workload = “select-only”": 'write plain quotes: workload = "select-only"',
+    "values = { a = orders.customer }": 'a text is written in quotes: a = "orders.customer"',
+    "clients = 1\nclients = 2": "clients has a value already: write each key once",
+}
+
+
+@pytest.mark.parametrize(("lines", "cure"), NOT_TOML.items(), ids=NOT_TOML.keys())
+def test_a_line_that_is_no_toml_is_shown_as_it_is_written(tmp_path, lines, cure):
+    file = tmp_path / "s.toml"
+    file.write_text(f"[load]\n{lines}\n{ARMS}")
+    with pytest.raises(StudyError, match=r"is not valid TOML.*line \d") as refused:
+        read_study(file)
+    assert str(refused.value).endswith(f"; {cure}")
+
+
+def test_a_key_within_a_long_text_is_not_taken_for_the_line_of_a_key(tmp_path):
+    file = tmp_path / "s.toml"
+    file.write_text("[load]\nquery = '''\nSELECT 1 AS\nclients = 4\n'''\nclients = 'x'\n" + ARMS)
+    with pytest.raises(StudyError, match=r"line 6: \[load\] clients must be"):
+        read_study(file)

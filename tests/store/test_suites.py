@@ -106,12 +106,12 @@ def test_the_limit_is_that_of_the_study_or_of_the_suite(folder: Path) -> None:
         ({"scale": [1, 2]}, "a suite has one scale"),
         ({"workload": "suite:joins", "scale": 0.005}, "a suite's scale is 0.01 to 100 with at most two decimals, and"),
         ({"workload": "suite:joins", "scale": 101}, "not 101; change it"),
-        ({"workload": "suite:joins", "scale": "small"}, "[load] scale, item 1: 'small' is no scale factor; write a"),
-        ({"workload": "suite:joins", "scale": -1}, "[load] scale, item 1: -1 is no scale factor; write a number above"),
+        ({"workload": "suite:joins", "scale": "small"}, "[load] scale: 'small' is no scale factor; write a"),
+        ({"workload": "suite:joins", "scale": -1}, "[load] scale: -1 is no scale factor; write a number above"),
         ({"workload": "tpcb-like", "scale": 0.5}, "scale is 0.5, and for tpcb-like it has to be a whole number; round"),
         ({"values": {"id": "orders.id"}}, "values are for a query or scripts of pgbench"),
         ({"suite": {"unchecked": ["q3"]}}, "[load.suite] unchecked: there is no query 'q3' in queries; there are q01"),
-        ({"suite": {"cache": "hot"}}, "[load] suite.cache: input should be 'warm', 'os' or 'cold'"),
+        ({"suite": {"cache": "hot"}}, "[load] suite.cache must be 'warm', 'os' or 'cold'"),
         ({"suite": {"limits": 3}}, "unknown key 'limits' in [load.suite]; did you mean 'limit'?"),
         ({"workload": "select-only", "suite": {"runs": 2}}, "suite is for the workload suite:NAME"),
     ],
@@ -127,9 +127,9 @@ def test_what_does_not_go_with_a_suite_is_a_sentence(folder: Path, load: dict[st
     ("text", "words"),
     [
         ("limit = ", "suite.toml is not valid TOML"),
-        ('generator = "x"', "suite.toml: unknown key 'generator'; known are description, data, limit"),
-        ('data = "x"', "suite.toml: data: 'x' is no data of the engine"),
-        ("limit = 0", "suite.toml: limit: "),
+        ('generator = "x"', "suite.toml: line 1: unknown key 'generator'; known are description, data, limit"),
+        ('data = "x"', "suite.toml: line 1: data: 'x' is no data of the engine"),
+        ("limit = 0", "suite.toml: line 1: limit must be greater than 0"),
     ],
 )
 def test_a_wrong_suite_file_is_a_sentence(folder: Path, text: str, words: str) -> None:

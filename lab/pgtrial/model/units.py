@@ -15,7 +15,8 @@ from pydantic import BeforeValidator
 
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 _DURATION_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0}
-_DURATION_UNITS |= {"h": 3600.0, "hours": 3600.0, "d": 86400.0}
+_DURATION_UNITS |= {"second": 1.0, "seconds": 1.0, "mins": 60.0, "minute": 60.0, "minutes": 60.0}
+_DURATION_UNITS |= {"h": 3600.0, "hour": 3600.0, "hours": 3600.0, "d": 86400.0, "day": 86400.0, "days": 86400.0}
 
 
 def as_list(value: Any) -> Any:
@@ -75,6 +76,8 @@ def parse_duration(value: object) -> float:
 def parse_share(value: object) -> float:
     """A fraction from a number (0.01) or a text with a percent sign (`1%`). Raises ValueError."""
     if isinstance(value, int | float) and not isinstance(value, bool):
+        if value > 1:
+            raise ValueError(f"{value!r} is more than the whole; write {value:g}% in quotes for {value:g} per cent")
         return float(value)
     if isinstance(value, str):
         number = value.strip()

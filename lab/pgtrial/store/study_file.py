@@ -15,7 +15,7 @@ from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.frozen import without_secrets
 from pgtrial.model.study.jobs import JobSection
 from pgtrial.model.study.load_section import LoadSection
-from pgtrial.model.study.manifests import Location, first_error, parsed
+from pgtrial.model.study.manifests import MUST, Location, all_errors, in_one, parsed
 from pgtrial.model.study.packs import PackSection
 from pgtrial.model.study.replay import ReplaySection
 from pgtrial.model.study.servers import objection_to_arm, objection_to_table
@@ -33,6 +33,7 @@ from pgtrial.model.study.storage import Storage, Volume
 from pgtrial.model.study.suites import SuiteSection
 from pgtrial.model.study.sysbench import SysbenchSection
 from pgtrial.model.study.tasks import TasksSection
+from pgtrial.model.study.toml_places import line_of
 from pgtrial.model.study.variants import SECTION, Build, expanded, profile_names, with_profile
 from pgtrial.model.units import nearest
 from pgtrial.store.own_data import with_data
@@ -79,31 +80,33 @@ def read_study(
     Of a study with profiles the one called `profile`, else its first. `builds` finds the servers of this machine, for
     an arm that stands for every one of them. `change` is applied to the keys of the profile.
     """
-    name, data, folder = _parsed(source)
+    name, text, data, folder = _parsed(source)
     section = data.setdefault("study", {})
     if isinstance(section, dict):
         section["name"] = section.get("name") or name
     data = with_profile(data, profile, str(source))
     chosen = data["study"].get("profile") if isinstance(data["study"], Mapping) else None
     where = f"{source}, profile {chosen}" if chosen is not None else str(source)
-    return build_study(change(expanded(data, builds, where)), where, folder)
+    return build_study(change(expanded(data, builds, where)), where, folder, text)
 
 
 def profiles_of(source: str | Path) -> list[str]:
     """The profiles of a study file or a bundled study, in its order. Raises StudyError."""
-    return profile_names(_parsed(source)[1], str(source))
+    return profile_names(_parsed(source)[2], str(source))
 
 
-def build_study(data: Mapping[str, Any], source: str, folder: Path = Path()) -> StudySpec:
-    """A checked spec from parsed keys. Raises StudyError.
+def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), text: str = "") -> StudySpec:
+    """Returns a checked spec from parsed keys. Raises StudyError.
 
-    `source` is what errors name, a file or the command line; paths of scripts are relative to `folder`.
+    `source` is what errors name, a file or the command line; paths of scripts are relative to `folder`. `text` is the
+    file's, for the lines of what is wrong.
     """
+    keys = with_program_workload(data)
     try:
-        spec = StudySpec.model_validate(with_program_workload(data))
+        spec = StudySpec.model_validate(keys)
     except ValidationError as error:
-        raise StudyError(f"{source}: {_explain(error)}") from None
-    _check_arms(spec, source)
+        raise StudyError(all_errors(error, _sentence, source, text, keys)) from None
+    _check_arms(spec, source, text)
     # a connection string that cannot be parsed is an error here, not at the first trial
     without_secrets(spec)
     for read_files in (with_sources, with_programs, with_replay, with_data, take_in):
@@ -117,7 +120,7 @@ def with_fleet(spec: StudySpec, **given: str | bool | int | None) -> StudySpec:
     try:
         fleet = FleetSection(**{**keys, **{key: value for key, value in given.items() if value is not None}})
     except ValidationError as error:
-        raise StudyError(_explain(error, "fleet")) from None
+        raise StudyError(all_errors(error, _fleet_sentence, "")) from None
     with_it = spec.model_copy(update={"fleet": fleet})
     if (objection := objection_to_fleet(with_it)) is not None:
         raise StudyError(objection)
@@ -126,19 +129,19 @@ def with_fleet(spec: StudySpec, **given: str | bool | int | None) -> StudySpec:
 
 def bundled_studies() -> dict[str, str]:
     """The studies that come with pgtrial: name -> question."""
-    return {name: _parsed(f"@{name}")[1]["study"]["question"] for name in _bundled_names()}
+    return {name: _parsed(f"@{name}")[2]["study"]["question"] for name in _bundled_names()}
 
 
-def _parsed(source: str | Path) -> tuple[str, dict[str, Any], Path]:
-    """Name, keys as they are in the file, and the folder that paths of scripts are relative to."""
+def _parsed(source: str | Path) -> tuple[str, str, dict[str, Any], Path]:
+    """Returns the name, the text and its keys, and the folder that paths of scripts are relative to."""
     if isinstance(source, str) and source.startswith("@"):
         name, text, folder = source[1:], _bundled_text(source[1:]), Path()
     else:
         name, text, folder = Path(source).stem, _text(Path(source)), Path(source).parent
     data = parsed(text, str(source))
-    if any("\0" in text for text in _texts(data)):
+    if any("\0" in one for one in _texts(data)):
         raise StudyError(f"{source} has a text with the character \\u0000, which no program takes; remove it")
-    return name, data, folder
+    return name, text, data, folder
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -182,32 +185,33 @@ def _text(path: Path) -> str:
 _TWO_ARMS = "a study needs at least two arms; write [arms.NAME] once for each, the baseline first"
 
 
-def _check_arms(spec: StudySpec, source: str) -> None:
+def _check_arms(spec: StudySpec, source: str, text: str) -> None:
+    if objections := list(_objections(spec)):
+        mistakes = [(line_of(text, location), sentence) for location, sentence in objections]
+        raise StudyError(in_one(source, mistakes))
+
+
+def _objections(spec: StudySpec) -> Iterator[tuple[Location, str]]:
+    """Yields what cannot be done although each key by itself is right, with where it is written."""
     if len(spec.arms) < 2 and spec.load.capacity is None:
-        raise StudyError(f"{source}: {_TWO_ARMS}")
+        yield ("arms",), _TWO_ARMS
     if (objection := objection_to_metrics(spec)) is not None:
-        raise StudyError(f"{source}: [verdict] {objection}")
+        yield ("verdict", "metrics"), f"[verdict] {objection}"
     for objection in (objection_to_prices(spec), objection_to_job(spec), objection_to_fleet(spec)):
         if objection is not None:
-            raise StudyError(f"{source}: {objection}")
-    for name, table in [("server", spec.server), *((f"arms.{arm}", table) for arm, table in spec.arms.items())]:
-        if (objection := objection_to_table(table)) is not None:
-            raise StudyError(f"{source}: [{name}] {objection}")
+            yield (), objection
+    if (objection := objection_to_table(spec.server)) is not None:
+        yield ("server",), f"[server] {objection}"
     for arm, table in spec.arms.items():
         if not arm.strip() or len(arm) > 60 or not arm.isprintable():
-            raise StudyError(f"{source}: [arms.{arm!r}] is no name for an arm; use 1 to 60 printable characters")
-        if (objection := objection_to_arm(table, spec.resolved(arm))) is not None:
-            raise StudyError(f"{source}: [arms.{arm}] {objection}")
+            yield ("arms",), f"[arms.{arm!r}] is no name for an arm; use 1 to 60 printable characters"
+        objection = objection_to_table(table) or objection_to_arm(table, spec.resolved(arm))
+        if objection is not None:
+            yield ("arms", arm), f"[arms.{arm}] {objection}"
 
 
-def _explain(error: ValidationError, *within: str) -> str:
-    """The first error as one sentence, with the number of the others.
-
-    `within`: the section, where no whole study was read.
-    """
-    location, message = first_error(error)
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return _sentence((*within, *location), message) + more
+def _fleet_sentence(location: Location, message: str | None) -> str:
+    return _sentence(("fleet", *location), message)
 
 
 def _sentence(location: Location, message: str | None) -> str:
@@ -218,7 +222,7 @@ def _sentence(location: Location, message: str | None) -> str:
         return f"unknown {noun} {key!r}{where}; {_known_keys(path, key)}"
     if location == ("arms",):
         return _TWO_ARMS
-    return f"{_where(location)}: {message}"
+    return f"{_where(location)}{'' if message.startswith(MUST) else ':'} {message}"
 
 
 def _known_keys(path: Sequence[int | str], key: str) -> str:

@@ -1,15 +1,17 @@
-"""TOML texts of users: parsed, and their first error as one sentence that names the key and the nearest known one."""
+"""TOML texts of users: parsed, and all that is wrong with them in one message that names lines, keys and the nearest
+known key."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records import Record
+from pgtrial.model.study.toml_places import cure_of, line_of
 from pgtrial.model.units import nearest
 
 _R = TypeVar("_R", bound=Record)
@@ -18,41 +20,120 @@ Location = tuple[int | str, ...]
 
 
 def parsed(text: str, source: str) -> dict[str, Any]:
-    """The keys of a TOML text. Raises StudyError, which begins with `source`."""
+    """Returns the keys of a TOML text. Raises StudyError, which begins with `source`."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise StudyError(f"{source} is not valid TOML: {error}") from None
+        cure = cure_of(text, str(error))
+        raise StudyError(f"{source} is not valid TOML: {error}{f'; {cure}' if cure is not None else ''}") from None
 
 
 def manifest(text: str, kind: type[_R], source: str, tables: Mapping[str, type[Record]]) -> _R:
-    """The record of a TOML text; `tables` has its tables with a type of their own. Raises StudyError."""
+    """Returns the record of a TOML text; `tables` has its tables with a type of their own. Raises StudyError."""
+    content = parsed(text, source)
+
+    def sentence(location: Location, message: str | None) -> str:
+        *path, key = [str(part) for part in location] or [""]
+        if message is None:
+            known = tables.get(path[0], kind) if path else kind
+            where = f" in [{'.'.join(path)}]" if path else ""
+            return f"unknown key {key!r}{where}; {nearest(key, known.model_fields, 'known are')}"
+        where = ".".join([*path, key])
+        return f"{where}{'' if message.startswith(MUST) else ':'} {message}" if where else message
+
     try:
-        return kind.model_validate(parsed(text, source))
+        return kind.model_validate(content)
     except ValidationError as error:
-        raise StudyError(f"{source}: {_sentence(error, kind, tables)}") from None
+        raise StudyError(all_errors(error, sentence, source, text, content)) from None
 
 
-def first_error(error: ValidationError) -> tuple[Location, str | None]:
-    """Where the first error is, and what it says; None: the key is unknown, which is more often the cause of others.
+def all_errors(
+    error: ValidationError,
+    sentence: Callable[[Location, str | None], str],
+    source: str,
+    text: str = "",
+    content: Mapping[str, Any] | None = None,
+) -> str:
+    """Returns one message of all errors, which begins with `source` and names the line of each in `text`.
 
-    Inputs are not quoted: they may hold secrets.
+    `sentence` makes a sentence of a location and a message, which is None for an unknown key. `content` has the keys as
+    they were checked: an error in a list of one that was written without brackets names no item.
     """
-    errors = error.errors(include_url=False, include_input=False, include_context=False)
-    first = min(errors, key=lambda item: item["type"] != _UNKNOWN)
-    message = first["msg"].removeprefix("Value error, ")
-    return first["loc"], None if first["type"] == _UNKNOWN else f"{message[:1].lower()}{message[1:]}"
+    return in_one(
+        source,
+        [
+            (line_of(text, location), sentence(_without_item(location, content), message))
+            for location, message in _errors(error)
+        ],
+    )
 
+
+def in_one(source: str, mistakes: Sequence[tuple[int | None, str]]) -> str:
+    """Returns one message of sentences with their lines, in the order of lines, numbered where there are several.
+
+    Of several unknown keys of one table, only the first has the list of those that are known.
+    """
+    listed: set[str] = set()
+    sentences = []
+    for line, sentence in sorted(dict.fromkeys(mistakes), key=lambda mistake: mistake[0] or 0):
+        head, separator, known = sentence.partition("; known ")
+        told = head if separator and known in listed else sentence
+        listed.add(known)
+        sentences.append(f"line {line}: {told}" if line is not None else told)
+    beginning = f"{source}: " if source else ""
+    if len(sentences) == 1:
+        return beginning + sentences[0]
+    numbered = " ".join(f"({number}) {sentence}" for number, sentence in enumerate(sentences, start=1))
+    return f"{beginning}{len(sentences)} mistakes: {numbered}"
+
+
+MUST = "must be "
+"""The beginning of a message whose subject is the key."""
 
 _UNKNOWN = "extra_forbidden"
+_KINDS = {
+    "int": "a whole number, such as 8",
+    "float": "a number, such as 2.5",
+    "bool": "true or false",
+    "string": "a text (a string in quotes)",
+    "dict": "a table of keys and values",
+    "model": "a table of keys and values",
+    "list": "a list",
+}
+"""What a value of the wrong type must be, by the beginning of pydantic's name of the error."""
+_WRONG_TYPES = ("_type", "_parsing", "_from_float")
 
 
-def _sentence(error: ValidationError, kind: type[Record], tables: Mapping[str, type[Record]]) -> str:
-    location, message = first_error(error)
-    *path, key = [str(part) for part in location] or [""]
-    if message is None:
-        known = tables.get(path[0], kind) if path else kind
-        where = f" in [{'.'.join(path)}]" if path else ""
-        return f"unknown key {key!r}{where}; {nearest(key, known.model_fields, 'known are')}"
-    where = ".".join([*path, key])
-    return f"{where}: {message}" if where else message
+def _errors(error: ValidationError) -> Iterator[tuple[Location, str | None]]:
+    """Yields where each error is and what it says; None: the key is unknown.
+
+    What an unknown key has caused is left out: that the key which was meant is missing. Inputs are not quoted: they may
+    hold secrets.
+    """
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    misspelt = {item["loc"][:-1] for item in errors if item["type"] == _UNKNOWN}
+    for item in errors:
+        if item["type"] == _UNKNOWN:
+            yield item["loc"], None
+        elif item["type"] != "missing" or item["loc"][:-1] not in misspelt:
+            yield item["loc"], _message(item["type"], item["msg"])
+
+
+def _message(kind: str, message: str) -> str:
+    if kind.endswith(_WRONG_TYPES) and (text := _KINDS.get(kind.partition("_")[0])) is not None:
+        return f"{MUST}{text}"
+    said = message.removeprefix("Value error, ").replace("Input should be ", MUST, 1)
+    return f"{said[:1].lower()}{said[1:]}"
+
+
+def _without_item(location: Location, content: Mapping[str, Any] | None) -> Location:
+    """Returns the location without the number of an item, where the value was written without a list."""
+    value: Any = content
+    for place, part in enumerate(location):
+        if isinstance(part, int) and isinstance(value, str | int | float):
+            return location[:place]
+        if isinstance(part, str):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        else:
+            value = value[part] if isinstance(value, list) and part < len(value) else None
+    return location

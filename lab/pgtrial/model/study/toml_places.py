@@ -1,0 +1,97 @@
+"""Where the keys of a TOML text are: the line of a key for messages about it, and what is wrong with a line that is no
+TOML. Python's parser keeps no lines of keys, so that this reads the text a second time, and only after an error."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_TABLE = re.compile(r"\s*\[\[?(?P<key>[^\[\]]+)\]\]?\s*(?:#.*)?")
+_KEY = re.compile(
+    r"""\s*(?P<key>(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*="""
+)
+_LONG_TEXT = re.compile(r'"""|\'\'\'')
+
+
+def line_of(text: str, location: Sequence[int | str]) -> int | None:
+    """Returns the line of a key, counted from 1, or of the nearest table around it; None if the text has neither.
+
+    `location`: the names of the tables, then the key; numbers of list items are ignored.
+    """
+    path = tuple(part for part in location if isinstance(part, str))
+    lines = _lines(text)
+    return next((lines[path[:length]] for length in range(len(path), 0, -1) if path[:length] in lines), None)
+
+
+def _lines(text: str) -> dict[tuple[str, ...], int]:
+    """Returns the line of each table and key outside of inline tables."""
+    found: dict[tuple[str, ...], int] = {}
+    table: tuple[str, ...] = ()
+    in_long_text = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        begins_inside = in_long_text
+        in_long_text ^= len(_LONG_TEXT.findall(line)) % 2 == 1
+        if begins_inside:
+            continue
+        if match := _TABLE.fullmatch(line):
+            table = _parts(match["key"])
+            for length in range(1, len(table) + 1):
+                found.setdefault(table[:length], number)
+        elif match := _KEY.match(line):
+            found.setdefault((*table, *_parts(match["key"])), number)
+    return found
+
+
+def _parts(key: str) -> tuple[str, ...]:
+    """Returns the names of a dotted key; none of a text that is no key."""
+    try:
+        value: Any = tomllib.loads(f"{key} = 0")
+    except tomllib.TOMLDecodeError:
+        return ()
+    names = []
+    while isinstance(value, Mapping):
+        name, value = next(iter(value.items()))
+        names.append(name)
+    return tuple(names)
+
+
+_ERROR_LINE = re.compile(r"\(at line (\d+), column \d+\)")
+_CURLY = str.maketrans("“”„‘’‚«»", '"""' + "'''" + '""')
+_BARE = r"""[^\s"'\[\]{},#=]+(?: [^\s"'\[\]{},#=]+)*"""
+_TRUTHS = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
+_ASSIGNED = r"(?P<key>[\w.-]+)\s*=\s*"
+_REST = r"\s*(?:#.*)?"
+_CURES = {
+    r"(?P<key>[\w.-]+)\s*:\s*(?P<value>[^=]*?)" + _REST: "write = in place of the colon: {key} = {value}",
+    rf"{_ASSIGNED}(?i:(?P<value>{'|'.join(_TRUTHS)})){_REST}": (
+        'write {key} = {truth}, or {key} = "{value}" where a text is meant'
+    ),
+    rf"{_ASSIGNED}(?P<value>[\d.]+(?:\s*,\s*[\d.]+)+){_REST}": "a list is written in brackets: {key} = [{value}]",
+    rf"{_ASSIGNED}(?P<value>{_BARE}){_REST}": 'a text is written in quotes: {key} = "{value}"',
+    rf".*[{{,]\s*{_ASSIGNED}(?!true\b|false\b)(?P<value>[\w.-]*[A-Za-z][\w.-]*)\s*[,}}].*": (
+        'a text is written in quotes: {key} = "{value}"'
+    ),
+}
+"""How a line must look as a whole, and how to write it; the first that fits."""
+
+
+def cure_of(text: str, error: str) -> str | None:
+    """Returns how to write the line at which the parser stopped; None if the mistake is none of the usual ones.
+
+    `error`: the parser's message, which names the line.
+    """
+    match = _ERROR_LINE.search(error)
+    lines = text.splitlines()
+    if match is None or int(match[1]) > len(lines):
+        return None
+    line = lines[int(match[1]) - 1].strip()
+    if line != (straight := line.translate(_CURLY)):
+        return f"write plain quotes: {straight}"
+    if "overwrite" in error:
+        return f"{line.partition('=')[0].strip()} has a value already: write each key once"
+    for pattern, cure in _CURES.items():
+        if found := re.fullmatch(pattern, line):
+            return cure.format(**found.groupdict(), truth=_TRUTHS.get(found["value"].lower()))
+    return None
