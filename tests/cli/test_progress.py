@@ -7,7 +7,9 @@ import json
 
 import pytest
 
-from pgtrial.cli.progress import how_far, shown, sparkline
+from pgtrial.cli.live_display import sparkline
+from pgtrial.cli.progress import shown
+from pgtrial.cli.progress_words import how_far
 from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.progress import BlockEnds, JobProgress, Second, TrialBegins
 from pgtrial.model.records.load_point import LoadPoint

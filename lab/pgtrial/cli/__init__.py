@@ -15,8 +15,9 @@ from typing import NoReturn
 import typer
 
 from pgtrial import __version__
-from pgtrial.cli.output import line, print_notes, print_traceback, say
-from pgtrial.model.errors import ERROR_STATUS, PgtrialError, one_line
+from pgtrial.cli.faults import Tracebacks, described, how_to_report, show_traceback
+from pgtrial.cli.output import line, print_notes, say
+from pgtrial.model.errors import ERROR_STATUS, PgtrialError
 
 COMMANDS = {
     "demo": ("run", "Compare synchronous_commit on with off here and now, in about three minutes."),
@@ -111,10 +112,10 @@ def main(arguments: list[str] | None = None) -> None:
         # files of the lab are written by its account alone, whatever the umask; a user's own group keeps its rights
         os.umask(os.umask(0) | (stat.S_IWOTH if os.geteuid() else stat.S_IWOTH | stat.S_IWGRP))
     # --debug is taken anywhere in the line, so that it can be added to the end of a failed command
-    debug = "--debug" in given and not _is_passed_on(given)
-    if debug:
+    Tracebacks.wanted = "--debug" in given and not _is_passed_on(given)
+    if Tracebacks.wanted:
         given = [argument for argument in given if argument != "--debug"]
-    sys.exit(_status_of(given, debug=debug))
+    sys.exit(_status_of(given))
 
 
 def _is_passed_on(arguments: list[str]) -> bool:
@@ -131,7 +132,7 @@ def _become_engine(arguments: list[str]) -> NoReturn:
         os.execv(engine, [engine, *arguments])
 
 
-def _status_of(arguments: list[str], *, debug: bool) -> int:
+def _status_of(arguments: list[str]) -> int:
     try:
         if _is_passed_on(arguments):
             _become_engine(arguments)
@@ -139,8 +140,7 @@ def _status_of(arguments: list[str], *, debug: bool) -> int:
         command = typer.main.get_command(application(called))
         outcome = command.main(arguments, prog_name="pgtrial", standalone_mode=False)
     except PgtrialError as error:
-        if debug:
-            print_traceback(error)
+        show_traceback(error)
         say(f"error: {error}")
         print_notes(error)
         return ERROR_STATUS
@@ -158,9 +158,8 @@ def _status_of(arguments: list[str], *, debug: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # noqa: BLE001 - its words may be a stranger's
-        if debug:
-            print_traceback(error)
-        say(f"error: {type(error).__name__}: {one_line(error)}; this is a fault of pgtrial: report it with --debug")
+        show_traceback(error)
+        say(f"error: {described(error)}; {how_to_report('the same command')}")
         print_notes(error)
         return ERROR_STATUS
     return outcome if isinstance(outcome, int) else 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import RenderableType
 
-from pgtrial.cli.by_options import Reword, reworded
+from pgtrial.cli.by_options import Reword
 from pgtrial.cli.output import print_notes, say, warn
 from pgtrial.cli.progress import shown
 from pgtrial.cli.terminal import Terminal
@@ -93,8 +93,8 @@ def conduct(
             warn(reword(warning))
     try:
         with interruptible():
-            with shown(console, as_json=as_json) as listener:
-                run_study(study, reworded(listener, reword), spec=spec, more=more)
+            with shown(console, as_json=as_json, reword=reword) as listener:
+                run_study(study, listener, spec=spec, more=more)
             for sentence in import_metrics(study, say):
                 warn(f"{sentence}; pgtrial metrics {shlex.quote(str(study.path))} imports them later")
             conclusion = _report(study, reword) if conclude is None else conclude(study)

@@ -44,6 +44,12 @@ class Terminal(Console):
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
+    def on_broken_pipe(self) -> None:
+        """Raises BrokenPipeError when the reader of the output, such as `head`, is gone: rich would exit with status 1,
+        which means a regression.
+        """
+        raise BrokenPipeError
+
     def print_line(self, text: str) -> None:
         """Print a line, of any length; a terminal wraps it."""
         self.print(text, soft_wrap=True)

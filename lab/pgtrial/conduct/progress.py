@@ -14,11 +14,11 @@ from pgtrial.model.records.trial import Trial
 
 @dataclass(frozen=True)
 class Preparing:
-    """A step before the first trial, e.g. loading a template."""
+    """A step outside of trials, such as loading a template, or something that a person should know."""
 
     text: str
     stays: bool = False
-    """Whether it is to be read afterwards as well, where the display changes."""
+    """True if a person should still read it afterwards: the live display prints it above itself, where it stays."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,9 @@ class TrialBegins:
 
 @dataclass(frozen=True)
 class Second:
-    """One second of load has passed, of trials that alternate one slice. Differences and tps are provisional."""
+    """One second of load has passed, or one slice of trials that alternate. The tps are provisional.
+
+    Those of a preliminary block come before the first TrialBegins."""
 
     arm: str
     phase: str

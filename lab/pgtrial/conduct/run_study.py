@@ -116,10 +116,10 @@ def run_study(
         try:
             take_certificate(study)
         except StoreError as error:
-            listener(Preparing(f"the report of this study will name no certificate: {error}"))
+            listener(Preparing(f"the report of this study will name no certificate: {error}", stays=True))
         if extended is not None:
             study.extend(extended)
-            listener(Preparing(announcement(extended, study.trials())))
+            listener(Preparing(announcement(extended, study.trials()), stays=True))
         stop = _run_trials(
             study,
             given,
@@ -184,7 +184,7 @@ def _workspace(study: StudyDirectory, listener: Listener) -> Iterator[Workspace]
         with Workspace(study=str(study.path.absolute())) as workspace:
             yield workspace
     except LeftOnHost as left:
-        listener(Preparing(str(left)))
+        listener(Preparing(str(left), stays=True))
 
 
 def _take_for_one(study: StudyDirectory, spec: StudySpec, arms: list[str], server: Target, listener: Listener) -> None:
@@ -332,7 +332,7 @@ def _run_trials(
                 values=values,
             )
         except SlicesTooShort as found:
-            listener(Preparing(str(found)))
+            listener(Preparing(str(found), stays=True))
             study.extend(plan := found.lengthened(plan))
             continue
         readings.add(ended_now)
@@ -364,14 +364,15 @@ class _KeptNoise:
             keep(self._spec, grid, slices() if slices is not None else None)
         except StoreError as error:
             if str(error) not in self._reasons:
-                self._listener(Preparing(f"the noise of this study is not kept for later plans: {error}"))
+                reason = f"the noise of this study is not kept for later plans: {error}"
+                self._listener(Preparing(reason, stays=True))
             self._reasons.add(str(error))
 
 
 def _without(arms: list[str], plan: Plan, block: int, listener: Listener) -> Plan:
     """The plan without these arms from a block on."""
     for arm in arms:
-        listener(Preparing(f"{arm} leaves after {plural(block, 'block')}: all its claims are decided"))
+        listener(Preparing(f"{arm} leaves after {plural(block, 'block')}: all its claims are decided", stays=True))
     return plan.model_copy(update={"left": {**plan.left, **dict.fromkeys(arms, block)}})
 
 

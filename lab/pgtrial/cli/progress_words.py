@@ -1,0 +1,86 @@
+"""The events of a running study in words, for the lines and for the live display."""
+
+from __future__ import annotations
+
+from pgtrial.conduct.outlook import in_words
+from pgtrial.conduct.progress import BlockEnds, JobProgress, StudyBegins
+from pgtrial.model.records.claims import Estimate
+from pgtrial.model.records.trial import Trial
+from pgtrial.model.units import format_duration, plural
+from pgtrial.report.tables.results import digits
+from pgtrial.report.words import bounds_text, change_text
+
+
+def describe(trial: Trial) -> str:
+    """Returns the outcome of a trial in a few words: its throughput and latency, or why it failed."""
+    if trial.status == "failed":
+        return f"failed: {trial.reason}"
+    measured = trial.measured
+    if measured is None:
+        return "completed"
+    if trial.load_point.job is not None and measured.latency_us is not None:
+        return f"{digits(measured.latency_us.mean / 1e6)} s{_written(trial)}"
+    failed = sum(measured.failures.values())
+    if trial.suite is not None:
+        mean = trial.suite.mean_us
+        shown = f"geometric mean {digits(mean / 1000)} ms" if mean is not None else "no query has a time"
+        return f"{shown}{f', {failed:,} failed' if failed else ''}"
+    latency = f", latency {measured.latency_us.mean / 1000:.2f} ms" if measured.latency_us else ""
+    warned = "".join(f", {warning.kind}" for warning in trial.client.warnings) if trial.client else ""
+    if trial.capacity is not None:
+        return f"capacity {trial.capacity:,.4g}/s by {plural(len(trial.probes), 'probe')}{warned}"
+    return f"{measured.tps:,.0f} tps{latency}{f', {failed:,} failed' if failed else ''}{warned}"
+
+
+def _written(trial: Trial) -> str:
+    wal = trial.job.wal_bytes if trial.job is not None else None
+    return f", {wal / 1e6:,.1f} MB of WAL" if wal is not None else ""
+
+
+def how_far(event: JobProgress) -> str:
+    """Returns how far a job is: `second 12, create index: building index: loading tuples, 45%, about 8s left of it`."""
+    parts = [f"second {event.second}"]
+    if event.command is not None:
+        parts.append(f"{event.command}: {event.phase}" if event.phase else event.command)
+    if event.share is not None:
+        parts.append(f"{event.share:.0%}")
+    if event.left_s is not None:
+        parts.append(f"about {format_duration(round(event.left_s) or 1)} left of it")
+    return ", ".join(parts)
+
+
+def running_estimate(event: BlockEnds) -> str:
+    """Returns the estimates from all blocks so far: `off is 153% faster (+120 to +190%)`."""
+    return ", ".join(
+        f"{change_text(event.metric, arm, difference)}{_interval(event, arm)}"
+        for arm, difference in event.running.items()
+    )
+
+
+def _interval(event: BlockEnds, arm: str) -> str:
+    if arm not in event.intervals:
+        return ""
+    low, high = event.intervals[arm]
+    return f" ({bounds_text(Estimate(low=low, value=event.running[arm], high=high))})"
+
+
+def by_the_end(event: BlockEnds) -> str:
+    """Returns what the study can still find by its end.
+
+    Empty before the fourth block, after the last look, and once all comparisons are decided.
+    """
+    reach = event.precision
+    return in_words(reach) if reach is not None and event.block + 1 < reach.blocks and not event.decided else ""
+
+
+def state(event: BlockEnds) -> str:
+    """Returns whether all comparisons have their verdict after this block."""
+    return "decided" if event.decided else "not yet decided"
+
+
+def beginning(event: StudyBegins) -> str:
+    """Returns where the study is stored, how many trials it has still to run, and how long they take at most."""
+    return (
+        f"{event.directory}: {event.planned - event.stored} of {event.planned} trials to run, "
+        f"{plural(event.blocks, 'block')}, at most about {format_duration(event.left_s)}"
+    )
