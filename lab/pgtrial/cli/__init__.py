@@ -15,6 +15,7 @@ from typing import NoReturn
 import typer
 
 from pgtrial import __version__
+from pgtrial.cli.commands import Command
 from pgtrial.cli.faults import Tracebacks, described, how_to_report, show_traceback
 from pgtrial.cli.output import line, print_notes, say
 from pgtrial.model.errors import ERROR_STATUS, PgtrialError
@@ -95,7 +96,7 @@ def application(called: str | None) -> typer.Typer:
     app.callback(invoke_without_command=True)(_root)
     for name, (module, summary) in COMMANDS.items():
         if name == called:
-            app.command(name)(getattr(importlib.import_module(f"pgtrial.cli.{module}"), f"{name}_command"))
+            app.command(name, cls=Command)(getattr(importlib.import_module(f"pgtrial.cli.{module}"), f"{name}_command"))
         else:
             app.command(name, help=summary)(_listed_only)
     return app

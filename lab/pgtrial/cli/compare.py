@@ -204,6 +204,12 @@ def compare_command(
 def _merged(texts: Sequence[str]) -> dict[str, Any]:
     shared: dict[str, Any] = {}
     for setup in map(parse_setup, texts):
+        for keys, before in (
+            (setup.keys() - {"settings"}, shared),
+            (setup.get("settings", {}), shared.get("settings", {})),
+        ):
+            if (twice := next((key for key in keys if key in before), None)) is not None:
+                raise StudyError(f"--server has {twice} more than once; leave one out")
         settings = {**shared.get("settings", {}), **setup.get("settings", {})}
         shared = {**shared, **setup, **({"settings": settings} if settings else {})}
     return shared
@@ -240,7 +246,7 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
     for text, (name, _, column) in zip(texts, pairs, strict=True):
         if not name.strip() or not column.strip():
             raise StudyError(f"--values {text!r} names no variable and column; write for example --values id=orders.id")
-    return {name.strip(): column.strip() for name, _, column in pairs}
+    return _once("--values", [(name.strip(), column.strip()) for name, _, column in pairs])
 
 
 def _promise(text: str | None) -> dict[str, str] | None:
@@ -250,7 +256,16 @@ def _promise(text: str | None) -> dict[str, str] | None:
     pairs = [part.partition("=") for part in _words(text) or []]
     if not pairs or not all(name.strip() and value.strip() for name, _, value in pairs):
         raise StudyError(f"--capacity {text!r} is no promise; write for example --capacity p99=20ms,failures=0.1%")
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    return _once("--capacity", [(name.strip(), value.strip()) for name, _, value in pairs])
+
+
+def _once(option: str, pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Returns pairs by their names. Raises StudyError if a name repeats: one of its values would be lost."""
+    by_name = dict(pairs)
+    for name in by_name:
+        if sum(name == other for other, _ in pairs) > 1:
+            raise StudyError(f"{option} has {name} more than once; leave one out")
+    return by_name
 
 
 def _numbers(option: str, text: str | None) -> list[int] | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.model.errors import StudyError
+from pgtrial.model.query_forms import KEYS_OF_ALL_ARMS, TWO_FORMS
 from pgtrial.model.study.servers import SERVER_KEYS, names_server, parts_of
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import numbered
@@ -100,11 +101,15 @@ def parse_setup(text: str) -> dict[str, Any]:
                 f"{part.strip()!r} is no set-up; "
                 f"write NAME=VALUE, postgres=VERSION, command=PROGRAM, a connection string, or {_DEFAULT!r}"
             )
+        if key in setup or key in setup.get("settings", ()):
+            raise StudyError(f"{text!r} has {key} more than once; leave one out")
         match key:
             case "postgres" | "reset" | "price" | "compiler":
                 setup[key] = value
             case "initdb" | "build" | "extensions":
                 setup[key] = value.split()
+            case _ if key in KEYS_OF_ALL_ARMS:
+                raise StudyError(f"{part.strip()!r} is no set-up: {TWO_FORMS}")
             case _:
                 setup.setdefault("settings", {})[key] = value
     return setup

@@ -1,0 +1,42 @@
+"""The class of all commands of the lab: an option that takes one value is refused when it is given twice.
+
+Without it the last value would win, and a person who wrote `--query A --query B` would not learn that A is not run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from typer.core import TyperCommand, TyperOption
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.query_forms import KEYS_OF_ALL_ARMS, TWO_FORMS
+
+_WITH_COMMAS = {"clients": "1,8", "rate": "500,1000", "scale": "10,100", "metrics": "p99,response", "planted": "3%,5%"}
+"""Options whose one value is a list, each with an example."""
+
+
+class Command(TyperCommand):
+    """A command of the lab."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # Any: the type is private to typer
+        """Reads the arguments. Raises StudyError for a repeated option that takes one value."""
+        if not ctx.resilient_parsing:
+            _, _, found = self.make_parser(ctx).parse_args(args=list(args))
+            repeated = [option for option, times in Counter(found).items() if times > 1]
+            for option in repeated:
+                if isinstance(option, TyperOption) and not option.multiple and not option.is_flag:
+                    raise StudyError(_refusal(option))
+        return super().parse_args(ctx, args)
+
+
+def _refusal(option: TyperOption) -> str:
+    written = option.opts[0]
+    if option.name in _WITH_COMMAS:
+        cure = f"write all values in one, such as {written} {_WITH_COMMAS[option.name]}"
+    elif option.name in KEYS_OF_ALL_ARMS:
+        cure = TWO_FORMS
+    else:
+        cure = "leave one out"
+    return f"{written} is given more than once, and takes one value; {cure}"
