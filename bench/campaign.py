@@ -30,8 +30,8 @@ from pgtrial.model.records.machine import Selftest, StudyRun
 from pgtrial.model.units import as_written, format_duration, parse_duration, parse_share, percent
 from pgtrial.statistics import p8
 from pgtrial.statistics.precision import spread
+from pgtrial.store.certificates import selftest_in
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.state import selftest_in
 from pgtrial.verdict.certificate import SAME_BLOCKS, Series, consecutive, series
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.series import as_difference

@@ -35,10 +35,10 @@ from pgtrial.report.gate.outcome import FailOn, Outcome, Rules, outcome
 from pgtrial.report.gate.summary import summary, summary_without_study
 from pgtrial.servers.configured_values import why_equal
 from pgtrial.store.bundle import write_bundle
+from pgtrial.store.certificates import study_certificate
 from pgtrial.store.comparison import with_arms
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import hidden, write_atomically, writing
-from pgtrial.store.state import study_certificate
 from pgtrial.store.study_file import Change
 
 _by_options = by_options(("budget", "blocks"))

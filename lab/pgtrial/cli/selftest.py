@@ -17,6 +17,7 @@ from pgtrial.cli.output import json_text, say, warn
 from pgtrial.cli.progress import shown
 from pgtrial.cli.study_options import parsed
 from pgtrial.cli.terminal import Terminal
+from pgtrial.cli.trust import Allow, Trust, check_trust
 from pgtrial.conduct.place import find_or_create, plan_now
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.selftest import (
@@ -34,12 +35,13 @@ from pgtrial.conduct.selftest import (
 from pgtrial.machines.interrupt import interruptible
 from pgtrial.model.errors import PgtrialError, StoreError, StudyError
 from pgtrial.model.records.machine import Selftest
+from pgtrial.model.study.effects import effects_of
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, parse_duration, parse_share, percent
 from pgtrial.report.build import build_report
 from pgtrial.report.tables.certificate import caution, lines
+from pgtrial.store.certificates import selftest_in, study_certificate, write_certificate, write_selftest
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.state import selftest_in, study_certificate, write_certificate, write_selftest
 
 _DEFAULT = Wanted()
 _by_options = by_options(("workload", "scale", "clients", "interleave", "budget"))
@@ -69,6 +71,8 @@ def selftest_command(
         Path | None, typer.Option(help="The directory; default: results/selftest-DATE-TIME.", show_default=False)
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the order.", min=0)] = None,
+    trust: Trust = False,
+    allow: Allow = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print the progress as JSON Lines, then the certificate.")
     ] = False,
@@ -88,6 +92,8 @@ def selftest_command(
             raise StudyError(
                 f"{directory} is not the directory of a self-test; `pgtrial run {directory}` goes on with it"
             )
+        if not study.made_here:
+            check_trust(str(directory), effects_of(study.spec), trust=trust, allow=allow)
         return _conduct(study, study.spec, selftest, as_json=json)
     wanted = Wanted(
         workload=workload,

@@ -15,11 +15,13 @@ import typer
 
 from pgtrial.cli.output import json_line, json_text, line, say, warn
 from pgtrial.cli.terminal import Terminal
+from pgtrial.cli.trust import Allow, Trust, check_trust
 from pgtrial.cli.verdict import in_full, in_short
 from pgtrial.conduct.place import RESULTS
 from pgtrial.conduct.provider_metrics import import_metrics, measured_arms
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.study.effects import effects_of
 from pgtrial.model.units import plural
 from pgtrial.report.brief import brief
 from pgtrial.report.build import build_report, differences, render, short_report
@@ -185,7 +187,9 @@ def _verified(path: Path) -> str:
     return f"{path}: {parts}the verdict follows from the {plural(trials, 'trial')}"
 
 
-def metrics_command(directory: Annotated[Path, typer.Argument(help="A study directory.")]) -> int:
+def metrics_command(
+    directory: Annotated[Path, typer.Argument(help="A study directory.")], *, trust: Trust = False, allow: Allow = None
+) -> int:
     """Import the providers' metrics that a study's arms name and that are not stored yet, and write its report anew.
 
     A run imports what is there when it ends; the last trials' metrics come some minutes later. The exit status is 2
@@ -196,6 +200,9 @@ def metrics_command(directory: Annotated[Path, typer.Argument(help="A study dire
         raise StudyError(
             f'{directory}: no arm of this study has metrics; give one metrics = {{ cloudwatch = "..." }} and run it'
         )
+    if not study.made_here:
+        asked = [effect for effect in effects_of(study.spec) if effect.kind == "servers"]
+        check_trust(str(directory), asked, trust=trust, allow=allow)
     missing = import_metrics(study, say)
     for sentence in missing:
         warn(sentence)

@@ -29,14 +29,13 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration
 from pgtrial.servers.workspace import shared_state
 from pgtrial.statistics import p8
+from pgtrial.store.certificates import study_certificate, write_certificate
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.state import (
     CERTIFICATES,
     certificate_for,
     keep_certificate,
     state_root,
-    study_certificate,
-    write_certificate,
 )
 from pgtrial.store.study_file import build_study
 from pgtrial.verdict import certificate as figures

@@ -22,9 +22,9 @@ from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import Phase, SliceRow, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of
+from pgtrial.store.certificates import study_certificate
 from pgtrial.store.directory import StudyDirectory, committed_seconds, slices_of
 from pgtrial.store.interruptions import read_interruptions
-from pgtrial.store.state import study_certificate
 from pgtrial.verdict.pace import Reached, reached
 from pgtrial.verdict.rules.case import Case
 

@@ -46,6 +46,7 @@ from pgtrial.store.files import (
     write_in_folder,
     writing,
 )
+from pgtrial.store.machine_key import is_sealed, seal
 from pgtrial.store.running import locked
 from pgtrial.store.tables import SCHEMAS, again, committed_of_each, read_frame
 from pgtrial.store.workloads import FOLDER, digest
@@ -54,6 +55,8 @@ PLAN, STUDY = "plan.json", "study.toml"
 
 _KEY = "sha256"
 """Key of plan.json beside the plan's own: the SHA-256 of study.toml, and of the plan as compact JSON, keys sorted."""
+_SEAL = "made here"
+"""Beside these two: the mark of this account on this machine (`machine_key.seal`)."""
 _CURE_OF_PLAN = "restore it from a copy, or run the study anew"
 
 _PROVIDER = "provider.parquet"
@@ -66,12 +69,16 @@ JOB_PROGRESS = "progress.json"
 
 
 class StudyDirectory:
-    """One study on disk. `spec` and `plan` are frozen; the rest is read from the files at each call."""
+    """One study on disk. `spec` and `plan` are frozen; the rest is read from the files at each call.
 
-    def __init__(self, path: Path, spec: StudySpec, plan: Plan):
+    `made_here` is true if this account planned it on this machine. Anything else may be a stranger's.
+    """
+
+    def __init__(self, path: Path, spec: StudySpec, plan: Plan, *, made_here: bool = False):
         self.path = path
         self.spec = spec
         self.plan = plan
+        self.made_here = made_here
 
     @classmethod
     def create(cls, path: Path, spec: StudySpec, plan: Plan) -> StudyDirectory:
@@ -87,10 +94,10 @@ class StudyDirectory:
         for name, text in spec.scripts.items():
             write_atomically(path / FOLDER / name, text)
         frozen = freeze(spec)
-        _write_plan(path, plan, frozen)
+        _write_plan(path, plan, frozen, made_here=True)
         # written last: a directory with a study.toml has all that a study needs
         write_atomically(path / STUDY, frozen)
-        return cls(path, thaw(frozen).with_scripts(spec.scripts), plan)
+        return cls(path, thaw(frozen).with_scripts(spec.scripts), plan, made_here=True)
 
     @classmethod
     def open(cls, path: Path) -> StudyDirectory:
@@ -107,12 +114,12 @@ class StudyDirectory:
         except (OSError, ValueError) as error:
             refuse_newer(path / PLAN)
             raise damaged(path / STUDY, error, "restore it from a copy") from error
-        plan = _read_plan(path, frozen)
-        return cls(path, spec.with_scripts(_read_scripts(path / FOLDER, plan)), plan)
+        plan, made_here = _read_plan(path, frozen)
+        return cls(path, spec.with_scripts(_read_scripts(path / FOLDER, plan)), plan, made_here=made_here)
 
     def extend(self, plan: Plan) -> None:
         """Go on by this plan, which adds to the one that is there. Raises StoreError."""
-        _write_plan(self.path, plan, (self.path / STUDY).read_bytes().decode())
+        _write_plan(self.path, plan, (self.path / STUDY).read_bytes().decode(), made_here=self.made_here)
         self.plan = plan
 
     def script(self, point: LoadPoint) -> Path | None:
@@ -340,32 +347,39 @@ class StudyDirectory:
         return trial
 
 
-def _write_plan(directory: Path, plan: Plan, study: str) -> None:
+def _write_plan(directory: Path, plan: Plan, study: str, *, made_here: bool) -> None:
     """Write the plan of a study whose study.toml has this text. Raises StoreError."""
     content = json.loads(plan.model_dump_json())
-    content[_KEY] = {PLAN: _digest_of(content), STUDY: digest(study)}
+    digests = {PLAN: _digest_of(content), STUDY: digest(study)}
+    content[_KEY] = {**digests, **({_SEAL: seal(_as_one(digests))} if made_here else {})}
     write_atomically(directory / PLAN, json.dumps(content, indent=1, ensure_ascii=False))
 
 
-def _read_plan(directory: Path, study: str) -> Plan:
-    """The plan of a study whose study.toml has this text. Raises StoreError if either was changed since it was written.
+def _read_plan(directory: Path, study: str) -> tuple[Plan, bool]:
+    """The plan of a study whose study.toml has this text, and whether this account made it on this machine.
 
-    A plan that was written before there were digests is not checked.
+    Raises StoreError if either was changed since it was written. A plan that was written before there were digests is
+    not checked.
     """
     path = directory / PLAN
     with intact(path, _CURE_OF_PLAN):
         content = from_json(path.read_bytes())
         expected = content.pop(_KEY, None) if isinstance(content, dict) else None
     plan = parse_record(path, json.dumps(content), Plan, _CURE_OF_PLAN)
-    if expected is not None:
-        digests = {PLAN: _digest_of(content), STUDY: digest(study)}
-        for name, actual in digests.items():
-            if not isinstance(expected, dict) or expected.get(name) != actual:
-                raise StoreError(
-                    f"{directory / name} was changed after the study began (its SHA-256 differs from the one in "
-                    f"{PLAN}); {_CURE_OF_PLAN}"
-                )
-    return plan
+    if expected is None:
+        return plan, False
+    digests = {PLAN: _digest_of(content), STUDY: digest(study)}
+    for name, actual in digests.items():
+        if not isinstance(expected, dict) or expected.get(name) != actual:
+            raise StoreError(
+                f"{directory / name} was changed after the study began (its SHA-256 differs from the one in "
+                f"{PLAN}); {_CURE_OF_PLAN}"
+            )
+    return plan, is_sealed(_as_one(digests), expected.get(_SEAL))
+
+
+def _as_one(digests: dict[str, str]) -> str:
+    return " ".join(digests.values())
 
 
 def _digest_of(content: dict[str, Any]) -> str:

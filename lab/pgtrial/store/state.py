@@ -1,35 +1,28 @@
 """The state directory: where it is, and the records in it that all studies of a machine share.
 
 noise.json has the noise of the machine's studies, certificates.json the certificates of its self-tests, of which each
-study keeps a copy. They hold no passwords.
+study keeps a copy (`certificates.py`). They hold no passwords.
 """
 
 from __future__ import annotations
 
-import hmac
 import os
 import secrets
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pydantic_core import from_json
 
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records import Record
-from pgtrial.model.records.machine import Certificate, Certificates, Conditions, Noise, NoiseRecord, Selftest
-from pgtrial.store.files import first_line, record_at, write_atomically
-
-if TYPE_CHECKING:  # to read trials takes libraries that a look at the state directory does without
-    from pgtrial.store.directory import StudyDirectory
+from pgtrial.model.records.machine import Certificate, Certificates, Conditions, Noise, NoiseRecord
+from pgtrial.store.files import first_line, write_atomically
 
 CERTIFICATES = "certificates.json"
 NOISE = "noise.json"
-_OWN = "certificate.json"
-_SELFTEST = "selftest.json"
 
 _Shared = TypeVar("_Shared", NoiseRecord, Certificates)
 
@@ -57,7 +50,7 @@ _OWN_ENTRIES = frozenset(
         "lock",
         "noise.json",
         "certificates.json",
-        "digest.key",
+        "machine.key",
     }
 )
 """What pgtrial makes in the state directory."""
@@ -149,35 +142,6 @@ def kept(name: str, make: Callable[[], str]) -> str:
     return text
 
 
-def not_told(name: str, text: str) -> str:
-    """Returns what is stored in place of a text that may be a secret: equal texts have equal digests on this machine.
-
-    The key of the digest never leaves the state directory: nobody who has the digest alone can try words.
-    """
-    digest = hmac.new(_digest_key(), f"{name}\0{text}".encode(), "sha256").hexdigest()
-    return f"set, not shown (digest {digest[:8]})"
-
-
-@cache
-def _digest_key() -> bytes:
-    """Returns the key of this machine; where there is no state directory to keep it in, one of this process."""
-    path = state_root() / "digest.key"
-    new = secrets.token_bytes(32)
-    with suppress(OSError):
-        own_directory(path.parent)
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        try:
-            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(new)
-            with suppress(FileExistsError):
-                os.link(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
-        if is_own(path):
-            return path.read_bytes()
-    return new
-
-
 def certificate_for(path: Path, servers: list[str]) -> Certificate | None:
     """The latest certificate for servers on these hosts, from the record; None: none is there. Raises StoreError."""
     kept = _read_shared(path, Certificates, "`pgtrial selftest`").certificates
@@ -191,26 +155,6 @@ def keep_certificate(path: Path, certificate: Certificate) -> None:
     """
     others = [other for other in _to_change(path, Certificates).certificates if other.servers != certificate.servers]
     _replace(path, Certificates(certificates=[certificate, *others]))
-
-
-def study_certificate(study: StudyDirectory) -> Certificate | None:
-    """The certificate that a study keeps; None: the machine had none. Raises StoreError."""
-    return record_at(study.path / _OWN, Certificate, "delete it, or restore it from a copy")
-
-
-def write_certificate(study: StudyDirectory, certificate: Certificate) -> Path:
-    """Store the certificate beside the study. Raises StoreError."""
-    return study.write_file(_OWN, certificate.model_dump_json(indent=1) + "\n")
-
-
-def selftest_in(study: StudyDirectory) -> Selftest | None:
-    """How the arms of a self-test differ; None: the study is another one. Raises StoreError."""
-    return record_at(study.path / _SELFTEST, Selftest, "run `pgtrial selftest` anew")
-
-
-def write_selftest(study: StudyDirectory, selftest: Selftest) -> None:
-    """Store how the arms of a self-test differ. Raises StoreError."""
-    study.write_file(_SELFTEST, selftest.model_dump_json(indent=1) + "\n")
 
 
 _KEPT = 100

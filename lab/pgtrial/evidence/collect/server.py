@@ -20,7 +20,7 @@ from pgtrial.model.errors import PgtrialError
 from pgtrial.model.known_settings import KNOWN
 from pgtrial.model.records import Record
 from pgtrial.model.resources import resource
-from pgtrial.store.state import not_told
+from pgtrial.store.machine_key import not_told
 
 
 class Signs(Record):

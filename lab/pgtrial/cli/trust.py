@@ -1,0 +1,78 @@
+"""A study of somebody else is shown before it runs, and runs only if the user says so."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Annotated
+
+import typer
+
+from pgtrial.cli.output import say
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.effects import KINDS, SQL, Effect
+
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Run a study of somebody else without a question, after showing what it does."),
+]
+Allow = Annotated[
+    str | None,
+    typer.Option(
+        help="What a study of somebody else may do beyond SQL on servers that pgtrial makes, separated by commas: "
+        "commands, servers, machine, sources, files.",
+        metavar="KINDS",
+        show_default=False,
+    ),
+]
+
+_MOST_LINES = 60
+"""Of one script; a longer one is cut, and the cut is told."""
+
+
+def check_trust(what: str, effects: Sequence[Effect], *, trust: bool, allow: str | None) -> None:
+    """Show what a stranger's study does, and ask. Raises StudyError unless the user wants it to run.
+
+    A yes stands for SQL on servers that pgtrial makes; everything else takes its word in `allow`.
+    """
+    allowed = _kinds(allow)
+    say(f"{what} was not made by this account on this machine; this is what it does:")
+    if not effects:
+        say("  a load that comes with pgtrial, on servers that pgtrial makes")
+    for kind, of_kind in groupby(effects, key=lambda effect: effect.kind):
+        say(f"  {kind}: {KINDS[kind]}:")
+        for effect in of_kind:
+            for text in _cut(effect.text):
+                say(f"    {text}")
+    refused = [kind for kind in KINDS if kind not in (SQL, *allowed) and any(one.kind == kind for one in effects)]
+    if refused:
+        raise StudyError(
+            f"nothing of {what} runs, since a study of somebody else may do no such thing unless you allow it: "
+            f"{', '.join(refused)}; read what is shown, and add --trust --allow {','.join(refused)} if you want that"
+        )
+    if trust:
+        return
+    if not sys.stdin.isatty():
+        raise StudyError(
+            f"nothing of {what} runs: it was not made by this account on this machine, and there is no terminal to ask "
+            "at; read what is shown, and add --trust if you want that"
+        )
+    if not typer.confirm("Run it?", err=True):
+        raise StudyError(f"nothing of {what} runs")
+
+
+def _kinds(allow: str | None) -> list[str]:
+    kinds = [] if allow is None else [word.strip() for word in allow.split(",")]
+    for kind in kinds:
+        if kind not in KINDS:
+            raise StudyError(f"--allow {kind!r} is nothing that a study does; write one or more of {', '.join(KINDS)}")
+    return kinds
+
+
+def _cut(text: str) -> list[str]:
+    lines = text.splitlines()
+    more = len(lines) - _MOST_LINES
+    return (
+        lines if more <= 0 else [*lines[:_MOST_LINES], f"... and {more} lines more: read the file before you trust it"]
+    )

@@ -1,0 +1,221 @@
+"""What a study does beyond a load on servers that pgtrial makes, as a person reads it before a stranger's study runs.
+
+A key that is not known to be harmless is told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgtrial.model.study.fleet import LOCAL
+from pgtrial.model.study.frozen import without_secrets
+from pgtrial.model.study.servers import names_server
+from pgtrial.model.study.setup import SetUp
+from pgtrial.model.study.sources import is_source
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.storage import Storage
+from pgtrial.model.study.workload_names import is_script
+
+SQL = "sql"
+KINDS = {
+    SQL: "SQL; on a server that pgtrial makes a superuser runs it, who can run programs as the account of the server",
+    "commands": "programs, and settings by which a server runs or loads something, on this machine",
+    "servers": "servers, hosts and services elsewhere, reached with your passwords and keys",
+    "machine": "changes of this machine: file systems, devices, directories, kernel parameters, huge pages",
+    "sources": "builds of source code, whose own scripts run",
+    "files": "files of this machine that are read",
+}
+"""What a study may do, by the word that allows it."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One thing that a study does."""
+
+    kind: str
+    """One of KINDS."""
+    text: str
+    """What it is, of one or several lines; not yet printable."""
+
+
+_HARMLESS = frozenset(
+    {"reset", "connect", "price", "port", "storage_limit", "numa", "cpus", "layouts", "lto", "pgo", "command_files"}
+)
+"""Keys of a server that run, reach and change nothing by themselves."""
+
+_WITH_SSH = ("data", "address", "sudo")
+
+
+def effects_of(spec: StudySpec) -> list[Effect]:
+    """Returns everything that a study does, by kind in the order of KINDS, each thing once. Passwords are left out."""
+    public = without_secrets(spec)
+    found = [*_of_load(public), *_of_setups({"server": public.server, **public.arms})]
+    return sorted(dict.fromkeys(found), key=lambda effect: list(KINDS).index(effect.kind))
+
+
+def effects_of_setups(setups: Mapping[str, SetUp]) -> list[Effect]:
+    """Returns what servers alone do, as `effects_of`; their load is somebody else's."""
+    found = dict.fromkeys(_of_setups(setups))
+    return sorted(found, key=lambda effect: list(KINDS).index(effect.kind))
+
+
+def _of_load(spec: StudySpec) -> Iterator[Effect]:
+    load = spec.load
+    for name, text in spec.scripts.items():
+        yield Effect(_kind_of_script(name, text), f"{name}:\n{text.rstrip()}")
+    for name in load.workload:
+        # a script that a frozen study has is in its folder; any other is a file of this machine
+        if name.startswith("replay:") or (is_script(name) and not name.startswith("scripts/")):
+            yield Effect("files", f"reads {name}")
+    if load.data and names_server(load.data[0]):
+        yield Effect("servers", f"copies the database {load.data[0]}")
+    elif load.data:
+        yield from (Effect("files", f"reads {path}") for path in load.data)
+    if load.replay.data is not None:
+        yield Effect("files", f"reads {load.replay.data}")
+    if load.job.command is not None:
+        yield Effect("commands", f"job: {load.job.command}")
+    if load.job.undo_sql:
+        yield Effect(SQL, f"undoes the job by: {load.job.undo_sql}")
+    if spec.fleet is not None and spec.fleet.address != LOCAL:
+        yield Effect("servers", f"uses the Ray cluster {spec.fleet.address}")
+
+
+_RUNS_PROGRAMS = re.compile(r"^\s*\\(set)?shell\b|\bcopy\b.*\bprogram\b", re.IGNORECASE | re.MULTILINE | re.DOTALL)
+
+
+def _kind_of_script(name: str, text: str) -> str:
+    return "commands" if name.endswith(".lua") or _RUNS_PROGRAMS.search(text) else SQL
+
+
+def _of_setups(setups: Mapping[str, SetUp]) -> Iterator[Effect]:
+    for name, setup in setups.items():
+        for key, value in setup.model_dump(exclude_defaults=True).items():
+            if key in _HARMLESS:
+                continue
+            of_key = _OF_KEYS.get(key, _unknown)
+            yield from (Effect(effect.kind, f"{name}: {effect.text}") for effect in of_key(key, value, setup))
+
+
+def _unknown(key: str, value: Any, setup: SetUp) -> Iterator[Effect]:
+    yield Effect("commands", f"{key} = {value}")
+
+
+def _postgres(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
+    if is_source(value):
+        options = " ".join([*(setup.build or []), *([f"CC={setup.compiler}"] if setup.compiler else [])])
+        yield Effect("sources", f"builds the server {value} {options}".rstrip())
+    elif "/" in value or value.startswith("~"):
+        yield Effect("commands", f"runs the server's programs in {value}")
+
+
+def _extensions(key: str, value: Sequence[str], setup: SetUp) -> Iterator[Effect]:
+    yield from (Effect("sources", f"builds the extension {source}") for source in value)
+
+
+def _built(key: str, value: Any, setup: SetUp) -> Iterator[Effect]:
+    words = value if isinstance(value, str) else " ".join(value)
+    yield Effect("sources", f"{key} = {words}")
+
+
+def _dsn(key: str, value: Sequence[str], setup: SetUp) -> Iterator[Effect]:
+    yield from (Effect("servers", f"connects to {dsn}") for dsn in value)
+
+
+def _elsewhere(key: str, value: Any, setup: SetUp) -> Iterator[Effect]:
+    yield Effect("servers", f"{key} = {value}")
+
+
+def _settings(key: str, value: Mapping[str, str], setup: SetUp) -> Iterator[Effect]:
+    for name, text in value.items():
+        if not _is_harmless(name.lower(), text):
+            yield Effect("commands", f"sets {name} = {text}")
+
+
+_WORDS = re.compile(r"[\w.+-]*( ?[a-zA-Z]+)?")
+_NAMES = re.compile(r"\w*(\s*,\s*\w+)*")
+_LOADED = re.compile(r"_librar(y|ies)$|^jit_provider$")
+_POWERFUL = re.compile(r"command|path|director|file|conninfo|program|on_init|start_proc|url|host")
+_LISTS = frozenset({"search_path", "temp_tablespaces", "datestyle", "timezone", "synchronous_standby_names"})
+
+
+def _is_harmless(name: str, text: str) -> bool:
+    """True if a setting runs, loads and reaches nothing: a number, a word, or names of the server's own libraries."""
+    if name in _LISTS:
+        return True
+    if _LOADED.search(name):
+        return _NAMES.fullmatch(text) is not None
+    return not _POWERFUL.search(name) and _WORDS.fullmatch(text) is not None
+
+
+_OF_INITDB = re.compile(
+    r"-k|--(no-)?data-checksums|-E|--(locale|lc-[a-z]+|encoding|locale-provider|icu-locale|icu-rules|builtin-locale"
+    r"|wal-segsize)(=[\w.@+-]*)?|[\w.@+-]+"
+)
+
+
+def _initdb(key: str, value: Sequence[str], setup: SetUp) -> Iterator[Effect]:
+    if not all(_OF_INITDB.fullmatch(option) for option in value):
+        yield Effect("commands", f"runs initdb with {' '.join(value)}")
+
+
+def _setup_sql(key: str, value: Sequence[str], setup: SetUp) -> Iterator[Effect]:
+    for text in value:
+        yield Effect(_kind_of_script("", text), f"SQL before each trial: {text}")
+
+
+def _storage(key: str, value: Any, setup: SetUp) -> Iterator[Effect]:
+    storage: Storage | None = setup.storage
+    for volume in (storage, storage.wal) if storage is not None else ():
+        if volume is None:
+            continue
+        for place in volume.on:
+            erased = ", WHATEVER IS ON IT" if volume.overwrite else ""
+            if place.startswith("/dev/"):
+                yield Effect("machine", f"makes a file system {volume.fs} on the device {place}{erased}")
+            elif place.startswith("/"):
+                yield Effect("machine", f"writes data in the directory {place}")
+            else:
+                options = " ".join([*volume.mkfs, *volume.mount])
+                yield Effect("machine", f"makes and mounts a file system {volume.fs} in a file {options}".rstrip())
+
+
+def _machine(key: str, value: Any, setup: SetUp) -> Iterator[Effect]:
+    values = value if isinstance(value, dict) else {key: value}
+    yield from (Effect("machine", f"sets {name} = {text}") for name, text in values.items())
+
+
+def _environment(key: str, value: Mapping[str, str], setup: SetUp) -> Iterator[Effect]:
+    yield from (Effect("commands", f"starts the server with {name}={text}") for name, text in value.items())
+
+
+def _command(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
+    where = f" in {setup.command_directory}" if setup.command_directory else ""
+    yield Effect("commands", f"runs {value}{where}")
+
+
+def _nothing(key: str, value: Any, setup: SetUp) -> Iterator[Effect]:
+    yield from ()
+
+
+_OF_KEYS: Mapping[str, Callable[[str, Any, SetUp], Iterator[Effect]]] = {
+    "postgres": _postgres,
+    "extensions": _extensions,
+    "build": _built,
+    "compiler": _built,
+    "dsn": _dsn,
+    "ssh": _elsewhere,
+    **dict.fromkeys(_WITH_SSH, _elsewhere),
+    "metrics": _elsewhere,
+    "settings": _settings,
+    "initdb": _initdb,
+    "setup_sql": _setup_sql,
+    "storage": _storage,
+    **dict.fromkeys(("huge_pages", "thp", "sysctl", "governor", "io_scheduler"), _machine),
+    "environment": _environment,
+    "command": _command,
+    "command_directory": _nothing,
+}

@@ -1,0 +1,58 @@
+"""A key that this account has on this machine: it marks what pgtrial itself has written here, and hides what must not
+be told. The key is a file of the state directory and never leaves it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from pgtrial.store.state import is_own, own_directory, state_root
+
+
+def seal(text: str) -> str:
+    """Returns a mark of a text that only this account on this machine can make."""
+    return _digest("seal", text)
+
+
+def is_sealed(text: str, mark: object) -> bool:
+    """True if this account made the mark of this text on this machine."""
+    return isinstance(mark, str) and hmac.compare_digest(mark.encode(), seal(text).encode())
+
+
+def not_told(name: str, text: str) -> str:
+    """Returns what is stored in place of a text that may be a secret: equal texts have equal digests on this machine.
+
+    Nobody who has the digest alone can try words, since that takes the key.
+    """
+    return f"set, not shown (digest {_digest(name, text)[:8]})"
+
+
+def _digest(of: str, text: str) -> str:
+    return hmac.new(
+        _key(state_root() / "machine.key"), f"{of}\0{text}".encode(errors="surrogatepass"), "sha256"
+    ).hexdigest()
+
+
+@cache
+def _key(path: Path) -> bytes:
+    """Returns the key, and makes it where it is missing; without a state directory to keep it in it is one of this
+    process."""
+    new = secrets.token_bytes(32)
+    with suppress(OSError):
+        own_directory(path.parent)
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(new)
+            with suppress(FileExistsError):
+                os.link(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        if is_own(path):
+            return path.read_bytes()
+    return new
