@@ -12,10 +12,12 @@ from xml.etree import ElementTree
 import pytest
 
 from pgtrial.cli import gate
+from pgtrial.model.errors import StudyError
 from pgtrial.model.records.facts import Audit
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.data import read_measured
 from pgtrial.statistics import p8
+from pgtrial.store.bundle import write_bundle
 from pgtrial.store.directory import StudyDirectory
 from tests.conftest import require_engine
 from tests.report.conftest import write_study
@@ -152,6 +154,24 @@ def test_a_gate_that_is_stopped_leaves_no_pass_behind(folder, measured):
     assert outcome_in("gate.xml") == "error"
     assert "pgtrial gate: error" in Path("gate.md").read_text()
     assert not Path("gate.tar.xz").exists()
+
+
+@pytest.mark.parametrize("option", FILES)
+def test_a_file_that_no_gate_has_written_stays(folder, measured, option):
+    """Not the study file, and not a bundle of somebody's."""
+    measured(1.0)
+    run_gate("jit=on", "jit=off")
+    Path("gate.xml").unlink()
+    Path("notes.xml").write_text("<notes/>")
+    study = StudyDirectory.open(Path("results/s"))
+    (study.path / "gate.json").unlink()
+    write_bundle(study, Path("mine.tar.xz"), everything=False)
+    for name in ("s.toml", "notes.xml", "mine.tar.xz"):
+        before = Path(name).read_bytes()
+        with pytest.raises(StudyError, match=f"{name}: what is there was not written by an earlier pgtrial"):
+            run_gate("jit=on", "jit=off", **{option: Path(name)})
+        assert Path(name).read_bytes() == before
+        assert Path("gate.md").exists(), "nothing is removed where something is refused"
 
 
 def test_a_step_summary_that_cannot_be_written_costs_no_result(folder, measured, monkeypatch, capsys):

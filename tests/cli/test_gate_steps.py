@@ -63,10 +63,14 @@ bodies = [argument.removeprefix("body=@") for argument in arguments if argument.
 if bodies:
     number = arguments[arguments.index("PATCH") + 1].rpartition("/")[2] if "PATCH" in arguments else "7"
     (folder / ("comment-" + number)).write_text(pathlib.Path(bodies[0]).read_text())
+elif "graphql" in arguments:
+    print("github-actions[bot]")
 else:
     marker = re.search(r'startswith\\("(.*?)"\\)', arguments[-1])[1]
+    login = re.search(r'login == "(.*?)"', arguments[-1])[1]
     for path in sorted(folder.glob("comment-*")):
-        if path.read_text().startswith(marker):
+        author = "outsider" if path.name == "comment-1" else "github-actions[bot]"
+        if path.read_text().startswith(marker) and author == login:
             print(path.name.rpartition("-")[2])
 """
 
@@ -83,9 +87,14 @@ bodies = [argument.removeprefix("body@") for argument in arguments if argument.s
 if bodies:
     number = arguments[-1].rpartition("/")[2] if "PUT" in arguments else "7"
     (folder / ("comment-" + number)).write_text(pathlib.Path(bodies[0]).read_text())
+elif arguments[-1].endswith("/user"):
+    print(json.dumps({{"id": 42}}))
 else:
     notes = [(path.name.rpartition("-")[2], path.read_text()) for path in sorted(folder.glob("comment-*"))]
-    print(json.dumps([{{"id": int(number), "body": body}} for number, body in notes]))
+    authors = {{"1": 666}}
+    print(json.dumps([
+        {{"id": int(number), "body": body, "author": {{"id": authors.get(number, 42)}}}} for number, body in notes
+    ]))
 """
 
 
@@ -226,6 +235,17 @@ def test_one_comment_is_written_and_then_updated(after_a_gate):
 
 
 @pytest.mark.server
+def test_a_comment_of_an_outsider_with_the_marker_is_not_ours(runner):
+    forged = "<!-- pgtrial gate: gate -->\n### pgtrial gate: pass\n"
+    (runner.folder / "comment-1").write_text(forged)
+    for _ in range(2):
+        runner.action(base="jit=on", head="jit=off", **{**INPUTS, "budget": "1s"})
+    assert runner.comments().keys() == {"comment-1", "comment-7"}
+    assert runner.comments()["comment-1"] == forged
+    assert (runner.folder / "calls").read_text().count("--method POST") == 1
+
+
+@pytest.mark.server
 def test_a_token_that_may_not_write_costs_the_comment_alone(after_a_gate):
     runner, _ = after_a_gate
     (runner.folder / "forbidden").touch()
@@ -305,10 +325,13 @@ MERGE_REQUEST = {"CI_MERGE_REQUEST_IID": "12", "PGTRIAL_TOKEN": "t0ken", "PGTRIA
 @pytest.mark.server
 def test_the_job_of_gitlab_fails_after_a_comparison_that_is_empty_and_has_one_comment(runner):
     variables = {**MERGE_REQUEST, "PGTRIAL_BASE": "jit=on", "PGTRIAL_HEAD": "jit=off", "PGTRIAL_BUDGET": "1s"}
+    forged = "<!-- pgtrial gate: perf-gate -->\nof an outsider"
+    (runner.folder / "comment-1").write_text(forged)
     for _ in range(2):
         done = job(runner, **variables)
         assert [part.returncode for part in done] == [0, 2, 0], [part.stderr for part in done]
-    (comment,) = runner.comments().values()
+    outsiders, comment = runner.comments().values()
+    assert outsiders == forged
     assert comment.startswith("<!-- pgtrial gate: perf-gate -->\n### pgtrial gate: no verdict\n")
     assert comment.endswith("[Bundle](https://g/j/1/artifacts/browse/pgtrial-gate)\n")
     assert "t0ken" not in (runner.folder / "calls").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import sys
@@ -24,7 +25,7 @@ from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.verdict import in_short
 from pgtrial.conduct.outlook import in_words, outlook
 from pgtrial.conduct.place import plan_now
-from pgtrial.model.errors import ERROR_STATUS, BudgetError, PgtrialError, StudyError
+from pgtrial.model.errors import ERROR_STATUS, BudgetError, PgtrialError, StoreError, StudyError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration, parse_duration
 from pgtrial.report.brief import brief
@@ -34,11 +35,12 @@ from pgtrial.report.gate.junit import junit
 from pgtrial.report.gate.outcome import FailOn, Outcome, Rules, outcome
 from pgtrial.report.gate.summary import summary, summary_without_study
 from pgtrial.servers.configured_values import why_equal
-from pgtrial.store.bundle import write_bundle
+from pgtrial.store.bundle import open_study, write_bundle
 from pgtrial.store.certificates import study_certificate
 from pgtrial.store.comparison import with_arms
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import hidden, write_atomically, writing
+from pgtrial.store.replaceable import check_replaceable, not_replaced
 from pgtrial.store.study_file import Change
 
 _by_options = by_options(("budget", "blocks"))
@@ -92,7 +94,8 @@ def gate_command(
     arms that are the same, or too short for any verdict has status 2. A gate that was interrupted goes on when it is
     run again.
 
-    The summary is appended to $GITHUB_STEP_SUMMARY, too. Files of a gate before are removed first.
+    The summary is appended to $GITHUB_STEP_SUMMARY, too. Files of a gate before are removed first; any other file stays
+    and is an error.
 
     Example: pgtrial gate postgres=git:.@main postgres=git:.@HEAD --study load.toml --junit gate.xml
     """
@@ -182,6 +185,24 @@ def _run(spec: StudySpec, rules: Rules, files: Files, results: Path | None, *, a
     return of_gate.status
 
 
+_OUTCOME = "gate.json"
+"""In the directory of a gate's study, and so in its bundle."""
+
+_MARKS = {"--summary": ("### pgtrial gate: ",), "--junit": ('package="pgtrial"', 'name="pgtrial gate"')}
+"""What the files of a gate have near their beginning."""
+
+
+def _check_bundle(path: Path) -> None:
+    """Raise StudyError if something is there that is not the bundle of a gate."""
+    if not path.exists() or (path.is_file() and path.stat().st_size == 0):
+        return
+    if path.is_file():
+        with suppress(StoreError), open_study(path, head=True) as study:
+            if (study.path / _OUTCOME).is_file():
+                return
+    raise not_replaced(path, "--bundle")
+
+
 @dataclass(frozen=True)
 class Files:
     """What a gate writes."""
@@ -194,16 +215,22 @@ class Files:
 
     def prepare(self) -> None:
         """Remove files of a gate before, which would pass for this one's. Raises StudyError for one that cannot be
-        written: not after ten minutes of load."""
-        for option, path in (("--summary", self.summary), ("--junit", self.junit), ("--bundle", self.bundle)):
-            if path is None:
-                continue
+        written, not after ten minutes of load, and for a file that no gate has written; nothing is removed then."""
+        named = [("--summary", self.summary), ("--junit", self.junit), ("--bundle", self.bundle)]
+        given = {option: path for option, path in named if path is not None}
+        for option, path in given.items():
             if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
                 raise StudyError(f"{option} {path} cannot be written; name a file in a directory that is there")
+            if option == "--bundle":
+                _check_bundle(path)
+            else:
+                check_replaceable(path, option, *_MARKS[option])
+        for path in given.values():
             path.unlink(missing_ok=True)
 
     def write(self, study: StudyDirectory, data: StudyData, of_gate: Outcome, seconds: float) -> None:
         """Write all files of a study that has run. Raises StoreError."""
+        study.write_file(_OUTCOME, json.dumps({"status": of_gate.status, "outcome": of_gate.sentence}) + "\n")
         if self.bundle is not None:
             temporary = hidden(self.bundle)
             with writing(self.bundle, "--bundle"):

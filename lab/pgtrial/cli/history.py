@@ -30,6 +30,7 @@ from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import first_line, values_of, write_atomically
 from pgtrial.store.histories.lines import Joined
 from pgtrial.store.histories.places import HISTORY, HistoryPlace, place_of, read_history
+from pgtrial.store.replaceable import PAGE, check_replaceable
 from pgtrial.store.sources import with_repository
 
 
@@ -101,6 +102,7 @@ def history_command(
         from pgtrial.report.static_pages import history_page  # noqa: PLC0415
 
         page = output or Path("history.html")
+        check_replaceable(page, "-o", PAGE)
         write_atomically(page, history_page(known), "-o")
         line(page)
     elif json:

@@ -12,6 +12,7 @@ from pgtrial.cli.output import line, warn
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.units import slug
 from pgtrial.store.files import write_atomically, writing
+from pgtrial.store.replaceable import PAGE, check_replaceable
 
 if TYPE_CHECKING:  # other commands start sooner without its libraries
     from pgtrial.report.serve.catalogue import Glance
@@ -26,7 +27,8 @@ def publish_command(
     """Write a static page of results by question, with the report of each study beside it.
 
     The pages need no server and no script but the charts of the reports. Pages of studies that are there are written
-    anew; nothing is removed. A study and its bundle are one. The exit status is 2 if a study could not be read.
+    anew. Nothing is removed, and a file that is no page of pgtrial stays and is an error. A study and its bundle are
+    one. The exit status is 2 if a study could not be read.
     """
     from pgtrial.report import html  # noqa: PLC0415
     from pgtrial.report.sections import sections  # noqa: PLC0415
@@ -39,6 +41,7 @@ def publish_command(
         raise StudyError(f"there is no study in {', '.join(map(str, paths))}; name bundles, or folders that hold some")
     with writing(output, "-o"):
         output.mkdir(parents=True, exist_ok=True)
+    check_replaceable(output / _INDEX, "-o", PAGE)
 
     def render(study: Glance) -> str:
         data = catalogue.data(study)
@@ -66,6 +69,7 @@ def _published(
                 shown = study.unreadable(str(error))
             else:
                 addresses[study.key] = _address(study, [_INDEX, *addresses.values()])
+                check_replaceable(output / addresses[study.key], "-o", PAGE)
                 write_atomically(output / addresses[study.key], page, "-o")
         if shown.words == [UNREADABLE]:
             warn(shown.says[0])

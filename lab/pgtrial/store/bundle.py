@@ -59,7 +59,7 @@ _STUDY = tuple(
     (re.compile(pattern), largest)
     for pattern, largest in (
         (
-            r"(study\.toml|plan\.json|verdict\.json|published\.json|certificate\.json|selftest\.json|report\.md"
+            r"(study\.toml|plan\.json|verdict\.json|gate\.json|published\.json|certificate\.json|selftest\.json|report\.md"
             r"|report\.html|statement_plans\.json)",
             256 * _MB,
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -74,12 +75,16 @@ def _title(of_gate: Outcome) -> str:
 
 
 def _text(text: str) -> str:
-    """Escaped, and without mentions of people, such as that of `git:.@main`."""
+    """Returns the text escaped, without mentions of people, such as that of `git:.@main`, issues and links."""
     return _unmentioned(escaped(text))
 
 
+_LINKED = re.compile(r"[@#]|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-)", re.IGNORECASE)
+"""What a forge makes a mention or a link of."""
+
+
 def _unmentioned(text: str) -> str:
-    return text.replace("@", "@<!-- -->")
+    return _LINKED.sub(r"\g<0><!-- -->", text)
 
 
 def _table(table: Table[Row] | Table[Cost]) -> Iterator[str]:
