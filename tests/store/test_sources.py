@@ -114,6 +114,16 @@ def test_commands_that_a_repository_names_are_not_run(repository, tmp_path):
     for hook in ("post-checkout", "reference-transaction", "post-index-change"):
         (repository.path / ".git" / "hooks" / hook).write_text(trap.read_text())
         (repository.path / ".git" / "hooks" / hook).chmod(0o755)
+    for driver in ("smudge", "clean", "process"):
+        repository.git("config", f"filter.evil.{driver}", f"{trap}; cat")
+    for name in ("core.sshCommand", "core.pager", "diff.external", "core.alternateRefsCommand", "gpg.program"):
+        repository.git("config", name, str(trap))
+    repository.git("config", "tar.tar.command", str(trap))
+    repository.git("config", "uploadpack.packObjectsHook", str(trap))
+    repository.git("config", "log.showSignature", "true")
+    (repository.path / ".git" / "info" / "attributes").write_text("* filter=evil\n")
+    for path in repository.path.glob("*.*"):
+        path.touch()  # of another time than in the index, so that git compares the contents
     sources = ("git:source@v1", "source:source", f"git:file://{repository.path}@v1")
     for number, text in enumerate(postgres_of(tmp_path, *sources)):
         export(source_of(text), tmp_path / str(number), print)

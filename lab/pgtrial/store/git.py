@@ -1,14 +1,17 @@
 """Commands of git.
 
 Git runs no hook and no command that a repository or a URL names, asks for no password, and fetches by https, http, ssh,
-git and file alone.
+git and file alone. What converts contents by filters of the repository's configuration takes `without_settings_of`.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pgtrial.model.errors import StudyError
 
@@ -17,6 +20,8 @@ _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file",
     "GIT_OPTIONAL_LOCKS": "0",
+    # a partial clone would fetch what it lacks, by commands of its own configuration
+    "GIT_NO_LAZY_FETCH": "1",
     "LC_ALL": "C",
 }
 _ROLE_OF_THE_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
@@ -24,6 +29,27 @@ _ROLE_OF_THE_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT
 
 FOREIGN = "dubious ownership"
 """Git's words for a repository of another account."""
+
+
+@contextmanager
+def without_settings_of(repository: Path, commit: str) -> Iterator[Path]:
+    """Yields a bare repository for a moment that has the objects of another one, this commit as its HEAD, and none of
+    the other's settings: filters that `.gitattributes` names and its own configuration defines are no commands there.
+
+    Raises StudyError.
+    """
+    where = str(repository)
+    objects = output(repository, where, "rev-parse", "--path-format=absolute", "--git-path", "objects").removesuffix(
+        "\n"
+    )
+    kind = output(repository, where, "rev-parse", "--show-object-format").strip()
+    with TemporaryDirectory(prefix="pgtrial-") as folder:
+        aside = Path(folder)
+        output(None, where, "init", "--quiet", "--bare", "--template=", f"--object-format={kind}", "--", folder)
+        (aside / "objects" / "info").mkdir(parents=True, exist_ok=True)
+        (aside / "objects" / "info" / "alternates").write_text(f"{objects}\n")
+        (aside / "HEAD").write_text(f"{commit}\n")
+        yield aside
 
 
 def run(repository: Path | None, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -77,15 +77,21 @@ def _fetched() -> Path:
 def export(repository: Path, commit: str, directory: Path) -> None:
     """Write the files of a commit into a new directory. Raises StudyError."""
     directory.mkdir(parents=True)
-    command = git.command(repository, "archive", "--format=tar", commit)
     unpack = ["tar", "-x", "-f", "-", "--no-same-owner", "--no-same-permissions", "-C", str(directory)]
     with (
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=git.environment()) as archive,
+        git.without_settings_of(repository, commit) as aside,
+        subprocess.Popen(
+            git.command(aside, "archive", "--format=tar", commit),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=git.environment(),
+        ) as archive,
         subprocess.Popen(unpack, stdin=archive.stdout, stderr=subprocess.PIPE, text=True) as tar,
     ):
         _, words = tar.communicate()
     if archive.returncode != 0 or tar.returncode != 0:
-        reason = words.strip().splitlines()[-1] if words.strip() else "check it with git fsck"
+        cure = "check it with git fsck, and complete a partial clone with git fetch --refetch --no-filter"
+        reason = words.strip().splitlines()[-1] if words.strip() else cure
         raise StudyError(f"git cannot give the files of {commit[:10]} of {repository}: {reason}")
 
 
@@ -136,11 +142,19 @@ def listed_files(directory: Path) -> list[str] | None:
 
 def state_of(directory: Path) -> str:
     """A work tree in words: `at 1a2b3c4d5e, 3 files changed`; empty where a directory is none."""
-    head = git.run(directory, "rev-parse", "--short=10", "HEAD")
+    head = git.run(directory, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     if head.returncode != 0:
         return ""
-    changed = len(git.run(directory, "status", "--porcelain", "--", ".").stdout.splitlines())
-    return f"at {head.stdout.strip()}, " + (f"changed files: {changed}" if changed else "unchanged")
+    commit = head.stdout.strip()
+    where = ("rev-parse", "--path-format=absolute")
+    top = git.output(directory, str(directory), *where, "--show-toplevel").removesuffix("\n")
+    index = git.output(directory, str(directory), *where, "--git-path", "index").removesuffix("\n")
+    with git.without_settings_of(directory, commit) as aside:
+        shutil.copyfile(index, aside / "index")
+        of_tree = (f"--git-dir={aside}", f"--work-tree={top}")
+        listed = git.run(directory, *of_tree, "status", "--porcelain", "--ignore-submodules=all", "--", ".")
+    changed = len(listed.stdout.splitlines())
+    return f"at {commit[:10]}, " + (f"changed files: {changed}" if changed else "unchanged")
 
 
 def _remote_commit(source: GitSource) -> str:
