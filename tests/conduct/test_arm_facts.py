@@ -130,3 +130,18 @@ def test_a_change_that_one_arm_alone_met_names_that_arm(study, found):
     facts.judge()
     (finding,) = (each for each in study.audit().findings if each.rule == "changed_in_between")
     assert (finding.arms, finding.severity) == (["no jit"], "warning")
+
+
+def test_what_withholds_the_verdict_is_told_once_as_soon_as_the_facts_of_all_arms_are_known(study, found):
+    told = []
+    facts = ArmFacts(study, study.spec, lambda event: told.append(event.text) if event.stays else None)
+    for arm, fsync in ((BASE, "on"), (OTHER, "off")):
+        found.facts = {**FACTS, "settings": {"fsync": fsync}, "defaults": {}}
+        assert told == []
+        facts.collect(0, arm, TARGET, None)
+        facts.judge()
+    [sentence] = told
+    assert sentence.startswith("no verdict as things are: ")
+    assert "fsync" in sentence
+    facts.judge()
+    assert len(told) == 1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
 
-from pgtrial.conduct.noise import keep
+from pgtrial.conduct.noise import conditions_of, keep
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, length_in_one_line, outlook, precision_so_far
 from pgtrial.model.errors import StoreError
 from pgtrial.servers.workspace import Workspace
@@ -129,3 +130,24 @@ def test_a_state_directory_that_is_gone_is_told_in_one_sentence(tmp_path, monkey
     study = small_study(tmp_path / "s", blocks=12)
     with pytest.raises(StoreError, match=r"gone cannot be written \(No such file or directory\)$"):
         keep(study.spec, Grid(study.plan, run(study.plan, noisy({}))))
+
+
+def test_the_noise_of_another_program_script_or_server_says_nothing(state, tmp_path):
+    numbers = itertools.count()
+
+    def conditions(text="SELECT 1;", **arms):
+        spec = small_study(tmp_path / f"s{next(numbers)}", blocks=12, **arms).spec
+        scripted = spec.with_scripts({"own.sql": text})
+        return conditions_of(scripted, None, 5.0)
+
+    assert conditions() == conditions()
+    assert conditions() != conditions("SELECT 2;")
+    servers = [{"a": {"dsn": "host=db dbname=x"}, "b": {"dsn": f"host=db dbname={name}"}} for name in "xy"]
+    first, second = (conditions(server={"settings": {}}, arms=arms) for arms in servers)
+    assert first.servers == second.servers
+    assert first != second
+
+
+def test_the_noise_of_loads_that_all_are_pgtrials_own_is_shared_as_before(state, tmp_path):
+    study = small_study(tmp_path / "s", blocks=12)
+    assert conditions_of(study.spec, None, 5.0).own is None

@@ -12,6 +12,7 @@ from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import load_points
 from pgtrial.store.comparison import comparison
 from pgtrial.store.own_data import check_data_unchanged
+from pgtrial.store.study_file import build_study
 
 
 @pytest.fixture
@@ -56,6 +57,30 @@ def test_a_mix_that_names_no_table_of_pgbench_gets_none_on_a_given_server(shop):
     (shop / "b.sql").write_text("SELECT count(*) FROM pgbench_branches;\n")
     mix = study(servers, workload=["a.sql", "b.sql=3"])
     assert [data_of(mix, point).label for point in load_points(mix)] == ["scale 10"]
+
+
+def test_scripts_that_name_no_table_of_pgbench_get_none_on_a_made_server_either(shop):
+    (point,) = load_points(spec := study(query="select 1", clients=2))
+    assert (data_of(spec, point), point.label) == (NO_TABLES, "query.sql, 2 clients")
+    assert load_points(thaw(freeze(spec)).with_scripts(spec.scripts)) == [point]
+    mix = study(workload=["a.sql", "b.sql=3"])
+    assert [data_of(mix, point) for point in load_points(mix)] == [NO_TABLES]
+
+
+@pytest.mark.parametrize(
+    ("load", "setup_sql"),
+    [
+        ({"query": "select 1", "scale": 10}, []),
+        ({"query": "select count(*) from PGBENCH_branches"}, []),
+        ({"query": "select :scale"}, []),
+        ({"query": "select * from q"}, ["CREATE VIEW q AS TABLE pgbench_tellers"]),
+    ],
+)
+def test_scripts_have_the_tables_where_scale_is_set_or_anything_of_the_study_names_them(load, setup_sql):
+    spec = build_study({"load": load, "arms": {"a": {}, "b": {"setup_sql": setup_sql}}}, "test")
+    (point,) = load_points(spec)
+    assert (data_of(spec, point).label, point.label) == ("scale 10", "query.sql, scale 10, 8 clients")
+    assert load_points(thaw(freeze(spec)).with_scripts(spec.scripts)) == [point]
 
 
 @pytest.mark.parametrize("query", ["select 1", "select 1;", " select 1 \n"])

@@ -12,6 +12,7 @@ from rich.console import Console
 from pgtrial.cli.verdict import in_short
 from pgtrial.model.records.facts import Audit
 from pgtrial.report.brief import Brief, brief
+from pgtrial.report.words import outlook
 from tests.verdict.studies import POINT, make_plan, noisy, run, verdict_of
 
 from .conftest import FSYNC, POINTS, THP
@@ -119,3 +120,56 @@ def test_the_mean_response_time_is_shown_also_of_few_transactions():
     line = brief(result, plan).headlines[0].lines[0]
     assert line.label == "medians"
     assert re.fullmatch(r"[\d.,]+ ms against [\d.,]+ ms", line.text)
+
+
+def test_a_load_that_never_used_what_differs_is_changed_before_more_blocks_are_proposed():
+    cure = "Choose a load that uses it; a difference that is found all the same has another cause."
+    unused = finding("unused_difference", "on", "off").model_copy(update={"cure": cure})
+    assert of(unused, off=1.0, sd=0.04).then == cure
+    part = unused.model_copy(update={"severity": "info", "cure": "Nothing to do."})
+    assert of(part, off=1.0, sd=0.04).then == of(off=1.0, sd=0.04).then
+
+
+def test_more_blocks_that_would_hardly_decide_are_not_proposed():
+    plan = make_plan()
+    result = verdict_of(plan, run(plan, noisy({"off": 1.0}, sd=0.04)))
+
+    def with_chance(chance):
+        changes = {"more_blocks": 12, "more_s": 300.0, "more_chance": chance}
+        return result.model_copy(update={"primary": [claim.model_copy(update=changes) for claim in result.primary]})
+
+    assert "--blocks 12" in (brief(with_chance(0.3), plan).then or "")
+    hopeless = with_chance(0.004)
+    told = brief(hopeless, plan).then or ""
+    assert told.startswith("longer trials, less noise on the machine, or a wider margin")
+    assert "0%" not in told
+    assert "12 more blocks would hardly decide; longer trials" in outlook(hopeless.primary[0], plan)
+
+
+def test_failed_trials_are_named_as_the_reason_of_a_wide_interval_with_their_error():
+    plan = make_plan()
+    tps = noisy({"off": 1.3}, sd=0.01)
+    trials = run(plan, lambda planned: None if planned.arm == "off" and planned.block in (2, 5) else tps(planned))
+    told = brief(verdict_of(plan, trials), plan, Path("s"), trials)
+    assert told.headlines[0].verdict == "undecided"
+    assert told.failures == "off: 2 of 8 trials (the server closed the connection), the other arms none"
+    assert told.then == (
+        "mend what made 2 of 8 trials of off fail, then run the study again: a failed trial counts as the worst "
+        "result, and that makes the interval wide"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ratio", "headline", "interval"),
+    [
+        (1.411, r"off is 41[.\d]*% faster than on", r"\+39.* to \+43.*%"),
+        (49.0, r"off is 4[89] times as fast as on", r"4\d to 5\d times"),
+        (0.2, r"off takes 5 times as long as on", r"4\.9\d* to 5\.\d+ times as long"),
+        (0.6, r"off is 40[.\d]*% slower than on", r"-4\d.* to -39.*%"),
+    ],
+)
+def test_from_twice_on_a_ratio_is_told_in_times(ratio, headline, interval):
+    told = of(off=ratio, sd=0.01)
+    assert re.fullmatch(headline, told.headlines[0].text)
+    (line,) = (line.text for line in told.headlines[0].lines if line.label == "interval")
+    assert re.fullmatch(rf"{interval} \(95% sequential interval\), margin 1%", line)

@@ -280,7 +280,7 @@ class TestRegimes:
         console.print(in_full(read_data(studies("collapsing")).result))
         text = console.export_text()
         assert re.search(r"off +[34],\d{3} then [\d,]+ +undecided", text)
-        assert re.search(r"- before the change +\+\d+% ", text)
+        assert re.search(r"- before the change +2 times +1\.9\d\.\.2\.\d+ times ", text)
 
 
 def test_the_profile_stands_in_the_design_of_the_study(studies):

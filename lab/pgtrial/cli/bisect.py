@@ -136,7 +136,7 @@ class _Shell:
             build_report(study)
             data = read_measured(study)
             ended.append(data)
-            return in_short(brief(data.result, data.plan, study.path))
+            return in_short(brief(data.result, data.plan, study.path, data.trials))
 
         say(f"comparing {order.commit.short} ({order.commit.subject}) with {order.against[:10]}")
         try:

@@ -63,7 +63,7 @@ def start(
 
 def _report(study: StudyDirectory, reword: Reword) -> RenderableType:
     """Write the report of a study; returns what the terminal shows of it."""
-    return in_short(brief(build_report(study), study.plan, study.path), reword)
+    return in_short(brief(build_report(study), study.plan, study.path, study.trials()), reword)
 
 
 def conduct(
@@ -105,7 +105,7 @@ def conduct(
         return stopped(interrupted, f": {stored} of {planned} trials are stored; go on with: {again}")
     except ReportNotWrittenError as lost:
         if not as_json:
-            console.print(in_short(brief(lost.result, study.plan, study.path), reword))
+            console.print(in_short(brief(lost.result, study.plan, study.path, study.trials()), reword))
         raise
     except (ArmError, StudyError, StoreError) as error:
         if study.plan is not ended and (stored := len(study.trials())):

@@ -171,7 +171,9 @@ def _run(spec: StudySpec, rules: Rules, files: Files, results: Path | None, *, a
         of_gate = outcome(data.result, data.plan, rules)
         ended.append((data, of_gate))
         files.write(study, data, of_gate, monotonic() - began)
-        return Group(in_short(brief(data.result, data.plan, study.path)), Text(f"gate: {of_gate.sentence}", "bold"))
+        return Group(
+            in_short(brief(data.result, data.plan, study.path, data.trials)), Text(f"gate: {of_gate.sentence}", "bold")
+        )
 
     console = Terminal(file=sys.stderr) if as_json else None
     status = start(spec, results, anew=anew, conclude=conclude, console=console, reword=_by_options)

@@ -30,6 +30,7 @@ from pgtrial.conduct.progress import (
     TrialBegins,
     TrialEnds,
 )
+from pgtrial.model.records.load_point import rate_unit
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import format_duration
 
@@ -130,13 +131,17 @@ class LiveDisplay:
         return Group(ProgressBar(total=begun.planned, completed=begun.number - 1, width=60), rows)
 
     def _add_now(self, rows: Table, begun: TrialBegins | None) -> None:
-        rows.add_row("now", _step(self._now, alternates=len(self._tps) > 1 or bool(begun and begun.others)))
+        unit = rate_unit([begun.load_point]) if begun is not None else "tps"
+        rows.add_row("now", _step(self._now, unit, alternates=len(self._tps) > 1 or bool(begun and begun.others)))
         for arm, values in self._tps.items():
-            rows.add_row("tps", Text(f"{sparkline(values)} {arm}"))
+            rows.add_row(unit, Text(f"{sparkline(values)} {arm}"))
 
 
-def _step(now: Preparing | Second | JobProgress | QueryEnds | None, *, alternates: bool) -> str:
-    """Returns what the running trial does; the seconds of arms that alternate are slices of an arm that is named."""
+def _step(now: Preparing | Second | JobProgress | QueryEnds | None, unit: str, *, alternates: bool) -> str:
+    """Returns what the running trial does, its speed in `unit`.
+
+    The seconds of arms that alternate are slices of an arm that is named.
+    """
     match now:
         case None:
             return "fresh data, starting the server"
@@ -152,4 +157,4 @@ def _step(now: Preparing | Second | JobProgress | QueryEnds | None, *, alternate
             if now.probe is not None and now.rate is not None:
                 phase = f"probe {now.probe} at {now.rate:,.4g}/s, {phase}"
             slice_of = f"slice {now.second + 1} of {now.arm}" if alternates else f"second {now.second + 1}"
-            return f"{phase}, {slice_of}: {now.tps:,.0f} tps"
+            return f"{phase}, {slice_of}: {now.tps:,.0f} {unit}"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pgtrial.conduct.outlook import in_words
 from pgtrial.conduct.progress import BlockEnds, JobProgress, StudyBegins
 from pgtrial.model.records.claims import Estimate
+from pgtrial.model.records.load_point import rate_unit
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import format_duration, plural
 from pgtrial.report.tables.results import digits
-from pgtrial.report.words import bounds_text, change_text
+from pgtrial.report.words import bounds_beside, change_text
 
 
 def describe(trial: Trial) -> str:
@@ -29,7 +30,8 @@ def describe(trial: Trial) -> str:
     warned = "".join(f", {warning.kind}" for warning in trial.client.warnings) if trial.client else ""
     if trial.capacity is not None:
         return f"capacity {trial.capacity:,.4g}/s by {plural(len(trial.probes), 'probe')}{warned}"
-    return f"{measured.tps:,.0f} tps{latency}{f', {failed:,} failed' if failed else ''}{warned}"
+    unit = rate_unit([trial.load_point])
+    return f"{measured.tps:,.0f} {unit}{latency}{f', {failed:,} failed' if failed else ''}{warned}"
 
 
 def _written(trial: Trial) -> str:
@@ -61,7 +63,7 @@ def _interval(event: BlockEnds, arm: str) -> str:
     if arm not in event.intervals:
         return ""
     low, high = event.intervals[arm]
-    return f" ({bounds_text(Estimate(low=low, value=event.running[arm], high=high))})"
+    return f" ({bounds_beside(event.metric, Estimate(low=low, value=event.running[arm], high=high))})"
 
 
 def by_the_end(event: BlockEnds) -> str:

@@ -75,7 +75,7 @@ def rerun_command(
         now = read_measured(study)
         rerun = rerun_of(then, now, str(bundle), str(study.path))
         ended.append(rerun)
-        return Group(in_short(brief(now.result, now.plan, study.path)), "", *_lines(rerun))
+        return Group(in_short(brief(now.result, now.plan, study.path, now.trials)), "", *_lines(rerun))
 
     console = Terminal(file=sys.stderr) if json else None
     try:

@@ -59,7 +59,7 @@ def verdict_command(
         else:
             if several:
                 Terminal().print_line(f"{study}:")
-            short = in_short(brief(result, data.plan, study if study.is_dir() else None))
+            short = in_short(brief(result, data.plan, study if study.is_dir() else None, data.trials))
             Terminal().print(in_full(result) if everything else short)
     return 1 if 1 in statuses else max(statuses)
 

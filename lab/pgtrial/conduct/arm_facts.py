@@ -10,7 +10,7 @@ from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
-from pgtrial.model.records.facts import Facts
+from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm
@@ -40,6 +40,8 @@ class ArmFacts:
         self._known: dict[_Key, Facts] = {(facts.arm, facts.deployment): facts for facts in stored}
         self._collected: set[_Key] = set()
         self._is_audited = False
+        self._told: set[str] = set()
+        """The sentences that have been told in this run."""
 
     def collect(self, block: int, arm: Arm, target: Target, place: int | None, program: str | None = None) -> None:
         """The facts of an arm that is being served in a block, once in each run of the study.
@@ -67,8 +69,18 @@ class ArmFacts:
         """Store the audit when the facts of all arms are known, and again when one of them has been collected."""
         plan = self._study.plan
         if not self._is_audited and {arm for arm, _ in self._known} >= set(plan.arms):
-            self._study.write_audit(audit(plan, self._study.facts(), self._spec, self._study.deployment_facts()))
+            found = audit(plan, self._study.facts(), self._spec, self._study.deployment_facts())
+            self._study.write_audit(found)
             self._is_audited = True
+            self._tell(found)
+
+    def _tell(self, found: Audit) -> None:
+        """Tells at once what will withhold the verdict: whoever can mend it need not wait for the end of the study."""
+        for finding in found.findings:
+            sentence = f"no verdict as things are: {finding.message} {finding.cure}"
+            if finding.severity == "withhold" and sentence not in self._told:
+                self._told.add(sentence)
+                self._listener(Preparing(sentence, stays=True))
 
     def _facts_of(self, arm: Arm, target: Target, *, measure: bool) -> Facts | None:
         """None, with a notice, while its server or its host does not answer.

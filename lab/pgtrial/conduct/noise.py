@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import platform
 from contextlib import suppress
 
@@ -9,6 +11,8 @@ from pgtrial.conduct.scope import hosts_of
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.machine import Conditions, Noise
 from pgtrial.model.records.plan import Interleaving
+from pgtrial.model.study.frozen import without_secrets
+from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec, load_points, primary_metric_of
 from pgtrial.servers.workspace import shared_state
 from pgtrial.store.state import NOISE, keep_noise, noise_under, overhead_under, read_noise, state_root
@@ -75,4 +79,22 @@ def conditions_of(spec: StudySpec, interleaving: Interleaving | None, duration_s
         duration_s=duration_s,
         slice_s=interleaving.slice_s if interleaving is not None else None,
         metric=primary_metric_of(spec),
+        own=_digest_of_own(spec),
     )
+
+
+def _digest_of_own(spec: StudySpec) -> str | None:
+    """Returns a digest of what distinguishes loads and servers whose names are alike: two programs, or two scripts of
+    one name, have nothing to say about each other's noise.
+    """
+    servers = [without_secrets(spec).resolved(arm) for arm in spec.arms]
+    own = {
+        "scripts": spec.scripts,
+        "data": spec.load.data_files,
+        "job": spec.load.job.command,
+        "programs": [[server.command, server.command_files] for server in servers if server.command is not None],
+        "given": sorted({str(server.dsn) for server in servers if isinstance(server, Given)}),
+    }
+    if not any(own.values()):
+        return None
+    return hashlib.sha256(json.dumps(own, sort_keys=True, default=str).encode()).hexdigest()

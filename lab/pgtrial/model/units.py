@@ -138,6 +138,29 @@ def percent(share: float, decimals: int | None = None, *, sign: bool = False) ->
     return f"{share * 100:{'+' if sign else ''}.{places}f}%" if share else "0%"
 
 
+TWICE = 1.0
+"""The difference from which on a ratio is told in times: few read 4776% faster as 49 times as fast."""
+
+
+def times(ratio: float) -> str:
+    """Returns a ratio as a number for people: `1.25`, `2.5`, `49`, `1,250`."""
+    return f"{ratio:.3g}" if ratio < 2 else f"{ratio:.2g}" if ratio < 10 else f"{ratio:,.0f}"
+
+
+def times_between(low: float, value: float, high: float) -> tuple[str, str]:
+    """Returns the bounds of a ratio, with as many decimals as set them apart from it: `48` and `50`, `4.96`, `5.04`."""
+    for places in range(4):
+        first, middle, last = (f"{ratio:,.{places}f}" for ratio in (low, value, high))
+        if first != middle != last:
+            break
+    return first, last
+
+
+def change(difference: float, decimals: int | None = None) -> str:
+    """Returns a relative difference with its sign, `+41%`; from twice as much on the ratio, `49 times`."""
+    return percent(difference, decimals, sign=True) if difference < TWICE else f"{times(1 + difference)} times"
+
+
 def as_written(share: float) -> str:
     """A share that a person chose, such as the margin: `1%`, `0.5%`."""
     return f"{share * 100:g}%"

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.model.records.claims import Claim, Word
 from pgtrial.model.records.facts import Finding
-from pgtrial.model.records.load_point import measure_of
+from pgtrial.model.records.load_point import measure_of, rate_unit
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.records.results import Level, StudyResult
+from pgtrial.model.records.results import Failures, Level, StudyResult
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural, shortened
 from pgtrial.report.alone import alone_measured, capacity_text, interval_text, withheld_text
 from pgtrial.report.statement_errors import errors_text
@@ -21,7 +22,9 @@ from pgtrial.report.sweep_words import next_sizes, peak_text, sweep_remarks
 from pgtrial.report.tables.metrics import metric_text, metric_value
 from pgtrial.report.tables.results import digits, median_tps, milliseconds
 from pgtrial.report.words import (
+    bounds_beside,
     bounds_text,
+    can_decide,
     failures_text,
     headline,
     interval_name,
@@ -36,6 +39,7 @@ from pgtrial.report.words import (
 from pgtrial.statistics import p8
 from pgtrial.verdict.decide import withholds
 from pgtrial.verdict.rules import title
+from pgtrial.verdict.rules.use import UNUSED
 
 
 @dataclass(frozen=True)
@@ -80,13 +84,15 @@ class Brief:
         return [*lines, Line("next", self.then)] if self.then is not None else lines
 
 
-def brief(result: StudyResult, plan: Plan, directory: Path | None = None) -> Brief:
-    """The result in short; `directory` is the study's, for the command that goes on with it."""
+def brief(result: StudyResult, plan: Plan, directory: Path | None = None, trials: Sequence[Trial] = ()) -> Brief:
+    """Returns the result in short; `directory` is the study's, for the command that goes on with it. `trials` are the
+    stored ones, which know why some failed.
+    """
     return Brief(
         [_headline(claim, result, plan) for claim in result.primary]
         or [_alone(level, result, plan) for level in result.levels],
         measured=_measured(result, plan, result.primary[0]) if result.primary else alone_measured(result, plan),
-        failures=_failures(result, plan),
+        failures=_failures(result, plan, trials),
         errors="; ".join(errors_text(of_arm) for of_arm in result.failures if of_arm.statements) or None,
         watched=_watched(result, plan),
         then="; ".join(filter(None, [next(_steps(result, plan, directory), None), next_sizes(result)])) or None,
@@ -143,7 +149,8 @@ def _level_texts(result: StudyResult) -> dict[str, str]:
     """By arm, the level of its median trial."""
     measure = measure_of(result.load_points)
     if measure == "goodput":
-        return {level.arm: f"{tps} tps" for level in result.levels if (tps := median_tps(level)) is not None}
+        unit = rate_unit(result.load_points)
+        return {level.arm: f"{tps} {unit}" for level in result.levels if (tps := median_tps(level)) is not None}
     if result.queries:
         of_all = [claim.time_us for claim in result.queries if claim.query is None]
         return {arm: f"{milliseconds(us)} ms" for times in of_all for arm, us in times.items() if us is not None}
@@ -214,7 +221,8 @@ def _difference(claim: Claim, plan: Plan) -> str:
         return f"{so_far}a verdict needs at least {plural(claim.fewest_blocks, claim.unit)}"
     in_headline = not claim.regime and claim.verdict in ("better", "worse")
     value = "" if in_headline else f"{signed(difference.value, decimals_for(difference.known))}, "
-    return f"{value}{bounds_text(difference)} ({interval_name(plan)}), margin {as_written(plan.margin)}"
+    bounds = bounds_beside(plan.primary_metric, difference) if in_headline else bounds_text(difference)
+    return f"{value}{bounds} ({interval_name(plan)}), margin {as_written(plan.margin)}"
 
 
 def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
@@ -224,7 +232,12 @@ def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
     return f"{measure_text(plan)}, {where(claim, plan)}; {measured_text(claim, plan)}{taken}; {place}"
 
 
-def _failures(result: StudyResult, plan: Plan) -> str:
+_LONGEST_REASON = 160
+"""Characters of the reason for which a trial failed."""
+
+
+def _failures(result: StudyResult, plan: Plan, trials: Sequence[Trial]) -> str:
+    """Returns what failed on which arm, of whole trials with the first reason."""
     failed = [
         failure
         for failure in result.failures
@@ -233,7 +246,15 @@ def _failures(result: StudyResult, plan: Plan) -> str:
     if not failed:
         return "none"
     rest = ", the other arms none" if len(plan.arms) > len(failed) else ""
-    return ", ".join(failures_text(of_arm, plan) for of_arm in failed) + rest
+    return ", ".join(f"{failures_text(of_arm, plan)}{_reason(of_arm, trials)}" for of_arm in failed) + rest
+
+
+def _reason(failures: Failures, trials: Sequence[Trial]) -> str:
+    reasons = [trial.reason for trial in trials if trial.arm == failures.arm and trial.reason]
+    if not failures.failed_trials or not reasons:
+        return ""
+    first = "the first: " if len(set(reasons)) > 1 else ""
+    return f" ({first}{shortened(' '.join(reasons[0].split()), _LONGEST_REASON)})"
 
 
 def _watched(result: StudyResult, plan: Plan) -> list[str]:
@@ -259,7 +280,11 @@ def _watched(result: StudyResult, plan: Plan) -> list[str]:
 
 
 def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[str]:
-    """What leads to a verdict, first for the comparisons that are withheld, then for those that are undecided."""
+    """Yields what leads to a verdict, first for the comparisons that are withheld, then for those that are undecided.
+
+    What the trials have shown comes before the blocks that a forecast asks for: more blocks of a load that never used
+    what differs, or of trials that fail, decide nothing.
+    """
     for claim in result.primary:
         if claim.verdict == "withheld":
             yield from (finding.cure for finding in _withholding(result, claim))
@@ -269,10 +294,12 @@ def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[
         if any(claim.verdict == "undecided" and len(claim.parts) == 1 for claim in result.primary):
             yield "longer trials, which measure the level after the change too"
         return
+    yield from _cures_of_use(result, {claim.arm for claim in open_claims} | {row.arm for row in open_queries})
     study = shlex.quote(str(directory)) if directory is not None else "DIRECTORY"
     if result.trials_stored < result.trials_planned and result.blocks_complete < plan.end:
         yield f"pgtrial run {study} goes on: {result.blocks_complete} of {plural(plan.end, 'block')} are complete"
-    known = [claim for claim in open_claims if claim.more_blocks is not None and claim.unit == "block"]
+    yield from _cures_of_failures(result, {arm for claim in open_claims for arm in (claim.baseline, claim.arm)})
+    known = [claim for claim in open_claims if can_decide(claim) and claim.unit == "block"]
     for_queries = [row.more_blocks for row in open_queries if row.more_blocks is not None]
     if for_queries:
         yield f"pgtrial run {study} --blocks {_for_queries(known, for_queries, result)}"
@@ -283,6 +310,22 @@ def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[
         yield f"pgtrial run {study} --blocks {most.more_blocks}{length}{chance}"
     longer = "more runs of each query in a trial" if open_queries else "longer trials"
     yield f"{longer}, less noise on the machine, or a wider margin: more blocks alone would not decide"
+
+
+def _cures_of_use(result: StudyResult, undecided: set[str]) -> Iterator[str]:
+    """Yields what to do where the load used nothing of what an undecided arm differs in."""
+    for finding in result.findings:
+        if finding.rule == UNUSED and finding.severity == "warning" and undecided.intersection(finding.arms):
+            yield finding.cure
+
+
+def _cures_of_failures(result: StudyResult, arms: Collection[str]) -> Iterator[str]:
+    """Yields what to do where trials of undecided comparisons failed: these, and not noise, make the interval wide."""
+    for of_arm in result.failures:
+        if of_arm.failed_trials and of_arm.arm in arms:
+            each = "a failed trial counts as the worst result, and that makes the interval wide"
+            trials = f"{of_arm.failed_trials} of {plural(of_arm.trials, 'trial')} of {of_arm.arm}"
+            yield f"mend what made {trials} fail, then run the study again: {each}"
 
 
 def _for_queries(known: Sequence[Claim], for_queries: Sequence[int], result: StudyResult) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pgtrial.model.records.claims import Estimate
 from pgtrial.model.records.history import Entry
-from pgtrial.model.units import decimals_for, percent
+from pgtrial.model.units import change, decimals_for, percent
 from pgtrial.report.history import Series, entry_table
 from pgtrial.report.table import Table
 
@@ -87,7 +87,7 @@ def drawing_of(series: Series, addresses: Mapping[str, str]) -> Drawing:
                 y(difference.value),
                 y(difference.low) if difference.low is not None else None,
                 y(difference.high) if difference.high is not None else None,
-                f"{entry.commit}, {entry.at[:10]}: {percent(difference.value, sign=True)} ({difference.text()})",
+                f"{entry.commit}, {entry.at[:10]}: {change(difference.value)} ({difference.text()})",
                 entry.verdict,
                 addresses.get(entry.study),
             )

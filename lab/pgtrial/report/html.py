@@ -17,7 +17,7 @@ from markupsafe import Markup
 from pgtrial.model.printable import printable, printable_json
 from pgtrial.model.records.claims import Claim
 from pgtrial.model.resources import resource
-from pgtrial.model.units import decimals_for, percent
+from pgtrial.model.units import change, decimals_for
 from pgtrial.report.brief import Brief, Headline, Line, brief
 from pgtrial.report.data import StudyData
 from pgtrial.report.design import design
@@ -36,7 +36,7 @@ _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", 
 
 def render(data: StudyData, parts: Sequence[Section]) -> str:
     """The whole page."""
-    short = brief(data.result, data.plan)
+    short = brief(data.result, data.plan, trials=data.trials)
     return _page().render(
         data=data,
         result=data.result,
@@ -105,7 +105,7 @@ def card(data: StudyData, claim: Claim, sentence: str, headline: Headline) -> di
         "lines": [line for line in headline.lines if line.label != "interval"],
         "number": _by_regime(claim)
         if claim.parts
-        else percent(value, decimals_for(_numbers(claim)), sign=True)
+        else change(value, decimals_for(_numbers(claim)))
         if value is not None
         else "–",
         "interval": difference.text() if difference else "",
@@ -117,7 +117,7 @@ def card(data: StudyData, claim: Claim, sentence: str, headline: Headline) -> di
 def _by_regime(claim: Claim) -> str:
     """`+12% before, -3% after`."""
     values = [(part.difference.value if part.difference else part.running, part.regime) for part in claim.parts]
-    return ", ".join(f"{percent(value, sign=True) if value is not None else '–'} {when}" for value, when in values)
+    return ", ".join(f"{change(value) if value is not None else '–'} {when}" for value, when in values)
 
 
 def _numbers(claim: Claim) -> list[float]:

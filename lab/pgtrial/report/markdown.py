@@ -24,7 +24,7 @@ def _lines(data: StudyData, parts: Sequence[Section], *, remarks: bool) -> Itera
     for finding in result.findings:
         if finding.severity != "info":
             yield f"> **{finding.severity}** {escaped(finding.message)} {escaped(finding.cure)}\n"
-    short = brief(result, data.plan)
+    short = brief(result, data.plan, trials=data.trials)
     for headline in short.headlines:
         yield f"**{escaped(headline.text)}**\n"
         yield from (f"- {line.label}: {escaped(line.text)}" for line in headline.lines)

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from functools import partial
+import math
 
 from pgtrial.model.metrics import METRICS
 from pgtrial.model.records.claims import PARTS, SIDES, Claim, Estimate
-from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint, rate_unit
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import CellRegimes, Cost, Failures, QueryClaim, Steadiness, StudyResult
-from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
+from pgtrial.model.units import (
+    TWICE,
+    as_written,
+    change,
+    decimals_for,
+    format_duration,
+    percent,
+    plural,
+    times,
+    times_between,
+)
+from pgtrial.statistics import p8
 from pgtrial.verdict.units import is_fixed
 
 _NOT_EVEN = {"block": 300, "deployment": 60}
@@ -24,7 +35,7 @@ _TOLD_WITHIN = 10.0
 _TELLING_MARGIN = 0.5
 """An established margin above this share is not mentioned: it is of no use."""
 
-signed = partial(percent, sign=True)
+signed = change
 
 
 def is_wide(difference: Estimate) -> bool:
@@ -34,8 +45,28 @@ def is_wide(difference: Estimate) -> bool:
 
 
 def bounds_text(difference: Estimate) -> str:
-    """`+35 to +48%`: a difference's interval in running text."""
+    """Returns a difference's interval for running text: `+35 to +48%`, `48 to 50 times`."""
     return difference.text().replace("..", " to ")
+
+
+def bounds_beside(metric: str | None, difference: Estimate) -> str:
+    """Returns the interval in the words of `change_text`, which it stands beside: `4.8 to 5.3 times as long`."""
+    low, high = difference.low, difference.high
+    if not takes_times_as_long(metric, difference.value) or low is None or high is None or low <= -1:
+        return bounds_text(difference)
+    return f"{' to '.join(times_between(*(1 / (1 + bound) for bound in (high, difference.value, low))))} times as long"
+
+
+def takes_times_as_long(metric: str | None, difference: float) -> bool:
+    """True if a speed is half or less: the time is the plain number then, `takes 5 times as long`.
+
+    The value of an arm whose trials all failed is a rank, and no time.
+    """
+    return _is_speed(metric) and difference <= -0.5 and math.log1p(max(difference, -0.9999)) > -p8.WORST + 1e-9
+
+
+def _is_speed(metric: str | None) -> bool:
+    return metric is None or METRICS[metric].kind == "speed"
 
 
 def interval_name(plan: Plan) -> str:
@@ -86,11 +117,20 @@ def estimate_text(claim: Claim, running: str) -> str | None:
 def change_text(
     metric: str | None, arm: str, difference: float, baseline: str = "", places: int | None = None, *, less: str = ""
 ) -> str:
-    """`off is 41% faster than on`, of a percentile or cost `p99 of off is 12% lower than that of on`.
+    """Returns `off is 41% faster than on`, of a percentile or cost `p99 of off is 12% lower than that of on`.
 
-    `metric`: that of the primary claims, None: speed; without `baseline` the end is left out. `less` stands before it.
+    From a ratio of two on `off is 49 times as fast as on`, `off takes 5 times as long as on`, `p99 of off is 3 times
+    that of on`. `metric`: that of the primary claims, None: speed; without `baseline` the end is left out. `less`
+    stands before it.
     """
     subject, words, of = _compared(metric, arm)
+    if takes_times_as_long(metric, difference):
+        return f"{subject} takes {times(1 / (1 + difference))} times as long{f' as {baseline}' if baseline else ''}"
+    if difference >= TWICE:
+        ratio = f"{subject} is {times(1 + difference)} times"
+        if _is_speed(metric):
+            return f"{ratio} as fast{f' as {baseline}' if baseline else ''}"
+        return f"{ratio} {of}{baseline}" if baseline else f"{ratio} as high"
     than = f"{less} than {of}{baseline}" if baseline else ""
     return f"{subject} is {percent(abs(difference), places)} {words[difference < 0]}{than}"
 
@@ -98,13 +138,13 @@ def change_text(
 def _direction(metric: str | None, arm: str, baseline: str, *, better: bool) -> str:
     """`off is faster than on`, of a percentile or cost `p99 of off is lower than that of on`."""
     subject, words, of = _compared(metric, arm)
-    falls = better == (metric is not None and METRICS[metric].kind != "speed" and METRICS[metric].better == "less")
+    falls = better == (metric is not None and not _is_speed(metric) and METRICS[metric].better == "less")
     return f"{subject} is {words[falls]} than {of}{baseline}"
 
 
 def _compared(metric: str | None, arm: str) -> tuple[str, tuple[str, str], str]:
     """What is compared, the words for more and for less of it, and what stands before the baseline."""
-    if metric is None or METRICS[metric].kind == "speed":
+    if _is_speed(metric):
         return arm, ("faster", "slower"), ""
     return f"{metric} of {arm}", ("higher", "lower"), "that of "
 
@@ -161,6 +201,8 @@ def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[st
 def _figures(difference: Estimate, claim: Claim, plan: Plan) -> str:
     """The interval of a claim, after the estimate where the claim's headline does not have it."""
     value = f"{signed(difference.value)}, " if claim.verdict in ("equivalent", "undecided") else ""
+    if not value and takes_times_as_long(plan.primary_metric, difference.value):
+        return f"{interval_name(plan)} {bounds_beside(plan.primary_metric, difference)}"
     return f"{value}{interval_name(plan)} {difference.text(sign=False)}"
 
 
@@ -226,14 +268,9 @@ def _length(plan: Plan) -> str:
     return format_duration(plan.duration_s)
 
 
-_LARGE = 100
-"""Times from which a ratio has no decimals."""
-
-
 def times_as_long(difference: Estimate) -> str:
-    """`3.1 times as long` for a difference of speed."""
-    times = 1 / (1 + difference.value)
-    return f"{times:,.0f} times as long" if times >= _LARGE else f"{times:.3g} times as long"
+    """Returns `3.1 times as long` for a difference of speed."""
+    return f"{times(1 / (1 + difference.value))} times as long"
 
 
 def query_times_as_long(claim: QueryClaim) -> str:
@@ -243,6 +280,15 @@ def query_times_as_long(claim: QueryClaim) -> str:
     bound = "at least " if claim.over_limit.get(claim.arm) else ""
     bound = bound or ("at most " if claim.over_limit.get(claim.baseline) else "")
     return f"{bound}{times_as_long(claim.difference)}"
+
+
+_LEAST_CHANCE = 0.05
+"""The probability of a decision below which more blocks are not proposed."""
+
+
+def can_decide(claim: Claim) -> bool:
+    """True if more blocks are forecast to decide, with a probability that is worth the time."""
+    return claim.more_blocks is not None and (claim.more_chance is None or claim.more_chance >= _LEAST_CHANCE)
 
 
 def outlook(claim: Claim, plan: Plan) -> str:
@@ -255,7 +301,10 @@ def outlook(claim: Claim, plan: Plan) -> str:
     elif claim.more_blocks is None:
         parts.append(f"at the present spread even {_NOT_EVEN[claim.unit]} {claim.unit}s would not decide")
         parts.append("longer trials, less noise or a wider margin help")
-    if claim.more_blocks is not None:
+    elif not can_decide(claim):
+        parts.append(f"{plural(claim.more_blocks, f'more {claim.unit}')} would hardly decide")
+        parts.append("longer trials, less noise or a wider margin help")
+    if claim.more_blocks is not None and can_decide(claim):
         more = f"about {plural(claim.more_blocks, f'more {claim.unit}')}"
         if claim.more_s:
             more += f" ({format_duration(60 * round(claim.more_s / 60) if claim.more_s >= 600 else claim.more_s)})"
@@ -318,17 +367,18 @@ def regime(steady: list[Steadiness], cells: list[CellRegimes], plan: Plan) -> st
 
 def _change(arm: str, changing: list[CellRegimes], plan: Plan) -> str:
     """`off: collapse in 12 of 12 trials, 1,070 tps until 34s and 36,380 transactions, then 250 tps`."""
+    unit = rate_unit(plan.load_points)
     cell, *others = [cell for cell in changing if cell.arm == arm]
     shape = next(shape for shape in cell.shapes if shape not in ("flat", "cyclic"))
     place = f" at {plan.load_points[cell.load_point].label}" if len(plan.load_points) > 1 else ""
     text = f"{arm}: {shape} in {cell.shapes[shape]} of {plural(cell.trials, 'trial')}{place}"
     if cell.before and cell.changed_s and cell.changed_committed:
-        text += f", {cell.before.median:,.0f} tps until {format_duration(round(cell.changed_s.median))} "
+        text += f", {cell.before.median:,.0f} {unit} until {format_duration(round(cell.changed_s.median))} "
         text += f"and {cell.changed_committed.median:,.0f} transactions"
         if cell.after and cell.settled_s:
             later = round(cell.settled_s.median) > round(cell.changed_s.median)
             start = f" from {format_duration(round(cell.settled_s.median))} on" if later else ""
-            text += f", then {cell.after.median:,.0f} tps{start}"
+            text += f", then {cell.after.median:,.0f} {unit}{start}"
         else:
             text += ", then no level to the end"
     return f"{text}, and at {plural(len(others), 'more load point')}" if others else text

@@ -37,7 +37,7 @@ def data_of(spec: StudySpec, point: LoadPoint) -> Data:
 
 @dataclass(frozen=True)
 class NoTables(Data):
-    """No tables of pgtrial's: for a script on a given server that reads the tables of others alone."""
+    """No tables of pgtrial's: for a script that names none, and reads the tables of others or none at all."""
 
     marks: ClassVar[tuple[str, ...]] = ()
     label = "no tables"

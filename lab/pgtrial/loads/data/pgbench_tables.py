@@ -48,9 +48,9 @@ class PgbenchTables(Data):
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
         """For pgbench's workloads, scripts and client programs.
 
-        On given servers for scripts that name them, or if `scale` is set.
+        For scripts that name them, or if `scale` is set; for client programs on servers that pgtrial makes.
         """
-        if point.suite is not None:
+        if point.suite is not None or point.without_tables:
             return None
         scripts = [spec.scripts[name] for name in point.mix or [point.workload] if name in spec.scripts]
         if (

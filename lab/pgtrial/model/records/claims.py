@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from pydantic import Field
 
 from pgtrial.model.records import Record, added
-from pgtrial.model.units import decimals_for
+from pgtrial.model.units import TWICE, decimals_for, times_between
 
 Word = Literal["better", "worse", "equivalent", "undecided", "withheld"]
 """A verdict in one word, about an arm against the baseline."""
@@ -35,9 +35,12 @@ class Estimate(Record):
         return [value for value in (self.low, self.value, self.high) if value is not None]
 
     def text(self, *, sign: bool = True) -> str:
-        """The interval: `+35..+48%`, without `sign` `35..48%` and `-0.3..1.9%`, or that nothing is bounded yet."""
+        """Returns the interval: `+35..+48%`, without `sign` `35..48%` and `-0.3..1.9%`, of a ratio of two and more
+        `48..50 times`, or that nothing is bounded yet."""
         if self.low is None or self.high is None:
             return "not bounded yet"
+        if self.value >= TWICE:
+            return f"{'..'.join(times_between(1 + self.low, 1 + self.value, 1 + self.high))} times"
         places = decimals_for(self.known)
         low, high = (f"{bound * 100:{'+' if sign else ''}.{places}f}" for bound in (self.low, self.high))
         return f"{_no_minus_zero(low)}..{_no_minus_zero(high)}%"

@@ -35,6 +35,9 @@ class LoadPoint(Record):
         {}, "Of scripts with weights: how often each is chosen; the workload is all of them."
     )
     data: str | None = added(None, "The user's own data, for people; None: tables that pgtrial makes.")
+    without_tables: bool = added(
+        False, "Of scripts that name none of pgbench's tables, on a server that pgtrial makes: it has no tables."
+    )
     pack: PackLoad | None = added(None, "Of a workload that is a pack: what runs.")
     replay: ReplayLoad | None = added(None, "Of a replay: what runs.")
     suite: SuiteLoad | None = added(None, "Of a suite: what runs.")
@@ -76,8 +79,8 @@ class LoadPoint(Record):
         if self.replay is not None:
             return f"replay of {self.replay.capture}"
         name = f"job {self.workload}" if self.job is not None else self.workload
-        if self.data is not None:
-            return f"{name} on {self.data}"
+        if self.data is not None or self.without_tables:
+            return f"{name} on {self.data}" if self.data is not None else name
         if not self.sysbench and (self.suite is None or self.suite.data is not None):
             return f"{name}, scale {self.scale}"
         if self.table_size is not None:
@@ -98,11 +101,18 @@ class LoadPoint(Record):
         if self.sysbench:
             size = "x".join(str(part) for part in (self.tables, self.table_size) if part is not None)
             return f"{slug(self.workload)}{size and f'-t{size}'}-c{self.clients}{rate}"
-        size = f"s{self.scale}" if self.data is None else "own"
+        size = "own" if self.data is not None else "no-tables" if self.without_tables else f"s{self.scale}"
         if self.job is not None or self.programs:
             before, after = self.job.slugs if self.job is not None else ("", "")
             return f"{before}{slug(self.workload)}-{size}{after}"
         return f"{slug(self.workload)}-{size}-c{self.clients}{rate}"
+
+
+def rate_unit(points: Sequence[LoadPoint]) -> str:
+    """Returns the unit of what a load does in a second: `tps`, or of what is no transaction its own name."""
+    if any(point.programs for point in points):
+        return "operations/s"
+    return "statements/s" if any(point.replay is not None for point in points) else "tps"
 
 
 Measure = Literal[

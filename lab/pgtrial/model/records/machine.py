@@ -113,6 +113,10 @@ class Conditions(Record):
     )
     slice_s: float | None = added(None, "Length of the slices in which trials alternate; None: each runs by itself.")
     metric: str | None = added(None, "The declared metric of the primary claims; None: the measure of the load.")
+    own: str | None = added(
+        None,
+        "SHA-256 of the study's own scripts, client programs, data and given servers; None: all are pgtrial's.",
+    )
 
 
 class Noise(Record):

@@ -28,8 +28,8 @@ def freeze(spec: StudySpec) -> str:
     A scale that is not set is left out where scripts or programs may then do without pgbench's tables.
     """
     data = without_secrets(spec).model_dump(exclude_none=True)
-    may_do_without = spec.load.runs_programs or any(map(is_script, spec.load.workload))
-    if spec.has_given and not spec.load.scale_is_set and may_do_without:
+    may_do_without = (spec.has_given and spec.load.runs_programs) or any(map(is_script, spec.load.workload))
+    if not spec.load.scale_is_set and may_do_without:
         del data["load"]["scale"]
     lines: list[str] = []
     for section, values in data.items():

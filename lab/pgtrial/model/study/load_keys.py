@@ -43,7 +43,7 @@ class LoadKeys(Record):
         "to the study file: `.sql` for pgbench, `.lua` for sysbench. [Packs](packs.md): `pack:queue`, "
         "`pack:kv/A` or a folder. `replay:DIRECTORY`, alone: a [capture](replay.md). `suite:NAME` or "
         "`suite:FOLDER`, alone: [queries](suites.md). `job:FILE.sql`, alone: a [job](jobs.md). A pgbench script "
-        "finds pgbench's tables, `:scale`, and what setup_sql makes; on a given server the tables only "
+        "finds what setup_sql makes, and pgbench's tables and `:scale` "
         "if it names one or `scale` is set. Weights make one load of scripts: "
         '`["a.sql", "b.sql=3"]`.',
     )

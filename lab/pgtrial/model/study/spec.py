@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
@@ -289,11 +290,7 @@ def load_points(spec: StudySpec) -> list[LoadPoint]:
     )
     return [
         LoadPoint(**data, clients=clients, protocol=load.protocol, rate=rate, capacity=capacity)
-        for data in (
-            _mix(load)
-            if load.is_mixed
-            else itertools.chain(*(_data(load, name, spec.scripts) for name in load.workload))
-        )
+        for data in (_mix(spec) if load.is_mixed else itertools.chain(*(_data(spec, name) for name in load.workload)))
         for clients, rate in itertools.product(load.clients, rates)
     ]
 
@@ -374,12 +371,29 @@ def _job(load: LoadSection, size: Mapping[str, Any], beside: BesideLoad | None) 
     )
 
 
-def _mix(load: LoadSection) -> list[dict[str, Any]]:
+def _mix(spec: StudySpec) -> list[dict[str, Any]]:
     """What the load points of scripts with weights say of their data."""
+    load = spec.load
     weights = {PurePosixPath(path).name: weight for path, weight in map(weight_of, load.workload)}
     name = " + ".join(script if weight is None else f"{script}={weight}" for script, weight in weights.items())
     mix = {script: 1 if weight is None else weight for script, weight in weights.items()}
-    return [{"workload": name, "mix": mix, **size} for size in _sizes(load)]
+    return [{"workload": name, "mix": mix, **size} for size in _sizes_for(spec, mix)]
+
+
+def _sizes_for(spec: StudySpec, scripts: Iterable[str]) -> list[dict[str, Any]]:
+    """As `_sizes`, for these scripts; those that name none of pgbench's tables do without, unless the scale is set.
+
+    What setup_sql makes may name them too. On a given server, where tables are in somebody's way, it is asked more
+    closely what a script names (`pgbench_names`).
+    """
+    load, texts = spec.load, [spec.scripts[name] for name in scripts if name in spec.scripts]
+    if not texts or spec.has_given or load.scale_is_set or load.data:
+        return _sizes(load)
+    texts += [sql for arm in spec.arms for sql in spec.resolved(arm).setup_sql or ()]
+    return _sizes(load) if any(map(_NAMES_TABLES.search, texts)) else [{"scale": 1, "without_tables": True}]
+
+
+_NAMES_TABLES = re.compile(r"pgbench_|:scale\b", re.IGNORECASE)
 
 
 def _sizes(load: LoadSection) -> list[dict[str, Any]]:
@@ -393,15 +407,16 @@ def _sizes(load: LoadSection) -> list[dict[str, Any]]:
     return [{"scale": 1, "data": " + ".join(PurePosixPath(path).name for path in load.data)}]
 
 
-def _data(load: LoadSection, workload: str, scripts: Mapping[str, str]) -> list[dict[str, Any]]:
+def _data(spec: StudySpec, workload: str) -> list[dict[str, Any]]:
     """What load points of a workload say of their data, one after the other."""
-    pack = pack_load(workload, scripts, load.pack)
+    load = spec.load
+    pack = pack_load(workload, spec.scripts, load.pack)
     if pack is not None:
         name = pack.name if pack.mix is None else f"{pack.name}/{pack.mix}"
         return [{"workload": name, "scale": scale, "pack": pack} for scale in load.scale]
     name = PurePosixPath(workload).name
     if not is_sysbench(name):
-        return [{"workload": name, **size} for size in _sizes(load)]
+        return [{"workload": name, **size} for size in _sizes_for(spec, [name])]
     tables, size = load.sysbench.sizes(name)
     own = _sizes(load)[0] if load.data else {"scale": 1}
     return [{"workload": name, **own, "sysbench": True, "tables": tables, "table_size": size}]

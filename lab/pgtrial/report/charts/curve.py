@@ -7,7 +7,7 @@ from typing import Any
 
 from pgtrial.model.metrics import PERCENTILES
 from pgtrial.model.records.results import CurvePoint
-from pgtrial.model.units import percent
+from pgtrial.model.units import change
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure
 from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
@@ -55,6 +55,6 @@ def _row(point: CurvePoint) -> dict[str, Any] | None:
         "value": point.difference.value,
         "low": point.difference.low,
         "high": point.difference.high,
-        "text": f"{percent(point.difference.value, sign=True)} ({point.difference.text()})",
+        "text": f"{change(point.difference.value)} ({point.difference.text()})",
         "blocks": point.blocks,
     }

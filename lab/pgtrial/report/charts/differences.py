@@ -8,7 +8,7 @@ from typing import Any
 
 from pgtrial.model.records.claims import BlockRatio, Claim
 from pgtrial.model.records.results import Cost
-from pgtrial.model.units import as_written, percent
+from pgtrial.model.units import as_written, change
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure, log_ticks, numbered, row_axis
 from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
@@ -105,7 +105,7 @@ def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:
         "high": difference and difference.high,
         "verdict": claim.verdict,
         "blocks": claim.blocks,
-        "text": f"{percent(value, sign=True)}{interval}",
+        "text": f"{change(value)}{interval}",
     }
 
 
@@ -170,7 +170,7 @@ def _ratios(data: StudyData, claim: Claim) -> list[dict[str, Any]]:
             "claim": _name(data, claim),
             "block": ratio.block + 1,
             "value": shown(ratio.log_ratio),
-            "text": percent(shown(ratio.log_ratio), sign=True),
+            "text": change(shown(ratio.log_ratio)),
             "order": _order(data, claim, ratio),
             "counted": "yes" if ratio.counted else "no",
             "fill": float(ratio.counted),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE, PgbenchTables
-from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint, rate_unit
 from pgtrial.model.records.results import Spread
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.units import grouped, setting_bytes
@@ -142,18 +142,18 @@ def horizontal(over: Over, places: list[int]) -> Channel:
 
 def tps_charts(data: StudyData) -> list[Figure]:
     """The median trial of each arm, with its interval, and every trial behind it, over clients if there are several."""
-    figures = []
+    figures, unit = [], rate_unit(data.plan.load_points)
     for (load, rate), inside in cells(data, lambda point: (point.load, point.rate)).items():
         measured = readings(data, inside, CLIENTS)
         if not measured.levels:
             continue
         canvas = Canvas()
         several = len(measured.places) > 1
-        layers = lines(canvas, measured, measured.places) if several else _side_by_side(canvas, measured)
+        layers = lines(canvas, measured, measured.places) if several else _side_by_side(canvas, measured, unit)
         height = 260 if several else 40 + 48 * len(measured.arms)
         title = f"{load}{_at_rate(rate)}"
         alt_text = f"Throughput in transactions per second, {title}: {measured.in_words()}."
-        figures.append(canvas.figure(title, layers, height, alt_text, "tps"))
+        figures.append(canvas.figure(title, layers, height, alt_text, unit))
     return figures
 
 
@@ -161,17 +161,17 @@ def _at_rate(rate: float | None) -> str:
     return f", {rate:,.10g}/s" if rate is not None else ""
 
 
-def _side_by_side(canvas: Canvas, measured: Readings) -> list[Layer]:
+def _side_by_side(canvas: Canvas, measured: Readings, unit: str) -> list[Layer]:
     """A row per arm; not from zero, so that the spread of the trials can be seen."""
     y = channel("arm:N", title=None, sort=measured.arms)
-    x = channel("tps:Q", title="tps", scale={"zero": False, "padding": 16}, axis={"format": ",~r"})
+    x = channel("tps:Q", title=unit, scale={"zero": False, "padding": 16}, axis={"format": ",~r"})
     colour, shape = arm_colour(measured.arms, legend=None), arm_shape(measured.arms, legend=None)
     base = canvas.chart(measured.levels).encode(y=y, color=colour)
     dots = canvas.chart(measured.trials).mark("circle", size=36, opacity=0.4, yOffset=12)
     whisker = base.mark("rule", strokeWidth=4, strokeCap="round", opacity=0.6)
     return [
         dots.encode(x=x, y=y, color=colour, tooltip=_TRIAL),
-        whisker.encode(x=channel("low:Q", title="tps"), x2="high:Q"),
+        whisker.encode(x=channel("low:Q", title=unit), x2="high:Q"),
         base.mark("point", filled=True, size=130, opacity=1).encode(x=x, shape=shape, tooltip=_MEDIAN),
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pgtrial.model.records.load_point import rate_unit
 from pgtrial.report.charts.parts import SECONDS, Canvas, Figure, arm_colour, arm_dash, seconds_axis
 from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData, whole_seconds
@@ -36,7 +37,7 @@ def _figure(data: StudyData, point: int) -> Figure | None:
     first, last = min(row["s"][0] for row in rows), max(row["s"][-1] for row in rows)
     x = seconds_axis(first, last)
     y = channel("tps:Q", title=None, scale={"zero": True}, axis={"format": "~s"})
-    canvas = Canvas()
+    canvas, unit = Canvas(), rate_unit(data.plan.load_points)
     warmup = canvas.chart([{"from": first, "to": 0}] if first < 0 else []).mark("rect", color="--band", opacity=0.7)
     base = canvas.chart(rows).transform({"flatten": ["s", "tps"]})
     base = base.transform({"filter": "block === null || datum.block === block"})
@@ -59,7 +60,7 @@ def _figure(data: StudyData, point: int) -> Figure | None:
         layers.append(level.encode(x=channel("from:Q", title=SECONDS), x2="to:Q", y="tps:Q"))
         layers.append(change.encode(x=channel("to:Q", title=SECONDS)))
     alt_text = (
-        f"tps by second of {len(rows)} trials, {load_point.label}, from second {first} (warm-up) to {last}; "
+        f"{unit} by second of {len(rows)} trials, {load_point.label}, from second {first} (warm-up) to {last}; "
         "the same numbers are in each trial's timeline.parquet."
     )
     medians = [row for row in levels if row["block"] is None]
@@ -67,7 +68,7 @@ def _figure(data: StudyData, point: int) -> Figure | None:
         alt_text += " Levels: " + "; ".join(
             f"{row['arm']} {row['tps']:,.0f} from second {row['from']:.0f} to {row['to']:.0f}" for row in medians
         )
-    return canvas.figure(load_point.label, layers, 220, alt_text, "tps")
+    return canvas.figure(load_point.label, layers, 220, alt_text, unit)
 
 
 _LEVEL = [

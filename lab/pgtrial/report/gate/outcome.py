@@ -11,7 +11,7 @@ from pgtrial.model.records.claims import Claim
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Failures, StudyResult
 from pgtrial.model.units import plural
-from pgtrial.report.words import bounds_text, headline, interval_name, outlook
+from pgtrial.report.words import bounds_beside, headline, interval_name, outlook
 from pgtrial.verdict.decide import reasons
 
 FailOn = Literal["worse", "not-equivalent"]
@@ -141,7 +141,7 @@ def _open(claim: Claim, plan: Plan, result: StudyResult, rules: Rules) -> Outcom
 def _intervals(parts: list[Claim], plan: Plan) -> Iterator[str]:
     for part in parts:
         if part.difference is not None:
-            yield f"{bounds_text(part.difference)} ({interval_name(plan)})"
+            yield f"{bounds_beside(plan.primary_metric, part.difference)} ({interval_name(plan)})"
         yield outlook(part, plan)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pgtrial.model.records.claims import Claim
+from pgtrial.model.records.load_point import rate_unit
 from pgtrial.model.records.results import Cost, StudyResult
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.report.data import StudyData
@@ -111,7 +112,7 @@ def _comparison(data: StudyData, claim: Claim) -> Table[Row]:
         for levels in [_levels(result, of_point)]
         for part in of_point.read
     ]
-    unit = "tps" if plan.measure == "goodput" else "mean ms"
+    unit = rate_unit(plan.load_points) if plan.measure == "goodput" else "mean ms"
     return Table(
         "",
         rows,

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 from jinja2 import Environment
 
+from pgtrial.model.records.load_point import rate_unit
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import plural
@@ -25,7 +26,7 @@ from pgtrial.report.serve.live import Look, SoFar
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.results import levels_beside
 from pgtrial.report.tables.where import facts_beside
-from pgtrial.report.words import bounds_text, change_text, headline, in_regime
+from pgtrial.report.words import bounds_beside, change_text, headline, in_regime
 from pgtrial.store.tables import WAITS_SCHEMA
 from pgtrial.verdict.rules import title
 
@@ -80,7 +81,8 @@ class Pages:
             **(_brief(study, data) if data is not None else {"claims": None, "brief": []}),
             trials=data.trials if data is not None else [],
             others=[other for other in others if other.key != study.key and other.words != [UNREADABLE]],
-            **(_live_values(look) if look is not None else {"look": None}),
+            **{"unit": rate_unit(data.plan.load_points) if data is not None else "tps"}
+            | (_live_values(look) if look is not None else {"look": None}),
         )
 
     def parts(self, look: Look) -> dict[str, str]:
@@ -129,7 +131,7 @@ def refusal(sentence: str) -> str:
 
 def _brief(study: Glance, data: StudyData) -> dict[str, Any]:
     """The verdict of each comparison, and what else is said in brief."""
-    short = brief(data.result, data.plan, None if study.is_bundle else study.path)
+    short = brief(data.result, data.plan, None if study.is_bundle else study.path, data.trials)
     return {"claims": cards(data, short), "brief": lines_below(short)}
 
 
@@ -141,6 +143,7 @@ def _live_values(look: Look) -> dict[str, Any]:
     units = plan.deployments if look.so_far and look.so_far[0].claim.unit == "deployment" else plan.end
     return {
         "look": look,
+        "unit": rate_unit(plan.load_points),
         "colour": place.__getitem__,
         "estimates": [_estimate(estimate, look, plan) for estimate in look.so_far if look.blocks],
         "drawing": drawing.narrowing(look.so_far, plan.arms, plan.margin, units),
@@ -163,7 +166,7 @@ def _estimate(comparison: SoFar, look: Look, plan: Plan) -> tuple[str, str]:
         return text, f"An interval needs more than {plural(look.blocks, 'block')}."
     upcoming = next((look_at for look_at in plan.looks if look_at > look.blocks), None)
     next_look = f"; the next look at the verdict is after block {upcoming}" if upcoming is not None else ""
-    return text, f"95% interval {bounds_text(difference)}, {blocks}{next_look}."
+    return text, f"95% interval {bounds_beside(plan.primary_metric, difference)}, {blocks}{next_look}."
 
 
 def _about(trial: Trial) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from itertools import chain
 
 from pgtrial.model.metrics import CAPACITY, METRICS
 from pgtrial.model.records.claims import BlockRatio, Claim, Estimate
-from pgtrial.model.records.load_point import Measure, measure_of
+from pgtrial.model.records.load_point import Measure, measure_of, rate_unit
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import (
     CellRegimes,
@@ -113,7 +113,7 @@ def level_table(data: StudyData) -> Table[Level]:
         [
             Column("load point", lambda level: data.labels[level.load_point]),
             Column("arm", lambda level: level.arm),
-            number("median tps", median_tps),
+            number(f"median {rate_unit(data.plan.load_points)}", median_tps),
             number("95% interval", lambda level: range_text(level.tps_low, level.tps_high)),
             number("lowest to highest", lambda level: level.tps and range_text(level.tps.lowest, level.tps.highest)),
             *_quality(data),
@@ -134,7 +134,8 @@ def levels_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> T
         for data in (one, other)
     ]
     rows = [[*cell, *(known.get(cell) for known in levels)] for cell in dict.fromkeys(chain(*levels))]
-    caption = "Throughput of each arm in either study: tps of the median trial."
+    unit = rate_unit(one.plan.load_points)
+    caption = f"Throughput of each arm in either study: {unit} of the median trial."
     return Table(caption, rows, by_place("load point", "arm", *names, right=[2, 3]))
 
 
@@ -231,8 +232,8 @@ def regime_table(data: StudyData) -> Table[CellRegimes]:
             Column("arm", lambda cell: cell.arm),
             number("trials", lambda cell: cell.trials),
             Column("classes", lambda cell: ", ".join(f"{shape}: {n}" for shape, n in cell.shapes.items()) or None),
-            number("tps before", lambda cell: cell.before, _spread),
-            number("tps after", lambda cell: cell.after, _spread),
+            number(f"{rate_unit(data.plan.load_points)} before", lambda cell: cell.before, _spread),
+            number(f"{rate_unit(data.plan.load_points)} after", lambda cell: cell.after, _spread),
             number("changes at s", lambda cell: cell.changed_s, _spread),
             number("settled from s", lambda cell: cell.settled_s, _spread),
             number("committed by then", lambda cell: cell.changed_committed, _spread),
@@ -253,7 +254,7 @@ def regime_trial_table(data: StudyData) -> Table[tuple[CellRegimes, TrialRegime]
     """The trials that did not keep one level."""
     trials = [(cell, trial) for cell in data.result.regimes for trial in cell.not_flat]
     return Table(
-        "Trials that did not keep one level: tps of each level, and where it ended.",
+        f"Trials that did not keep one level: {rate_unit(data.plan.load_points)} of each level, and where it ended.",
         sorted(trials, key=lambda row: row[1].index),
         [
             number("trial", lambda row: row[1].index + 1),

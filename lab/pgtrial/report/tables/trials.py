@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from pgtrial.model.records.disturbances import Canary, InterruptedTrial, Interruption
+from pgtrial.model.records.load_point import rate_unit
 from pgtrial.model.records.trial import FailureSpan, Trial
 from pgtrial.model.units import percent
 from pgtrial.report.data import StudyData
@@ -35,7 +36,7 @@ def trial_table(data: StudyData) -> Table[Trial]:
             Column("load point", lambda t: t.load_point.label),
             Column("arm", lambda t: t.arm),
             Column("status", lambda t: t.status),
-            number("tps", tps),
+            number(rate_unit(data.plan.load_points), tps),
             number("committed", lambda t: t.measured and t.measured.transactions, ","),
             number("failed", lambda t: sum(t.measured.failures.values()) if t.measured else None, ","),
             *(number(f"{name} ms", _latency(name), milliseconds) for name in ("mean", "p50", "p99")),
@@ -128,8 +129,8 @@ def _interrupted(data: StudyData) -> Table[tuple[Interruption, InterruptedTrial]
             Column("load point", lambda row: data.labels[row[1].load_point]),
             Column("by", lambda row: row[0].how),
             number("after s", lambda row: row[1].under_way_s, ",.1f"),
-            number("tps until then", lambda row: row[1].tps, ",.0f"),
-            number("arm's median tps", usual, ",.0f"),
+            number(f"{rate_unit(data.plan.load_points)} until then", lambda row: row[1].tps, ",.0f"),
+            number(f"arm's median {rate_unit(data.plan.load_points)}", usual, ",.0f"),
             Column("noted (UTC)", lambda row: _moment(row[0].noted)),
         ],
     )

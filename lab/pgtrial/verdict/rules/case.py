@@ -31,6 +31,9 @@ _SHOWN = 80
 """Characters of a value in a message."""
 
 
+Severity = Literal["withhold", "warning", "info"]
+
+
 @dataclass(frozen=True)
 class Concern:
     """One thing that a rule found. `message` and `cure` are one sentence each."""
@@ -38,7 +41,7 @@ class Concern:
     arms: Sequence[str]
     message: str
     cure: str
-    severity: Literal["withhold", "warning", "info"] = "warning"
+    severity: Severity = "warning"
     cells: Collection[tuple[str, int]] = ()
     """The arms and load points alone that it speaks of, if it withholds; empty: all of these arms."""
 

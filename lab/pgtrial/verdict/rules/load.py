@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 
+from pgtrial.model.metrics import METRICS, RESPONSE
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import plural
 from pgtrial.statistics.p8 import TOLERATED
-from pgtrial.verdict.rules.case import Case, Concern, rule
+from pgtrial.verdict.percentiles import percentile_of
+from pgtrial.verdict.rules.case import Case, Concern, Severity, rule
 
 _KEPT = 0.99
 """Share of the asked rate that an arm has to serve, but for three standard deviations of its Poisson count."""
@@ -33,15 +38,26 @@ def busy_client(case: Case) -> Iterator[Concern]:
 
 @rule("schedule_lag", "transactions started late", over_trials=True)
 def schedule_lag(case: Case) -> Iterator[Concern]:
-    """The engine says of itself that it did not keep its schedule."""
+    """The engine says of itself that it did not keep its schedule, although a client was free: then more clients
+    cannot help. It compares its delay with the median; what is compared may be a far longer time.
+    """
     yield from _spoilt(
         case,
-        lambda trial: _warning(trial, of_schedule=True),
+        lambda trial: _lateness(case.plan, trial, case.plan.primary_metric),
         "Transactions of {arms} were started later than their schedule ({where}), in the engine's words: {example}.",
-        "Give the load more clients or threads ([load] clients, jobs), lower the rate, or run pgtrial on another "
-        "machine than the server; [verdict] allow_busy_client = true gives the verdict all the same.",
+        "Give the load more threads ([load] jobs), lower the rate, or run pgtrial on another machine than the server; "
+        "[verdict] allow_busy_client = true gives the verdict all the same.",
         allowed=case.plan.allow_busy_client,
     )
+    for name in case.plan.metrics[1:]:
+        if METRICS[name].follows_throughput:
+            yield from _spoilt(
+                case,
+                partial(_lateness_of_other, case.plan, name),
+                f"{name} of {{arms}} includes late starts ({{where}}), in the engine's words: {{example}}.",
+                f"Read {name} with care, or run pgtrial on another machine than the server.",
+                severity="warning",
+            )
 
 
 @rule("rate_not_kept", "the rate was not kept", over_trials=True)
@@ -57,7 +73,13 @@ def rate_not_kept(case: Case) -> Iterator[Concern]:
 
 
 def _spoilt(
-    case: Case, reason_of: Callable[[Trial], str | None], message: str, cure: str, *, allowed: bool = False
+    case: Case,
+    reason_of: Callable[[Trial], str | None],
+    message: str,
+    cure: str,
+    *,
+    allowed: bool = False,
+    severity: Severity = "withhold",
 ) -> Iterator[Concern]:
     """One concern if more trials than tolerated are spoilt for a reason, at any load point; every stored trial counts.
 
@@ -80,7 +102,7 @@ def _spoilt(
         [plan.baseline] if plan.baseline in arms else arms,
         message.format(arms=" and ".join(arms), where=place, example=reasons[0]),
         _ALLOWED if allowed else cure,
-        "warning" if allowed else "withhold",
+        "warning" if allowed else severity,
         cells=[(arm, point) for arm, point, *_ in cells],
     )
 
@@ -89,6 +111,39 @@ def _warning(trial: Trial, *, of_schedule: bool) -> str | None:
     """The engine's first warning about itself: that it did not keep its schedule, or any other."""
     warnings = trial.client.warnings if trial.client else []
     return next((warning.message.rstrip(".") for warning in warnings if (warning.kind == _LAG) == of_schedule), None)
+
+
+_DELAY = re.compile(r"began ([\d.]+) ms late")
+"""The delay in the engine's sentence."""
+_TOLERATED_DELAY = 0.1
+"""Share of the time that is compared, as the engine tolerates it of the median."""
+
+
+def _lateness(plan: Plan, trial: Trial, metric: str | None) -> str | None:
+    """Returns the engine's warning that it began transactions late; None if that is little beside what is compared."""
+    warning = _warning(trial, of_schedule=True)
+    delay = _DELAY.search(warning) if warning is not None else None
+    compared_us = _time_us(plan, trial, metric)
+    if delay is not None and compared_us is not None and 1000 * float(delay[1]) <= _TOLERATED_DELAY * compared_us:
+        return None
+    return warning
+
+
+def _lateness_of_other(plan: Plan, metric: str, trial: Trial) -> str | None:
+    """Returns the engine's warning where it concerns this metric alone, and not the primary one."""
+    concerns_all = _lateness(plan, trial, plan.primary_metric) is not None
+    return None if concerns_all else _lateness(plan, trial, metric)
+
+
+def _time_us(plan: Plan, trial: Trial, metric: str | None) -> float | None:
+    """Returns the response time of a trial that a metric compares, microseconds, None standing for the usual one; None:
+    it compares another quantity, or the time is not known.
+    """
+    if metric is not None and METRICS[metric].kind == "percentile":
+        return percentile_of(plan, metric).value(trial)
+    if metric not in (None, RESPONSE) or trial.measured is None or trial.measured.latency_us is None:
+        return None
+    return trial.measured.latency_us.mean
 
 
 def _behind(trial: Trial) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pgtrial.model.units import percent
+from pgtrial.model.units import change
 from pgtrial.verdict.rules.case import Case, Concern, rule
 
 
@@ -20,7 +20,7 @@ def carry_over(case: Case) -> Iterator[Concern]:
             yield Concern(
                 [shift.arm],
                 f"What slices leave behind for the next one moves {shift.arm} against {shift.baseline} by "
-                f"{percent(moved.value, sign=True)} ({place}, 95% interval {moved.text()}): the arms do not lose the "
+                f"{change(moved.value)} ({place}, 95% interval {moved.text()}): the arms do not lose the "
                 "same to each other.",
                 'Run the study without slices ([load] interleave = "off"), or with longer ones.',
             )

@@ -53,7 +53,10 @@ def evidence_of(key: str) -> list[Evidence]:
     return [USES.evidence[name] for name in USES.uses[best]] if best is not None else []
 
 
-@rule("unused_difference", "the load never used what differs", over_trials=True)
+UNUSED = "unused_difference"
+
+
+@rule(UNUSED, "the load never used what differs", over_trials=True)
 def unused_difference(case: Case) -> Iterator[Concern]:
     """One concern for each arm whose declared differences, all or some, show nowhere in its load or the baseline's."""
     for arm in case.others:
