@@ -1,11 +1,21 @@
 """The one family of errors that a user may see: a sentence saying what happened, where, and what to do now."""
 
+from __future__ import annotations
+
+from pgtrial.model.tokens import without_tokens
+
 ERROR_STATUS = 3
 """Exit status of every command that ends with an error. 1 and 2 are results: a regression, no verdict."""
 
 
 class PgtrialError(Exception):
-    """Base of all errors that are shown as one sentence and never as a traceback."""
+    """Base of all errors that are shown as one sentence and never as a traceback.
+
+    Passwords and tokens are cut from the sentence: it is also stored, and read by programs.
+    """
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(without_tokens(part) if isinstance(part, str) else part for part in arguments))
 
 
 class StudyError(PgtrialError):
@@ -38,4 +48,4 @@ class StoreError(PgtrialError):
 
 def one_line(error: BaseException) -> str:
     """What an error says, without its line breaks."""
-    return " ".join(str(error).split()) or type(error).__name__
+    return without_tokens(" ".join(str(error).split())) or type(error).__name__

@@ -1,8 +1,12 @@
-"""Text of strangers as text: control characters become visible signs, so that no terminal or reader obeys them."""
+"""Text as it is shown: control characters become visible signs, so that no terminal or reader obeys them, and passwords
+and tokens are cut.
+"""
 
 from __future__ import annotations
 
 from itertools import chain
+
+from pgtrial.model.tokens import without_tokens
 
 _REPLACEMENT = "\ufffd"
 
@@ -30,11 +34,11 @@ _ESCAPES |= {code: f"\\udb40\\u{0xDC00 + (code & 0x3FF):04x}" for code in _SIGNS
 
 
 def printable(text: str) -> str:
-    """The text with a visible sign for each character that a terminal obeys or that reorders text; tabs and ends of
-    lines stay."""
-    return text.translate(_SIGNS)
+    """Returns the text with a visible sign for each character that a terminal obeys or that reorders text, and without
+    passwords and tokens; tabs and ends of lines stay."""
+    return without_tokens(text).translate(_SIGNS)
 
 
 def printable_json(text: str) -> str:
-    """A text of JSON with the same content, in which such characters are escaped as JSON has it."""
-    return text.translate(_ESCAPES)
+    """A text of JSON without passwords and tokens, in which such characters are escaped as JSON has it."""
+    return without_tokens(text).translate(_ESCAPES)

@@ -11,6 +11,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.query_forms import KEYS_OF_ALL_ARMS, TWO_FORMS
 from pgtrial.model.study.servers import SERVER_KEYS, names_server, parts_of
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.tokens import without_tokens
 from pgtrial.model.units import numbered
 from pgtrial.store.sources import absolute
 from pgtrial.store.study_file import build_study
@@ -61,8 +62,9 @@ def name_arms(texts: Sequence[str], known: Mapping[str, Any] | None = None) -> d
     )
     named: dict[str, dict[str, Any]] = {}
     for (name, text), setup in zip(given, setups, strict=True):
+        # the text of a set-up becomes the arm's name, and may hold a URL
         stem = name or (servers[setup["dsn"]] if "dsn" in setup else " ".join(text.split()) or _DEFAULT)
-        named[numbered(stem[:_LONGEST_NAME], named)] = setup
+        named[numbered(without_tokens(stem)[:_LONGEST_NAME], named)] = setup
     return named
 
 

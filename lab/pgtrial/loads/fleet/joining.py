@@ -8,12 +8,14 @@ import re
 import secrets
 import signal
 import socket
+import stat
 import sys
 import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -52,14 +54,60 @@ def resolved(address: str) -> str:
         return address
     # Ray's own "auto" takes any cluster whose processes it finds here; in Ray 2.60 actors of such drivers are cancelled
     noted = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
-    with suppress(OSError):
-        if address_of_cluster := os.environ.get("RAY_ADDRESS") or noted.read_text().strip():
+    with suppress(FileNotFoundError):
+        if address_of_cluster := os.environ.get("RAY_ADDRESS") or _read_own(noted).strip():
             _take_token()
             return address_of_cluster
     raise StudyError(
         "this machine belongs to no Ray cluster that runs; start one (`ray start --head`), name another by "
         '--fleet ray://HOST:10001, or take "local" for one made for the run'
     )
+
+
+def _read_own(noted: Path) -> str:
+    """Returns the text of Ray's note of the cluster on this machine.
+
+    Ray lets all accounts write in its directory, so that it is the file's own account that counts. Raises
+    FileNotFoundError, and StudyError if another account could have written it.
+    """
+    try:
+        folder = os.open(noted.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            # relative to the folder that was looked at: another one cannot take its place in between
+            with open(noted.name, opener=partial(_open_own, folder)) as file:
+                return file.read(_LONGEST_NOTE)
+        finally:
+            os.close(folder)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise StudyError(
+            f"{noted} is not believed: {why}; name the Ray cluster, --fleet HOST:PORT or --fleet ray://HOST:10001, or "
+            "remove the file"
+        ) from None
+
+
+def _open_own(folder: int, name: str, flags: int) -> int:
+    if (owner := os.fstat(folder).st_uid) not in (0, os.geteuid()):
+        raise ValueError(f"its directory belongs to another account (number {owner})")
+    descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    try:
+        there = os.fstat(descriptor)
+        if not stat.S_ISREG(there.st_mode):
+            raise ValueError("it is no file")
+        if there.st_uid not in (0, os.geteuid()):
+            raise ValueError(f"it belongs to another account (number {there.st_uid})")
+        if there.st_mode & stat.S_IWOTH or (there.st_mode & stat.S_IWGRP and there.st_gid not in (0, os.getegid())):
+            raise ValueError("it can be written by other accounts")
+    except ValueError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+_LONGEST_NOTE = 4096
+"""Characters."""
 
 
 def check_listens(address: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pydantic import Field, field_validator
 
 from pgtrial.model.records import Record
+from pgtrial.model.tokens import without_tokens
 from pgtrial.model.units import Seconds
 
 JOB = "job:"
@@ -70,9 +71,10 @@ class JobSection(Record):
     def _is_a_command(cls, command: str | None) -> str | None:
         if command is None:
             return None
-        if _SECRETS.search(command):
+        if _SECRETS.search(command) or without_tokens(command) != command:
             raise ValueError(
-                "it holds a password, which other users see in the process list; leave it out, PGPASSWORD is set for it"
+                "it holds a password or token, which other users see in the process list; leave it out, PGPASSWORD is "
+                "set for it"
             )
         try:
             words = shlex.split(command)

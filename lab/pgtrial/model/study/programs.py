@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from pgtrial.model.records import Record
 from pgtrial.model.study.keys import Key
+from pgtrial.model.tokens import without_tokens
 
 PROGRAMS = "client-programs"
 """The workload's name."""
@@ -34,10 +35,10 @@ def known_command(command: str) -> str:
     words = words_of(command)
     if not words:
         raise ValueError('it is empty; write a program and its arguments, such as "node bench.js"')
-    if _SECRET.search(command):
+    if _SECRET.search(command) or without_tokens(command) != command:
         raise ValueError(
-            "a command is stored with the results, and this one has a password; leave it out: the program finds its "
-            "server, with the password, by PGHOST, PGUSER, PGPASSWORD and the like"
+            "a command is stored with the results, and this one has a password or token; leave it out: the program "
+            "finds its server, with the password, by PGHOST, PGUSER, PGPASSWORD and the like"
         )
     return command
 

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from pgtrial.model.tokens import without_tokens
+
 _GIT, _DIRECTORY = "git:", "source:"
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _FROZEN = re.compile(r"(.+)@sha256:([0-9a-f]{16})")
@@ -127,6 +129,11 @@ def _check_words(repository: str, ref: str) -> None:
             user, password = urlsplit(repository).username, urlsplit(repository).password
         except ValueError:
             raise ValueError("has a URL that cannot be read; correct it") from None
+        if "@" not in repository and scheme != "file" and not urlsplit(repository).path.strip("/"):
+            # https://TOKEN@HOST/PATH without a ref: what stands behind the login was taken for the ref
+            raise ValueError("names no commit; write a branch, tag or commit behind @, such as git:URL@master")
         # where no password follows, the name of a user is often a token
         if password is not None or (user is not None and scheme in ("https", "http")):
             raise ValueError("has a login in its URL; leave it out, and let git's credential helper give it")
+        if without_tokens(text := f"{repository}@{ref}") != text:
+            raise ValueError("has a token in its URL; leave it out, and let git's credential helper give it")

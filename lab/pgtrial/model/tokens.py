@@ -1,0 +1,52 @@
+"""Passwords and tokens in a text are cut before it is printed or stored: in URLs, connection strings, headers, and by
+the shapes that known services give theirs.
+"""
+
+from __future__ import annotations
+
+import re
+
+CUT = "***"
+"""What stands in place of a secret."""
+
+_NAMES = (
+    r"(?:access|private|auth|refresh|id|job|deploy|personal_access)[_-]?token|token|api[_-]?key|secret|client_secret"
+    r"|password|passwd|sslpassword|oauth_client_secret|scram_(?:client|server)_key|sig|signature|x-amz-[a-z-]+"
+)
+# no part that is cut has a quote or a backslash, so that a text of JSON stays one
+_FORMS = (
+    # a login in a URL: of http all of it, since where no password follows the name of a user is often a token
+    (re.compile(r"\b(https?://)[^\s/@'\"\\]*(?:@[^\s/@'\"\\]+)*@(?=[^\s/@])", re.IGNORECASE), rf"\1{CUT}@"),
+    (re.compile(r"\b([a-z][a-z0-9+.-]{0,20}://[^\s/@:'\"\\]*:)[^\s@/'\"\\]+@", re.IGNORECASE), rf"\1{CUT}@"),
+    # a parameter of a URL or of a connection string, or a variable
+    (
+        re.compile(rf"(?<![a-z0-9])((?:{_NAMES})=)(?![$:*])(?:'(?:[^'\\\"\n]|\\.)*'|[^\s&;'\"#@\\]+)", re.IGNORECASE),
+        rf"\1{CUT}",
+    ),
+    (re.compile(r"\b(PGPASSWORD=|AWS_[A-Z_]*(?:KEY|TOKEN)=)[^\s'\"\\]+"), rf"\1{CUT}"),
+    # headers of HTTP
+    (re.compile(r"\b((?:proxy-)?authorization\s*:\s*\w+\s+)[^\s'\"\\]+", re.IGNORECASE), rf"\1{CUT}"),
+    (re.compile(r"\b((?:private|job|deploy|x-auth|x-vault)-token\s*:\s*)[^\s'\"\\]+", re.IGNORECASE), rf"\1{CUT}"),
+    # tokens of GitHub, GitLab, Slack and AWS, and those of JSON Web Tokens
+    (
+        re.compile(
+            r"\b(?:gh[oprsu]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|gl[a-z]{2,5}-[\w-]{16,}|xox[a-z]-[\w-]{10,}"
+            r"|AKIA[A-Z0-9]{16}|eyJ[\w-]{8,2000}\.[\w-]{8,}\.[\w-]*)"
+        ),
+        CUT,
+    ),
+)
+
+
+_SHORTEST = 20
+"""Characters; a shorter text has no token of a known shape, and is a secret only with one of these characters."""
+_SIGNS = frozenset("=@:")
+
+
+def without_tokens(text: str) -> str:
+    """Returns the text with `***` in place of every password and token that is found in it."""
+    if len(text) < _SHORTEST and not _SIGNS.intersection(text):
+        return text
+    for form, cut in _FORMS:
+        text = form.sub(cut, text)
+    return text
