@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from pgtrial.cli import rerun, run, trust
+from pgtrial.cli.facts import facts_command
+from pgtrial.cli.gate import gate_command
 from pgtrial.cli.history import history_command
+from pgtrial.cli.plan import plan_command
 from pgtrial.cli.stored import metrics_command
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.facts import Audit
@@ -124,8 +127,10 @@ def test_the_folder_of_an_unpacked_bundle_is_a_strangers(stranger, started):
     for call in (lambda: run.run_command("study"), lambda: run.run_command(resume=Path("study"))):
         with pytest.raises(StudyError, match="unless you allow it: servers"):
             call()
-    with pytest.raises(StudyError, match="belongs to a study that was not made by this account on this machine"):
-        run.run_command("study/study.toml")
+    of_file = (run.run_command, plan_command, facts_command, lambda study: gate_command("a", "b", study=study))
+    for command in of_file:
+        with pytest.raises(StudyError, match="belongs to a study that was not made by this account on this machine"):
+            command("study/study.toml")
     assert started == []
     with pytest.raises(StudyError, match="unless you allow it: servers"):
         metrics_command(Path("study"))

@@ -21,7 +21,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import parse_duration
 from pgtrial.servers.installations import FETCHED_MAJOR, fetch_server, fetched_wheel, find_servers
 from pgtrial.store.bundle import is_bundle
-from pgtrial.store.directory import PLAN, STUDY, StudyDirectory
+from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.running import ask_to_stop
 from pgtrial.store.study_file import read_study, with_fleet
 
@@ -100,19 +100,8 @@ def run_command(
         raise StudyError("name a study file or a bundled study; `pgtrial studies` lists the bundled ones")
     if is_bundle(Path(study)):
         raise StudyError(f"{study} is a bundle; unpack it with `tar -xf`, and run its folder to go on with the study")
-    _refuse_frozen(Path(study))
     spec = read(study, profile, seed)
     return start(study_options.by_fleet(spec, fleet, machines, pack=pack), results, anew=new, as_json=json)
-
-
-def _refuse_frozen(file: Path) -> None:
-    """Raise StudyError for the frozen study file in a directory that this account has not made on this machine."""
-    if file.name == STUDY and (file.parent / PLAN).is_file() and not StudyDirectory.open(file.parent).made_here:
-        raise StudyError(
-            f"{file} belongs to a study that was not made by this account on this machine; run its directory, "
-            f"`pgtrial run {shlex.quote(str(file.parent))}`, which first shows what it does, or copy the file and its "
-            "scripts to a place of your own after you have read them"
-        )
 
 
 def _more(time: str | None, blocks: int | None) -> More | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +14,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.variants import Build
 from pgtrial.servers.installations import find_servers
+from pgtrial.store.directory import PLAN, STUDY, StudyDirectory
 from pgtrial.store.study_file import Change, profiles_of, read_study, with_fleet
 
 Profile = Annotated[
@@ -22,6 +25,8 @@ Seed = Annotated[int | None, typer.Option(help="Seed of the order; default: the 
 
 def read(study: str, profile: str | None, seed: int | None = None, change: Change = dict) -> StudySpec:
     """The spec of a study file or a bundled study (`@name`); prints which profile it is where none was asked for."""
+    if not study.startswith("@"):
+        _refuse_frozen(Path(study))
     names = profiles_of(study)
     if profile is None and names:
         profile = names[0]
@@ -29,6 +34,16 @@ def read(study: str, profile: str | None, seed: int | None = None, change: Chang
         say(f"profile {profile} of {study}; {others}")
     spec = read_study(study, profile, builds_here, change)
     return spec if seed is None else spec.model_copy(update={"study": spec.study.model_copy(update={"seed": seed})})
+
+
+def _refuse_frozen(file: Path) -> None:
+    """Raise StudyError for the frozen study file in a directory that this account has not made on this machine."""
+    if file.name == STUDY and (file.parent / PLAN).is_file() and not StudyDirectory.open(file.parent).made_here:
+        raise StudyError(
+            f"{file} belongs to a study that was not made by this account on this machine; run its directory, "
+            f"`pgtrial run {shlex.quote(str(file.parent))}`, which first shows what it does, or copy the file and its "
+            "scripts to a place of your own after you have read them"
+        )
 
 
 def builds_here() -> list[Build]:

@@ -82,7 +82,9 @@ def _dump(program: Path, path: Path, environment: dict[str, str], shown: str) ->
         ) from None
     part = path.with_suffix(DUMP_ENDINGS[1])
     part.touch(mode=0o600)
-    done = finished([program, "--format=custom", "--no-owner", "--no-privileges", f"--file={part}"], environment)
+    # a subscription has a connection string with its password, and no place in a copy
+    options = ["--format=custom", "--no-owner", "--no-privileges", "--no-subscriptions", f"--file={part}"]
+    done = finished([program, *options], environment)
     if done.returncode != 0:
         part.unlink()
         errors = [line for line in done.stderr.splitlines() if "error:" in line] or done.stderr.splitlines()
