@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export OPENBLAS_NUM_THREADS := 1
 export POLARS_MAX_THREADS := 1
 
-.PHONY: help build old-servers demo test test-engine test-lab test-install fuzz oldest-rust deny quick record examples lint docs dist dist-here image release-check bench clean
+.PHONY: help build old-servers demo test test-engine test-lab journeys test-install fuzz oldest-rust deny quick record examples lint docs dist dist-here image release-check bench clean
 
 build: $(VENV)/.built
 
@@ -25,6 +25,7 @@ help:
 	@echo 'make quick   a check of some 90 seconds: the tests of the lab that need no server, and a few that do'
 	@echo 'make test    everything: lint, the tests of the engine and of the lab; the original pgbench and sysbench'
 	@echo '             answer from tests/engine/recorded where a recording fits, with CI=true they are all run'
+	@echo 'make journeys   the studies of README and tutorials by all defaults, typed into a terminal: 14 minutes'
 	@echo 'make test-install   the wheel and the Debian package, installed without a compiler, the demo, and a study in the'
 	@echo '             container image: 8 minutes'
 	@echo 'make fuzz    each fuzz target of the engine for 15 s'
@@ -76,6 +77,10 @@ test-engine:
 test-lab: $(VENV)/.dev old-servers
 	$(BIN)/python -m pytest $(call processes,3)
 
+# Alone on the machine: what a person sees within minutes depends on what else runs.
+journeys: $(VENV)/.dev
+	$(BIN)/python -m pytest -m journey --durations=0 --durations-min=1 tests/journeys
+
 test-install: $(VENV)/.dev
 	$(BIN)/python -m pytest -m install tests/distribution
 
@@ -93,7 +98,7 @@ deny: $(VENV)/.dev
 	cd engine && PATH="$(CURDIR)/$(BIN):$$PATH" cargo deny --locked --log-level warn check licenses bans sources
 
 quick: $(VENV)/.dev
-	$(BIN)/python -m pytest $(call processes,0) -m 'quick or not (server or machine or like_pgbench or browser or install)'
+	$(BIN)/python -m pytest $(call processes,0) -m 'quick or not (server or machine or like_pgbench or browser or install or journey)'
 
 record: $(VENV)/.dev
 	rm -rf tests/engine/recorded

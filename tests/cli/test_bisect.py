@@ -48,7 +48,7 @@ def measured(repository, monkeypatch):
         by_commit = {repository.git("rev-parse", tag): speed for tag, speed in speeds.items()}
         not_built = {repository.git("rev-parse", tag) for tag in broken}
 
-        def start(spec, results, *, conclude, console):
+        def start(spec, results, *, conclude, console, again):
             commits = [table.postgres.rpartition("@")[2] for table in spec.arms.values()]
             if not_built.intersection(commits):
                 raise BuildError("x.c:1: error: no; all that was printed is in /state/log")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.cli.faults import Tracebacks
+from pgtrial.cli.invocation import Invocation
 from pgtrial.cli.live_display import LiveDisplay
 from pgtrial.cli.progress import shown
 from pgtrial.cli.terminal import Terminal
@@ -165,13 +165,13 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Iterator[KeyError]:
 
     monkeypatch.setattr("pgtrial.cli.live_display._step", fail)
     yield fault
-    Tracebacks.wanted = False
+    Invocation.tracebacks = False
 
 
 @pytest.mark.usefixtures("broken")
 @pytest.mark.parametrize("with_debug", [False, True])
 def test_a_fault_of_the_live_display_is_reported_at_the_end_and_the_study_is_shown_by_lines(capsys, with_debug):
-    Tracebacks.wanted = with_debug
+    Invocation.tracebacks = with_debug
     out = io.StringIO()
     with shown(Terminal(file=out, force_terminal=True, width=80), as_json=False) as listener:
         listener(StudyBegins(Path("results/a-study"), 8, 0, 4, 60.0))

@@ -17,7 +17,7 @@ def test_sockets_of_servers_are_found_by_their_names(tmp_path):
 @pytest.mark.parametrize(
     ("majors", "command"),
     [
-        ([15, 17, 18], "pgtrial compare postgres=17 postgres=18 --clients 1,8 --budget 20min"),
+        ([15, 17, 18], "pgtrial compare postgres=17 postgres=18 --clients 8 --budget 3min"),
         ([18], "pgtrial studies, the bundled studies of published comparisons"),
     ],
 )

@@ -135,7 +135,7 @@ def test_a_time_holds_as_many_blocks_as_the_trials_so_far_take_and_ends_the_stud
     ended = next_step(plan, 60.0, slow)
     assert isinstance(ended, Stop)
     assert ended.reason.startswith(
-        "the budget of 1min 40s ends after 11 blocks: 1 block more up to the next look at the verdict would"
+        "the budget of 1min 40s ended after 11 of 12 blocks: 1 more block up to the next look at the verdict would"
     )
     assert "; 3 of them wait for the next look at the verdict, after block 12 (1 block, about " in ended.reason
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from pgtrial.conduct.lengths import measured_lengths
 from pgtrial.conduct.lengths_in_words import in_words
-from pgtrial.conduct.plan import More, extend, make_plan, with_lengths
+from pgtrial.conduct.plan import More, extend, make_plan, warnings, with_lengths
 from pgtrial.conduct.trial_lengths import planned_lengths
-from pgtrial.model.errors import StudyError
+from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.machine import Conditions, Noise
 from pgtrial.model.records.plan import PreliminaryBlock, WarmUpShape
 from pgtrial.model.study.frozen import freeze, thaw
@@ -185,10 +185,24 @@ def test_the_plan_says_what_was_chosen_and_why():
     (after,) = in_words(chosen(spec, rises=(2.0, 0.0), overhead_s=1.5), spec)
     assert after.startswith("2s of warm-up and 9s measured: the speed rises for 2s after the start; ")
     assert after.endswith("; 12 blocks of about 24s, 77% of it measured")
-    (still,) = in_words(chosen(study("1h"), rises=(0.0, None)), spec)
+    long = study("1h")
+    (still,) = in_words(chosen(long, rises=(0.0, None)), long)
     assert "the speed of b still rises 4s after the start" in still
     given = study(load={"warmup": 1, "duration": 5})
     assert not list(in_words(make_plan(given, 7, NOW), given))
+
+
+def test_a_budget_that_the_preliminary_block_finds_too_short_by_minutes_holds_the_fewest_blocks_all_the_same():
+    spec = study("2min")
+    plan = chosen(spec, overhead_s=15.0)
+    assert plan.max_blocks == 8, "the first look"
+    assert 120 * 1.25 < plan.lengths.preliminary.wall_s + plan.max_blocks * plan.block_estimate_s <= 120 + 90
+    *_, told = in_words(plan, spec)
+    assert "8 blocks take about 3min" in told
+    assert told.endswith("longer than the budget of 2min, since fewer allow no verdict")
+    assert not [warning for warning in warnings(spec, plan) if "ends the study" in warning]
+    with pytest.raises(BudgetError, match=r"set \[verdict\] budget \(--budget\) to \d+min or more"):
+        chosen(spec, overhead_s=40.0)
 
 
 def test_the_order_of_the_blocks_does_not_depend_on_the_preliminary_block():

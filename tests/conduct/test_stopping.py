@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from pgtrial.conduct.plan import make_plan
-from pgtrial.conduct.stopping import Stop, leaving, next_step, time_left
+from pgtrial.conduct.stopping import Stop, ended_too_early, leaving, next_step, time_left
 from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.records.trial import Phase, Trial
 from pgtrial.store.study_file import build_study
@@ -82,31 +82,53 @@ def test_a_study_that_does_not_stop_early_goes_on_after_a_decision():
         (
             191.0,
             8,
-            "the budget of 3min 11s ends after 8 blocks: 4 blocks more up to the next look at the verdict would "
+            "the budget of 3min 11s ended after 8 of 27 blocks: 4 more blocks up to the next look at the verdict would "
             "take about 1min 20s",
         ),
         (193.0, 11, None),
         (
             150.0,
             11,
-            "the budget of 2min 30s ends after 11 blocks: 1 block more up to the next look at the verdict would "
+            "the budget of 2min 30s ended after 11 of 27 blocks: 1 more block up to the next look at the verdict would "
             "take about 20s; "
             "3 of them wait for the next look at the verdict, after block 12 (1 block, about 20s: --more 20s)",
-        ),
-        (10.0, 1, None),
-        (
-            100.0,
-            2,
-            "the budget of 1min 40s ends after 2 blocks: 6 blocks more up to the next look at the verdict would "
-            "take about 2min; "
-            "all of them wait for the next look at the verdict, after block 8 (6 blocks, about 2min: --more 120s)",
         ),
     ],
 )
 def test_the_budget_ends_a_study_at_a_look_if_the_next_comes_more_than_a_quarter_too_late(budget, blocks, ended):
     planned = plan(27, stop_early=False)
     step = next_step(planned, budget, trials(planned, blocks, 1.01))
-    assert step == Stop(ended) if ended else isinstance(step, PlannedTrial)
+    assert step == Stop(ended, 12 - blocks) if ended else isinstance(step, PlannedTrial)
+
+
+@pytest.mark.parametrize(
+    ("budget", "blocks", "seconds", "goes_on"),
+    [
+        (10.0, 1, 1000.0, True),  # one block may be slow by chance
+        (120.0, 2, 18.0, True),  # 8 blocks of 36 s: 3 minutes longer at most
+        (120.0, 2, 20.0, False),
+        (3600.0, 2, 280.0, True),  # a quarter longer at most
+        (3600.0, 2, 282.0, False),
+    ],
+)
+def test_the_budget_ends_a_study_of_minutes_before_its_first_look_only_if_it_would_take_three_minutes_more(
+    budget, blocks, seconds, goes_on
+):
+    planned = plan(27, stop_early=False)
+    stored = trials(planned, blocks, 1.01, seconds)
+    step = next_step(planned, budget, stored)
+    assert isinstance(step, PlannedTrial) == goes_on
+    assert ended_too_early(planned, step, stored) != goes_on
+
+
+def test_a_budget_that_ends_before_a_verdict_says_why_and_what_goes_on():
+    planned = plan(27, stop_early=False)
+    step = next_step(planned, 120.0, trials(planned, 2, 1.01, 20.0))
+    assert step == Stop(
+        "the budget of 2min ended after 2 of 27 blocks: a verdict takes 8 blocks, and 6 more blocks about 4min; the "
+        "same command goes on with this study",
+        6,
+    )
 
 
 def test_a_study_that_is_asked_to_stop_finishes_its_block():

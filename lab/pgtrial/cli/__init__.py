@@ -16,7 +16,8 @@ import typer
 
 from pgtrial import __version__
 from pgtrial.cli.commands import Command
-from pgtrial.cli.faults import Tracebacks, described, how_to_report, show_traceback
+from pgtrial.cli.faults import described, how_to_report, show_traceback
+from pgtrial.cli.invocation import Invocation
 from pgtrial.cli.output import line, print_notes, say
 from pgtrial.model.errors import ERROR_STATUS, PgtrialError
 
@@ -113,9 +114,10 @@ def main(arguments: list[str] | None = None) -> None:
         # files of the lab are written by its account alone, whatever the umask; a user's own group keeps its rights
         os.umask(os.umask(0) | (stat.S_IWOTH if os.geteuid() else stat.S_IWOTH | stat.S_IWGRP))
     # --debug is taken anywhere in the line, so that it can be added to the end of a failed command
-    Tracebacks.wanted = "--debug" in given and not _is_passed_on(given)
-    if Tracebacks.wanted:
+    Invocation.tracebacks = "--debug" in given and not _is_passed_on(given)
+    if Invocation.tracebacks:
         given = [argument for argument in given if argument != "--debug"]
+    Invocation.words = given
     sys.exit(_status_of(given))
 
 

@@ -11,6 +11,7 @@ import typer
 from rich.console import RenderableType
 
 from pgtrial.cli.conduct import start
+from pgtrial.cli.invocation import same_command
 from pgtrial.cli.output import json_line, line, say
 from pgtrial.cli.study_options import Profile, Seed, parsed, read
 from pgtrial.cli.terminal import Terminal
@@ -140,7 +141,13 @@ class _Shell:
 
         say(f"comparing {order.commit.short} ({order.commit.subject}) with {order.against[:10]}")
         try:
-            status = start(spec, self.directory / name, conclude=conclude, console=Terminal(file=sys.stderr))
+            status = start(
+                spec,
+                self.directory / name,
+                conclude=conclude,
+                console=Terminal(file=sys.stderr),
+                again=lambda _: same_command(self.directory),
+            )
         except BuildError as error:
             raise DoesNotBuildError(str(error)) from None
         if not ended:

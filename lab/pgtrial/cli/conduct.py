@@ -28,6 +28,9 @@ from pgtrial.report.build import ReportNotWrittenError, build_report
 from pgtrial.servers.configured_values import check_configured
 from pgtrial.store.directory import StudyDirectory
 
+Again = Callable[[Path], str]
+"""Returns the command that goes on with the study in a directory."""
+
 Conclude = Callable[[StudyDirectory], RenderableType]
 """Writes what follows from a study that has run; returns what the terminal shows of it."""
 
@@ -41,10 +44,11 @@ def start(
     conclude: Conclude | None = None,
     console: Terminal | None = None,
     reword: Reword = str,
+    again: Again | None = None,
 ) -> int:
     """Begin the study, or go on with the same one. What is printed is as `reword` returns it; the rest as `conduct`."""
     check_configured(spec)
-    study, there = find_or_create(spec, results, anew=anew)
+    study, there = find_or_create(spec, results, anew=anew, after_budget=again is None)
     if there:
         say(f"going on with {study.path}: {len(study.trials())} of {len(study.plan.due)} trials are stored")
     if has_secrets(spec):
@@ -53,7 +57,7 @@ def start(
             "use ~/.pgpass"
         )
     try:
-        return conduct(study, spec, as_json=as_json, conclude=conclude, console=console, reword=reword)
+        return conduct(study, spec, as_json=as_json, conclude=conclude, console=console, reword=reword, again=again)
     except PgtrialError:
         if not there and not study.trials():
             # refused before its first trial: nothing worth keeping, and nothing to go on with
@@ -73,20 +77,20 @@ def conduct(
     more: More | None = None,
     as_json: bool = False,
     quiet: bool = False,
-    command: str = "run",
+    again: Again | None = None,
     conclude: Conclude | None = None,
     console: Terminal | None = None,
     reword: Reword = str,
 ) -> int:
     """Run what is missing of a study, or `more`, and conclude: by default, report.
 
-    `command` is the one that goes on with the study; `quiet` leaves out what a person should know before it. What a
-    person reads is drawn on `console`, by default stdout.
+    `again` returns the command that goes on with the study, by default `pgtrial run DIRECTORY`; `quiet` leaves out what
+    a person should know before it. What a person reads is drawn on `console`, by default stdout.
     The exit status: 0 when it is complete, 128 + signal when stopped.
     """
     console = console or Terminal()
     ended = study.plan if more is not None else None
-    again = f"pgtrial {command} {shlex.quote(str(study.path))}"
+    goes_on = again(study.path) if again is not None else f"pgtrial run {shlex.quote(str(study.path))}"
     if not quiet and more is None:
         expected = None if study.trials() else outlook(spec, study.plan)
         for warning in [*warnings(spec, study.plan), *cautions(expected, spec, study.plan)]:
@@ -102,7 +106,7 @@ def conduct(
         if study.plan is ended:
             return stopped(interrupted)
         stored, planned = len(study.trials()), len(study.plan.due)
-        return stopped(interrupted, f": {stored} of {planned} trials are stored; go on with: {again}")
+        return stopped(interrupted, f": {stored} of {planned} trials are stored; go on with: {goes_on}")
     except ReportNotWrittenError as lost:
         if not as_json:
             console.print(in_short(brief(lost.result, study.plan, study.path, study.trials()), reword))
@@ -112,7 +116,7 @@ def conduct(
             words = str(error).removesuffix(".")
             error.args = (
                 f"{words}; {stored} of {len(study.plan.due)} trials are stored, and when that is mended "
-                f"the study goes on with: {again}",
+                f"the study goes on with: {goes_on}",
             )
         raise
     if not as_json:

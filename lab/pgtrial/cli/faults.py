@@ -5,14 +5,9 @@ Errors that a user can mend are PgtrialErrors and do not pass here.
 
 from __future__ import annotations
 
+from pgtrial.cli.invocation import Invocation
 from pgtrial.cli.output import print_traceback
 from pgtrial.model.errors import one_line
-
-
-class Tracebacks:
-    """What --debug asks for. The command line sets it before a command begins, once in each process."""
-
-    wanted = False
 
 
 def described(error: BaseException) -> str:
@@ -25,7 +20,7 @@ def how_to_report(what: str) -> str:
 
     With --debug the traceback is printed first, and the sentence refers to it.
     """
-    traceback = "the traceback above" if Tracebacks.wanted else f"what {what} prints with --debug at its end"
+    traceback = "the traceback above" if Invocation.tracebacks else f"what {what} prints with --debug at its end"
     return (
         "this is a fault of pgtrial; report it as an issue, by the form `A defect`, in the repository from which you "
         f"have pgtrial, with {traceback}, the first lines of `pgtrial facts`, and the bundle of the study if there is "
@@ -35,5 +30,5 @@ def how_to_report(what: str) -> str:
 
 def show_traceback(error: BaseException) -> None:
     """Prints where an error comes from, if --debug asks for it."""
-    if Tracebacks.wanted:
+    if Invocation.tracebacks:
         print_traceback(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from rich.text import Text
 
 from pgtrial.cli.by_options import by_options
 from pgtrial.cli.conduct import start
+from pgtrial.cli.invocation import same_command
 from pgtrial.cli.output import json_text, say, warn
 from pgtrial.cli.study_options import Profile, Seed, parsed, read
 from pgtrial.cli.terminal import Terminal
@@ -171,12 +173,12 @@ def _run(spec: StudySpec, rules: Rules, files: Files, results: Path | None, *, a
         of_gate = outcome(data.result, data.plan, rules)
         ended.append((data, of_gate))
         files.write(study, data, of_gate, monotonic() - began)
-        return Group(
-            in_short(brief(data.result, data.plan, study.path, data.trials)), Text(f"gate: {of_gate.sentence}", "bold")
-        )
+        run, gate = f"pgtrial run {shlex.quote(str(study.path))} goes on", f"{same_command(study.path)} goes on"
+        short = in_short(brief(data.result, data.plan, study.path, data.trials), lambda text: text.replace(run, gate))
+        return Group(short, Text(f"gate: {of_gate.sentence}", "bold"))
 
     console = Terminal(file=sys.stderr) if as_json else None
-    status = start(spec, results, anew=anew, conclude=conclude, console=console, reword=_by_options)
+    status = start(spec, results, anew=anew, conclude=conclude, console=console, reword=_by_options, again=same_command)
     if not ended:
         # a signal has ended it
         files.write_without_study(Outcome(ERROR_STATUS, "the gate was stopped; the same command goes on with it"))

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult  # noqa: TID251 - the type in rich's protocol
+from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.segment import Segment
 from rich.table import Column, Table
@@ -128,7 +129,8 @@ class LiveDisplay:
                 rows.add_row("by the end", reach)
         left = max(0.0, begun.left_s - (time.monotonic() - self._since))
         rows.add_row("left", f"at most about {format_duration(round(left) or 1)}")
-        return Group(ProgressBar(total=begun.planned, completed=begun.number - 1, width=60), rows)
+        bar = ProgressBar(total=begun.planned, completed=begun.number - 1, width=60)
+        return Group(Padding(bar, 0), rows)  # the bar alone would not end its line
 
     def _add_now(self, rows: Table, begun: TrialBegins | None) -> None:
         unit = rate_unit([begun.load_point]) if begun is not None else "tps"

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from pgtrial.cli.by_options import by_options
 from pgtrial.cli.conduct import start
+from pgtrial.cli.invocation import same_command
 from pgtrial.cli.output import json_text, say
 from pgtrial.cli.study_options import Seed, parsed
 from pgtrial.cli.terminal import Terminal, for_terminal
@@ -79,7 +80,9 @@ def rerun_command(
 
     console = Terminal(file=sys.stderr) if json else None
     try:
-        status = start(again, results, anew=new, conclude=conclude, console=console, reword=_by_options)
+        status = start(
+            again, results, anew=new, conclude=conclude, console=console, reword=_by_options, again=same_command
+        )
     except BudgetError as error:
         enough = as_option(error.needed_s)
         say(f"the time holds no verdict, so a rerun could not agree; give it --budget {enough} or more")

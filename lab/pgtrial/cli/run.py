@@ -172,5 +172,5 @@ def next_command(servers: Sequence[tuple[Path, int]], majors: Sequence[int]) -> 
         return f"pgtrial compare work_mem=4MB work_mem=64MB --server {shlex.quote(server)} (after: createdb bench)"
     if len(majors) > 1:
         older, newer = majors[-2:]
-        return f"pgtrial compare postgres={older} postgres={newer} --clients 1,8 --budget 20min"
+        return f"pgtrial compare postgres={older} postgres={newer} --clients 8 --budget 3min"
     return "pgtrial studies, the bundled studies of published comparisons"

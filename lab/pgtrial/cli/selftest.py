@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 import time
 from pathlib import Path
@@ -148,9 +149,7 @@ def _conduct(study: StudyDirectory, spec: StudySpec, selftest: Selftest, *, as_j
         build_report(study)
         return Group(*map(Text, lines(certificate)))
 
-    status = conduct(
-        study, spec, as_json=as_json, quiet=True, command="selftest", conclude=conclude, reword=_by_options
-    )
+    status = conduct(study, spec, as_json=as_json, quiet=True, again=_again, conclude=conclude, reword=_by_options)
     certificate = study_certificate(study) if status == 0 else None
     if certificate is None:
         return status
@@ -164,6 +163,10 @@ def _conduct(study: StudyDirectory, spec: StudySpec, selftest: Selftest, *, as_j
     if sentence is not None:
         warn(sentence)
     return 0 if sentence is None else 1
+
+
+def _again(directory: Path) -> str:
+    return f"pgtrial selftest {shlex.quote(str(directory))}"
 
 
 def _shares(planted: str) -> list[float]:

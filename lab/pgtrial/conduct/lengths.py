@@ -18,7 +18,7 @@ from pgtrial.conduct.declared import least_duration
 from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.interleaving import SLICE_S, interleaving_of, is_whole
 from pgtrial.conduct.run_once_lengths import lengths_of_known_end, lengths_of_unknown_end
-from pgtrial.conduct.stopping import OVERRUN
+from pgtrial.conduct.stopping import OVERRUN, longest_planned
 from pgtrial.conduct.trial_lengths import TrialLengths
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.machine import Noise
@@ -94,10 +94,10 @@ def measured_lengths(spec: StudySpec, plan: Plan, block: PreliminaryBlock, noise
         return lengths_of_known_end(block, trials)
     slices = _slices(spec, plan.interleaving)
     known = _Known(spec.verdict.budget, trials, block.overhead_s, block.wall_s, slices, block, noise)
-    lengths = _choose(spec, known) or _choose(spec, replace(known, budget_s=OVERRUN * known.budget_s))
-    if lengths is None:
-        raise _too_short(spec, known)
-    return lengths
+    for budget_s in (known.budget_s, OVERRUN * known.budget_s, longest_planned(known.budget_s)):
+        if (lengths := _choose(spec, replace(known, budget_s=budget_s))) is not None:
+            return lengths
+    raise _too_short(spec, known)
 
 
 def preliminary_lengths(spec: StudySpec, slice_s: float) -> tuple[float, float]:

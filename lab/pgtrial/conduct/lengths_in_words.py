@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pgtrial.conduct.run_once_lengths import end_in_words
+from pgtrial.conduct.stopping import OVERRUN
 from pgtrial.conduct.trial_lengths import planned_lengths
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.study.spec import StudySpec
@@ -30,6 +31,12 @@ def in_words(plan: Plan, spec: StudySpec) -> Iterator[str]:
         return
     noise = ", the length that finds most in the noise of this machine" if chosen.from_noise else ""
     yield f"{both}: {chosen.preliminary.text}; {fits}{noise}"
+    total_s = chosen.preliminary.wall_s + plan.max_blocks * lengths.block_s
+    if total_s > OVERRUN * spec.verdict.budget and spec.verdict.blocks is None:
+        yield (
+            f"the {plural(plan.max_blocks, 'block')} take about {format_duration(round(total_s))} with the one before "
+            f"them, longer than the budget of {format_duration(spec.verdict.budget)}, since fewer allow no verdict"
+        )
     if plan.warmup_s < chosen.wanted_warmup_s and spec.load.given_s[0] is None:
         yield (
             f"a warm-up of {format_duration(chosen.wanted_warmup_s)} does not fit the budget of "

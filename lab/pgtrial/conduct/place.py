@@ -15,7 +15,7 @@ from pgtrial.conduct.noise import noise_for, overhead_for
 from pgtrial.conduct.own_scripts import check_scripts
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.readings import Readings
-from pgtrial.conduct.stopping import Stop, next_step_of
+from pgtrial.conduct.stopping import Stop, ended_too_early, next_step_of
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.plan import EarlierTry, Plan
 from pgtrial.model.study.frozen import freeze, thaw, without_secrets
@@ -30,11 +30,14 @@ RESULTS = Path("results")
 """Where new studies are put, below the current directory."""
 
 
-def find_or_create(spec: StudySpec, results: Path | None, *, anew: bool) -> tuple[StudyDirectory, bool]:
+def find_or_create(
+    spec: StudySpec, results: Path | None, *, anew: bool, after_budget: bool = True
+) -> tuple[StudyDirectory, bool]:
     """The study's directory, and whether it was there already.
 
     With `results` that very directory; else the newest unfinished one in results/ with the identical frozen study,
-    unless `anew`; else a new one named after the study and the time. Raises StoreError and StudyError.
+    unless `anew`; else a new one named after the study and the time. With `after_budget`, a study that its budget has
+    ended before its first look counts as unfinished. Raises StoreError and StudyError.
     """
     if results is not None:
         if (results / "study.toml").exists():
@@ -44,18 +47,23 @@ def find_or_create(spec: StudySpec, results: Path | None, *, anew: bool) -> tupl
     if not anew:
         for path in reversed(_alike(spec)):
             study = StudyDirectory.open(path)
-            if study.spec.scripts == spec.scripts and not _finished(study):
+            if study.spec.scripts == spec.scripts and not _finished(study, after_budget=after_budget):
                 return study, True
     spec = dump_to_be_taken(spec)
     plan = _planned(spec, RESULTS)
     return StudyDirectory.create(_fresh_path(plan.name), spec, plan), False
 
 
-def _finished(study: StudyDirectory) -> bool:
-    """Whether it has ended and has its report: what a lab that was killed in between has left undone is done first."""
+def _finished(study: StudyDirectory, *, after_budget: bool) -> bool:
+    """True if the study has ended and its report is written; with `after_budget` it needs a look at its verdict, too.
+
+    If pgtrial was killed before the report, the study counts as unfinished, so that the next run writes it.
+    """
     if not (study.path / "report.html").exists():
         return False
-    return isinstance(next_step_of(study, Readings(study)), Stop)
+    readings = Readings(study)
+    step = next_step_of(study, readings)
+    return isinstance(step, Stop) and not (after_budget and ended_too_early(study.plan, step, readings.trials))
 
 
 def plan_now(spec: StudySpec) -> Plan:

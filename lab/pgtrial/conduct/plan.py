@@ -26,10 +26,10 @@ from pgtrial.conduct.interleaving import interleaving_of
 from pgtrial.conduct.layouts import draw_layouts
 from pgtrial.conduct.lengths import LEAST_BUDGET_S, expected_lengths
 from pgtrial.conduct.scope import differing_keys, hosts_of, scope_of
-from pgtrial.conduct.stopping import OVERRUN, as_option, waiting
+from pgtrial.conduct.stopping import OVERRUN, as_option, longest_planned, waiting
 from pgtrial.conduct.trial_lengths import TrialLengths, planned_lengths, preliminary_time
 from pgtrial.model.errors import BudgetError, StudyError
-from pgtrial.model.records.plan import Extension, Plan, PlannedTrial
+from pgtrial.model.records.plan import Extension, Lengths, Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.places import draw_places
 from pgtrial.model.study.spec import StudySpec, load_points, metrics_of, prices_of
@@ -140,7 +140,8 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
         sentences.append(f"with {given} {what}; {plural(len(plan.arms), 'arm')} take at least {needed}")
     sentences += metric_warnings(spec, plan)
     time_s = plan.max_blocks * plan.block_estimate_s
-    if time_s > spec.verdict.budget and not plan.extensions:
+    limit_s = longest_planned(spec.verdict.budget) if _is_measured(plan.lengths) else spec.verdict.budget
+    if time_s > limit_s and not plan.extensions:
         sentences.append(
             f"{plan.max_blocks} blocks take about {format_duration(time_s)}, more than the budget of "
             f"{format_duration(spec.verdict.budget)}, which ends the study"
@@ -161,7 +162,8 @@ def _max_blocks(spec: StudySpec, lengths: TrialLengths) -> int:
     floor = fewest_for_a_verdict(spec)
     if affordable >= floor:
         return affordable
-    if floor * block_s > OVERRUN * budget_s:
+    longest_s = longest_planned(spec.verdict.budget) - lengths.preliminary_s
+    if floor * block_s > (longest_s if _is_measured(lengths.chosen) else OVERRUN * budget_s):
         minutes = math.ceil(floor * block_s / 60)
         chosen = spec.verdict.budget >= LEAST_BUDGET_S and not spec.load.has_own_end
         cures = f"{'leave out warmup and duration' if chosen else 'shorten the trials'}, or use fewer load points"
@@ -175,6 +177,10 @@ def _max_blocks(spec: StudySpec, lengths: TrialLengths) -> int:
             60.0 * minutes,
         )
     return floor
+
+
+def _is_measured(lengths: Lengths | None) -> bool:
+    return lengths is not None and lengths.preliminary is not None
 
 
 def _order(arms: list[str], points: int, blocks: int, seed: int) -> Iterator[PlannedTrial]:

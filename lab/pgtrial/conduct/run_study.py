@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from pgtrial.conduct.arm_facts import ArmFacts
+from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.interleaving import SlicesTooShort, sessions_of
 from pgtrial.conduct.leftovers import discard_unfinished
 from pgtrial.conduct.noise import keep
@@ -26,7 +27,7 @@ from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
 from pgtrial.conduct.scope import scope_of
 from pgtrial.conduct.selftest import take_certificate
 from pgtrial.conduct.statement_plans import missing_plans, take_plans
-from pgtrial.conduct.stopping import Stop, leaving, next_step_of, time_left
+from pgtrial.conduct.stopping import Step, Stop, leaving, next_step_of, time_left
 from pgtrial.evidence.observe.canary import CanaryProbes
 from pgtrial.loads.fleet import scratch
 from pgtrial.loads.fleet.fleet import load_maker
@@ -68,7 +69,8 @@ def run_study(
     """Run every planned trial that is not stored yet, until the stopping rule or a request to stop ends the study.
 
     `spec` is the study as the user gave it, with passwords that the frozen one does not hold; with `more` a study that
-    has ended goes on. Raises StudyError and ArmError before the first trial for what can be known then.
+    has ended goes on. A study that its budget has ended goes on without `more`, up to its next look at the verdict.
+    Raises StudyError and ArmError before the first trial for what can be known then.
     """
     given = with_dump(spec or study.spec, study.spec.load.data_files)
     engine_path()
@@ -78,6 +80,7 @@ def run_study(
         stack.callback(forget_stop, study.path)
         discard_unfinished(study)
         step = next_step_of(study, Readings(study))
+        more = more or _up_to_the_look(given, step)
         if isinstance(step, Stop) and more is None and not missing_plans(study):
             # a lab that was killed after its last trial has left what it had made
             for notice in (*scratch.clean(), *clean()):
@@ -164,6 +167,13 @@ def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> Rehearsed
         values = workspace.directory("values")
         rehearse(spec, arms, plan.seed, values, partial(_say, listener), shared=plan.shares_server, plans=plans)
     return plans
+
+
+def _up_to_the_look(spec: StudySpec, step: Step) -> More | None:
+    """Returns the blocks up to the next look, if the budget has ended a study that can go on; else None."""
+    if not isinstance(step, Stop) or not step.blocks_to_look or are_units(spec):
+        return None
+    return More(blocks=step.blocks_to_look)
 
 
 def _extended(study: StudyDirectory, more: More, *, ended: bool) -> Plan:

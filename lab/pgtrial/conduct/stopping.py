@@ -21,6 +21,11 @@ from pgtrial.verdict.pace import block_time, under_way_s
 OVERRUN = 1.25
 """Estimates are rough: a study may take a quarter longer than its budget where a look comes by then."""
 
+_LONGER_TO_FIRST_LOOK_S = 180.0
+"""A study of few minutes may take so much longer than its budget up to its first look: ended before it, all its time is
+spent for nothing.
+"""
+
 _FEWEST_MEASURED = 2
 """Blocks that tell what a block takes; one may be slow by chance."""
 
@@ -30,9 +35,31 @@ class Stop:
     """The study is finished."""
 
     reason: str
+    blocks_to_look: int = 0
+    """How many more blocks there are up to the next look at the verdict, if the budget has ended the study; else 0."""
 
 
 Step = PlannedTrial | Stop
+
+
+def longest_planned(budget_s: float) -> float:
+    """Returns the longest time for which a study is planned once its preliminary block has been measured, seconds.
+
+    Half of what is allowed beyond the budget up to the first look is left to blocks that are slower than that one.
+    """
+    return max(OVERRUN * budget_s, budget_s + _LONGER_TO_FIRST_LOOK_S / 2)
+
+
+def _longest(budget_s: float, *, before_first_look: bool) -> float:
+    """Returns the longest time that a study may take up to its next look, seconds."""
+    longest_s = OVERRUN * budget_s
+    return max(longest_s, budget_s + _LONGER_TO_FIRST_LOOK_S) if before_first_look else longest_s
+
+
+def ended_too_early(plan: Plan, step: Step, stored: Sequence[Trial]) -> bool:
+    """True if the budget has ended the study before its first look, so that it has no verdict."""
+    blocks = len({trial.block for trial in stored})
+    return isinstance(step, Stop) and step.blocks_to_look > 0 and blocks < min(plan.looks, default=0)
 
 
 def next_step_of(study: StudyDirectory, readings: Readings, *, stop_asked: bool = False) -> Step:
@@ -85,13 +112,19 @@ def _cut_short(plan: Plan, budget_s: float, complete: Sequence[Trial], *, stop_a
     if extension is None and plan.lengths is not None and plan.lengths.preliminary is not None:
         spent_s += plan.lengths.preliminary.wall_s
     ahead = next((look for look in plan.looks if blocks < look <= plan.end), plan.end)
-    if spent_s + (ahead - blocks) * block_s <= OVERRUN * budget:
+    before_first_look = blocks < min(plan.looks, default=0) == ahead
+    if spent_s + (ahead - blocks) * block_s <= _longest(budget, before_first_look=before_first_look):
         return None
-    upcoming = "the next look at the verdict" if ahead in plan.looks else "the end"
+    ended = f"the budget of {format_duration(budget)} ended after {blocks} of {plural(plan.end, 'block')}"
+    left_s, more = (ahead - blocks) * block_s, plural(ahead - blocks, "more block")
+    if before_first_look:
+        takes = f"a verdict takes {plural(ahead, 'block')}, and {more} about {format_duration(round(left_s))}"
+        return Stop(f"{ended}: {takes}; the same command goes on with this study", ahead - blocks)
+    upcoming = "up to the next look at the verdict" if ahead in plan.looks else "up to the end"
     return Stop(
-        f"the budget of {format_duration(budget)} ends after {plural(blocks, 'block')}: "
-        f"{plural(ahead - blocks, 'block')} more up to {upcoming} would take about "
-        f"{format_duration(round((ahead - blocks) * block_s))}" + waiting(plan, complete, blocks)
+        f"{ended}: {more} {upcoming} would take about {format_duration(round(left_s))}"
+        + waiting(plan, complete, blocks),
+        ahead - blocks,
     )
 
 

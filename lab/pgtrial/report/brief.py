@@ -297,7 +297,7 @@ def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[
     yield from _cures_of_use(result, {claim.arm for claim in open_claims} | {row.arm for row in open_queries})
     study = shlex.quote(str(directory)) if directory is not None else "DIRECTORY"
     if result.trials_stored < result.trials_planned and result.blocks_complete < plan.end:
-        yield f"pgtrial run {study} goes on: {result.blocks_complete} of {plural(plan.end, 'block')} are complete"
+        yield f"pgtrial run {study} goes on: {_how_far(result, plan)}"
     yield from _cures_of_failures(result, {arm for claim in open_claims for arm in (claim.baseline, claim.arm)})
     known = [claim for claim in open_claims if can_decide(claim) and claim.unit == "block"]
     for_queries = [row.more_blocks for row in open_queries if row.more_blocks is not None]
@@ -326,6 +326,18 @@ def _cures_of_failures(result: StudyResult, arms: Collection[str]) -> Iterator[s
             each = "a failed trial counts as the worst result, and that makes the interval wide"
             trials = f"{of_arm.failed_trials} of {plural(of_arm.trials, 'trial')} of {of_arm.arm}"
             yield f"mend what made {trials} fail, then run the study again: {each}"
+
+
+def _how_far(result: StudyResult, plan: Plan) -> str:
+    """Returns how many blocks are complete, and what is missing for a first verdict."""
+    blocks = result.blocks_complete
+    complete = f"{blocks} of {plural(plan.end, 'block')} are complete"
+    first = min(plan.looks, default=0)
+    if not blocks < first <= plan.end or plan.deployments > 1:
+        return complete
+    more = plural(first - blocks, "more block")
+    time = f", about {format_duration(round((first - blocks) * result.block_s))}" if result.block_s else ""
+    return f"{complete}, and a verdict takes {first} ({more}{time})"
 
 
 def _for_queries(known: Sequence[Claim], for_queries: Sequence[int], result: StudyResult) -> str:

@@ -63,7 +63,8 @@ class VerdictSection(Record):
     budget: Seconds = Field(
         3600.0,
         gt=0,
-        description="Time for all blocks; a slower study ends at the last look that comes within this and a quarter.",
+        description="Time for all blocks. A slower study ends at the last look that comes within this and a quarter; "
+        "up to the first look, before which there is no verdict, within this and three minutes if that is more.",
     )
     stop_early: bool = Field(True, description="Whether the study ends when all primary comparisons are decided.")
     drop_decided: bool = Field(
