@@ -20,6 +20,7 @@ import pgtrial
 from pgtrial.api import Chart
 from pgtrial.cli.sql import run, sql_command
 from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.report.frames import FRAMES
 from pgtrial.store.bundle import write_bundle
 from tests.conftest import EXAMPLES
 
@@ -230,6 +231,20 @@ class TestSql:
         assert len(queries) == 2
         for single, double in queries:
             assert run(single or double, [BUNDLE])[1]
+
+    def test_the_page_names_the_columns_of_each_table_and_no_others(self):
+        page = (EXAMPLES.parent / "python.md").read_text()
+        rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE)
+        named = {table: re.findall(r"`(\w+)`", re.sub(r" \([^)]*\)", "", columns)) for table, columns in rows}
+        assert named == {table: run(f"SELECT * FROM {table} LIMIT 0", [BUNDLE])[0][1:] for table in FRAMES}
+
+    def test_queries_of_the_page_and_of_the_help_mix_no_load_points(self):
+        page = (EXAMPLES.parent / "python.md").read_text()
+        for text in (page, sql_command.__doc__ or ""):
+            for query in re.findall(r"pgtrial sql '(.*?)'", text):
+                assert "tps" not in query or "load_point" in query
+        for frame in re.findall(r"\.group_by\((.*?)\)", page):
+            assert "load_point" in frame
 
     def test_rows_are_printed_as_a_table_or_as_json(self, studies, capsys):
         path = studies("demo").path

@@ -35,7 +35,7 @@ def sql_command(
 ) -> None:
     """Query many studies with SQL, in DuckDB's dialect. Every table begins with the column `study`, the path.
 
-    Example: pgtrial sql 'SELECT study, arm, median(tps) FROM trials GROUP BY ALL ORDER BY ALL' results/*
+    Example: pgtrial sql 'SELECT study, load_point, arm, median(tps) FROM trials GROUP BY ALL ORDER BY ALL' results/*
 
     What is no study is left out with a warning, and so is a bundle beside its own study.
     """
