@@ -138,7 +138,9 @@ def _confirm(
     if missing:
         raise StudyError(f"the history does not say how {missing[0]} was set up; run pgtrial gate on the two commits")
     setups = [(_arm_of(entry), with_repository(entry.setup, repository)) for entry in pair]
-    check_trust(f"the history of {change.after}", _effects(setups, repository), trust=trust, allow=allow)
+    why = "is what somebody wrote into the history"
+    what = f"the set-up of {setups[0][0]} and {setups[1][0]}"
+    check_trust(what, _effects(setups, repository), trust=trust, allow=allow, why=why)
     return run_gate(study_of(study, with_setups(setups), budget), Rules())
 
 

@@ -31,13 +31,17 @@ _MOST_LINES = 60
 """Of one script; a longer one is cut, and the cut is told."""
 
 
-def check_trust(what: str, effects: Sequence[Effect], *, trust: bool, allow: str | None) -> None:
+_STRANGE = "was not made by this account on this machine"
+
+
+def check_trust(what: str, effects: Sequence[Effect], *, trust: bool, allow: str | None, why: str = _STRANGE) -> None:
     """Show what a stranger's study does, and ask. Raises StudyError unless the user wants it to run.
 
-    A yes stands for SQL on servers that pgtrial makes; everything else takes its word in `allow`.
+    `why` is the end of a sentence that begins with `what`: why it is taken for a stranger's. A yes stands for SQL on
+    servers that pgtrial makes; everything else takes its word in `allow`.
     """
     allowed = _kinds(allow)
-    say(f"{what} was not made by this account on this machine; this is what it does:")
+    say(f"{what} {why}; this is what it does:")
     if not effects:
         say("  a load that comes with pgtrial, on servers that pgtrial makes")
     for kind, of_kind in groupby(effects, key=lambda effect: effect.kind):
@@ -55,8 +59,8 @@ def check_trust(what: str, effects: Sequence[Effect], *, trust: bool, allow: str
         return
     if not sys.stdin.isatty():
         raise StudyError(
-            f"nothing of {what} runs: it was not made by this account on this machine, and there is no terminal to ask "
-            "at; read what is shown, and add --trust if you want that"
+            f"nothing of {what} runs: it {why}, and there is no terminal to ask at; read what is shown, and add "
+            "--trust if you want that"
         )
     if not typer.confirm("Run it?", err=True):
         raise StudyError(f"nothing of {what} runs")
