@@ -17,6 +17,8 @@ import vl_convert
 from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.progress import Listener
 from pgtrial.conduct.run_study import run_study
+from pgtrial.files.trust import without_weak_folders
+from pgtrial.files.writing import replace_file
 from pgtrial.model.errors import StudyError
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.plan import Plan
@@ -80,15 +82,16 @@ class Chart:
         file = Path(path)
         match file.suffix:
             case ".svg":
-                file.write_text(vl_convert.vegalite_to_svg(self._spec))
+                content = vl_convert.vegalite_to_svg(self._spec).encode()
             case ".png":
-                file.write_bytes(vl_convert.vegalite_to_png(self._spec, scale=2))
+                content = vl_convert.vegalite_to_png(self._spec, scale=2)
             case ".html":
-                file.write_text(vl_convert.vegalite_to_html(self._spec, bundle=True))
+                content = vl_convert.vegalite_to_html(self._spec, bundle=True).encode()
             case ".json":
-                file.write_text(json.dumps(self._spec))
+                content = json.dumps(self._spec).encode()
             case _:
                 raise ValueError(f"{file} has none of the endings .svg, .png, .html and .json")
+        replace_file(file, content)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """What a notebook draws."""
@@ -300,6 +303,7 @@ def compare(
     `results` is the study's directory; a study that is unfinished there goes on. Raises StudyError, ArmError or
     StoreError, each with one clear sentence.
     """
+    without_weak_folders()
     sections = {"load": load, "server": server or {}, "verdict": verdict or {}}
     spec = comparison(arms, "pgtrial.compare", question, seed, sections)
     study, _ = find_or_create(spec, Path(results) if results is not None else None, anew=False)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pytest
 
 from pgtrial.cli import main
+from pgtrial.files.writing import NewFile
 from pgtrial.model.errors import StoreError
 from tests.conftest import require_engine
 from tests.report.conftest import Audit, write_study
@@ -32,9 +36,15 @@ def ended(*words) -> int:
 
 
 @pytest.mark.parametrize("file", NOT_WRITTEN)
-def test_the_verdict_is_printed_and_what_is_not_written_is_said(study, capsys, file):
-    full = study.path / f".{file}.tmp"  # where a file is until it is complete
-    full.symlink_to("/dev/full")
+def test_the_verdict_is_printed_and_what_is_not_written_is_said(study, capsys, monkeypatch, file):
+    flush = NewFile.flush
+
+    def is_full(new: NewFile) -> None:
+        if new.path.name.startswith(f".{file}."):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        flush(new)
+
+    monkeypatch.setattr(NewFile, "flush", is_full)
     assert ended("run", study.path) == 3
     out, err = capsys.readouterr()
     assert "faster than on" in out
@@ -43,7 +53,8 @@ def test_the_verdict_is_printed_and_what_is_not_written_is_said(study, capsys, f
         f"pgtrial: error: cannot write {study.path / file}: No space left on device; {NOT_WRITTEN[file]}, and nothing "
         f"measured is lost: free some space, then `pgtrial report {study.path}` writes the report\n"
     )
-    full.unlink()
+    assert [path.name for path in study.path.glob(".*.tmp")] == []
+    monkeypatch.undo()
     assert ended("report", study.path) == 0
     assert (study.path / "report.html").stat().st_size > 0
 

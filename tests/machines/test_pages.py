@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
 import pytest
 
 from pgtrial.machines import kernel
-from pgtrial.machines.journal import HostJournal, pending
-from pgtrial.machines.machine import HostError
+from pgtrial.machines.journal import HostJournal, pending, undo_all
+from pgtrial.machines.machine import LOCAL, ChangedMeanwhile, HostError
+from tests.conftest import require_root
 
 pytestmark = pytest.mark.machine
 
@@ -24,14 +30,16 @@ def boot_kernel(tmp_path, monkeypatch):
         def write(machine, path, count):
             asked.append(count)
             now = int(machine.read_text(path))
-            total = count if count <= now else min(count, now + next(left, 0))
+            total = max(count, 3) if count <= now else min(count, now + next(left, 0))
             machine.write_text(path, str(total))
+            machine.write_text(pool / "surplus_hugepages", str(max(0, total - count)))
             machine.write_text(pool / "free_hugepages", str(total - 3))
 
         monkeypatch.setattr(kernel, "_set_count", write)
         return pool / "nr_hugepages", asked
 
     (pool / "nr_hugepages").write_text("4\n")
+    (pool / "surplus_hugepages").write_text("0\n")
     (pool / "free_hugepages").write_text("1\n")
     (pool / "resv_hugepages").write_text("1\n")
     monkeypatch.setattr(kernel, "_POOLS", tmp_path)
@@ -42,7 +50,7 @@ def boot_kernel(tmp_path, monkeypatch):
 
 
 def change(host):
-    return kernel.HugePages(size="1GB", pages=3, previous=kernel.reserved_pages(host, "1GB"))
+    return kernel.HugePages.planned(host, "1GB", 3)
 
 
 def test_what_one_attempt_got_is_kept_for_the_next(boot_kernel, host, tmp_path):
@@ -72,3 +80,79 @@ def test_pages_of_the_pool_that_nobody_uses_or_is_promised_make_up_for_those_tha
         assert kernel.spare_pages(host, "1GB") == 3
         assert asked == [7]
     assert pool.read_text() == "4"
+
+
+def test_pages_that_somebody_uses_for_a_while_are_no_former_value(boot_kernel, host, tmp_path):
+    pool, asked = boot_kernel(3)
+    pool.write_text("3\n")
+    (pool.parent / "surplus_hugepages").write_text("3\n")
+    with HostJournal(tmp_path, host).made(change(host)):
+        assert asked == [6], "three that are in use, and three of its own"
+    assert asked == [6, 0]
+    assert kernel.reserved_pages(host, "1GB") == 0
+    assert pool.read_text() == "3", "the kernel frees them when their user ends"
+
+
+def test_a_number_that_somebody_else_has_set_meanwhile_stays_and_is_told_once(boot_kernel, host, tmp_path):
+    pool, asked = boot_kernel(3)
+    told = "4 huge pages of 1GB were reserved, pgtrial has reserved 3 more, and now there are 40"
+    with pytest.raises(ChangedMeanwhile, match=told), HostJournal(tmp_path, host).made(change(host)):
+        pool.write_text("40")
+    assert (pool.read_text(), asked) == ("40", [7])
+    assert pending(tmp_path, host) == []
+
+
+def test_after_a_crash_too_what_somebody_else_has_set_stays(boot_kernel, host, tmp_path):
+    pool, _ = boot_kernel(3)
+    HostJournal(tmp_path, host).make(change(host))
+    pool.write_text("40")
+    (said,) = undo_all(tmp_path, host)
+    assert "somebody else has changed their number meanwhile, so it stays as it is." in said
+    assert pool.read_text() == "40"
+    assert undo_all(tmp_path, host) == []
+
+
+def test_a_kernel_value_that_somebody_else_has_set_meanwhile_stays(host, tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel, "_SYSCTL", tmp_path)
+    path = tmp_path / "swappiness"
+    path.write_text("60\n")
+    setting = kernel.KernelValue.planned(host, "vm.swappiness", path, "10")
+    told = "vm.swappiness was 60, pgtrial has set it to 10, and now it is 1: somebody else"
+    with pytest.raises(ChangedMeanwhile, match=told), HostJournal(tmp_path, host).made(setting):
+        path.write_text("1")
+    assert path.read_text() == "1"
+    assert pending(tmp_path, host) == []
+
+
+_TAKER = """
+import mmap, sys
+pages = mmap.mmap(-1, 8 * 2**21, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40000)
+for page in range(8):
+    pages[page * 2**21] = 1
+print("taken", flush=True)
+sys.stdin.read()
+"""
+"""A program that takes eight huge pages of 2 MB until its standard input ends (MAP_HUGETLB), as huge_pages = try."""
+
+
+def test_pages_that_another_program_takes_meanwhile_are_gone_with_that_program(tmp_path):
+    """The undo cannot free them, the next trial does not take them for the former value, and none stays."""
+    require_root()
+    before = kernel.reserved_pages(LOCAL, "2MB")
+    if kernel.reserved_pages(LOCAL, "2MB") + kernel.spare_pages(LOCAL, "2MB"):
+        pytest.skip("this machine has huge pages of 2 MB already")
+    journal = HostJournal(tmp_path, LOCAL)
+    with ExitStack() as taking:
+        with journal.made(kernel.HugePages.planned(LOCAL, "2MB", 9)):
+            taker = subprocess.Popen([sys.executable, "-c", _TAKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            taking.enter_context(taker)
+            assert taker.stdout.read(5) == b"taken"
+        assert kernel.reserved_pages(LOCAL, "2MB") == before
+        pool = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
+        assert int(pool.read_text()) == before + 8, "the program still has them"
+        for _ in range(2):
+            with journal.made(kernel.HugePages.planned(LOCAL, "2MB", 9)):
+                assert kernel.spare_pages(LOCAL, "2MB") == 9
+            assert int(pool.read_text()) == before + 8
+        taker.stdin.close()
+    assert int(pool.read_text()) == before

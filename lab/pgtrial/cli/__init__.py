@@ -18,7 +18,8 @@ from pgtrial import __version__
 from pgtrial.cli.commands import Command
 from pgtrial.cli.faults import described, how_to_report, show_traceback
 from pgtrial.cli.invocation import Invocation
-from pgtrial.cli.output import line, print_notes, say
+from pgtrial.cli.output import line, print_notes, say, warn
+from pgtrial.files.trust import without_weak_folders
 from pgtrial.model.errors import ERROR_STATUS, PgtrialError
 
 COMMANDS = {
@@ -118,6 +119,8 @@ def main(arguments: list[str] | None = None) -> None:
     if Invocation.tracebacks:
         given = [argument for argument in given if argument != "--debug"]
     Invocation.words = given
+    for sentence in without_weak_folders():
+        warn(sentence)
     sys.exit(_status_of(given))
 
 

@@ -29,7 +29,7 @@ from pgtrial.report.gate.summary import moved_costs
 from pgtrial.report.words import cost_text
 from pgtrial.servers.builds.kept import BuildError
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.files import record_at, write_atomically, writing
+from pgtrial.store.files import make_folder, record_at, write_atomically
 
 _RECORD, _LOG = "bisection.json", "bisect.log"
 
@@ -122,8 +122,7 @@ class _Shell:
             for step in kept.steps:
                 self._tell(step)
             return kept
-        with writing(self.directory):
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.directory, mode=0o700)
         self._write(beginning)
         return beginning
 

@@ -27,6 +27,7 @@ from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.verdict import in_short
 from pgtrial.conduct.outlook import in_words, outlook
 from pgtrial.conduct.place import plan_now
+from pgtrial.files.writing import open_own
 from pgtrial.model.errors import ERROR_STATUS, BudgetError, PgtrialError, StoreError, StudyError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration, parse_duration
@@ -41,7 +42,7 @@ from pgtrial.store.bundle import open_study, write_bundle
 from pgtrial.store.certificates import study_certificate
 from pgtrial.store.comparison import with_arms
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.files import hidden, write_atomically, writing
+from pgtrial.store.files import check_place, new_file, write_atomically
 from pgtrial.store.replaceable import check_replaceable, not_replaced
 from pgtrial.store.study_file import Change
 
@@ -225,6 +226,7 @@ class Files:
         for option, path in given.items():
             if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
                 raise StudyError(f"{option} {path} cannot be written; name a file in a directory that is there")
+            check_place(path.parent, option)
             if option == "--bundle":
                 _check_bundle(path)
             else:
@@ -236,10 +238,8 @@ class Files:
         """Write all files of a study that has run. Raises StoreError."""
         study.write_file(_OUTCOME, json.dumps({"status": of_gate.status, "outcome": of_gate.sentence}) + "\n")
         if self.bundle is not None:
-            temporary = hidden(self.bundle)
-            with writing(self.bundle, "--bundle"):
-                write_bundle(study, temporary, everything=False)
-                temporary.replace(self.bundle)
+            with new_file(self.bundle, "--bundle", replace=True) as new:
+                write_bundle(study, new.file, everything=False)
         text = summary(data, of_gate, self.bundle.name if self.bundle is not None else None)
         self._write(text, of_gate, seconds, data.plan.created, "\n".join([of_gate.sentence, *data.result.sentences]))
 
@@ -264,7 +264,7 @@ class Files:
             write_atomically(self.junit, of_case, "--junit")
         if (step := os.environ.get(_STEP_SUMMARY)) is not None:
             try:
-                with Path(step).open("a", encoding="utf-8") as file:
+                with open(step, "a", encoding="utf-8", opener=open_own) as file:
                     file.write(f"{text}\n")
             except OSError as error:
                 warn(f"the summary is not appended to {_STEP_SUMMARY}={step}: {error.strerror or error}")

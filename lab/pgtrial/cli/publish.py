@@ -11,7 +11,7 @@ import typer
 from pgtrial.cli.output import line, warn
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.units import slug
-from pgtrial.store.files import write_atomically, writing
+from pgtrial.store.files import make_folder, write_atomically
 from pgtrial.store.replaceable import PAGE, check_replaceable
 
 if TYPE_CHECKING:  # other commands start sooner without its libraries
@@ -39,8 +39,7 @@ def publish_command(
     catalogue = Catalogue(paths)
     if not (studies := list(_once(catalogue.studies()))):
         raise StudyError(f"there is no study in {', '.join(map(str, paths))}; name bundles, or folders that hold some")
-    with writing(output, "-o"):
-        output.mkdir(parents=True, exist_ok=True)
+    make_folder(output, "-o")
     check_replaceable(output / _INDEX, "-o", PAGE)
 
     def render(study: Glance) -> str:

@@ -19,7 +19,7 @@ from pgtrial.cli.progress import shown
 from pgtrial.cli.study_options import parsed
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.trust import Allow, Trust, check_trust
-from pgtrial.conduct.place import find_or_create, plan_now
+from pgtrial.conduct.place import RESULTS, find_or_create, plan_now
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.selftest import (
     FIRST_WORK,
@@ -43,6 +43,7 @@ from pgtrial.report.build import build_report
 from pgtrial.report.tables.certificate import caution, lines
 from pgtrial.store.certificates import selftest_in, study_certificate, write_certificate, write_selftest
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.files import check_place
 
 _DEFAULT = Wanted()
 _by_options = by_options(("workload", "scale", "clients", "interleave", "budget"))
@@ -116,6 +117,7 @@ def selftest_command(
 def run(wanted: Wanted, results: Path | None, *, as_json: bool) -> int:
     """Calibrate, run the study and write its certificate. Returns the exit status. Raises StudyError."""
     check_budget(wanted)
+    check_place(results or RESULTS)
     began = time.monotonic()
     selftest = calibrated(wanted, as_json=as_json)
     spec = study_of(wanted, selftest, wanted.budget_s - (time.monotonic() - began))

@@ -99,8 +99,8 @@ def report_command(
                 return 0
             if output.suffix != ".md":
                 raise StudyError("a short report is Markdown; end the name of -o in .md, or leave -o out")
-            with new_file(output) as temporary:
-                temporary.write_text(text)
+            with new_file(output) as new:
+                new.file.write(text.encode())
             line(output)
             return 0
         if output is None and study.is_dir():
@@ -109,8 +109,8 @@ def report_command(
             return 0
         page = output or study.with_name(f"{study.name.removesuffix(SUFFIX)}.html")
         text = render(opened, "md" if page.suffix == ".md" else "html")
-    with new_file(page) as temporary:
-        temporary.write_text(text)
+    with new_file(page) as new:
+        new.file.write(text.encode())
     line(page)
     return 0
 
@@ -137,9 +137,10 @@ def bundle_command(
             f"the verdict in {directory} does not follow from its trials: {unlike[0]}; `pgtrial report {directory}` "
             "writes it anew"
         )
-    with new_file(target) as temporary:
-        manifest = write_bundle(study, temporary, everything=everything)
-        with open_study(temporary) as written:
+    with new_file(target) as new:
+        manifest = write_bundle(study, new.file, everything=everything)
+        new.flush()
+        with open_study(new.path) as written:
             if written.trials() != study.trials():
                 raise StoreError(f"{directory} has changed meanwhile, or holds links to folders; let its run end first")
     say(_kept(study, manifest, target))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pgtrial.conduct.engine_options import front_end, scripts_of
 from pgtrial.evidence.observe.statements import MOST_STATEMENTS, Statements, by_text
+from pgtrial.files.reading import read_bytes
 from pgtrial.loads.script_commands import script_commands
 from pgtrial.loads.sql_files import statements
 from pgtrial.model.errors import StudyError
@@ -44,7 +45,7 @@ def listed_statements(point: LoadPoint, script: Path | None) -> Statements:
 
 def _of_suite(suite: SuiteLoad, folder: Path) -> dict[str, str]:
     """By query the longest statement of its file: the others set something for it."""
-    texts = {query: (folder / f"{query}{QUERY_ENDING}").read_bytes().decode() for query in suite.queries}
+    texts = {query: read_bytes(folder / f"{query}{QUERY_ENDING}").decode() for query in suite.queries}
     parts = {query: [part.text for part in statements(text, {})] for query, text in texts.items()}
     return {query: max(of_query, key=len) for query, of_query in parts.items() if of_query}
 

@@ -16,13 +16,14 @@ from pgtrial.conduct.own_scripts import check_scripts
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.readings import Readings
 from pgtrial.conduct.stopping import Stop, ended_too_early, next_step_of
+from pgtrial.files.reading import read_bytes
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.plan import EarlierTry, Plan
 from pgtrial.model.study.frozen import freeze, thaw, without_secrets
 from pgtrial.model.study.spec import StudySection, StudySpec
 from pgtrial.model.units import slug
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.files import writing
+from pgtrial.store.files import check_place, make_folder, writing
 from pgtrial.store.own_data import dump_to_be_taken, is_to_be_dumped, with_dump
 from pgtrial.verdict.grid import Grid
 
@@ -39,6 +40,7 @@ def find_or_create(
     unless `anew`; else a new one named after the study and the time. With `after_budget`, a study that its budget has
     ended before its first look counts as unfinished. Raises StoreError and StudyError.
     """
+    check_place(results or RESULTS)
     if results is not None:
         if (results / "study.toml").exists():
             return _same_study(spec, results), True
@@ -114,7 +116,7 @@ def _alike(spec: StudySpec) -> list[Path]:
     """Directories in results/ with the identical frozen study, the oldest first."""
     frozen = freeze(spec)
     files = sorted(RESULTS.glob(f"{slug(spec.study.name or 'study')}-*/study.toml"))
-    texts = ((file, file.read_text(errors="replace")) for file in files if file.is_file())
+    texts = ((file, read_bytes(file).decode(errors="replace")) for file in files if file.is_file())
     if not is_to_be_dumped(spec):
         return [file.parent for file, text in texts if text == frozen]
     return [file.parent for file, text in texts if _without_dump(text) == frozen]
@@ -131,8 +133,8 @@ def _fresh_path(name: str) -> Path:
     """A new directory, which no other lab can have taken at the same moment. Raises StoreError."""
     stem = f"{slug(name)}-{datetime.now():%Y-%m-%d-%H%M}"
     names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
+    make_folder(RESULTS, mode=0o700)
     with writing(RESULTS):
-        RESULTS.mkdir(mode=0o700, parents=True, exist_ok=True)
         return next(RESULTS / name for name in names if _made(RESULTS / name))
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 
 from pgtrial.evidence.observe.cloudwatch import SOURCE, CloudWatch, MetricsError
+from pgtrial.files.reading import open_file
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.servers import Given
 from pgtrial.model.study.setup import ProviderMetrics
@@ -93,7 +94,7 @@ def _silence(arm: str, source: CloudWatch, trials: int) -> str:
 def _measured_since(study: StudyDirectory, trial: Trial) -> datetime | None:
     """When the measured part began, by the engine's own record; None if it did not begin, or the record is missing."""
     started: datetime | None = None
-    with suppress(OSError, ValueError), (study.trial_path(trial) / "engine.jsonl").open(encoding="utf-8") as lines:
+    with suppress(OSError, ValueError), open_file(study.trial_path(trial) / "engine.jsonl") as lines:
         for event in map(json.loads, lines):
             match event:
                 case {"event": "hello", "started": str(moment)}:

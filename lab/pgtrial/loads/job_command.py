@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from pgtrial.files.trust import refusal_to_run_command
 from pgtrial.loads.engine import EngineRun
 from pgtrial.loads.load_run import Event, Inbox
 from pgtrial.loads.process import environment
@@ -69,10 +70,14 @@ class CommandRun(EngineRun):
 
     def _start(self) -> subprocess.Popen[str]:
         self._began = time.monotonic()
+        program = shutil.which(self._words[0], path=self._env.get("PATH"))
+        why = refusal_to_run_command(self._words, Path.cwd(), Path(program) if program is not None else None)
+        if why is not None:
+            raise ArmError(f"[load.job] command: {why}")
         try:
             return subprocess.Popen(
                 self._words,
-                executable=shutil.which(self._words[0], path=self._env.get("PATH")),
+                executable=program,
                 env=self._env,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from pgtrial.files.trust import refusal_to_run
 from pgtrial.model.errors import StudyError
 
 _NAME = "pgtrial-engine"
@@ -26,6 +27,8 @@ def engine_path() -> Path:
     if chosen := os.environ.get("PGTRIAL_ENGINE"):
         if not os.access(chosen, os.X_OK):
             raise StudyError(f"PGTRIAL_ENGINE names {chosen}, which is not an executable file; correct or unset it")
+        if (why := refusal_to_run(Path(chosen))) is not None:
+            raise StudyError(f"PGTRIAL_ENGINE: {why}")
         return Path(chosen)
     beside = Path(sys.executable).with_name(_NAME)
     path = str(beside) if os.access(beside, os.X_OK) else shutil.which(_NAME)

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pgtrial.machines.kernel import HugePages, KernelValue, Parameter
-from pgtrial.machines.machine import Change, HostError, Machine, refused
+from pgtrial.machines.machine import Change, ChangedMeanwhile, HostError, Machine, refused
 from pgtrial.machines.posix import boot_id
 from pgtrial.machines.server import RunningServer
 from pgtrial.machines.trust import check_own
@@ -55,8 +55,7 @@ class HostJournal:
             change.make(self.machine)
             yield
         finally:
-            change.undo(self.machine)
-            _remove(entry, self.machine)
+            _undo(change, entry, self.machine)
 
     def make(self, change: Change) -> Path:
         """Make a change that stays until `undo` is given what this returns. Raises HostError; nothing is left then."""
@@ -64,15 +63,13 @@ class HostJournal:
         try:
             change.make(self.machine)
         except BaseException:
-            change.undo(self.machine)
-            _remove(entry, self.machine)
+            _undo(change, entry, self.machine)
             raise
         return entry
 
     def undo(self, entry: Path) -> None:
         """Put one change back. Raises HostError; the record stays then."""
-        _read(entry, self.machine)[0].undo(self.machine)
-        _remove(entry, self.machine)
+        _undo(_read(entry, self.machine)[0], entry, self.machine)
 
     def _write(self, change: Change) -> Path:
         numbers = [int(path.stem) for path in _entries(self.run, self.machine)]
@@ -101,20 +98,35 @@ def undo_all(run: Path, machine: Machine) -> list[str]:
     """Undo what the run of a crashed lab changed; a sentence for each change that could not be undone.
 
     After a reboot only what outlives one is left to undo. A change that fails keeps those before it waiting: they may
-    be what it stands on.
+    be what it stands on. What others have changed since is left to them.
     """
+    said = []
     for entry in _entries(run, machine):
         try:
             change, same_boot = _read(entry, machine)
             if same_boot or change.survives_reboot:
-                change.undo(machine)
-            _remove(entry, machine)
+                _undo(change, entry, machine)
+            else:
+                _remove(entry, machine)
+        except ChangedMeanwhile as error:
+            said.append(f"{error}.")
         except HostError as error:
             return [
+                *said,
                 f"The {_words(entry, machine)}, made by a pgtrial that ended abruptly, could not be undone ({error}); "
-                "put it right and run pgtrial cleanup as the same user."
+                "put it right and run pgtrial cleanup as the same user.",
             ]
-    return []
+    return said
+
+
+def _undo(change: Change, entry: Path, machine: Machine) -> None:
+    """Put a change back and forget it; one that others have changed since is only forgotten. Raises HostError."""
+    try:
+        change.undo(machine)
+    except ChangedMeanwhile:
+        _remove(entry, machine)
+        raise
+    _remove(entry, machine)
 
 
 def _entries(run: Path, machine: Machine) -> list[Path]:

@@ -16,7 +16,7 @@ from typing import Self
 from pydantic import BaseModel
 
 from pgtrial.machines.locks import take
-from pgtrial.machines.machine import LOCAL, Change, HostError, Machine, lies_in, refused
+from pgtrial.machines.machine import LOCAL, Change, ChangedMeanwhile, HostError, Machine, lies_in, refused
 from pgtrial.model.errors import ArmError
 from pgtrial.model.resources import resource
 from pgtrial.model.study.keys import KernelFile, keys_of
@@ -60,6 +60,17 @@ class _Value(Change):
         if value.split() != self.value.split():
             raise HostError(f"{self.name} was set to {self.value} and is {value}: the kernel gives no more, or refuses")
 
+    def _is_to_be_undone(self, now: str) -> bool:
+        """True if the value is the one that was set; False: the former one. Raises ChangedMeanwhile for another one."""
+        if now.split() == self.previous.split():
+            return False
+        if now.split() != self.value.split():
+            raise ChangedMeanwhile(
+                f"{self.name} was {self.previous}, pgtrial has set it to {self.value}, and now it is {now}: somebody "
+                "else has changed it meanwhile, so it stays as it is"
+            )
+        return True
+
     def __str__(self) -> str:
         return f"value of {self.name}, {self.previous} before"
 
@@ -86,11 +97,15 @@ class KernelValue(_Value):
         except HostError as error:
             raise HostError(f"{self.name} cannot be changed and put back: {error}") from None
         _write(machine, self.name, self.path, self.value)
-        self._check(read_value(machine, self.name, self.path))
+        try:
+            self._check(read_value(machine, self.name, self.path))
+        except HostError:
+            self._put_back(machine)
+            raise
 
     def undo(self, machine: Machine) -> None:
-        """Write the former value, unless it is there."""
-        if machine.exists(self.path) and read_value(machine, self.name, self.path) != self.previous:
+        """Write the former value, unless it is there. Raises ChangedMeanwhile, and HostError."""
+        if machine.exists(self.path) and self._is_to_be_undone(read_value(machine, self.name, self.path)):
             self._put_back(machine)
 
     def is_of(self, run: Path) -> bool:
@@ -119,9 +134,10 @@ def read_value(machine: Machine, name: str, path: Path) -> str:
     """The value in force; of a list of choices the one in brackets. Raises HostError."""
     with refused(f"read {name} ({path})"):
         try:
-            return in_force(machine.read_text(path).strip())
+            value = in_force(machine.read_text(path).strip())
         except FileNotFoundError:
             raise HostError(f"this kernel has no {name} ({path})") from None
+    return str(int(value) - meminfo(machine).get("HugePages_Surp", 0)) if name == _PAGES else value
 
 
 def in_force(text: str) -> str:
@@ -146,15 +162,19 @@ class Parameter(_Value):
     def make(self, machine: Machine) -> None:
         """Set the value and look whether it is there."""
         machine.tool(["sysctl", f"{self.name}={self.value}"])
-        self._check(_read(machine, self.name))
+        try:
+            self._check(_read(machine, self.name))
+        except HostError:
+            machine.tool(["sysctl", f"{self.name}={self.previous}"])
+            raise
 
     def is_of(self, run: Path) -> bool:
         """Whatever sysctl has, and no option of it."""
         return _PARAMETER.fullmatch(self.name) is not None
 
     def undo(self, machine: Machine) -> None:
-        """Set the former value, unless it is there."""
-        if _read(machine, self.name) != self.previous:
+        """Set the former value, unless it is there. Raises ChangedMeanwhile, and HostError."""
+        if self._is_to_be_undone(_read(machine, self.name)):
             machine.tool(["sysctl", f"{self.name}={self.previous}"])
 
 
@@ -162,6 +182,8 @@ def _read(machine: Machine, name: str) -> str:
     return machine.tool(["sysctl", "-n", name]).strip()
 
 
+_PAGES = "vm.nr_hugepages"
+"""The kernel shows with it pages that go as soon as their users end (surplus pages), and sets it without them."""
 _POOLS = Path("/sys/kernel/mm/hugepages")
 KB = {"2MB": 2048, "1GB": 1048576}
 PAUSES_S = (0.0, 0.25, 0.5, 1.0, 2.0)
@@ -172,11 +194,25 @@ _CONTIGUOUS = resource("make_contiguous.sh", __package__)
 
 
 class HugePages(Change):
-    """More pages of one size in the kernel's pool: `pages` beyond the `previous` ones."""
+    """More pages of one size in the kernel's pool: `pages` beyond the `previous` ones.
+
+    Pages that somebody uses when they are given back become surplus pages, which the kernel frees when their user ends
+    (hugetlbpage.rst). They belong to no former value: who took them for it would reserve them for good.
+    """
 
     size: str
     pages: int
     previous: int
+    """Pages that the pool keeps whether they are used or not: without surplus pages."""
+    surplus: int = 0
+    """Pages that the pool had beside those, and that became its own when more were asked for."""
+
+    @classmethod
+    def planned(cls, machine: Machine, size: str, pages: int) -> Self:
+        """The change from what there is now. Raises HostError where there is no such pool."""
+        return cls(
+            size=size, pages=pages, previous=reserved_pages(machine, size), surplus=_surplus_pages(machine, size)
+        )
 
     def make(self, machine: Machine) -> None:
         """Reserve them, in some seconds and several attempts if they are not to be had at once.
@@ -209,31 +245,45 @@ class HugePages(Change):
 
     def is_of(self, run: Path) -> bool:
         """The pools of the sizes that are known."""
-        return self.size in KB and self.pages >= 0 and self.previous >= 0
+        return self.size in KB and min(self.pages, self.previous, self.surplus) >= 0
 
     def _ask(self, machine: Machine) -> None:
         """Ask for what is missing; the pages of the attempts before are kept."""
-        _set_count(machine, _pool(machine, self.size), self.previous + self.pages)
+        _set_count(machine, _pool(machine, self.size), self._asked)
+
+    @property
+    def _asked(self) -> int:
+        return self.previous + self.surplus + self.pages
 
     def _got(self, machine: Machine) -> int:
-        return reserved_pages(machine, self.size) - self.previous
+        return _count(machine, _pool(machine, self.size)) - self.previous - self.surplus
 
     def _enough(self, machine: Machine) -> bool:
         return self._got(machine) >= self.pages or spare_pages(machine, self.size) >= self.pages
 
     def undo(self, machine: Machine) -> None:
-        """Give them back."""
-        pool = _pool(machine, self.size)
-        if _count(machine, pool) != self.previous:
-            _set_count(machine, pool, self.previous)
+        """Give them back, those that are in use as soon as their user ends. Raises ChangedMeanwhile, and HostError."""
+        now = reserved_pages(machine, self.size)
+        if not self.previous <= now <= self._asked:
+            raise ChangedMeanwhile(
+                f"{self.previous} huge pages of {self.size} were reserved, pgtrial has reserved {self.pages} more, and "
+                f"now there are {now}: somebody else has changed their number meanwhile, so it stays as it is"
+            )
+        if now != self.previous:
+            _set_count(machine, _pool(machine, self.size), self.previous)
 
     def __str__(self) -> str:
         return f"{self.pages} huge pages of {self.size}"
 
 
 def reserved_pages(machine: Machine, size: str) -> int:
-    """Pages of a size that the pool holds, used or not. Raises HostError where there is no such pool."""
-    return _count(machine, _pool(machine, size))
+    """Pages of a size that the pool keeps, used or not. Raises HostError where there is no such pool."""
+    return _count(machine, _pool(machine, size)) - _surplus_pages(machine, size)
+
+
+def _surplus_pages(machine: Machine, size: str) -> int:
+    """Pages of a size that the pool holds until their users end."""
+    return _count(machine, _pool(machine, size).parent / "surplus_hugepages")
 
 
 def spare_pages(machine: Machine, size: str) -> int:

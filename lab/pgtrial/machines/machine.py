@@ -37,6 +37,10 @@ class HostError(HostTrouble):
     """A machine that is there refused a change or the way back, or cannot run a command."""
 
 
+class ChangedMeanwhile(HostError):
+    """Somebody else has changed what pgtrial had changed, so it stays as it is, and there is nothing left to undo."""
+
+
 class HostLost(HostTrouble):
     """A machine is gone: it cannot be reached, or it was started anew and holds nothing any more of what ran there.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pgtrial.machines.machine import LOCAL, HostError, Machine, refused
+from pgtrial.files.trust import refusal_to_run
+from pgtrial.machines.machine import HostError, Machine, refused
 
 
 def check_own(machine: Machine, paths: Sequence[Path], kind: str = "d") -> None:
@@ -24,18 +25,17 @@ def check_own(machine: Machine, paths: Sequence[Path], kind: str = "d") -> None:
             raise HostError(f"{path} can be written by other accounts, so what it says is not obeyed")
 
 
-def check_way(machine: Machine, path: Path, also: int | None = None) -> None:
+def check_way(machine: Machine, path: Path) -> None:
     """Raise HostError, with a sentence, where another account could exchange the directory at a path or one above it.
 
-    What lies in a directory with the sticky bit, such as /tmp, only its owner exchanges. `also` is the number of an
-    account that is trusted, too.
+    What lies in a directory with the sticky bit, such as /tmp, only its owner exchanges.
     """
     with refused(f"see whose {path} is"):
         resolved = machine.resolve(path)
         way = list(dict.fromkeys([*reversed(path.parents), path, *reversed(resolved.parents), resolved]))
         for above, entry in zip(way, machine.entries(way), strict=True):
             exchanged = (entry.group_writes or entry.others_write) and not entry.sticky and entry.kind == "d"
-            if entry.owner not in machine.trusted | {also} or exchanged:
+            if entry.owner not in machine.trusted or exchanged:
                 whose = "can be written by other accounts" if exchanged else "belongs to another account"
                 raise HostError(
                     f"{above} {whose}, which could exchange what root keeps below it; name a directory that root owns, "
@@ -44,17 +44,6 @@ def check_way(machine: Machine, path: Path, also: int | None = None) -> None:
 
 
 def check_program(program: Path) -> None:
-    """Raise HostError, with a sentence, where root would run a program of this machine that another account can write.
-
-    The owner of pgtrial's own code, which root runs already, is trusted.
-    """
-    if not LOCAL.root:
-        return
-    owner = Path(__file__).stat().st_uid
-    with refused(f"see whose {program} is"):
-        real = LOCAL.resolve(program)
-        (entry,) = LOCAL.entries([real])
-        if entry.owner not in LOCAL.trusted | {owner} or entry.group_writes or entry.others_write:
-            raise HostError(f"other accounts can write {real}")
-        for directory in (program.parent, real.parent):
-            check_way(LOCAL, directory, owner)
+    """Raise HostError, with a sentence, where root would run a program here that another account could exchange."""
+    if (why := refusal_to_run(program)) is not None:
+        raise HostError(why)

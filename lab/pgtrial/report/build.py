@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Literal
 
 from pgtrial import __version__
+from pgtrial.files.reading import read_bytes
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.claims import SIDES
 from pgtrial.model.records.results import JUDGED_BLOCKS, StudyResult
@@ -89,7 +90,7 @@ def differences(study: StudyDirectory, result: StudyResult | None = None) -> lis
     """
     path = study.path / "verdict.json"
     try:
-        stored = json.loads(path.read_text())
+        stored = json.loads(read_bytes(path))
     except FileNotFoundError:
         raise StoreError(f"{study.path} has no verdict.json; `pgtrial report DIRECTORY` writes it") from None
     except (OSError, ValueError, RecursionError) as error:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from pgtrial.files.trust import refusal_to_run
 from pgtrial.machines.machine import LOCAL, Machine
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.study.sources import is_source
@@ -132,12 +133,16 @@ def _places(machine: Machine) -> Iterator[str]:
             spec = importlib.util.find_spec(package)
             if spec is not None and spec.origin is not None:
                 yield _look_in_wheel(package, Path(spec.origin).parent)
-        if (fetched := fetched_wheel()).is_dir():
+        if (fetched := fetched_wheel()).is_dir() and refusal_to_run(fetched) is None:
             yield _look_in_wheel(fetched.name, fetched)
-    yield f'for bin in {" ".join(_INSTALLED)}; do look installed "$bin"; done'
-    if machine is LOCAL:
-        for folder in filter(None, os.environ.get("PATH", "").split(os.pathsep)):
-            yield shlex.join(["look", _PATH, folder])
+    if machine is not LOCAL:
+        yield f'for bin in {" ".join(_INSTALLED)}; do look installed "$bin"; done'
+        return
+    folders = [("installed", str(folder)) for pattern in _INSTALLED for folder in LOCAL.glob(pattern)]
+    folders += [(_PATH, folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    for origin, folder in folders:
+        if refusal_to_run(Path(folder, "postgres")) is None:
+            yield shlex.join(["look", origin, folder])
 
 
 def _look_in_wheel(package: str, directory: Path) -> str:
@@ -145,6 +150,8 @@ def _look_in_wheel(package: str, directory: Path) -> str:
 
 
 def _from_directory(directory: Path, machine: Machine, account: str | None, where: str) -> ServerBinaries:
+    if machine is LOCAL and (why := refusal_to_run(directory / "postgres")) is not None:
+        raise StudyError(f"{where}: {why}")
     (programs,) = _look(machine, account, shlex.join(["look", _GIVEN, str(directory)]))
     if programs.missing:
         (inside,) = _look(machine, account, shlex.join(["look", _GIVEN, str(directory / "bin")]))
@@ -258,9 +265,11 @@ def _install(directory: Path) -> None:
 def _installer() -> list[str]:
     if importlib.util.find_spec("pip") is not None:
         quiet = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1"]
-        return [sys.executable, "-m", "pip", "install", *quiet]
+        return [sys.executable, "-P", "-m", "pip", "install", *quiet]
     # uvx names itself, and need not be on the PATH
     uv = os.environ.get("UV") or shutil.which("uv")
+    if uv is not None and (why := refusal_to_run(Path(uv))) is not None:
+        raise StudyError(f"uv: {why}")
     if uv is None:
         raise StudyError(
             f"PostgreSQL {FETCHED_MAJOR} is not installed here, and neither pip nor uv is there to fetch it; install "

@@ -16,7 +16,7 @@ from pgtrial.machines.kernel import (
     reserved_pages,
     sysctl_path,
 )
-from pgtrial.machines.machine import Change, HostError, Machine
+from pgtrial.machines.machine import Change, ChangedMeanwhile, HostError, Machine
 from pgtrial.machines.volumes import mount_of, mountinfo
 from pgtrial.model.errors import ArmError, StudyError, TrialError
 from pgtrial.model.study.keys import KernelFile
@@ -52,6 +52,15 @@ def taking_pages(setup: Made) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def _as_planned() -> Iterator[None]:
+    """A trial during which somebody else changed what the lab had changed fails: the machine was not as asked for."""
+    try:
+        yield
+    except ChangedMeanwhile as error:
+        raise TrialError(str(error)) from None
+
+
 class MachineState:
     """What one arm asks of the machine whose changes the journal has."""
 
@@ -84,14 +93,14 @@ class MachineState:
 
         Raises TrialError, HostLost, and ArmError where another lab does not end its changes.
         """
-        with ExitStack() as stack:
+        with _as_planned(), ExitStack() as stack:
             try:
                 if self._setup.of_the_kernel or pages > 0:
                     stack.enter_context(alone_changing(self._machine))
                 changes = self._changes(data)
                 size = self._setup.huge_pages
                 if size in KB and pages > 0:
-                    changes.append(HugePages(size=size, pages=pages, previous=reserved_pages(self._machine, size)))
+                    changes.append(HugePages.planned(self._machine, size, pages))
                 for change in changes:
                     stack.enter_context(self._journal.made(change))
             except HostError as error:

@@ -8,9 +8,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pgtrial.files.trust import check_exchangeable, paths_in
 from pgtrial.machines.journal import HostJournal
 from pgtrial.machines.kernel import available_bytes
-from pgtrial.machines.machine import HostError, Machine
+from pgtrial.machines.machine import LOCAL, HostError, Machine
 from pgtrial.machines.volumes import (
     BackingFile,
     LoopDevice,
@@ -108,6 +109,12 @@ class Volumes:
             )
         if volume.directory is not None and machine.run(["test", "-d", volume.directory]).status != 0:
             raise StudyError(f"{where}: there is no directory {volume.directory}")
+        named = [volume.device, *paths_in([*volume.mkfs, *volume.mount])]
+        for path in filter(None, named if machine is LOCAL else ()):
+            try:
+                check_exchangeable(path)
+            except OSError as error:
+                raise StudyError(f"{where}: root does not use {path}: {error.strerror}; name what is root's") from None
         if volume.device is not None:
             _check_device(machine, volume.device, volume.overwrite, where)
         if volume.device is None and volume.directory is None and volume.size < needed_bytes:

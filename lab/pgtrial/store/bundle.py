@@ -23,6 +23,7 @@ from typing import Annotated, BinaryIO, NoReturn
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
+from pgtrial.files.reading import open_file, read_bytes
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records import Record
 from pgtrial.store.directory import StudyDirectory
@@ -114,19 +115,19 @@ class _AnyFormat(BaseModel):
 # ---- writing
 
 
-def write_bundle(study: StudyDirectory, path: Path, *, everything: bool) -> Manifest:
+def write_bundle(study: StudyDirectory, target: BinaryIO, *, everything: bool) -> Manifest:
     """Write a study's bundle; without `everything` only what reports and verdicts are made of.
 
-    Raises StoreError for a file that cannot be a part, OSError where `path` cannot be written.
+    Raises StoreError for a file that cannot be a part, OSError where `target` cannot be written.
     """
     names = sorted(name for name in files_of(study.path) if everything or _kind(name) < len(_STUDY))
     parts = [_part(study.path / name, name) for name in sorted(names, key=_kind)]
     manifest = Manifest(parts=parts)
     text = manifest.model_dump_json(indent=1).encode()
-    with lzma.open(path, "wb") as file:
+    with lzma.open(target, "wb") as file:
         _add(file, MANIFEST, len(text), io.BytesIO(text))
         for part in parts:
-            with (study.path / part.name).open("rb") as source:
+            with open_file(study.path / part.name) as source:
                 _add(file, part.name, part.size, source)
         file.write(bytes(2 * _BLOCK))
     return manifest
@@ -159,7 +160,7 @@ def _part(path: Path, name: str) -> Part:
 
 def _measure(path: Path) -> tuple[int, str]:
     """Size and SHA-256 of a file. Raises StoreError."""
-    with reading(path), path.open("rb") as file:
+    with reading(path), open_file(path) as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         return file.tell(), sha256
 
@@ -186,7 +187,7 @@ def _padding(size: int) -> bytes:
 
 def is_bundle(path: Path) -> bool:
     """Whether the file looks like a bundle; its content decides when it is read."""
-    with contextlib.suppress(OSError), path.open("rb") as file:
+    with contextlib.suppress(OSError), open_file(path) as file:
         return file.read(len(_MAGIC)) == _MAGIC
     return False
 
@@ -217,7 +218,7 @@ def open_study(path: Path, *, head: bool = False) -> Iterator[StudyDirectory]:
 
 def _check_end(path: Path) -> None:
     """Raise StoreError for a bundle that is cut short; its parts are not read."""
-    with reading(path), path.open("rb") as file:
+    with reading(path), open_file(path) as file:
         file.seek(-min(len(_END), path.stat().st_size), os.SEEK_END)
         whole = file.read() == _END
     if is_bundle(path) and not whole:
@@ -228,7 +229,7 @@ def manifest_of(study: StudyDirectory) -> Manifest | None:
     """The manifest of a study that was unpacked; None for one that was never bundled. Raises StoreError."""
     path = study.path / MANIFEST
     with reading(path):
-        return _manifest(path.read_bytes(), path) if path.exists() else None
+        return _manifest(read_bytes(path), path) if path.exists() else None
 
 
 def check_parts(directory: Path, manifest: Manifest) -> None:
@@ -244,7 +245,7 @@ def check_parts(directory: Path, manifest: Manifest) -> None:
 def _unpack(path: Path, folder: Path, kinds: int | None) -> None:
     """Check a bundle and write the study that it holds, the whole or the first so many kinds. Raises StoreError."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             reader = _Reader(path, file)
             manifest = reader.manifest()
             _check_sizes(path, manifest)

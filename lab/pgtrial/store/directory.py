@@ -19,6 +19,7 @@ from typing import Any
 import polars as pl
 from pydantic_core import from_json
 
+from pgtrial.files.reading import read_bytes
 from pgtrial.model.errors import StoreError
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.disturbances import Canary, CanaryReading
@@ -36,6 +37,7 @@ from pgtrial.store.files import (
     damaged,
     hidden,
     intact,
+    make_folder,
     parse_record,
     read_record,
     record_at,
@@ -83,8 +85,8 @@ class StudyDirectory:
     @classmethod
     def create(cls, path: Path, spec: StudySpec, plan: Plan) -> StudyDirectory:
         """Make a new study directory; `path` must be absent or empty. Raises StoreError."""
+        make_folder(path, mode=0o700)
         with writing(path):
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
             if any(path.iterdir()):
                 raise StoreError(f"{path} is not empty and holds no study like this one; choose another with --results")
             (path / "trials").mkdir()
@@ -109,7 +111,7 @@ class StudyDirectory:
         if not (path / STUDY).is_file():
             raise StoreError(f"{path} is not a study directory: it has no study.toml; `pgtrial run` makes one")
         try:
-            frozen = (path / STUDY).read_bytes().decode()
+            frozen = read_bytes(path / STUDY).decode()
             spec = thaw(frozen)
         except (OSError, ValueError) as error:
             refuse_newer(path / PLAN)
@@ -119,7 +121,7 @@ class StudyDirectory:
 
     def extend(self, plan: Plan) -> None:
         """Go on by this plan, which adds to the one that is there. Raises StoreError."""
-        _write_plan(self.path, plan, (self.path / STUDY).read_bytes().decode(), made_here=self.made_here)
+        _write_plan(self.path, plan, read_bytes(self.path / STUDY).decode(), made_here=self.made_here)
         self.plan = plan
 
     def script(self, point: LoadPoint) -> Path | None:
@@ -198,7 +200,7 @@ class StudyDirectory:
         if not path.exists():
             return None
         with intact(path, again(path.parent)):
-            return Latencies.read(path.read_text().strip())
+            return Latencies.read(read_bytes(path).decode().strip())
 
     def begin_trial(self, planned: PlannedTrial) -> Path:
         """A fresh hidden directory in which one trial is written before `write_trials` completes it."""
@@ -363,7 +365,7 @@ def _read_plan(directory: Path, study: str) -> tuple[Plan, bool]:
     """
     path = directory / PLAN
     with intact(path, _CURE_OF_PLAN):
-        content = from_json(path.read_bytes())
+        content = from_json(read_bytes(path))
         expected = content.pop(_KEY, None) if isinstance(content, dict) else None
     plan = parse_record(path, json.dumps(content), Plan, _CURE_OF_PLAN)
     if expected is None:
@@ -391,7 +393,7 @@ def _read_scripts(folder: Path, plan: Plan) -> dict[str, str]:
     texts: dict[str, str] = {}
     for name, expected in plan.scripts.items():
         with intact(folder / name, "restore it from a copy"):
-            texts[name] = (folder / name).read_bytes().decode()
+            texts[name] = read_bytes(folder / name).decode()
         if digest(texts[name]) != expected:
             raise StoreError(
                 f"{folder / name} is not the script that was planned; restore it from a copy, or run a study of its own"

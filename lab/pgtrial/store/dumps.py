@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import Literal
 
+from pgtrial.files.reading import open_file
 from pgtrial.model.errors import StudyError
 
 DumpKind = Literal["plain", "archive"]
@@ -28,7 +29,7 @@ def kind_of_dump(path: Path) -> DumpKind:
         if not (path / _CONTENTS).is_file():
             raise StudyError(f"{path} is no dump: a directory of pg_dump has a file {_CONTENTS}")
         return "archive"
-    with path.open("rb") as file:
+    with open_file(path) as file:
         begin = file.read(512)
     if any(begin[place:].startswith(mark) for place, mark in _ARCHIVES):
         return "archive"
@@ -51,7 +52,7 @@ def digest_of(root: Path, parts: list[Path]) -> str:
     """SHA-256 of files and of their names below a directory."""
     whole = hashlib.sha256()
     for path in parts:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         whole.update(f"{path.relative_to(root).as_posix()} {digest}\n".encode())
     return whole.hexdigest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import filecmp
 import os
 from collections.abc import Iterator
 from importlib.resources.abc import Traversable
@@ -13,6 +12,9 @@ from typing import TypeVar
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from pgtrial.files.reading import open_file, read_bytes
+from pgtrial.files.trust import ExchangeableError, check_exchangeable
+from pgtrial.files.writing import NewFile, make_directory, new_beside, replace_file
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records import FORMAT, Record
 
@@ -22,7 +24,7 @@ _R = TypeVar("_R", bound=Record)
 def read_record(path: Path, kind: type[_R], cure: str) -> _R:
     """A record from its file. Raises StoreError."""
     with intact(path, cure):
-        return parse_record(path, path.read_text(), kind, cure)
+        return parse_record(path, read_bytes(path).decode(), kind, cure)
 
 
 def record_at(path: Path, kind: type[_R], cure: str) -> _R | None:
@@ -44,7 +46,7 @@ def parse_record(path: Path, text: str, kind: type[_R], cure: str) -> _R:
 def refuse_newer(path: Path) -> None:
     """Raise StoreError if this file holds a record of a newer format; one that cannot be read is of no format."""
     with contextlib.suppress(OSError, ValueError):
-        content = from_json(path.read_bytes())
+        content = from_json(read_bytes(path))
         _check_format(path, content.get("format") if isinstance(content, dict) else None)
 
 
@@ -127,21 +129,26 @@ def hidden(path: Path) -> Path:
 
 def write_atomically(path: Path, data: str | bytes, option: str = "--results") -> None:
     """Replace `path` by `data` so that a crash leaves the old file or the new one. Raises StoreError as `writing`."""
-    temporary = hidden(path)
     with writing(path, option):
-        with temporary.open("wb") as file:
-            file.write(data.encode() if isinstance(data, str) else data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_directory(path.parent)
+        replace_file(path, data.encode() if isinstance(data, str) else data)
 
 
 def write_in_folder(path: Path, data: str | bytes) -> None:
     """Write atomically, and make the folder where it is not there. Raises StoreError."""
-    with writing(path):
-        path.parent.mkdir(exist_ok=True)
+    make_folder(path.parent)
     write_atomically(path, data)
+
+
+def make_folder(path: Path, option: str = "--results", mode: int = 0o777) -> None:
+    """Make a directory and those above it, where they are not there. Raises StoreError as `writing`."""
+    with writing(path, option):
+        make_directory(path, mode)
+
+
+def check_place(path: Path, option: str = "--results") -> None:
+    """Raise StoreError if root would write where another account could exchange what it writes."""
+    with writing(path, option):
+        check_exchangeable(path)
 
 
 def sync_tree(directory: Path) -> None:
@@ -164,6 +171,11 @@ def sync_directory(directory: Path) -> None:
 
 def cannot_write(path: Path, error: OSError, option: str = "--results") -> StoreError:
     """The sentence for a file or directory that cannot be written; `option` names another one."""
+    if isinstance(error, ExchangeableError):
+        return StoreError(
+            f"root writes nothing to {path}: {error.strerror}; {error.weakness.cure}, or choose a directory that only "
+            f"root can write, with all above it, with {option}"
+        )
     return StoreError(
         f"cannot write {path}: {error.strerror or error}; choose a writable place with {option}, or free some space"
     )
@@ -203,21 +215,32 @@ def writing(path: Path, option: str = "--results") -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def new_file(path: Path) -> Iterator[Path]:
-    """Yields a hidden path to write to, which becomes `path` at the end. Raises StoreError if `path` is another file.
+def new_file(path: Path, option: str = "-o", *, replace: bool = False) -> Iterator[NewFile]:
+    """Yields a file to write to, which becomes `path` at the end. Raises StoreError if `path` is another file.
 
-    A file with the same bytes may be there already. Nothing is left behind by an error.
+    A file with the same bytes may be there already; with `replace` any file. Nothing is left behind by an error.
     """
-    temporary = hidden(path)
     try:
-        yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        if path.exists() and not filecmp.cmp(temporary, path, shallow=False):
-            raise StoreError(f"{path} exists and is another file; remove it, or name another with -o")
-        temporary.replace(path)
-        sync_directory(path.parent)
+        with new_beside(path) as new:
+            yield new
+            new.flush()
+            if not replace and path.exists() and not _is_same(new, path):
+                raise StoreError(f"{path} exists and is another file; remove it, or name another with {option}")
+            new.take_name(path.name)
+    except ExchangeableError as error:
+        raise cannot_write(path, error, option) from error
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}; name another place with -o") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+        raise StoreError(f"cannot write {path}: {error.strerror or error}; name another place with {option}") from error
+
+
+def _is_same(new: NewFile, path: Path) -> bool:
+    """True if a file has the content of the new one."""
+    new.file.seek(0)
+    with open_file(path) as there:
+        while piece := new.file.read(_PIECE):
+            if there.read(len(piece)) != piece:
+                return False
+        return not there.read(1)
+
+
+_PIECE = 2**20

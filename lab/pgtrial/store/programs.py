@@ -10,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from pgtrial.files.reading import open_file
+from pgtrial.files.trust import refusal_to_run, refusal_to_run_command
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.programs import PROGRAMS, words_of
 from pgtrial.model.study.servers import Server
@@ -28,6 +30,7 @@ def with_program_workload(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """The spec with what its arms' commands are, which run in `folder` unless it says where. Raises StudyError."""
+    _check_job(spec, folder, source)
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     without = [arm for arm, server in servers.items() if server.command is None]
     if len(without) == len(servers):
@@ -57,6 +60,23 @@ def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     return spec.model_copy(update={"arms": arms})
 
 
+def _check_job(spec: StudySpec, folder: Path, source: str) -> None:
+    """Raise StudyError if root does not run the program of the study's job."""
+    if spec.load.job.command is None:
+        return
+    words = words_of(spec.load.job.command)
+    for directory in (folder.absolute(), Path.cwd()):
+        if (why := refusal_to_run_command(words, directory, program_path(words[0], directory))) is not None:
+            raise StudyError(f"{source}: [load.job] command: {why}")
+
+
+def check_commands_of(spec: StudySpec, file: Path) -> None:
+    """Raise StudyError if root does not run the commands of a study file, which another account could exchange."""
+    commands = [server.command for arm in spec.arms if (server := spec.resolved(arm)).command is not None]
+    if (commands or spec.load.job.command is not None) and (why := refusal_to_run(file)) is not None:
+        raise StudyError(f"{file} has commands: {why}")
+
+
 def check_programs_unchanged(arm: str, server: Server) -> None:
     """Raise StudyError if a file of an arm's command is no longer what it was when the study was planned."""
     if server.command is None or server.command_files is None:
@@ -84,6 +104,8 @@ def _found(server: Server, folder: Path, where: str) -> dict[str, Any]:
         raise StudyError(
             f"{where} command: there is no program {named}; install it, or correct the command {server.command!r}"
         )
+    if (why := refusal_to_run_command([program, *arguments], directory, path)) is not None:
+        raise StudyError(f"{where} command: {why}")
     files = {program: path, **{word: directory / word for word in arguments}}
     try:
         digests = {word: _digest(file) for word, file in files.items() if file.is_file()}
@@ -106,5 +128,5 @@ def _digest(file: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _digest_of(file: Path, *_seen: int) -> str:
-    with file.open("rb") as stream:
+    with open_file(file) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pgtrial.files.reading import open_file
 from pgtrial.model.errors import StudyError
 from pgtrial.store.files import reading
 
@@ -20,7 +21,7 @@ def check_replaceable(path: Path, option: str, *marks: str) -> None:
         return
     if not path.is_file():
         raise not_replaced(path, option)
-    with reading(path), path.open("rb") as file:
+    with reading(path), open_file(path) as file:
         head = file.read(_FIRST).decode(errors="replace")
     if head and not all(mark in head for mark in marks):
         raise not_replaced(path, option)

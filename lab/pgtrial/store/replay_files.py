@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from pgtrial.files.reading import read_text
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.replay import ReplayFiles
 from pgtrial.model.study.replay import REPLAY
@@ -115,7 +116,7 @@ def _about(capture: Path) -> dict[str, Any]:
             f"{capture} is no finished capture: it has no {_ABOUT}; `pgtrial capture` makes one of a server's logs"
         )
     try:
-        about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        about: dict[str, Any] = json.loads(read_text(path))
         newer, statements = about["format"] > _FORMAT, about["statements"]
     except (ValueError, KeyError, TypeError):
         raise StudyError(f"{path} is damaged; make the capture anew from its logs") from None

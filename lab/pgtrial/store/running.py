@@ -9,8 +9,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+from pgtrial.files.reading import open_file
+from pgtrial.files.trust import check_exchangeable
+from pgtrial.files.writing import open_own
 from pgtrial.model.errors import StoreError
 from pgtrial.store.files import write_atomically, writing
 
@@ -28,6 +31,7 @@ _TRIES, _WAIT_S = 20, 0.05
 def locked(study: Path) -> Iterator[None]:
     """Hold a study directory for one running lab. Raises StoreError when another one holds it."""
     with writing(study):
+        check_exchangeable(study)
         file = open(study / _LOCK, "a", opener=_own)  # noqa: SIM115
         # a study of before had a file that every account could lock
         os.fchmod(file.fileno(), _OWN)
@@ -44,7 +48,7 @@ def locked(study: Path) -> Iterator[None]:
 def is_running(study: Path) -> bool:
     """Whether a lab on this machine holds the study directory."""
     try:
-        with (study / _LOCK).open() as file:
+        with open_file(study / _LOCK) as file:
             return not _take(file, fcntl.LOCK_SH)
     except PermissionError:  # of another account
         return _is_listed(study / _LOCK)
@@ -53,7 +57,7 @@ def is_running(study: Path) -> bool:
 
 
 def _own(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, _OWN)
+    return open_own(path, flags, _OWN)
 
 
 def _is_listed(file: Path) -> bool:
@@ -65,7 +69,7 @@ def _is_listed(file: Path) -> bool:
     return False
 
 
-def _take(file: IO[str], kind: int) -> bool:
+def _take(file: IO[Any], kind: int) -> bool:
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -89,4 +93,5 @@ def stop_is_asked(study: Path) -> bool:
 def forget_stop(study: Path) -> None:
     """Remove the request: it holds for one run of the lab. Raises StoreError."""
     with writing(study):
+        check_exchangeable(study)
         (study / _STOP).unlink(missing_ok=True)

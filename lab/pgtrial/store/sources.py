@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pgtrial.files.reading import read_bytes
+from pgtrial.files.trust import refusal_to_run
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.sources import DirectorySource, GitSource, Source, is_source, source_of
@@ -41,6 +43,7 @@ def export(source: Source, directory: Path, say: Callable[[str], None]) -> None:
         repositories.export(repositories.local_of(source, say), source.ref, directory)
         return
     origin = Path(source.directory)
+    _check_runnable(origin)
     for name in _files_of(origin):
         copy = directory / name
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +73,14 @@ def fixed_source(source: Source, folder: Path) -> Source:
     path = Path(os.path.normpath(Path(folder, Path(source.directory).expanduser()).absolute()))
     if not path.is_dir():
         raise StudyError(f"source:{source.directory}: there is no directory {path}; name the one that has the source")
+    _check_runnable(path)
     return DirectorySource(str(path), digest_of(path, _files_of(path)))
+
+
+def _check_runnable(directory: Path) -> None:
+    """Raise StudyError if root does not build this source, whose build runs its programs."""
+    if (why := refusal_to_run(directory)) is not None:
+        raise StudyError(f"source:{directory}: {why}")
 
 
 def absolute(text: str, folder: Path) -> str:
@@ -117,7 +127,7 @@ def digest_of(directory: Path, names: list[str]) -> str:
     for name in sorted(names):
         path = directory / name
         kind = path.lstat().st_mode
-        content = os.readlink(path).encode() if stat.S_ISLNK(kind) else path.read_bytes()
+        content = os.readlink(path).encode() if stat.S_ISLNK(kind) else read_bytes(path)
         digest.update(f"{name}\0{stat.S_ISLNK(kind)}\0{bool(kind & stat.S_IXUSR)}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()[:16]

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from pydantic_core import from_json
 
+from pgtrial.files.reading import read_bytes
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records import Record
 from pgtrial.model.records.machine import Certificate, Certificates, Conditions, Noise, NoiseRecord
@@ -130,7 +131,7 @@ def kept(name: str, make: Callable[[], str]) -> str:
     path = state_root() / "kept" / name
     with suppress(OSError, UnicodeDecodeError):
         if is_own(path) and is_own(path.parent.resolve()):
-            return path.read_bytes().decode()
+            return read_bytes(path).decode()
     text = make()
     if state_root().is_dir():
         with suppress(OSError, StoreError):
@@ -222,7 +223,7 @@ def _read_shared(path: Path, kind: type[_Shared], writer: str) -> _Shared:
     `writer` is who begins a damaged record anew.
     """
     try:
-        data = from_json(path.read_bytes())
+        data = from_json(read_bytes(path))
         version = data.get("format") if isinstance(data, dict) else None
         if isinstance(version, int) and version > kind().format:
             raise StoreError(f"{path} is ignored: a newer pgtrial wrote it (format {version}); upgrade to use it")

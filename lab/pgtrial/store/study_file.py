@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from pgtrial.files.reading import read_text
 from pgtrial.model.errors import StudyError
 from pgtrial.model.query_forms import KEYS_OF_ALL_ARMS, TWO_FORMS
 from pgtrial.model.study.fleet import FleetSection
@@ -38,7 +39,7 @@ from pgtrial.model.study.toml_places import line_of
 from pgtrial.model.study.variants import SECTION, Build, expanded, profile_names, with_profile
 from pgtrial.model.units import nearest
 from pgtrial.store.own_data import with_data
-from pgtrial.store.programs import with_program_workload, with_programs
+from pgtrial.store.programs import check_commands_of, with_program_workload, with_programs
 from pgtrial.store.replay_files import with_replay
 from pgtrial.store.sources import with_sources
 from pgtrial.store.workloads import take_in
@@ -88,7 +89,10 @@ def read_study(
     data = with_profile(data, profile, str(source))
     chosen = data["study"].get("profile") if isinstance(data["study"], Mapping) else None
     where = f"{source}, profile {chosen}" if chosen is not None else str(source)
-    return build_study(change(expanded(data, builds, where)), where, folder, text)
+    spec = build_study(change(expanded(data, builds, where)), where, folder, text)
+    if not str(source).startswith("@"):
+        check_commands_of(spec, Path(source))
+    return spec
 
 
 def profiles_of(source: str | Path) -> list[str]:
@@ -170,7 +174,7 @@ def _bundled_text(name: str) -> str:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_text(path, "utf-8-sig")
     except UnicodeDecodeError:
         raise StudyError(f"{path} is not a text file in UTF-8; a study is a TOML file") from None
     except IsADirectoryError:

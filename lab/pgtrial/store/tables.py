@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from pgtrial.files.reading import check_regular
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records import Record
 from pgtrial.model.records.trial import LONGEST_S, SliceRow, TimelineRow
@@ -75,6 +76,7 @@ _MOST_ROWS_OF_A_BUNDLE = 50_000_000
 def read_frame(path: Path) -> pl.DataFrame:
     """A table of a trial. Raises StoreError, also for seconds beyond the longest trial: memory is taken for each."""
     try:
+        check_regular(path)
         frame = pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise damaged(path, error, again(path.parent)) from error
@@ -111,7 +113,8 @@ def refuse_hostile(paths: Sequence[Path]) -> None:
         return
     names = "".join(f"{path}\n" for path in paths)
     done = subprocess.run(
-        [sys.executable, "-c", _READ_EACH, str(_MOST_ROWS)],
+        # -P: no module of the current directory, which may be another account's
+        [sys.executable, "-P", "-c", _READ_EACH, str(_MOST_ROWS)],
         input=names,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -151,13 +154,15 @@ def committed_of_each(timelines: Mapping[int, Path]) -> dict[int, list[int]]:
     indices = {str(path): index for index, path in timelines.items()}
     seconds: defaultdict[int, dict[int, int]] = defaultdict(dict)
     try:
+        for path in timelines.values():
+            check_regular(path)
         rows = pl.scan_parquet(list(indices), glob=False, schema=TIMELINE_SCHEMA, include_file_paths="path")
-        for path, second, committed in (
+        for name, second, committed in (
             rows.filter(_MEASURED).group_by("path", "second").agg(_COMMITTED).collect().iter_rows()
         ):
             if abs(second) > LONGEST_S:
-                raise ValueError(path)
-            seconds[indices[path]][second] = committed
+                raise ValueError(name)
+            seconds[indices[name]][second] = committed
     except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         # one by one, for the sentence on the one that is damaged
         return {index: committed_per_second(read_frame(path)) for index, path in timelines.items()}

@@ -13,6 +13,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 
+from pgtrial.files.reading import read_bytes
+from pgtrial.files.trust import refusal_to_run
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.jobs import JOB, is_job
 from pgtrial.model.study.load_section import LoadSection
@@ -43,6 +45,8 @@ folder there, `scripts/kv/A` with the name of its mix."""
 _PACKS = files("pgtrial.store") / "packs"
 """Those that come with pgtrial."""
 
+_SHELL = re.compile(r"^\s*\\(set)?shell\b", re.MULTILINE)
+"""The commands of pgbench that run a program."""
 _REQUIRE = re.compile(r"""\brequire\s*\(?\s*["']([\w.-]+)["']""")
 
 
@@ -68,6 +72,8 @@ def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
         if pack is not None:
             _check_beside(pack, packs, texts, source)
             packs[pack.path] = pack
+            for text in pack.files.values():
+                _check_runnable(folder / path, text, source)
             texts |= {f"{pack.name}/{file}": text for file, text in pack.files.items()}
             kept.append(f"{FOLDER}/{pack.path}")
             continue
@@ -210,12 +216,20 @@ def _required(text: str, folder: Path, source: str, known: set[str]) -> dict[str
 def _read(path: Path, source: str) -> str:
     try:
         # bytes, since reading text would change the line ends
-        return path.read_bytes().decode()
+        text = read_bytes(path).decode()
     except UnicodeDecodeError:
         raise StudyError(f"{source}: [load] workload: the script {path} is not a text file in UTF-8") from None
     except OSError as error:
         reason = error.strerror or "unreadable"
         raise StudyError(f"{source}: [load] workload: cannot read the script {path}: {reason}") from None
+    _check_runnable(path, text, source)
+    return text
+
+
+def _check_runnable(path: Path, text: str, source: str) -> None:
+    """Raise StudyError for a script that can run programs, where root does not run those of who could exchange it."""
+    if (path.suffix == ".lua" or _SHELL.search(text)) and (why := refusal_to_run(path)) is not None:
+        raise StudyError(f"{source}: [load] workload: the script can run programs: {why}")
 
 
 @dataclass(frozen=True)

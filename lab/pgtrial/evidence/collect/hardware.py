@@ -122,11 +122,17 @@ def _filled(text: str | None) -> str | None:
 
 
 _POOLS = Path("/sys/kernel/mm/hugepages")
-_POOL = "hugepages-*kB/nr_hugepages"
+_POOL, _SURPLUS = "nr_hugepages", "surplus_hugepages"
+_EACH = "hugepages-*kB"
+_POOL_FILES = [f"{_POOLS}/{_EACH}/{name}" for name in (_POOL, _SURPLUS)]
 _MEMORY_FILES = [path for table in NAMES["memory"].values() for path, _ in table.values()]
 
 
-@collector("memory", host=True, files=["/proc/meminfo", f"{_POOLS}/{_POOL}", *_MEMORY_FILES])
+@collector(
+    "memory",
+    host=True,
+    files=["/proc/meminfo", *_POOL_FILES, *_MEMORY_FILES],
+)
 def memory(subject: Subject) -> dict[str, Any]:
     """Sizes in MB, intervals in hundredths of a second; nothing that changes by the minute."""
     files = subject.host
@@ -135,7 +141,7 @@ def memory(subject: Subject) -> dict[str, Any]:
         "total_mb": _mb(info.get("MemTotal"), psutil.virtual_memory().total if files.local else None),
         "swap_mb": _mb(info.get("SwapTotal"), psutil.swap_memory().total if files.local else None),
         **read_facts(files, NAMES["memory"]["huge"]),
-        "huge_pages": number(info.get("HugePages_Total")),
+        "huge_pages": _kept_pages(info.get("HugePages_Total"), info.get("HugePages_Surp")),
         "huge_page_size": info.get("Hugepagesize"),
         "huge_page_pools": huge_page_pools(files, _POOLS),
         **read_facts(files, NAMES["memory"]["limits"]),
@@ -150,6 +156,14 @@ def _mb(kilobytes: str | None, size: int | None) -> int | None:
 
 def huge_page_pools(files: Files, directory: Path) -> dict[str, int | None] | None:
     """Pages reserved of each size that the processor has, by size in kB; None where the kernel lists none."""
-    sizes = {path.parent.name.removeprefix("hugepages-"): path for path in files.glob(directory / _POOL)}
-    ordered = sorted(sizes, key=lambda size: int(size.removesuffix("kB")))
-    return {size: number(files.read(sizes[size])) for size in ordered} or None
+    homes = {path.parent.name.removeprefix("hugepages-"): path.parent for path in files.glob(directory / _EACH / _POOL)}
+    ordered = {size: homes[size] for size in sorted(homes, key=lambda size: int(size.removesuffix("kB")))}
+    return {
+        size: _kept_pages(files.read(home / _POOL), files.read(home / _SURPLUS)) for size, home in ordered.items()
+    } or None
+
+
+def _kept_pages(total: str | None, surplus: str | None) -> int | None:
+    """Return the pages of a pool without those that go as soon as their users end, which no setting keeps."""
+    pages = number(total)
+    return pages if pages is None else pages - (number(surplus) or 0)

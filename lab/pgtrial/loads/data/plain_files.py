@@ -10,6 +10,7 @@ import psycopg
 from psycopg import generators
 from psycopg.pq import ExecStatus
 
+from pgtrial.files.reading import open_file
 from pgtrial.loads.sql_files import Statement, objection, reads_rows, statements
 from pgtrial.loads.sql_scanner import BYTE_ORDER_MARK, Scanner
 from pgtrial.loads.target import Session, Target
@@ -89,7 +90,7 @@ def run_file(path: Path, server: Target) -> None:
     words.
     """
     waiting = _Statements()
-    with path.open("rb") as file, server.connect() as connection:
+    with open_file(path) as file, server.connect() as connection:
         lines = enumerate(file, 1)
         first = 1
         for number, line in lines:
@@ -175,6 +176,6 @@ def _refusal(error: psycopg.Error, path: Path, line: int, statement: str) -> Arm
 
 def _version_of(path: Path) -> str | None:
     """The version of the pg_dump that has made a plain dump."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         made_by = _MADE_BY.search(file.read(4096))
     return made_by[1].decode() if made_by is not None else None

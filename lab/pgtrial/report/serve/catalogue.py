@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from pgtrial.files.reading import read_bytes
 from pgtrial.model.errors import PgtrialError, StoreError
 from pgtrial.model.records.claims import Claim
 from pgtrial.model.records.results import StudyResult
@@ -258,7 +259,7 @@ def _stored_trials(path: Path) -> int:
 
 def _stored_result(study: StudyDirectory) -> StudyResult | None:
     try:
-        return StudyResult.model_validate_json((study.path / "verdict.json").read_bytes())
+        return StudyResult.model_validate_json(read_bytes(study.path / "verdict.json"))
     except (OSError, ValidationError):
         return None
 

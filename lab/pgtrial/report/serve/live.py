@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydantic_core import from_json
 
+from pgtrial.files.reading import open_file, read_bytes
 from pgtrial.loads.engine import own_s
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.claims import Claim, Estimate
@@ -177,7 +178,7 @@ class _Record:
     def _job(self) -> str | None:
         """`create index: building index, 45%`."""
         try:
-            progress = from_json((self._path.parent / JOB_PROGRESS).read_bytes())
+            progress = from_json(read_bytes(self._path.parent / JOB_PROGRESS))
             parts = [": ".join(filter(None, (progress["command"], progress["phase"])))]
             return ", ".join([*parts, *([f"{progress['share']:.0%}"] if progress["share"] is not None else [])])
         except (OSError, ValueError, KeyError, TypeError):
@@ -186,7 +187,7 @@ class _Record:
     def _lines(self) -> list[bytes]:
         """The lines that were completed since the last call."""
         try:
-            with self._path.open("rb") as file:
+            with open_file(self._path) as file:
                 size = file.seek(0, os.SEEK_END)
                 if size < self._offset:  # the trial began anew
                     self._begin()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from pgtrial.files.trust import refusal_to_run
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.units import format_duration, shortened
 from pgtrial.servers.builds.kept import BuildError
@@ -175,6 +176,8 @@ def compiler_version(compiler: str) -> str:
     program = shutil.which(compiler)
     if program is None:
         raise BuildError(f"there is no C compiler {compiler}; install it (gcc or clang), or name another as compiler")
+    if (why := refusal_to_run(Path(program))) is not None:
+        raise BuildError(f"compiler: {why}")
     done = subprocess.run([program, "--version"], capture_output=True, text=True, errors="replace", check=False)
     lines = done.stdout.splitlines()
     if done.returncode != 0 or not lines:

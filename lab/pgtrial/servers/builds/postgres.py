@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pgtrial.files.trust import paths_in, refusal_to_run
 from pgtrial.model.study.servers import MadeHere
 from pgtrial.model.study.sources import GitSource, Source, source_of
 from pgtrial.servers.builds.commands import Commands, compiler_version, jobs, make_program
@@ -62,6 +63,9 @@ def server_order(setup: MadeHere, room: Room, say: Callable[[str], None]) -> Ord
 
     Raises BuildError where there is no such compiler.
     """
+    for path in paths_in(setup.build or ()):
+        if (why := refusal_to_run(path)) is not None:
+            raise BuildError(f"build: {why}")
     compiler = setup.compiler or "cc"
     recipe = _Recipe(
         source_of(setup.postgres),

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from pgtrial.files.reading import read_bytes
+from pgtrial.files.writing import make_directory, open_own
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.history import Entry
 from pgtrial.store.files import check_listed, reading, write_atomically, writing
@@ -41,7 +43,7 @@ class HistoryDirectory:
     def read(self, name: str) -> bytes:
         """The text of a history. Raises StoreError."""
         with reading(self._of(name)):
-            return self._of(name).read_bytes()
+            return read_bytes(self._of(name))
 
     def add(self, name: str, entries: Sequence[Entry]) -> Joined:
         """Add entries to a history, which is begun if it is not there. A crash leaves the file as it was.
@@ -63,7 +65,7 @@ class HistoryDirectory:
     def _locked(self) -> Iterator[None]:
         """Until the block ends, no other pgtrial adds to the directory."""
         with writing(self._path, "--in"):
-            self._path.mkdir(parents=True, exist_ok=True)
-            with (self._path / _LOCK).open("a") as file:
+            make_directory(self._path)
+            with open(self._path / _LOCK, "a", opener=open_own) as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 yield

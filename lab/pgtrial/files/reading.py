@@ -1,0 +1,55 @@
+"""Reading of files that end: no pipe, device or other thing that another account may have put in a file's place."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from io import BufferedReader
+from pathlib import Path
+
+MOST_BYTES = 256 * 2**20
+"""The longest file that is read as a whole: study files, scripts and records are far shorter."""
+
+_NOT_REGULAR = "it is no regular file"
+_PASSED = (Path("/dev/fd"), Path("/proc/self/fd"))
+"""Directories of what a shell has opened for this process, as `<(...)` does."""
+
+
+def open_file(path: Path) -> BufferedReader:
+    """Open a regular file for reading, without waiting. Raises OSError for everything else.
+
+    A pipe is read that the caller has passed as /dev/stdin or /dev/fd/N.
+    """
+    passed = path.parent in _PASSED or path == Path("/dev/stdin")
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if passed else os.O_NONBLOCK))
+    kind = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(kind) or (passed and stat.S_ISFIFO(kind)):
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, _NOT_REGULAR, str(path))
+
+
+def check_regular(path: Path) -> None:
+    """Raise OSError unless there is a regular file, for a library that opens files by itself."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, _NOT_REGULAR, str(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a regular file. Raises OSError, also for one that is longer than 256 MB."""
+    with open_file(path) as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it is longer than {MOST_BYTES // 2**20} MB", str(path))
+    return content
+
+
+def read_text(path: Path, encoding: str = "utf-8", errors: str = "strict") -> str:
+    """Return the text of a regular file, its line ends as \\n.
+
+    Raises OSError as `read_bytes`, and UnicodeDecodeError.
+    """
+    return read_bytes(path).decode(encoding, errors).replace("\r\n", "\n").replace("\r", "\n")
