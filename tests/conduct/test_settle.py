@@ -11,8 +11,9 @@ from pgtrial.conduct import measured_load
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.settle import run_setup_sql, warm_relations
 from pgtrial.loads.data.data import Data
+from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
-from pgtrial.loads.target import Session
+from pgtrial.loads.target import Target, value
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec
@@ -40,10 +41,11 @@ def test_the_tables_of_each_trial_are_warmed_before_its_load(tmp_path: Path, mon
     warmed: list[tuple[str | None, bool]] = []
     study = small_study(tmp_path / "s", blocks=1)
 
-    def warm(session: Session, server: Server, data: Data) -> str | None:
-        (began,) = session.execute("SELECT sum(n_tup_upd) > 0 FROM pg_stat_user_tables").fetchone() or (True,)
+    def warm(target: Target, server: Server, data: Data) -> str | None:
+        with target.connect() as session:
+            (began,) = session.execute("SELECT sum(n_tup_upd) > 0 FROM pg_stat_user_tables").fetchone() or (True,)
         warmed.append((server.settings.get("jit"), began))
-        return warm_relations(session, server, data)
+        return warm_relations(target, server, data)
 
     monkeypatch.setattr(measured_load, "warm_relations", warm)
     run_study(study, lambda event: None)
@@ -61,7 +63,7 @@ def test_after_warming_no_page_of_the_accounts_is_read_again(major: int, tmp_pat
         arm = make_arms(spec, workspace)["one"]
         arm.prepare(PgbenchTables(1), lambda line: None)
         with arm.serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect() as session:
-            warm_relations(session, arm.setup, PgbenchTables(1))
+            warm_relations(target, arm.setup, PgbenchTables(1))
             session.execute(FLUSH)
             before = _count(session)
             session.execute("SET enable_seqscan = off")
@@ -82,7 +84,29 @@ def test_after_warming_no_page_of_the_accounts_is_read_again(major: int, tmp_pat
 )
 def test_sql_of_an_arm_that_needs_psql_is_refused_and_its_session_goes_on(clusters, statement, words) -> None:
     spec = StudySpec.model_validate({"arms": {"a": {"setup_sql": [statement]}, "b": {}}})
-    with clusters(18).target.connect() as session:
-        with pytest.raises(StudyError, match=rf"\[arms\.a\] setup_sql '.*' failed: {words}"):
-            run_setup_sql(session, "a", spec.resolved("a"))
-        assert session.execute("SELECT 1").fetchone() == (1,)
+    with pytest.raises(StudyError, match=rf"\[arms\.a\] setup_sql '.*' failed: {words}"):
+        run_setup_sql(clusters(18).target, "a", spec.resolved("a"))
+
+
+def test_the_sql_of_an_arm_runs_as_the_role_of_the_load_and_a_superuser_makes_extensions(tmp_path: Path) -> None:
+    """What is called by the statements, such as a trigger of the data, has no superuser's rights."""
+    require_engine()
+    require_server(18)
+    text = (
+        "CREATE EXTENSION pageinspect; CREATE TABLE who AS SELECT current_user AS name, "
+        "(SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS is_super"
+    )
+    setup = {"setup_sql": [text, "ALTER SYSTEM SET work_mem = '7MB'", "SELECT pg_reload_conf()"]}
+    spec = StudySpec.model_validate({"arms": {"one": setup, "two": setup}, "load": {"scale": 1}})
+    with Workspace() as workspace:
+        arm = make_arms(spec, workspace)["one"]
+        with arm.serve(NO_TABLES, tmp_path / "server.log", {}) as target:
+            run_setup_sql(target, "one", arm.setup)
+            with target.connect_as_load() as session:
+                assert session.execute("SELECT * FROM who").fetchone() == ("pgtrial", False)
+            with target.connect() as session:
+                assert value(session, "SELECT count(*) FROM pg_extension WHERE extname = 'pageinspect'") == 1
+            refused = spec.resolved("two").model_copy(update={"setup_sql": ["COPY who FROM PROGRAM 'id'"]})
+            with pytest.raises(StudyError, match="permission denied"):
+                run_setup_sql(target, "one", refused)
+        arm.close()

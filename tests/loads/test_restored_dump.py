@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from pgtrial.loads.client_processes import wait_for_clients_to_leave
-from pgtrial.loads.data import plain_files, restored_dump
+from pgtrial.loads.data import dump_text
+from pgtrial.loads.data.plain_files import PlainFile
 from pgtrial.loads.data.restored_dump import RestoredDump
 from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import ArmError
+from pgtrial.servers.postmaster import OWNER
 from tests.conftest import require_root
 
 ROWS = "SELECT id, name FROM shop.item ORDER BY id"
@@ -33,10 +35,18 @@ def dump_of(path: Path) -> RestoredDump:
 
 
 def in_database(target: Target, name: str) -> Target:
+    """A new database on a server of the tests, as that of a server that pgtrial makes: a role owns it."""
     with target.connect() as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {name}")
-        connection.execute(f"CREATE DATABASE {name}")
-    return replace(target, dbname=name)
+        connection.execute(f"CREATE DATABASE {name} OWNER {OWNER}")
+    return replace(target, dbname=name, owner=OWNER)
+
+
+def pg_dump(source: Target, path: Path, *options: str) -> None:
+    """Dump a database as its superuser, the owner of what tests make there."""
+    assert source.programs is not None
+    command = [source.programs / "pg_dump", f"--file={path}", *options]
+    subprocess.run(command, env=environment(replace(source, owner=None).environment()), check=True)
 
 
 def refusal(dump: RestoredDump, target: Target) -> str:
@@ -55,8 +65,7 @@ def test_a_dump_in_each_format_gives_the_same_rows(clusters, tmp_path, form):
         connection.execute(SHOP)
         expected = connection.execute(ROWS).fetchall()
     path = tmp_path / "shop.dump"
-    command = [target.programs / "pg_dump", f"--format={form}", f"--file={path}", "--no-owner", "--no-privileges"]
-    subprocess.run(command, env=environment(source.environment()), check=True)
+    pg_dump(source, path, f"--format={form}")
     dump_of(path).make(copy, lambda line: None)
     with copy.connect() as connection:
         assert connection.execute(ROWS).fetchall() == expected
@@ -74,8 +83,16 @@ def test_a_dump_in_each_format_gives_the_same_rows(clusters, tmp_path, form):
     [
         ("SELECT 1;\n\nSELEC 2;\n", 'line 3 (SELEC 2): PostgreSQL says: syntax error at or near "SELEC"'),
         (
-            "CREATE TABLE t ();\nALTER TABLE t OWNER TO shopkeeper;\n",
-            'role "shopkeeper" does not exist; make the dump with --no-owner --no-privileges',
+            "CREATE TABLE t ();\nCREATE FUNCTION f() RETURNS int LANGUAGE c AS 'libc.so.6', 'getpid';\n",
+            "): PostgreSQL says: permission denied for language c; data is restored as a role without superuser",
+        ),
+        (
+            "CREATE TABLE t (n text);\nCOPY t FROM '/etc/passwd';\n",
+            "line 2 (COPY t FROM '/etc/passwd'): PostgreSQL says: permission denied to COPY from a file; ",
+        ),
+        (
+            "--\n-- PostgreSQL database cluster dump\n--\nCREATE ROLE shopkeeper;\n\\connect shop\n",
+            "line 5: it is the output of pg_dumpall, with all databases of a server; name a dump of the database",
         ),
         (
             "CREATE TABLE n (n integer);\nCOPY n FROM stdin;\nx\n\\.\n",
@@ -184,7 +201,7 @@ COPY item FROM stdin;
 @pytest.mark.parametrize("inserts", [[], ["--inserts"]])
 def test_a_plain_dump_is_split_as_psql_splits_it(clusters, tmp_path, monkeypatch, inserts):
     """Bodies in standard SQL, rules of two commands, lines of texts that look like psql's own, a byte order mark."""
-    monkeypatch.setattr(plain_files, "_TOGETHER", 100)
+    monkeypatch.setattr(dump_text, "_TOGETHER", 100)
     target = clusters(18).target
     assert target.programs is not None
     source, copy = in_database(target, "dumped"), in_database(target, "restored")
@@ -195,8 +212,7 @@ def test_a_plain_dump_is_split_as_psql_splits_it(clusters, tmp_path, monkeypatch
         )
         expected = connection.execute("SELECT id, name, doc() FROM item ORDER BY id").fetchall()
     path = tmp_path / "shop.sql"
-    command = [target.programs / "pg_dump", f"--file={path}", "--no-owner", "--no-privileges", *inserts]
-    subprocess.run(command, env=environment(source.environment()), check=True)
+    pg_dump(source, path, *inserts)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     dump_of(path).make(copy, lambda line: None)
     with copy.connect() as connection:
@@ -213,15 +229,17 @@ def test_rows_of_a_session_that_ends_late_are_counted_once(clusters, tmp_path, m
     path.write_text("CREATE TABLE t (n int);\nINSERT INTO t SELECT generate_series(1, 50);\n")
     ending = []
 
-    def run_and_end_late(*given: object) -> None:
-        plain_files.run_file(*given)
+    run = PlainFile.run
+
+    def run_and_end_late(text: PlainFile) -> None:
+        run(text)
         late = target.connect()
         late.execute("SELECT 1")  # what follows within a second of a report is reported at the end
         late.execute("INSERT INTO t SELECT generate_series(51, 60)")
         ending.append(threading.Timer(1.0, late.close))
         ending[0].start()
 
-    monkeypatch.setattr(restored_dump, "run_file", run_and_end_late)
+    monkeypatch.setattr(PlainFile, "run", run_and_end_late)
     dump_of(path).make(target, lambda line: None)
     ending[0].join()
     with target.connect() as connection:

@@ -34,6 +34,7 @@ def test_a_server_on_tcp_asks_for_a_password_that_is_new_each_time_and_nowhere_w
             assert target.host == "127.0.0.1"
             assert target.password is not None
             passwords.add(target.password)
+            assert target.owner_password not in (None, target.password)
             with target.connect() as connection:
                 told = connection.execute("SELECT host(inet_server_addr()), current_setting('listen_addresses')")
                 assert told.fetchone() == ("127.0.0.1", "127.0.0.1")
@@ -47,6 +48,7 @@ def test_a_server_on_tcp_asks_for_a_password_that_is_new_each_time_and_nowhere_w
             )
             assert "SCRAM-SHA-256" in log.read_text()
             assert target.password not in written
+            assert str(target.owner_password) not in written
     assert len(passwords) == 2
 
 
@@ -58,7 +60,7 @@ def test_tables_are_made_over_tcp_in_a_database_of_any_name(workspace, tmp_path)
     with make_arms(_spec(), workspace)["A"].serve(NO_TABLES, tmp_path / "log", {}) as target:
         with target.connect() as connection:
             named = sql.Identifier(name), sql.Identifier(target.dbname)
-            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*named))
+            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER pgtrial").format(*named))
         there = replace(target, dbname=name)
         env = there.environment()
         ENGINE_HERE.make(tables_order(env, 1, "dt"))

@@ -203,7 +203,7 @@ def test_table_a_is_made_once_read_into_the_buffers_and_replaced_by_one_of_anoth
     assert lines == []
     with arm.serve(data, tmp_path / "log", {}) as target, target.connect() as connection:
         assert creation_s(connection) is not None
-        assert warm_relations(connection, arm.setup, data) == NO_PREWARM
+        assert warm_relations(target, arm.setup, data) == NO_PREWARM
         connection.execute("SELECT pg_stat_force_next_flush()")
         scans = "SELECT idx_scan FROM pg_stat_user_indexes WHERE relname = 'table_a'"
         assert connection.execute(scans).fetchone() == (1,), "by its index, for want of pg_prewarm"

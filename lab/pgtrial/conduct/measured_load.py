@@ -161,7 +161,9 @@ class MeasuredLoad:
                 if self._before is not None:
                     course.deltas |= views.deltas(self._before, self._counters())
                 if course.statements is not None:
-                    course.plans = course.statements.plans(session)
+                    # to plan a statement may call functions of the data
+                    with self._target.connect_as_load() as reader:
+                        course.plans = course.statements.plans(reader)
                 course.relations = views.read_relations(session, course.data.relations(session))
             except psycopg.OperationalError as error:
                 course.lose(error)
@@ -192,13 +194,16 @@ class MeasuredLoad:
 
 def _make_ready(course: Course, session: Session, arm: Arm, checkpoint: Checkpoint, target: Target) -> None:
     """Everything before the load: the arm's SQL, a pack's check, warm relations, and what the idle server shows."""
+    clients = count_clients(session)
     with timed(course.timings, "warm"):
-        run_setup_sql(session, arm.name, arm.setup)
+        run_setup_sql(target, arm.name, arm.setup)
     if course.pack is not None:
         with timed(course.timings, "check"):
             check(course.pack, target, "before the load")
     with timed(course.timings, "warm"):
-        missed = warm_relations(session, arm.setup, course.data)
+        missed = warm_relations(target, arm.setup, course.data)
+        # the sessions that this took are not to be counted for others
+        wait_for_clients_to_leave(session, clients)
         course.not_permitted += [missed] if missed else []
         if course.load.phases_s[0] == 0 or course.point.capacity is not None:
             checkpoint.issue()

@@ -59,7 +59,8 @@ def try_out(spec: StudySpec, postgres: str, say: Say) -> None:
         create_cluster(workspace, server, directory, [])
         cluster = Cluster(workspace, server, directory, workspace.socket_directory(), loading_settings(data))
         try:
-            with cluster.running(Path(logs) / "log", immediate=True) as target:
+            with cluster.running(Path(logs) / "log", immediate=True):
+                target = cluster.served
                 say(f"PostgreSQL {server.version}, {data.label}")
                 with target.connect() as session:
                     if (objection := data.objection(session)) is not None:
@@ -82,7 +83,7 @@ def _try_mix(spec: StudySpec, point: LoadPoint, target: Target, say: Say) -> Non
         for name, text in files.files.items():
             (Path(folder) / name).write_bytes(text.encode())
         if load.hold is not None:
-            with target.connect() as session:
+            with target.connect_as_load() as session:
                 files.run(session, HOLD)
             say(f"{HOLD}: runs")
         for script in load.scripts:
@@ -149,7 +150,7 @@ def _rows(files: SqlFiles, file: str, target: Target) -> list[tuple[object, ...]
     """What a file of the pack returns; None: it has no such file."""
     if file not in files:
         return None
-    with target.connect() as session:
+    with target.connect_as_load() as session:
         return files.rows(session, file)
 
 
@@ -165,7 +166,7 @@ def held(files: SqlFiles | None, setting: str | None, target: Target) -> Iterato
     with ExitStack() as stack:
         if files is not None and setting is not None:
             # closed without a COMMIT, which a server that is gone would answer with an error
-            session = stack.enter_context(closing(target.connect()))
+            session = stack.enter_context(closing(target.connect_as_load()))
             if str(value(session, "SELECT current_setting(%s, true)", setting) or "off").lower() in _ON:
                 files.run(session, HOLD)
         yield

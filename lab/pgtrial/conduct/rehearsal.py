@@ -113,7 +113,7 @@ def has_own(spec: StudySpec) -> bool:
 
 def _sampled(spec: StudySpec, target: Target, seed: int, folder: Path) -> dict[str, Path]:
     folder.mkdir(mode=0o700, exist_ok=True)
-    with target.connect() as session:
+    with target.connect_as_load() as session:
         return sample_values(session, spec.load.values, seed, folder, as_text=spec.load.protocol == "simple")
 
 
@@ -146,8 +146,7 @@ class _Stage:
         if isinstance(self.arm.setup, Given):
             return [*self._parse(point), *(self._find_program(point) if command_of(point) is not None else [])]
         files = sql_files(self.spec, point)
-        with self.target.connect() as session:
-            run_setup_sql(session, self.arm.name, self.arm.setup)
+        run_setup_sql(self.target, self.arm.name, self.arm.setup)
         if point.job is not None:
             return self._with_job(point)
         if point.programs:
@@ -168,7 +167,7 @@ class _Stage:
         """The load beside a job, then the job."""
         beside = [name for name in scripts_beside(point) if name in self.spec.scripts]
         failures = [failure for name in beside if (failure := self._run_script(point, name)) is not None]
-        with self.target.connect() as session:
+        with self.target.connect_as_load() as session:
             empty_tables(session)
         return [*failures, *self._try_job(point)]
 
@@ -197,7 +196,7 @@ class _Stage:
 
     def explain(self, points: Sequence[LoadPoint], plans: RehearsedPlans, *, several: bool) -> None:
         """Take the plans of the statements. Raises psycopg.OperationalError."""
-        with self.target.connect() as session:
+        with self.target.connect_as_load() as session:
             if isinstance(self.arm.setup, Given) and not self._has_all(session):
                 return
             for point in points:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from contextlib import suppress
@@ -42,19 +43,37 @@ _BY_INDEX_ALONE = """SELECT set_config(name, value, true) FROM (VALUES ('enable_
 """PostgreSQL 10 has no jit."""
 
 
-def run_setup_sql(session: Session, arm: str, server: Server) -> None:
-    """Run the arm's own SQL on its fresh copy. Raises StudyError naming the statement that PostgreSQL refuses."""
-    for statement in server.setup_sql:
-        failed = f"[arms.{arm}] setup_sql {statement.strip()[:60]!r} failed"
-        for part in statements(statement, {}):
-            if reads_rows(part.text):
-                raise StudyError(f"{failed}: it has no rows for COPY ... FROM STDIN; write INSERT")
-            if (against := objection(part.text)) is not None:
-                raise StudyError(f"{failed}: {against}")
-        try:
-            session.execute(statement.encode())
-        except psycopg.Error as error:
-            raise StudyError(f"{failed}: {first_line(error)}") from None
+_BY_SUPERUSER = re.compile(
+    r"((CREATE|ALTER|DROP)\s+(EXTENSION|ROLE|USER|GROUP|PUBLICATION|SUBSCRIPTION|TABLESPACE|SYSTEM|"
+    r"(PROCEDURAL\s+|TRUSTED\s+)*LANGUAGE)|GRANT|REVOKE|SELECT\s+pg_reload_conf\(\))\b",
+    re.IGNORECASE,
+)
+"""The statements of setup_sql that a superuser runs: they call no function and read no row of the data."""
+
+
+def run_setup_sql(target: Target, arm: str, server: Server) -> None:
+    """Run the arm's own SQL on its fresh copy, as the role of the load; what takes a superuser is run by that.
+
+    Raises StudyError naming the statement that PostgreSQL refuses.
+    """
+    if not server.setup_sql:
+        return
+    with target.connect_as_load() as session, target.connect() as superuser:
+        for statement in server.setup_sql:
+            failed = f"[arms.{arm}] setup_sql {statement.strip()[:60]!r} failed"
+            parts = [part.text for part in statements(statement, {})]
+            for part in parts:
+                if reads_rows(part):
+                    raise StudyError(f"{failed}: it has no rows for COPY ... FROM STDIN; write INSERT")
+                if (against := objection(part)) is not None:
+                    raise StudyError(f"{failed}: {against}")
+            has_several = target.owner is not None and any(_BY_SUPERUSER.match(part) for part in parts)
+            try:
+                for part in parts if has_several else [statement]:
+                    by = superuser if has_several and _BY_SUPERUSER.match(part) else session
+                    by.execute(part.encode())
+            except psycopg.Error as error:
+                raise StudyError(f"{failed}: {first_line(error)}") from None
 
 
 _OWN_TABLES = """SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -70,19 +89,25 @@ def empty_tables(session: Session) -> None:
         session.execute(f"TRUNCATE {', '.join(tables)} CASCADE".encode())
 
 
-def warm_relations(session: Session, server: Server, data: Data) -> str | None:
+def warm_relations(target: Target, server: Server, data: Data) -> str | None:
     """Read tables and indexes into shared buffers, by pg_prewarm if possible; returns what was not possible, or None.
 
     Elsewhere by scanning each table in the order of its key: unlike a sequential scan of a large table, that fills the
     buffers with the same pages, so that arms with and without the extension start alike. A given server is not altered:
-    there the extension is used only if it is installed already.
+    there the extension is used only if it is installed already. Tables are read as the role of the load: where an index
+    has an expression, planning may call its functions.
     """
-    tables = _TABLES.format(relations=data.relations(session))
-    if _has_prewarm(session, server):
-        with suppress(psycopg.errors.InsufficientPrivilege):
-            session.execute(_PREWARM.format(tables=tables).encode())
-            return None
-    _read_by_key(session, tables)
+    with target.connect() as session:
+        has_prewarm = _has_prewarm(session, server)
+    with target.connect_as_load() as session:
+        tables = _TABLES.format(relations=data.relations(session))
+        if target.owner is not None:  # an extension's tables are the superuser's
+            tables += " AND pg_catalog.has_table_privilege(c.oid, 'SELECT')"
+        if has_prewarm:
+            with suppress(psycopg.errors.InsufficientPrivilege):
+                session.execute(_PREWARM.format(tables=tables).encode())
+                return None
+        _read_by_key(session, tables)
     return NO_PREWARM if isinstance(server, Given) else None
 
 

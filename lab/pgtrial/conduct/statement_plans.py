@@ -72,9 +72,9 @@ def _of_arm(study: StudyDirectory, arm: Arm, examples: Mapping[int, Example]) ->
     with (
         tempfile.TemporaryDirectory() as logs,
         arm.serve(data, Path(logs) / "log", {}, planned.drawn) as target,
-        target.connect() as session,
+        target.connect_as_load() as session,
     ):
-        run_setup_sql(session, arm.name, arm.setup)
+        run_setup_sql(target, arm.name, arm.setup)
         return [_plan(session, arm.name, template, example) for template, example in examples.items()]
 
 

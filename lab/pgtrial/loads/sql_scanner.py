@@ -65,6 +65,8 @@ class Scanner:
         self._dollar = ""
         self._escapes = False
         """Whether a backslash in plain quotes escapes: SET standard_conforming_strings = off, as old dumps have it."""
+        self.ended: list[str] = []
+        """The first words of the statement that ended last, in small letters."""
         self._begin()
 
     def _begin(self) -> None:
@@ -121,6 +123,7 @@ class Scanner:
             case "end" if not self._parentheses and not self._bodies:
                 if self._words[:2] == _SETS_ESCAPES:
                     self._escapes = not _OFF.isdisjoint(self._words)
+                self.ended = self._words
                 self._begin()
                 return Token("end", start, end)
             case "word":

@@ -126,6 +126,9 @@ class Target:
     """The directory of the server's own programs, if the lab runs it on this machine."""
     load_name: str | None = None
     """The application_name of the load's sessions; None: their own."""
+    owner: str | None = None
+    """The role without superuser that owns the data and runs what the user has written; None: `user` does."""
+    owner_password: str | None = field(default=None, repr=False)
 
     @property
     def label(self) -> str:
@@ -148,8 +151,20 @@ class Target:
         """The target of such a record, with the password of PGPASSWORD. Raises TypeError for fields that are none."""
         return cls(**fields, password=os.environ.get("PGPASSWORD"))
 
+    @property
+    def for_load(self) -> Target:
+        """Returns the same server by the role that owns the data: for loads, restores and whatever evaluates data.
+
+        A function, a trigger or an index of the data that runs in such a session has no superuser's rights.
+        """
+        if self.owner is None:
+            return self
+        return replace(self, user=self.owner, password=self.owner_password, owner=None, owner_password=None)
+
     def environment(self) -> dict[str, str]:
-        """The PG* variables that lead a client here; the password travels by PGPASSWORD alone."""
+        """The PG* variables that lead a client here, as the load's role; the password travels by PGPASSWORD alone."""
+        if self.owner is not None:
+            return self.for_load.environment()
         variables = {"PGHOST": self.host, "PGPORT": str(self.port), "PGUSER": self.user, "PGDATABASE": self.dbname}
         if self.name is not None:
             variables |= {"PGHOST": self.name, "PGHOSTADDR": self.host}
@@ -166,6 +181,10 @@ class Target:
         escaped = {name: _SPLITS.sub(r"\\\g<0>", value) for name, value in settings.items()}
         options = [self.extra.get("options", ""), *(f"-c {name}={value}" for name, value in escaped.items())]
         return replace(self, extra={**self.extra, "options": " ".join(filter(None, options))})
+
+    def connect_as_load(self, **parameters: Any) -> Session:
+        """Open a session for statements that the study or its data have written. Raises psycopg.OperationalError."""
+        return self.for_load.connect(**parameters)
 
     def connect(self, **parameters: Any) -> Session:
         """Connect with autocommit, ignoring the lab's own PG* environment. Raises psycopg.OperationalError.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 import psycopg
+from psycopg import sql
 
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import data_of
@@ -165,6 +166,26 @@ def check_clients(arm: str, needs: Needs, session: Session) -> None:
 _FOREIGN = "SELECT name FROM pg_settings WHERE lower(name) = ANY (%s) AND context NOT IN ('user', 'superuser')"
 
 
+_OF_SUPERUSERS = "SELECT name FROM pg_catalog.pg_settings WHERE lower(name) = ANY (%s) AND context = 'superuser'"
+
+
+def allow_settings(target: Target, names: Iterable[str]) -> None:
+    """Let the role of the load have settings of an arm in its sessions that only superusers may change.
+
+    Before PostgreSQL 15 such a right cannot be given. Raises psycopg.Error.
+    """
+    if target.owner is None:
+        return
+    with target.connect() as session:
+        if session.info.server_version >= 150000:
+            for (name,) in session.execute(_OF_SUPERUSERS, ([name.lower() for name in names],)).fetchall():
+                session.execute(
+                    sql.SQL("GRANT SET ON PARAMETER {} TO {}").format(
+                        sql.Identifier(name), sql.Identifier(target.owner)
+                    )
+                )
+
+
 _WRONG_VALUE = ("invalid value for parameter", "outside the valid range", "unrecognized configuration parameter")
 """Words of a server for settings that no session and no server of it can have."""
 
@@ -177,7 +198,8 @@ def check_sessions(needs: Needs, target: Target, otherwise: str) -> None:
     own_server = f"set [load] share_server = false, which {otherwise}"
     for arm, settings in needs.sessions.items():
         try:
-            with target.with_settings(settings).connect() as connection:
+            allow_settings(target, settings)
+            with target.with_settings(settings).connect_as_load() as connection:
                 rows = connection.execute(_FOREIGN, ([name.lower() for name in settings],)).fetchall()
                 unequal = differences(connection, settings)
         except psycopg.OperationalError as error:

@@ -17,7 +17,7 @@ from pgtrial.model.errors import TrialError, one_line
 from pgtrial.model.records.plan import AS_IT_IS, Drawn
 from pgtrial.model.study.servers import Given, MadeBySsh, MadeHere, Server
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.servers.arm import Arm, Needs
+from pgtrial.servers.arm import Arm, Needs, allow_settings
 from pgtrial.servers.given import GivenServer
 from pgtrial.servers.made import MadeArm
 from pgtrial.servers.session_values import differences, unequal_values
@@ -181,7 +181,8 @@ class SessionArm:
         """Where sessions of the server have the arm's settings. Raises TrialError if they have others."""
         with_settings = target.with_settings(self._settings)
         try:
-            with with_settings.connect() as session:
+            allow_settings(target, self._settings)
+            with with_settings.connect_as_load() as session:
                 unequal = differences(session, self._settings)
         except psycopg.Error as error:
             raise TrialError(f"{target.label} gave no session the arm's settings: {one_line(error)}") from None

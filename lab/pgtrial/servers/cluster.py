@@ -20,7 +20,7 @@ from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.access import HBA, Access, reserved_port, verifier
 from pgtrial.servers.installations import ServerBinaries
-from pgtrial.servers.postmaster import DATABASE, SUPERUSER, Child, Hosted, Postmaster
+from pgtrial.servers.postmaster import DATABASE, OWNER, SUPERUSER, Child, Hosted, Postmaster
 from pgtrial.servers.room import Room
 
 _INITDB = ("--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "-N")
@@ -42,6 +42,7 @@ class Cluster:
     launcher: tuple[str, ...] = ()
     """What the server is run by, such as `taskset -c 0-3`."""
     _password: str | None = field(default=None, init=False, repr=False)
+    _owner_password: str | None = field(default=None, init=False, repr=False)
     _postmaster: Postmaster | None = field(default=None, init=False, repr=False)
 
     @property
@@ -56,6 +57,11 @@ class Cluster:
         host = str(self.socket_directory) if self.access is None else self.access.address
         programs = self.server.bin if self.room.machine is LOCAL else None
         return Target(host, self.port, SUPERUSER, DATABASE, self._password, {"sslmode": "disable"}, programs=programs)
+
+    @property
+    def served(self) -> Target:
+        """Where its superuser connects, with the role that owns the data beside it: for trials."""
+        return replace(self.target, owner=OWNER, owner_password=self._owner_password)
 
     def start(self, log: Path) -> None:
         """Start the server, its log appended to `log` here, and wait until it accepts connections.
@@ -85,7 +91,7 @@ class Cluster:
     def stop(self, *, immediate: bool = False) -> None:
         """End the server: fast (its data stays clean), or immediate (its data is thrown away next). Never hangs."""
         postmaster, self._postmaster = self._postmaster, None
-        self._password = None
+        self._password = self._owner_password = None
         if postmaster is not None:
             postmaster.stop(immediate=immediate)
 
@@ -146,10 +152,11 @@ class Cluster:
         )
 
     def _set_password(self, postmaster: Postmaster) -> None:
-        """A new password; the server, and so its log, sees no more than what SCRAM stores of it."""
-        password = secrets.token_urlsafe(24)
-        postmaster.execute(f"ALTER ROLE {SUPERUSER} PASSWORD '{verifier(password)}'")
-        self._password = password
+        """Gives both roles a new password; the server, and so its log, sees no more than what SCRAM stores of it."""
+        passwords = {role: secrets.token_urlsafe(24) for role in (SUPERUSER, OWNER)}
+        for role, password in passwords.items():
+            postmaster.execute(f"ALTER ROLE {role} PASSWORD '{verifier(password)}'")
+        self._password, self._owner_password = passwords[SUPERUSER], passwords[OWNER]
 
     def _check_reached(self, access: Access) -> None:
         """See whether the server that runs there takes queries from here. Raises ArmError."""
@@ -181,7 +188,7 @@ class Cluster:
 
 
 def create_cluster(room: Room, server: ServerBinaries, data: Path, options: Sequence[str] = ()) -> None:
-    """Run initdb in a new directory. Raises ArmError with initdb's own words."""
+    """Run initdb in a new directory, and make the role that owns the data. Raises ArmError with the programs' words."""
     room.private_directory(data)
     done = room.run([server.bin / "initdb", "--pgdata", data, *_INITDB, *options])
     if done.status != 0:
@@ -189,8 +196,27 @@ def create_cluster(room: Room, server: ServerBinaries, data: Path, options: Sequ
         reason = (spoken or done.stderr.splitlines() or ["it said nothing"])[0].removeprefix("initdb: ")
         with_options = f" with the options {' '.join(options)}" if options else ""
         raise ArmError(f"initdb of {room.name_of(server)}{with_options} failed: {reason}")
+    _make_owner(room, server, data)
     room.write(data / "pg_hba.conf", HBA)
     room.shell('echo "include $2" >> "$1"', data / "postgresql.conf", f"'{CONFIGURATION}'")
+
+
+def _make_owner(room: Room, server: ServerBinaries, data: Path) -> None:
+    """Makes the role that owns the database, by the server's single-user mode: no other session exists yet."""
+    statements = [
+        f"CREATE ROLE {OWNER} LOGIN CREATEDB",
+        f"ALTER DATABASE {DATABASE} OWNER TO {OWNER}",
+        f"GRANT pg_monitor TO {OWNER}",
+    ]
+    if server.major >= 15:
+        statements += [f"GRANT pg_checkpoint TO {OWNER}", f"GRANT SET ON PARAMETER session_replication_role TO {OWNER}"]
+    else:  # since 15 the owner of the database owns this schema
+        statements.append(f"ALTER SCHEMA public OWNER TO {OWNER}")
+    single = ("--single", "-D", data, "-c", "exit_on_error=true", DATABASE)
+    done = room.run([server.bin / "postgres", *single], "".join(f"{statement}\n" for statement in statements))
+    if done.status != 0:
+        words = " ".join((done.stderr or done.stdout).split()) or "it said nothing"
+        raise ArmError(f"{room.name_of(server)} cannot make the role {OWNER} in a new cluster: {words}")
 
 
 LAB_SETTINGS = {

@@ -124,8 +124,8 @@ class MadeArm:
             directories = self._place("check", None, stack)
             self._copy(tables, directories)
             cluster = self._cluster(directories.data)
-            with self._host_ready(cluster), cluster.running(log, immediate=True) as target:
-                yield target
+            with self._host_ready(cluster), cluster.running(log, immediate=True):
+                yield cluster.served
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
         """Make the template of this data unless it is there."""
@@ -172,7 +172,7 @@ class MadeArm:
                     # the data of a trial before, brought near its first state
                     with cluster.target.connect() as connection:
                         tables.reset(connection)
-                yield cluster.target
+                yield cluster.served
             except KeyboardInterrupt:
                 room.hurry()
                 raise
@@ -334,9 +334,10 @@ class MadeArm:
             self._check_space(tables)
             on_progress(f"{called}: loading {tables.label}")
             cluster = self._cluster(data, settings)
-            with tempfile.TemporaryDirectory() as logs, cluster.running(Path(logs) / "log") as target:
-                tables.make(target, on_progress, maker)
-                current = _prefill_wal(target, tables)
+            with tempfile.TemporaryDirectory() as logs, cluster.running(Path(logs) / "log"):
+                with _raised_as(ArmError, ArmError, f"arms.{self.name}: "):
+                    self.notes += tables.make(cluster.served, on_progress, maker) or []
+                current = _prefill_wal(cluster.target, tables)
             site.room.shell(_TRIM_WAL, data / "pg_wal", current, str(prefilled_wal_mb(tables) // SEGMENT_MB + 1))
 
         staging = site.room.directory(f"template-{tables.short_name}")

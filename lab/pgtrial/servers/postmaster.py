@@ -28,6 +28,8 @@ from pgtrial.servers.room import Room, is_full
 
 SUPERUSER = "postgres"
 DATABASE = "postgres"
+OWNER = "pgtrial"
+"""The role without superuser that owns the database, restores data into it and runs the load."""
 _START_TIMEOUT_S = 120.0
 _STOP_TIMEOUT_S = 120.0
 _HEIR_TIMEOUT_S = 60.0

@@ -112,8 +112,10 @@ class Data(abc.ABC):
         return False
 
     @abc.abstractmethod
-    def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Make it, mark it as pgtrial's, freeze and analyse it. Raises ArmError.
+    def make(
+        self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False
+    ) -> list[str] | None:
+        """Make it, mark it as pgtrial's, freeze and analyse it; sentences that the user should read. Raises ArmError.
 
         With `in_steps` a load that was interrupted can be resumed, where the kind supports that.
         """
@@ -160,7 +162,8 @@ class MarkedTables(Data):
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Make the tables, mark what is new as pgtrial's, freeze and analyse it. Raises what `fill` raises."""
-        with server.connect() as connection:
+        owner = server.for_load  # whose tables they are
+        with owner.connect() as connection:
             before, clients = present(connection), count_clients(connection)
 
         def made(connection: Session) -> list[MadeObject]:
@@ -175,11 +178,11 @@ class MarkedTables(Data):
             self.fill(server, report, maker)
         except BaseException:
             # a server that is gone takes no mark, and why is what has been raised
-            with suppress(psycopg.Error), server.connect() as connection:
+            with suppress(psycopg.Error), owner.connect() as connection:
                 mark_objects(connection, made(connection), self.unfinished)
             raise
         # a session of its own: the rows that others have written reach the server's statistics when those end
-        with server.connect() as connection:
+        with owner.connect() as connection:
             new = made(connection)
             freeze(connection, [relation.identity for relation in new if relation.letter in TABLES], clients)
             mark_objects(connection, new, self.mark + self.digest)

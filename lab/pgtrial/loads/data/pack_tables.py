@@ -10,6 +10,8 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.loads.data.data import MarkedTables, too_old
+from pgtrial.loads.data.made_ready import make_ready
+from pgtrial.loads.data.restored_statements import DumpNeeds, Extension
 from pgtrial.loads.load_makers import LoadMaker, OnLine
 from pgtrial.loads.made_objects import MarkingSession
 from pgtrial.loads.marks import Mark, table_marks
@@ -112,7 +114,11 @@ class PackTables(MarkedTables):
         Raises StudyError for SQL that fails, ArmError for an extension that cannot be created.
         """
         files = SqlFiles(self.name, dict(self.files), dict(self.variables))
-        with server.connect() as connection:
+        if server.owner is not None:
+            needs = DumpNeeds({name: Extension(name) for name in self.extensions})
+            with server.connect() as session:
+                make_ready(session, needs, server.owner)
+        with server.connect_as_load() as connection:
             marking = MarkingSession(connection, self.unfinished)
             self._create_extensions(marking)
             for file in (SCHEMA, DATA):

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Self
 
 from pgtrial.loads.client_processes import wait_for_clients_to_leave
 from pgtrial.loads.data.data import Data
-from pgtrial.loads.data.plain_files import run_file
+from pgtrial.loads.data.dump_text import DumpText
+from pgtrial.loads.data.made_ready import make_ready
+from pgtrial.loads.data.plain_files import PlainFile
+from pgtrial.loads.data.restored_statements import DumpNeeds, Treated, treated
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
-from pgtrial.loads.process import finished
+from pgtrial.loads.process import environment
 from pgtrial.loads.target import Session, Target
 from pgtrial.machines.machine import HostError
 from pgtrial.machines.trust import check_program
@@ -23,6 +32,9 @@ from pgtrial.store.replay_files import dump_at
 
 _GROWTH: dict[DumpKind, float] = {"plain": 1.5, "archive": 6.0}
 """About how many times the bytes of a dump its tables and indexes take; archives are compressed."""
+
+
+_MADE_BY = re.compile(rb"-- Dumped by pg_dump version (\S+)")
 
 
 @dataclass(frozen=True)
@@ -73,37 +85,137 @@ class RestoredDump(Data):
         factor = max((_GROWTH[kind_of_dump(path)] for path in self.paths if path.exists()), default=1.0)
         return max(1, round(self.size * factor / 1e6))
 
-    def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Restore it, freeze and analyse all tables. Raises ArmError with the words of PostgreSQL or of pg_restore."""
-        for path in self.paths:
-            if not path.exists():
-                raise ArmError(f"{self.name} is no longer kept as this study took it; run a study of its own")
-            if kind_of_dump(path) == "archive":
-                _restore(path, server)
-            else:
-                run_file(path, server)
+    def needs(self, programs: Path | None) -> DumpNeeds:
+        """Returns what a server must have for it, and what a superuser makes there first.
+
+        `programs` has the pg_restore that reads archives. Raises ArmError for a dump that cannot be read.
+        """
+        needs = DumpNeeds()
+
+        def look(text: str) -> Treated:
+            needs.look_at(text)
+            return Treated("")  # nothing is run now
+
+        for path in self._present():
+            with dump_lines(path, programs, schema_alone=True) as (lines, named):
+                text = DumpText(lines, named, look)
+                for part in text.parts():
+                    for _ in text.rows() if part.has_rows else ():
+                        pass
+        return needs
+
+    def make(
+        self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False
+    ) -> list[str]:
+        """Restore it as the role that owns the database, freeze and analyse all tables.
+
+        Returns a sentence on the roles that were made, and one on what was left out. Raises ArmError with the words of
+        PostgreSQL or of pg_restore.
+        """
+        needs = self.needs(server.programs)
+        with server.connect() as session:
+            roles = make_ready(session, needs, server.owner)
+        schemas = [extension.schema for extension in needs.extensions.values() if extension.schema is not None]
+        left_out: list[str] = []
+        for path in self._present():
+            with dump_lines(path, server.programs) as (lines, named), server.connect_as_load() as session:
+                text = DumpText(lines, named, partial(treated, schemas=schemas))
+                is_archive = kind_of_dump(path) == "archive"
+                made_by = None if is_archive else _version_of(path)
+                PlainFile(session, text, made_by, has_lines=not is_archive).run()
+                left_out += text.left_out
         with server.connect() as connection:
             # what a session that ends later reports would be added to what VACUUM counts
             wait_for_clients_to_leave(connection, 0)
-            # hint bits and frozen rows are written now, not by the first reads of a trial
+            # hint bits and frozen rows are written now, not by the first reads of a trial; the functions of an index
+            # run as the owner of its table
             connection.execute("VACUUM (FREEZE, ANALYZE)")
+        return [*_told_roles(self.name, roles), *_told_left_out(self.name, left_out)]
+
+    def _present(self) -> Iterator[Path]:
+        """Its files. Raises ArmError for one that is gone."""
+        for path in self.paths:
+            if not path.exists():
+                raise ArmError(f"{self.name} is no longer kept as this study took it; run a study of its own")
+            yield path
 
     def find(self, connection: Session) -> bool:
         """Whether it is there: no server keeps it but as a template."""
         return False
 
 
-def _restore(path: Path, server: Target) -> None:
-    """Run the pg_restore of the server's own installation."""
-    if server.programs is None:
+def _told_roles(name: str, roles: list[str]) -> list[str]:
+    if not roles:
+        return []
+    what = "role" if len(roles) == 1 else "roles"
+    return [f"{name} names the {what} {', '.join(roles)}, made here without login"]
+
+
+def _told_left_out(name: str, left_out: list[str]) -> list[str]:
+    if not left_out:
+        return []
+    why = "data is restored by a role without superuser"
+    verb = "is" if len(left_out) == 1 else "are"
+    return [f"of {name}, {', '.join(left_out)} {verb} left out: {why}"]
+
+
+@contextmanager
+def dump_lines(
+    path: Path, programs: Path | None, *, schema_alone: bool = False
+) -> Iterator[tuple[Iterator[bytes], str]]:
+    """The lines of SQL of a dump, and what messages call it. Archives are read by pg_restore, which connects nowhere.
+
+    `schema_alone`: without the rows of an archive. Raises ArmError where pg_restore cannot read it.
+    """
+    if kind_of_dump(path) == "plain":
+        with path.open("rb") as file:
+            yield iter(file), str(path)
+        return
+    program = _pg_restore(path, programs)
+    # who owns what is no part of the data: all of it belongs to the role that restores it
+    options = ["--no-owner", "--file=/dev/stdout", *(["--schema-only"] if schema_alone else [])]
+    with (
+        tempfile.TemporaryFile() as words,
+        subprocess.Popen(
+            [program, *options, path],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=words,
+            env=environment({}),
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            yield iter(process.stdout), str(path)
+        except BaseException:
+            process.kill()
+            raise
+        process.stdout.close()
+        status = process.wait()
+        words.seek(0)
+        spoken = words.read().decode(errors="replace").splitlines()
+    if status != 0:
+        errors = [line for line in spoken if "error:" in line] or spoken
+        why = errors[0].removeprefix("pg_restore: error: ") if errors else f"it ended with status {status}"
+        cure = (
+            f"; it was made by a newer pg_dump: make it by the one of {programs}"
+            if "unsupported version" in why
+            else ""
+        )
+        raise ArmError(f"pg_restore cannot restore {path}: {why}{cure}")
+
+
+def _pg_restore(path: Path, programs: Path | None) -> Path:
+    """The pg_restore of the server's own installation. Raises ArmError."""
+    if programs is None:
         raise ArmError(
             f"{path} is restored by pg_restore, for servers on this machine; for one on another host give a plain dump "
             "(pg_dump --format=plain)"
         )
-    program = server.programs / "pg_restore"
+    program = programs / "pg_restore"
     if not program.is_file():
         raise ArmError(
-            f"{server.programs} has no pg_restore to restore {path}; name an installation that has it, or give a plain "
+            f"{programs} has no pg_restore to restore {path}; name an installation that has it, or give a plain "
             "dump (pg_dump --format=plain)"
         )
     try:
@@ -113,12 +225,11 @@ def _restore(path: Path, server: Target) -> None:
             f"root does not run {program} to restore {path}: {error}; name an installation of root's, or give a plain "
             "dump (pg_dump --format=plain)"
         ) from None
-    # the server has no other role than the lab's
-    options = ["--no-owner", "--no-privileges", "--exit-on-error", f"--dbname={server.dbname}"]
-    done = finished([program, *options, path], server.environment())
-    if done.returncode != 0:
-        errors = [line for line in done.stderr.splitlines() if "error:" in line] or done.stderr.splitlines()
-        why = errors[0].removeprefix("pg_restore: error: ") if errors else f"it ended with status {done.returncode}"
-        newer = "unsupported version" in why
-        cure = f"; it was made by a newer pg_dump: make it by the one of {server.programs}" if newer else ""
-        raise ArmError(f"pg_restore cannot restore {path}: {why}{cure}")
+    return program
+
+
+def _version_of(path: Path) -> str | None:
+    """The version of the pg_dump that has made a plain dump."""
+    with path.open("rb") as file:
+        made_by = _MADE_BY.search(file.read(4096))
+    return made_by[1].decode() if made_by is not None else None

@@ -1,0 +1,147 @@
+"""The text of a dump in the parts in which a server gets it: statements together, one alone, and the rows of a COPY."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pgtrial.loads.data.restored_statements import Treated, is_looked_at
+from pgtrial.loads.sql_files import objection, reads_rows, statements
+from pgtrial.loads.sql_scanner import BYTE_ORDER_MARK, Scanner
+from pgtrial.model.errors import ArmError
+
+_END = rb"\."
+_TOGETHER = 1 << 20
+"""Bytes of statements that are sent together, or a longer statement: a dump with --inserts has all its rows in them."""
+_LONGEST = 1 << 20
+"""Bytes of a statement that is looked at, at most: a COPY without its rows has 1,600 columns at most."""
+_COMMAND = re.compile(rb"\s*(\\\S+)")
+_RESTRICTS = (rb"\restrict", rb"\unrestrict")
+_CONNECTS = (rb"\c", rb"\connect")
+_OF_A_SERVER = b"-- PostgreSQL database cluster dump"
+"""How the output of pg_dumpall begins."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a server gets at once."""
+
+    text: bytes
+    line: int
+    """The line on which it begins, from 1."""
+    has_rows: bool = False
+    """True for a COPY whose rows follow in the lines of the dump."""
+    may_fail: bool = False
+
+
+class DumpText:
+    """The parts of a dump, line by line. `named` is what messages call it."""
+
+    def __init__(self, lines: Iterator[bytes], named: str, treat: Callable[[str], Treated]) -> None:
+        """`treat` says what becomes of a statement that is looked at."""
+        self.named = named
+        self.left_out: list[str] = []
+        """What the statements that were left out would have made."""
+        self._lines = lines
+        self._treat = treat
+        self._scanner = Scanner()
+        self._complete: list[bytes] = []
+        self._begun: list[bytes] = []
+        self._size = 0
+        self._line = 1
+        """The line of the next byte that a part gets."""
+        self._of_a_server = False
+
+    def parts(self) -> Iterator[Part]:
+        """All parts in their order. Whoever gets one with rows takes all of `rows` before the next part."""
+        for number, line in enumerate(self._lines):
+            text = line.removeprefix(BYTE_ORDER_MARK.encode()) if number == 0 else line
+            self._of_a_server = self._of_a_server or text.startswith(_OF_A_SERVER)
+            # of psql's own lines none stands within a statement: there they are text
+            if self._scanner.between and (command := _COMMAND.match(text)) is not None:
+                self._check_command(command[1])
+                text = b"\n"  # it counts as a line
+            yield from self._add(text)
+        yield from self._take()
+
+    def rows(self) -> Iterator[bytes]:
+        """The rows of the COPY that was the last part. Raises ArmError where the dump ends within them."""
+        for line in self._lines:
+            self._line += 1
+            if line.rstrip(b"\r\n") == _END:
+                return
+            yield line
+        raise ArmError(f"{self.named} ends within the rows of a COPY; make the dump anew")
+
+    def _add(self, line: bytes) -> Iterator[Part]:
+        place = 0
+        last: tuple[bytes, list[str]] | None = None
+        # what ends quotes and statements is ASCII in every encoding that a server can have
+        for token in self._scanner.tokens(line.decode("latin-1")):
+            if token.kind == "end":
+                if last is not None:
+                    yield from self._end(*last)
+                last = b"".join((*self._begun, line[place : token.end])), self._scanner.ended
+                self._begun, place = [], token.end
+        rest = line[place:]
+        self._size += len(line)
+        if last is not None and self._scanner.between and _awaits_rows(last[0]):
+            yield from self._take()
+            yield self._next(Part(last[0], self._line, has_rows=True))
+        elif last is not None:
+            yield from self._end(*last)
+        self._begun.append(rest)
+        if self._size > _TOGETHER and self._scanner.between:
+            yield from self._take()
+
+    def _end(self, statement: bytes, words: list[str]) -> Iterator[Part]:
+        """Take a complete statement, or what becomes of it."""
+        if not is_looked_at(words) or len(statement) > _LONGEST:
+            self._complete.append(statement)
+            return
+        [text] = [part.text for part in statements(statement.decode("latin-1"), {})]
+        what = self._treat(text)
+        if what.left_out and what.left_out not in self.left_out:
+            self.left_out.append(what.left_out)
+        if what.text != text:
+            # the lines of what follows stay as they are
+            lines = statement.count(b"\n") - what.text.count("\n")
+            statement = b"\n" * lines + (f"{what.text};".encode("latin-1") if what.text else b"")
+        if what.may_fail:
+            yield from self._take()
+            yield self._next(Part(statement, self._line, may_fail=True))
+        else:
+            self._complete.append(statement)
+
+    def _take(self) -> Iterator[Part]:
+        """All that there is, which is no longer here then."""
+        text = b"".join((*self._complete, *self._begun))
+        self._complete, self._begun, self._size = [], [], 0
+        part = self._next(Part(text, self._line))
+        if text.strip():
+            yield part
+
+    def _next(self, part: Part) -> Part:
+        self._line += part.text.count(b"\n")
+        return part
+
+    def _check_command(self, command: bytes) -> None:
+        """Raise ArmError for a command of psql that does something."""
+        line = self._line + sum(part.count(b"\n") for part in (*self._complete, *self._begun))
+        where = f"{self.named}, line {line}"
+        if command in _CONNECTS and self._of_a_server:
+            raise ArmError(
+                f"{where}: it is the output of pg_dumpall, with all databases of a server; name a dump of the database "
+                "that the load uses (pg_dump DATABASE)"
+            )
+        if command in _CONNECTS:
+            raise ArmError(f"{where}: it changes the database; make the dump without --create")
+        if command not in _RESTRICTS:
+            raise ArmError(f"{where}: {objection(command.decode(errors='replace'))}")
+
+
+def _awaits_rows(statement: bytes) -> bool:
+    if len(statement) > _LONGEST or b"stdin" not in statement.lower():
+        return False
+    return any(reads_rows(part.text) for part in statements(statement.decode("latin-1"), {}))

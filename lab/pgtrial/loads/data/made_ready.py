@@ -1,0 +1,65 @@
+"""What a superuser makes in a new database before the statements of a dump run: roles, schemas and extensions.
+
+Nothing of the dump is there yet that its statements could call, and the rows come later, by the role that owns them.
+"""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import sql
+
+from pgtrial.loads.data.restored_statements import DumpNeeds, Extension
+from pgtrial.loads.target import Session
+from pgtrial.model.errors import ArmError, one_line
+
+_ROLES = "SELECT rolname FROM pg_catalog.pg_roles"
+_WRAPPERS = "SELECT fdwname FROM pg_catalog.pg_foreign_data_wrapper"
+_FIXED_SCHEMA = """SELECT schema FROM pg_catalog.pg_available_extension_versions
+    WHERE name OPERATOR(pg_catalog.=) %s::pg_catalog.name AND schema IS NOT NULL"""
+_PUBLIC = "public"
+
+
+def make_ready(session: Session, needs: DumpNeeds, owner: str | None) -> list[str]:
+    """Make what dumps need, for the role that owns the database; None: the session's own role restores them.
+
+    Returns the roles that were made. Raises ArmError for an extension that PostgreSQL cannot create.
+    """
+    present = {str(name) for (name,) in session.execute(_ROLES).fetchall()}
+    roles = [role for role in needs.roles if role not in present]
+    for role in roles:
+        _run(session, "CREATE ROLE {} NOLOGIN", role)
+        if owner is not None:
+            # a load may take the role, and what is granted to it is granted by the owner
+            _run(session, "GRANT {} TO {}", role, owner)
+    for group, member in needs.members:
+        if {group, member} <= {*roles}:
+            _run(session, "GRANT {} TO {}", group, member)
+    for extension in needs.extensions.values():
+        try:
+            _create(session, extension, owner)
+        except psycopg.Error as error:
+            words = (error.diag.message_primary or one_line(error)).removesuffix(".")
+            raise ArmError(f"CREATE EXTENSION {extension.name}: PostgreSQL says: {words}") from None
+    if owner is not None:
+        for (wrapper,) in session.execute(_WRAPPERS).fetchall():
+            _run(session, "GRANT USAGE ON FOREIGN DATA WRAPPER {} TO {}", wrapper, owner)
+    return roles
+
+
+def _create(session: Session, extension: Extension, owner: str | None) -> None:
+    fixed = session.execute(_FIXED_SCHEMA, (extension.name,)).fetchone()
+    schema = extension.schema or (None if fixed else _PUBLIC)
+    if schema is not None and not schema.startswith("pg_") and schema != _PUBLIC:
+        authorization = sql.SQL("" if owner is None else " AUTHORIZATION {}").format(sql.Identifier(owner or ""))
+        create = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema))
+        session.execute(sql.Composed([create, authorization]))
+    command = sql.SQL("CREATE EXTENSION IF NOT EXISTS {}{}{} CASCADE").format(
+        sql.Identifier(extension.name),
+        sql.SQL("" if schema is None else " SCHEMA {}").format(sql.Identifier(schema or "")),
+        sql.SQL("" if extension.version is None else " VERSION {}").format(sql.Literal(extension.version or "")),
+    )
+    session.execute(command)
+
+
+def _run(session: Session, statement: str, *names: str) -> None:
+    session.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
