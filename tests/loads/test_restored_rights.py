@@ -23,7 +23,8 @@ CREATE FUNCTION app.second() RETURNS int VOLATILE LANGUAGE plpgsql AS $$ BEGIN
 END $$;
 CREATE FUNCTION app.first(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN app.second() + $1; END $$;
 CREATE FUNCTION app.touched() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM app.second(); RETURN NEW; END $$;
-CREATE TABLE app.customers (id int PRIMARY KEY, grown int GENERATED ALWAYS AS (app.first(id)) STORED);
+CREATE TABLE app.customers (id int PRIMARY KEY, grown int GENERATED ALWAYS AS (app.first(id)) STORED)
+    WITH (autovacuum_enabled = off);
 CREATE TRIGGER touch BEFORE INSERT ON app.customers FOR EACH ROW EXECUTE FUNCTION app.touched();
 ALTER TABLE app.customers ENABLE ALWAYS TRIGGER touch;
 ALTER TABLE app.customers ADD CHECK (app.first(id) > 0);

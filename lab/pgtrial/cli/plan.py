@@ -25,7 +25,7 @@ from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate,
 from pgtrial.conduct.rehearsal import has_own
 from pgtrial.conduct.rehearsed_plans import has_listed
 from pgtrial.loads.data.data import needed_mb
-from pgtrial.model.errors import StudyError
+from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.fleet import LOCAL, FleetSection
@@ -34,6 +34,7 @@ from pgtrial.model.study.servers import Given, MadeHere, conninfo_of, parts_of
 from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration, plural
+from pgtrial.servers.abilities import check_abilities
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.given import without_password
 from pgtrial.servers.installations import resolve
@@ -69,7 +70,7 @@ def plan_command(
     spec = study_options.by_fleet(spec, fleet, machines, pack=pack)
     plan = plan_now(spec)
     expected = outlook(spec, plan)
-    sentences = [*_not_here(spec), *warnings(spec, plan), *cautions(expected, spec, plan)]
+    sentences = [*_not_here(spec), *_lacking(spec), *warnings(spec, plan), *cautions(expected, spec, plan)]
     if json:
         beforehand = (expected or Outlook()).model_dump(exclude={"note"})
         content = {**_estimates(spec, plan), **beforehand, "warnings": sentences, "plan": plan.model_dump()}
@@ -109,6 +110,16 @@ def _not_here(spec: StudySpec) -> Iterator[str]:
                 resolve(server.postgres)
             except StudyError as error:
                 yield f"arms.{arm}: on this machine a run would end here: {error}"
+
+
+def _lacking(spec: StudySpec) -> Iterator[str]:
+    """A sentence where the data needs what a server of this machine does not have."""
+    if any(_not_here(spec)):
+        return
+    try:
+        check_abilities(spec, Needs.of(spec).data)
+    except (ArmError, StudyError) as error:
+        yield f"on this machine a run would end here: {error}"
 
 
 def _estimates(spec: StudySpec, plan: Plan) -> dict[str, Any]:

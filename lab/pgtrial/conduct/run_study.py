@@ -40,6 +40,7 @@ from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import plural
+from pgtrial.servers.abilities import check_abilities
 from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.builds.of_study import built, has_sources
@@ -97,6 +98,7 @@ def run_study(
         given = _built(given, workspace, listener)
         if (dumped := take_dump(given)) is not None:
             listener(Preparing(dumped, stays=True))
+        check_abilities(given, Needs.of(given).data)
         maker = stack.enter_context(load_maker(given, lambda text: listener(Preparing(text))))
         if study.plan.interleaving is not None:
             maker.check_slices(study.plan.interleaving.slice_s)
@@ -155,6 +157,7 @@ def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> Rehearsed
     with ExitStack() as stack:
         workspace = stack.enter_context(Workspace())
         spec = _built(spec, workspace, listener)
+        check_abilities(spec, Needs.of(spec).data)
         maker = stack.enter_context(load_maker(spec, lambda text: listener(Preparing(text))))
         sessions = sessions_of(spec) if plan.shares_server else {}
         arms = make_arms(spec, workspace, sessions, maker)

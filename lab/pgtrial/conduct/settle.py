@@ -45,7 +45,7 @@ _BY_INDEX_ALONE = """SELECT set_config(name, value, true) FROM (VALUES ('enable_
 
 _BY_SUPERUSER = re.compile(
     r"((CREATE|ALTER|DROP)\s+(EXTENSION|ROLE|USER|GROUP|PUBLICATION|SUBSCRIPTION|TABLESPACE|SYSTEM|"
-    r"(PROCEDURAL\s+|TRUSTED\s+)*LANGUAGE)|GRANT|REVOKE|SELECT\s+pg_reload_conf\(\))\b",
+    r"(PROCEDURAL\s+|TRUSTED\s+)*LANGUAGE)|GRANT|REVOKE|SELECT\s+pg_reload_conf)\b",
     re.IGNORECASE,
 )
 """The statements of setup_sql that a superuser runs: they call no function and read no row of the data."""

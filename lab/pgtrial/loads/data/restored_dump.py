@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -90,19 +90,7 @@ class RestoredDump(Data):
 
         `programs` has the pg_restore that reads archives. Raises ArmError for a dump that cannot be read.
         """
-        needs = DumpNeeds()
-
-        def look(text: str) -> Treated:
-            needs.look_at(text)
-            return Treated("")  # nothing is run now
-
-        for path in self._present():
-            with dump_lines(path, programs, schema_alone=True) as (lines, named):
-                text = DumpText(lines, named, look)
-                for part in text.parts():
-                    for _ in text.rows() if part.has_rows else ():
-                        pass
-        return needs
+        return _needs(self.sha256, tuple(self._present()), programs)
 
     def make(
         self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False
@@ -142,6 +130,24 @@ class RestoredDump(Data):
     def find(self, connection: Session) -> bool:
         """Whether it is there: no server keeps it but as a template."""
         return False
+
+
+@lru_cache
+def _needs(sha256: str, paths: tuple[Path, ...], programs: Path | None) -> DumpNeeds:
+    """Reads dumps, which are known by their digest, for what they need: each arm asks for it."""
+    needs = DumpNeeds()
+
+    def look(text: str) -> Treated:
+        needs.look_at(text)
+        return Treated("")  # nothing is run now
+
+    for path in paths:
+        with dump_lines(path, programs, schema_alone=True) as (lines, named):
+            text = DumpText(lines, named, look)
+            for part in text.parts():
+                for _ in text.rows() if part.has_rows else ():
+                    pass
+    return needs
 
 
 def _told_roles(name: str, roles: list[str]) -> list[str]:

@@ -140,7 +140,8 @@ class ServerKeys(Record):
         list[str], BeforeValidator(as_list), Key(shows=("server.setup_sql",), follows=("*.extensions",))
     ] = Field(
         [],
-        description="SQL before each trial's load, such as an index; an arm's follows the server's. Not with `dsn`.",
+        description="SQL before each trial's load, such as an index; an arm's follows the server's. Not with `dsn`. It "
+        "runs as the role that owns the data; a superuser runs `CREATE EXTENSION`, `ALTER SYSTEM`, roles and grants.",
     )
     storage: Annotated[Storage | None, Key(shows=facts_of_storage)] = Field(
         None,

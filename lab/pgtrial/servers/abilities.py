@@ -1,0 +1,121 @@
+"""What the build of a server can do: extensions, ICU and lz4, as its files say, without a start of the server.
+
+The data of a study is looked at before anything is loaded, so that all that is missing is told at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from pgtrial.loads.data.data import Data
+from pgtrial.loads.data.restored_dump import RestoredDump
+from pgtrial.loads.data.restored_statements import DumpNeeds
+from pgtrial.machines.machine import LOCAL, HostTrouble, Machine
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.servers import MadeHere
+from pgtrial.model.study.sources import is_source
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.servers.installations import ServerBinaries, find_servers, resolve
+from pgtrial.servers.room import servers_account
+
+_LOOK = """
+shown=$("$1/initdb" --show --pgdata /nonexistent 2>&1 | sed -n 's/^POSTGRES_BKI=//p')
+for folder in "${shown%/*}/extension" "$1/../share/extension" "$1/../share/postgresql/extension"; do
+    ls "$folder" 2>/dev/null | sed -n 's/^\\([^/]*\\)[.]control$/extension \\1/p'
+done
+grep -q -a 'ICU is not supported in this build' "$1/postgres" || echo icu
+grep -q -a 'server to be built with lz4 support' "$1/postgres" || echo lz4
+"""
+"""A program has the words that it lacks a library in it only where it lacks that."""
+
+_MOST_NAMED = 4
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a server's build can do."""
+
+    extensions: frozenset[str]
+    """Those that it can create; none where nothing is known of them."""
+    icu: bool
+    lz4: bool
+
+    def lacks(self, needs: DumpNeeds) -> list[str]:
+        """Returns what the data needs and the build does not have, for people."""
+        lacking = []
+        if needs.icu_collations and not self.icu:
+            lacking.append(f"ICU (for {_plural('collation', needs.icu_collations)})")
+        if needs.lz4 and not self.lz4:
+            lacking.append("lz4 (for the compression of columns)")
+        missing = [name for name in needs.extensions if name not in self.extensions] if self.extensions else []
+        return [*lacking, f"{_plural('the extension', missing)}"] if missing else lacking
+
+
+def _plural(noun: str, names: Iterable[str]) -> str:
+    shown = list(names)
+    some = shown[:_MOST_NAMED] + ([f"{len(shown) - _MOST_NAMED} more"] if len(shown) > _MOST_NAMED else [])
+    return f"{noun}{'' if len(shown) == 1 else 's'} {', '.join(some)}"
+
+
+@lru_cache
+def abilities_of(machine: Machine, account: str | None, programs: Path) -> Abilities:
+    """Returns what the build in a directory of programs can do. Raises HostTrouble."""
+    lines = machine.looked(["sh", "-c", _LOOK, "sh", programs], user=account).stdout.splitlines()
+    names = frozenset(line.removeprefix("extension ") for line in lines if line.startswith("extension "))
+    return Abilities(names, "icu" in lines, "lz4" in lines)
+
+
+def check_abilities(spec: StudySpec, data: Iterable[Data]) -> None:
+    """Raise StudyError, one sentence for all arms, where servers of this machine lack what the data needs.
+
+    Arms that are built from source are looked at once they are built, and those of other machines when they load.
+    """
+    dumps = [one for one in data if isinstance(one, RestoredDump) and all(path.exists() for path in one.paths)]
+    if not dumps:
+        return
+    arms = dict(_servers(spec))
+    lacking: dict[str, list[str]] = {}
+    cures: dict[str, None] = {}
+    account = servers_account(LOCAL)
+    for arm, server in arms.items():
+        for dump in dumps:
+            needs = dump.needs(server.bin)
+            if lacks := _lacking(server, account, needs):
+                where = f"arms.{arm}: PostgreSQL {server.version} ({server.bin}) lacks {', '.join(lacks)}"
+                lacking.setdefault(where, lacks)
+                cures[_cure(server, account, needs)] = None
+    if lacking:
+        names = " and ".join(dict.fromkeys(dump.name for dump in dumps))
+        told, cure = "; ".join(lacking), " and ".join(cures)
+        raise StudyError(f"[load] data: {names} needs more than the servers have: {told}; {cure}")
+
+
+def _servers(spec: StudySpec) -> Iterator[tuple[str, ServerBinaries]]:
+    for arm in spec.arms:
+        server = spec.resolved(arm)
+        # other directories of extensions are not looked into
+        elsewhere = isinstance(server, MadeHere) and "extension_control_path" in server.settings
+        if isinstance(server, MadeHere) and not elsewhere and not is_source(server.postgres):
+            yield arm, resolve(server.postgres)
+
+
+def _lacking(server: ServerBinaries, account: str | None, needs: DumpNeeds) -> list[str]:
+    try:
+        return abilities_of(LOCAL, account, server.bin).lacks(needs)
+    except HostTrouble:
+        return []
+
+
+def _cure(server: ServerBinaries, account: str | None, needs: DumpNeeds) -> str:
+    """The cure for an arm: another build of its version that is here, or where a package would have one."""
+    others = [other for other in find_servers() if other.major == server.major and other.bin != server.bin]
+    for other in others:
+        if not _lacking(other, account, needs):
+            return f'write postgres = "{other.bin}"'
+    return (
+        f"install your system's package postgresql-{server.major}, with what is missing, and name it, e.g. "
+        f'postgres = "/usr/lib/postgresql/{server.major}/bin"'
+    )
