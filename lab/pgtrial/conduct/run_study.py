@@ -96,9 +96,7 @@ def run_study(
         for notice in workspace.notices:
             listener(Preparing(notice, stays=True))
         given = _built(given, workspace, listener)
-        if (dumped := take_dump(given)) is not None:
-            listener(Preparing(dumped, stays=True))
-        check_abilities(given, Needs.of(given).data)
+        _take_data(given, listener)
         maker = stack.enter_context(load_maker(given, lambda text: listener(Preparing(text))))
         if study.plan.interleaving is not None:
             maker.check_slices(study.plan.interleaving.slice_s)
@@ -236,6 +234,13 @@ def _built(spec: StudySpec, workspace: Workspace, listener: Listener) -> StudySp
     with_builds = built(spec, workspace.builds, workspace, lambda text: listener(Preparing(text)))
     check_configured(with_builds)
     return with_builds
+
+
+def _take_data(spec: StudySpec, listener: Listener) -> None:
+    """Dump a database that is the data, and look whether the servers can have the data. Raises StudyError, ArmError."""
+    if (dumped := take_dump(spec)) is not None:
+        listener(Preparing(dumped, stays=True))
+    check_abilities(spec, Needs.of(spec).data)
 
 
 def _canary(workspace: Workspace) -> CanaryProbes:
