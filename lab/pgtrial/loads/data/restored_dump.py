@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import ClassVar, Self
 
+from pgtrial.files.reading import open_file
 from pgtrial.loads.client_processes import wait_for_clients_to_leave
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.dump_text import DumpText
@@ -174,7 +175,7 @@ def dump_lines(
     `schema_alone`: without the rows of an archive. Raises ArmError where pg_restore cannot read it.
     """
     if kind_of_dump(path) == "plain":
-        with path.open("rb") as file:
+        with open_file(path) as file:
             yield iter(file), str(path)
         return
     program = _pg_restore(path, programs)
@@ -236,6 +237,6 @@ def _pg_restore(path: Path, programs: Path | None) -> Path:
 
 def _version_of(path: Path) -> str | None:
     """The version of the pg_dump that has made a plain dump."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         made_by = _MADE_BY.search(file.read(4096))
     return made_by[1].decode() if made_by is not None else None
