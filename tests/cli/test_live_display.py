@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 import typing
 from collections.abc import Iterator
 from dataclasses import replace
@@ -184,6 +185,25 @@ def test_a_fault_of_the_live_display_is_reported_at_the_end_and_the_study_is_sho
     assert "the study was not affected: KeyError: 'random_page_cost=1.1'; this is a fault of pgtrial" in told
     assert ("Traceback" in told) == with_debug
     assert ("with --debug" in told) == (not with_debug)
+
+
+def test_nothing_is_drawn_while_a_line_is_printed_that_stays():
+    drawn = threading.Event()
+    drawing = threading.Thread(target=lambda: (live.refresh(), drawn.set()))
+
+    class Busy(Terminal):
+        def print(self, *texts: object, **options: object) -> None:
+            if threading.current_thread() is threading.main_thread() and "end: done" in texts:
+                drawing.start()
+                assert not drawn.wait(0.3), "the display is drawn in the middle of the line"
+            super().print(*texts, **options)
+
+    terminal = Busy(file=io.StringIO(), force_terminal=True, width=80)
+    with shown(terminal, as_json=False) as listener:
+        (live,) = terminal._live_stack
+        listener(StudyEnds("done", 8))
+    assert drawn.wait(60)
+    drawing.join()
 
 
 def test_an_output_that_fails_does_not_end_a_study(capsys):

@@ -125,7 +125,7 @@ def test_before_an_upgrade(tmp_path, workspace, commands):
 def test_your_own_query(tmp_path, workspace, commands):
     fewer = {
         r"generate_series\(1, 200000\)": "generate_series(1, 6000)",
-        r"--budget 3min": "--clients 1 --blocks 1 --warmup 300ms --duration 1s",
+        r"--budget 3min": "--blocks 1 --warmup 300ms --duration 1s",
         r'data = "shop.sql"': 'data = "shop.sql"\nclients = 1\nwarmup = "300ms"\nduration = "1s"',
         r'(settings = \{ synchronous_commit = "off" \})': r"\1\n[verdict]\nblocks = 1\ncanary = false",
     }

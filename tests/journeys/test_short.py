@@ -160,7 +160,7 @@ def test_a_budget_that_ends_before_a_verdict_says_so_and_the_next_command_and_th
     screen.interrupt()
     assert screen.end().status == 130
     (directory,) = (tmp_path / "results").iterdir()
-    for trial in (directory / "trials").glob("*-b01-*/trial.json"):
+    for trial in (directory / "trials").glob("*-b00-*/trial.json"):
         make_slow(trial)
 
     ended = screen.run(line)

@@ -37,13 +37,23 @@ def shown(console: Terminal, *, as_json: bool, reword: Reword = str) -> Iterator
     lines = _Lines(console.print_line)
     guard = _Guard(reworded(_print_json if as_json else lines.say, reword))
     if console.is_terminal and not as_json:
-        display = LiveDisplay(console.print_line, guard.note)
+        display = LiveDisplay(lambda text: _print_above(live, text), guard.note)
         live = Live(display, console=console, refresh_per_second=8, transient=True)
         guard.try_first(live, reworded(display.hear, reword), lines.line_of)
     try:
         yield guard.hear
     finally:
         guard.close()
+
+
+def _print_above(live: Live, line: str) -> None:
+    """Prints a line above a live display.
+
+    rich's thread must not draw meanwhile: if the display has fewer rows than before, each of the two would go up by the
+    rows of before, and the second would erase lines that should stay. Live guards its drawing alone, by this lock.
+    """
+    with live._lock:
+        live.console.print(line, soft_wrap=True)
 
 
 class _Guard:
