@@ -77,6 +77,8 @@ def small_study(path: Path, blocks: int = 2, seed: int = 11, folder: Path = Path
     }
     for section, values in sections.items():
         data[section] = values if section == "arms" else {**data.get(section, {}), **values}
+    if "data" in data["load"]:  # of the user's own, which has no scale
+        del data["load"]["scale"]
     spec = build_study(data, "test", folder)
     return StudyDirectory.create(path, spec, make_plan(spec, seed, "2026-11-20T14:12:00+00:00"))
 

@@ -246,7 +246,7 @@ def test_a_rehearsal_alone_compares_the_plans_and_says_what_the_load_never_uses(
     assert jit.unused.everything
     assert jit.unused.names == "jit (no plan of the statements that were seen has just-in-time compilation)"
     assert (scan.arm, scan.statements, scan.unused) == ("no scan", 2, None)
-    base, other = scan.differing[CHANGE]
+    base, other = scan.differing[CHANGE].plans
     assert base == ["Update on orders", "  ->  Seq Scan on orders", "        Filter: (id = $1)"]
     assert other[1:] == ["  ->  Index Scan using orders_pkey on orders", "        Index Cond: (id = $1)"]
 

@@ -93,6 +93,28 @@ def test_the_commands_of_scripts_are_listed(run):
     assert [command["variables"] for command in listed] == [None, ["a"], ["a", "c"]]
 
 
+def test_statements_are_listed_with_the_values_of_six_transactions(run, tmp_path):
+    (tmp_path / "ids").write_text("4\n5\n")
+    text = "\\set a random(1, 1000)\n\\set b :a * 2\nSELECT :a, :b, :id;\nSELECT 1 AS got \\gset\nSELECT :got;\n"
+    options = ("--list-commands", f"--values=id={tmp_path / 'ids'}", "--random-seed", "7", "-h", "/nowhere")
+
+    def listed(*more):
+        done = run(text, *options, *more)
+        assert done.status == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    commands = listed("-M", "prepared")
+    draws = [[int(value) for value in draw] for draw in commands[2]["values"]]
+    assert len(draws) == 6
+    assert all(1 <= a <= 1000 and b == 2 * a and drawn in (4, 5) for a, b, drawn in draws)
+    assert len({a for a, _, _ in draws}) > 1
+    assert commands[4]["values"] == [[None]] * 6  # a server knows it
+    assert (commands[0]["values"], commands[2]["sent"]) == (None, [])
+    simple = listed("-M", "simple")[2]
+    assert simple["sent"][0] == "SELECT {}, {}, {};".format(*draws[0])
+    assert listed("-M", "prepared") == commands
+
+
 def test_a_wrong_command_is_found_before_a_server_is_asked(run):
     done = run("SELECT 1;\n\\nonsense\n", "--list-commands", "-h", "/nowhere")
     assert (done.status, "s.sql:2: invalid command" in done.stderr) == (1, True)

@@ -9,6 +9,7 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Cost, StudyResult
 from pgtrial.model.records.trial import Trial
+from pgtrial.report.brief import brief
 from tests.verdict.studies import verdict_of
 
 from .studies import make_plan, noisy, run
@@ -55,6 +56,52 @@ def test_a_cost_is_divided_by_the_transactions_of_the_same_span_without_the_samp
     result = analysed(make_plan(), 1.4, {}, sd=0.0)
     assert cost(result, "WAL").median == pytest.approx(1000.0)
     assert cost(result, "WAL flushes", "on").median == pytest.approx(2.0)
+
+
+def with_rows(trials: list[Trial], hot: dict[str, float]) -> list[Trial]:
+    """Trials with an update and half a delete a transaction; `hot` is by arm the share of updates that are HOT."""
+
+    def of(trial: Trial) -> Trial:
+        assert trial.measured is not None
+        assert trial.warmup is not None
+        number = trial.measured.transactions
+        rows = {"updated": number, "hot_updated": hot[trial.arm] * number, "deleted": 0.5 * number}
+        grown = 10.0 * (number + trial.warmup.transactions)
+        return trial.model_copy(
+            update={
+                "server_deltas": {"tables": rows},
+                "relations_before": {"t": {"bytes_table": 100.0, "bytes_indexes": 100.0}},
+                "relations": {"t": {"bytes_table": 100.0 + grown, "bytes_indexes": 100.0 + 3 * grown}},
+            }
+        )
+
+    return [of(trial) for trial in trials]
+
+
+def test_updates_that_are_not_hot_dead_rows_and_the_growth_of_tables_and_indexes_are_costs():
+    plan = make_plan()
+    result = verdict_of(plan, with_rows(run(plan, noisy({"off": 1.4})), {"on": 0.02, "off": 0.98}))
+    assert cost(result, "updates that are not HOT", "on").median == pytest.approx(98.0)
+    assert cost(result, "updates that are not HOT").median == pytest.approx(2.0)
+    assert cost(result, "dead rows").median == pytest.approx(1.5)
+    assert cost(result, "growth of tables").median == pytest.approx(10.0)
+    assert cost(result, "growth of indexes").median == pytest.approx(30.0)
+    (moved,) = result.moved
+    assert "updates that are not HOT -98%" in moved
+    (headline,) = brief(result, plan).headlines
+    assert {line.label: line.text for line in headline.lines}["updates"] == "98% of them are HOT in off, 2% in on"
+
+
+def test_shares_of_hot_updates_that_are_alike_are_not_told_and_all_or_none_can_be():
+    plan = make_plan()
+
+    def lines(hot):
+        result = verdict_of(plan, with_rows(run(plan, noisy({"off": 1.4})), hot))
+        (headline,) = brief(result, plan).headlines
+        return {line.label: line.text for line in headline.lines}
+
+    assert "updates" not in lines({"on": 0.95, "off": 0.98})
+    assert lines({"on": 1.0, "off": 0.0})["updates"] == "0% of them are HOT in off, 100% in on"
 
 
 def test_a_script_of_several_transactions_is_divided_by_the_engines_count():

@@ -180,6 +180,11 @@ impl Statement {
         self.holes.iter().map(|hole| hole.name.as_str())
     }
 
+    /// Returns the indexes of the values of its parameters, in their order.
+    pub fn slots(&self) -> impl Iterator<Item = usize> {
+        self.holes.iter().map(|hole| hole.slot)
+    }
+
     /// The name of its first variable that has no value among these.
     pub fn unset(&self, values: &[Value]) -> Option<&str> {
         let hole = self.holes.iter().find(|hole| matches!(values.get(hole.slot), Some(Value::Unset)));

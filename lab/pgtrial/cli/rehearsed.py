@@ -42,8 +42,10 @@ def _how_many(one: ComparedPlans) -> str:
 
 
 def _show_differing(baseline: str, one: ComparedPlans) -> None:
-    for text, plans in one.differing.items():
+    for text, pair in one.differing.items():
         line(f"plans: {one.arm} has another plan than {baseline} for {text}")
-        Terminal().print(for_terminal(side_by_side("", (baseline, one.arm), plans)))
+        if pair.kinds_differ:
+            line(f"plans: {baseline} takes a {pair.base.chosen} plan, {one.arm} a {pair.other.chosen} plan")
+        Terminal().print(for_terminal(side_by_side("", (baseline, one.arm), pair.plans)))
     if same := len(one.plans) - len(one.differing):
         line(f"plans: same plan on {baseline} and {one.arm} for {plural(same, 'other statement')}")

@@ -16,6 +16,7 @@ import psycopg
 
 from pgtrial.conduct.engine_options import job_options, pack_options, suite_options
 from pgtrial.conduct.job import command_of
+from pgtrial.conduct.load_statements import are_listed, listed_statements
 from pgtrial.conduct.own_scripts import commands_of, scripts_at, scripts_beside, written_scripts
 from pgtrial.conduct.packs import check, held, measure
 from pgtrial.conduct.rehearsal_failures import TOO_LONG, RehearsalFailure, RehearsalFailures, cure_of
@@ -200,7 +201,10 @@ class _Stage:
             if isinstance(self.arm.setup, Given) and not self._has_all(session):
                 return
             for point in points:
-                plans.take(self.arm.name, session, point, self._script(point), several=several)
+                listed = None
+                if are_listed(point):
+                    listed = listed_statements(point, self._script(point), self.values, self.seed)
+                plans.take(self.arm.name, session, point, listed, several=several)
 
     def _has_all(self, session: Session) -> bool:
         """Whether a given server has what trials will have there."""

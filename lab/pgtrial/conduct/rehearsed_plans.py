@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from pgtrial.conduct.load_statements import are_listed, listed_statements
-from pgtrial.evidence.observe.statements import SeenStatements
+from pgtrial.conduct.load_statements import are_listed
+from pgtrial.evidence.observe.statements import SeenStatements, Statements
 from pgtrial.loads.target import Session
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import LoadStatement
 from pgtrial.model.study.spec import StudySpec, load_points
-from pgtrial.verdict.rules.use import LoadUse, Unused, common_plans, unused_words
+from pgtrial.verdict.plans import PlanPair, plan_pairs
+from pgtrial.verdict.rules.use import LoadUse, Unused, unused_words
 
 
 def has_listed(spec: StudySpec) -> bool:
     """Whether scripts list statements of the load."""
-    return any(are_listed(point) and point.job is None for point in load_points(spec))
+    return any(map(are_listed, load_points(spec)))
 
 
 @dataclass
@@ -30,13 +29,15 @@ class RehearsedPlans:
     unlisted: set[str] = field(default_factory=set)
     """Workloads of which scripts list no statements, or too many."""
 
-    def take(self, arm: str, session: Session, point: LoadPoint, script: Path | None, *, several: bool) -> None:
-        """Take the plans of a load point. `several`: there are others. Raises psycopg.OperationalError."""
+    def take(self, arm: str, session: Session, point: LoadPoint, listed: Statements | None, *, several: bool) -> None:
+        """Take the plans of a load point, whose statements are `listed`, None: by no file.
+
+        `several`: there are other load points. Raises psycopg.OperationalError.
+        """
         plans = self.by_arm.setdefault(arm, {})
-        if not are_listed(point) or point.job is not None:  # a job's statements have no plans to compare
+        if listed is None:
             self.unlisted.add(point.workload)
             return
-        listed = listed_statements(point, script)
         if not listed.are_complete:
             self.unlisted.add(point.workload)
         where = f"{point.workload} at scale {point.scale}: " if several else ""
@@ -53,7 +54,7 @@ class RehearsedPlans:
                 ComparedPlans(
                     arm,
                     len(base.keys() | other.keys()),
-                    common_plans(base, other),
+                    plan_pairs(base, other),
                     unused_words(use, plan.declared.get(arm, [])),
                 )
             )
@@ -67,15 +68,15 @@ class ComparedPlans:
     arm: str
     statements: int
     """With those that have no plan on one of the arms."""
-    plans: dict[str, tuple[Sequence[str], Sequence[str]]]
-    """By statement, on the baseline and on the arm."""
+    plans: dict[str, PlanPair]
+    """By statement, of those that have a plan on both."""
     unused: Unused | None
     """What the load certainly does not use."""
 
     @property
-    def differing(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
+    def differing(self) -> dict[str, PlanPair]:
         """Those that are not the same."""
-        return {text: (base, other) for text, (base, other) in self.plans.items() if base != other}
+        return {text: pair for text, pair in self.plans.items() if not pair.is_same}
 
     def never_used(self, baseline: str) -> str | None:
         """A sentence on what the load certainly does not use; None: nothing is known of that."""

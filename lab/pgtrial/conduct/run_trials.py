@@ -139,7 +139,7 @@ def _run(
     inbox: Inbox = queue.SimpleQueue()
     alternating = study.plan.interleaving
     slice_s = alternating.slice_at(planned[0].load_point) if alternating is not None else None
-    statements = statements_of(study, planned[0]) if longest_s is None else None
+    statements = statements_of(study, planned[0], values) if longest_s is None else None
     rounds = None
     if load.runs_programs:
         phases = list(zip(PHASES, load.phases_s, strict=True))

@@ -29,6 +29,11 @@ class ScriptCommand:
     """A statement with parameters in the place of variables; None for a backslash command."""
     variables: Sequence[str]
     """Those of its parameters."""
+    values: Sequence[Sequence[str]] = ()
+    """The values of its parameters in the first transactions of a client, without those in which only a server or a
+    shell knows a value."""
+    sent: Sequence[str] = ()
+    """In the simple protocol, the whole text in these transactions."""
 
     def place_in(self, file: str) -> str:
         """`orders.sql, line 3 (select 1;)`."""
@@ -58,7 +63,14 @@ def script_commands(options: Sequence[str]) -> list[ScriptCommand]:
         raise StudyError(words[-1] if words else last_words(done.stderr.splitlines(), done.returncode))
     commands = [json.loads(line) for line in done.stdout.splitlines()]
     return [
-        ScriptCommand(command["line"], command["text"].strip(), command["sql"], command["variables"] or [])
+        ScriptCommand(
+            command["line"],
+            command["text"].strip(),
+            command["sql"],
+            command["variables"] or [],
+            [values for values in command["values"] or [] if None not in values],
+            command["sent"] or [],
+        )
         for command in commands
     ]
 

@@ -40,6 +40,7 @@ from pgtrial.statistics import p8
 from pgtrial.verdict.decide import withholds
 from pgtrial.verdict.rules import title
 from pgtrial.verdict.rules.use import UNUSED
+from pgtrial.verdict.transaction_costs import NOT_HOT
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,8 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
     lines += [Line("peak", peak)] if (peak := peak_text(result, claim.arm)) else []
     lines += [Line("slower", slower)] if (slower := _statements(result, claim)) else []
     lines += [Line("queries", queries)] if (queries := _queries(result, claim)) else []
+    lines += [Line("plans", plans)] if (plans := _plans(result, claim)) else []
+    lines += [Line("updates", updates)] if (updates := _updates(result, claim)) else []
     return Headline(claim.verdict, headline(claim, plan), lines)
 
 
@@ -202,6 +205,34 @@ def _queries(result: StudyResult, claim: Claim) -> str:
     texts += [f"{undecided} undecided"] if undecided else []
     return f"of {len(of_arm)}: {'; '.join(texts) or 'none slower or faster'}"
 
+
+def _plans(result: StudyResult, claim: Claim) -> str:
+    """`the plan of SELECT a FROM t ... differs: Seq Scan on t in off, Index Scan using t_a on t in on`; empty: none."""
+    of_arm = [plan for plan in result.plans if plan.arm == claim.arm]
+    named = [
+        f"the plan of {shortened(plan.statement, _LENGTH)} differs: {shortened(plan.at_baseline, _NODE_LENGTH)} in "
+        f"{plan.baseline}, {shortened(plan.at_arm, _NODE_LENGTH)} in {plan.arm}"
+        for plan in of_arm[:_NAMED_PLANS]
+    ]
+    named += [f"{len(of_arm) - _NAMED_PLANS} more"] if len(of_arm) > _NAMED_PLANS else []
+    return "; ".join(named)
+
+
+def _updates(result: StudyResult, claim: Claim) -> str:
+    """`98% of them are HOT in day_only, 0% in indexed`; empty: the arms hardly differ, or several load points do."""
+    if len(result.load_points) > 1:
+        return ""
+    medians = {cost.arm: cost.median for cost in result.costs if cost.what == NOT_HOT}
+    arm, baseline = medians.get(claim.arm), medians.get(claim.baseline)
+    if arm is None or baseline is None or abs(arm - baseline) < _NOTABLE_UPDATES:
+        return ""
+    return f"{100 - arm:.0f}% of them are HOT in {claim.arm}, {100 - baseline:.0f}% in {claim.baseline}"
+
+
+_NAMED_PLANS = 3
+_NODE_LENGTH = 80
+_NOTABLE_UPDATES = 10
+"""A difference between the arms' shares of HOT updates is told from so many percentage points on."""
 
 _NAMED = 2
 """How many of the statements that got slower are named, and how many characters of each."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -53,17 +54,34 @@ def _lines(data: StudyData, parts: Sequence[Section], *, remarks: bool) -> Itera
 
 
 def table_lines(table: Table[Any]) -> Iterator[str]:
-    """A table with its caption, a list as one paragraph."""
+    """A table with its caption; a list as one paragraph, columns of text as blocks."""
     if table.is_list:
         yield f"{escaped(table.caption)}: {'; '.join(escaped(' = '.join(row)) for row in table.rows)}.\n"
         return
     if table.caption:
         yield f"{escaped(table.caption)}\n"
+    if table.is_text:
+        for place, head in enumerate(table.heads):
+            yield f"{escaped(head)}:\n"
+            yield from _block([row[place] for row in table.rows])
+        return
     yield f"| {' | '.join(map(_cell, table.heads))} |"
     yield f"|{'|'.join('---:' if column.right else '---' for column in table.columns)}|"
     for row in table.rows:
         yield f"| {' | '.join(map(_cell, row))} |"
     yield ""
+
+
+def _block(lines: Sequence[str]) -> Iterator[str]:
+    """Lines as they stand, between fences that none of them can end."""
+    shown = [printable(line).replace("\N{NO-BREAK SPACE}", " ").rstrip() for line in lines]
+    longest = max((len(run) for run in _FENCES.findall("\n".join(shown))), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield "\n".join([fence, *shown]).rstrip()
+    yield f"{fence}\n"
+
+
+_FENCES = re.compile("`+")
 
 
 def escaped(text: str) -> str:

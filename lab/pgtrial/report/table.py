@@ -84,6 +84,8 @@ class Table(Generic[Row]):
     """Whether the page folds it away; None: as its section."""
     is_list: bool = False
     """Whether its rows are names with values, which Markdown writes as one paragraph."""
+    is_text: bool = False
+    """Whether its cells are lines of text whose indentation says something: Markdown writes each column as a block."""
     page_of: Callable[[Row], str | None] | None = None
     """The address of a page about a row, to which its first cell leads; None: rows have none."""
 

@@ -17,8 +17,10 @@ from pgtrial.verdict.family import Subject, primary_sharing, sharing, subjects
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics import FAMILIES
 from pgtrial.verdict.pace import block_time
+from pgtrial.verdict.plans import plan_differences
 from pgtrial.verdict.rules import by_gravity, found_in_trials
 from pgtrial.verdict.rules.case import Case
+from pgtrial.verdict.rules.use import is_contradicted
 from pgtrial.verdict.where_it_ran import where_it_ran
 
 _AS_PLANNED = ("name", "pgtrial", "baseline", "arms", "load_points", "margin", "scope", "seed", "left", "deployments")
@@ -48,7 +50,7 @@ def decide(case: Case) -> StudyResult:
         block_s=block_s,
         identical_arms=not any(plan.declared.values()),
         withheld=objections.reasons(),
-        findings=objections.findings,
+        findings=[one for one in objections.findings if not is_contradicted(one, case, primary)],
         primary=primary,
         by_load_point=claims(at_points),
         levels=[levels.level(grid, changes.cell(arm, point)) for point in grid.points for arm in plan.arms],
@@ -61,6 +63,7 @@ def decide(case: Case) -> StudyResult:
         interruptions=list(case.interruptions),
         carry_over=carry_over(grid, case.speeds),
         carry_over_shifts=case.shifts,
+        plans=plan_differences(plan, grid.trials),
         where=where_it_ran(plan, grid.trials, case.facts),
         **{key: family(grid, primary) for key, family in FAMILIES.items()},
     )

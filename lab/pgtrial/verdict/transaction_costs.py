@@ -1,4 +1,5 @@
-"""What a committed transaction cost in a trial: CPU, WAL, pages, flushes, switches, bytes; each a ratio within it."""
+"""What a committed transaction cost in a trial: CPU, WAL, pages, flushes, switches, bytes, dead rows, growth; each a
+ratio within the trial."""
 
 from __future__ import annotations
 
@@ -55,26 +56,50 @@ def _client_cpu(trial: Trial) -> float | None:
     return 1e6 * (use.cpu_user_s + use.cpu_system_s) / transactions if use and transactions else None
 
 
-def _growth(trial: Trial) -> float | None:
-    """Bytes by which tables and indexes grew, warm-up included; 0 where they did not."""
-    phases = [phase for phase in (trial.warmup, trial.measured) if phase is not None]
-    transactions = sum(phase.transactions for phase in phases)
-    if not trial.relations or not trial.relations_before or not transactions:
+def _growth(*sizes: str) -> Callable[[Trial], float | None]:
+    """Returns a function for the bytes by which these sizes of tables grew, warm-up included; 0 where they did not."""
+
+    def of(trial: Trial) -> float | None:
+        phases = [phase for phase in (trial.warmup, trial.measured) if phase is not None]
+        transactions = sum(phase.transactions for phase in phases)
+        if not trial.relations or not trial.relations_before or not transactions:
+            return None
+        before, after = (
+            math.fsum(of_table.get(size, 0.0) for of_table in relations.values() for size in sizes)
+            for relations in (trial.relations_before, trial.relations)
+        )
+        return max(0.0, after - before) / transactions
+
+    return of
+
+
+def _with_rows(of: Callable[[Trial], float | None]) -> Callable[[Trial], float | None]:
+    """Returns a cost that only trials with counters of rows have, so that verdicts of older ones stay as they were."""
+    return lambda trial: of(trial) if "tables" in trial.server_deltas else None
+
+
+def _not_hot(trial: Trial) -> float | None:
+    """Returns the share of updates that wrote new entries into all indexes, per cent."""
+    rows = trial.server_deltas.get("tables", {})
+    updated = rows.get("updated", 0.0)
+    return 100 * (updated - rows.get("hot_updated", 0.0)) / updated if updated else None
+
+
+def _dead_rows(trial: Trial) -> float | None:
+    """Returns the row versions that updates and deletes left behind."""
+    rows, transactions = trial.server_deltas.get("tables", {}), _by_engine(trial)
+    if "updated" not in rows or "deleted" not in rows or not transactions:
         return None
-    before, after = (_bytes(relations) for relations in (trial.relations_before, trial.relations))
-    return max(0.0, after - before) / transactions
-
-
-def _bytes(relations: Mapping[str, Mapping[str, float]]) -> float:
-    return math.fsum(
-        size for of_table in relations.values() for name, size in of_table.items() if name.startswith("bytes_")
-    )
+    return (rows["updated"] + rows["deleted"]) / transactions
 
 
 _TINY_COUNT = 0.01
 _TINY_BUFFERS = 0.05
 _TINY_BYTES = 10.0
 _TINY_US = 0.1
+
+NOT_HOT = "updates that are not HOT"
+"""The name of the cost by which indexes on changing columns show: each such update writes into all indexes."""
 
 KINDS = (
     Kind("server CPU", "us", _counted("host", "server_cpu_s", 1e6), _TINY_US),
@@ -90,10 +115,14 @@ KINDS = (
     Kind("device writes", "bytes", _counted("host", "device_written_bytes"), _TINY_BYTES),
     Kind("context switches", "", _counted("host", "context_switches"), _TINY_COUNT),
     Kind("network", "bytes", _counted("host", "network_bytes"), _TINY_BYTES),
+    Kind(NOT_HOT, "% of updates", _not_hot, 0.1),
+    Kind("dead rows", "", _dead_rows, _TINY_COUNT),
+    Kind("growth of tables", "bytes", _with_rows(_growth("bytes_table")), 1.0),
+    Kind("growth of indexes", "bytes", _with_rows(_growth("bytes_indexes")), 1.0),
 )
 """The costs of the report, in its order. Those of the machine (CPU, switches, device, network) are of all that ran."""
 
-GROWTH = Kind("growth", "bytes", _growth, 1.0)
+GROWTH = Kind("growth", "bytes", _growth("bytes_table", "bytes_indexes"), 1.0)
 """Of tables and indexes. It is compared only where a study declares it."""
 
 COSTS: Mapping[str, Kind] = {kind.name: kind for kind in (*KINDS, GROWTH)}

@@ -21,6 +21,8 @@ def test_every_version_gives_the_same_core_of_counters(cluster):
     assert of_wal <= read["wal"].keys() if cluster.server.major >= 14 else "wal" not in read
     assert {"num_timed", "num_requested", "write_time", "sync_time", "buffers_written"} <= read["checkpointer"].keys()
     assert {"buffers_clean", "buffers_alloc"} <= read["bgwriter"].keys()
+    of_rows = {"sequential_scans", "rows_read_sequentially", "inserted", "updated", "hot_updated", "deleted"}
+    assert read["tables"].keys() == of_rows
     assert not any(name.startswith("checkpoint") for name in read["bgwriter"])
 
 
@@ -31,6 +33,7 @@ def test_a_delta_holds_the_work_done_in_between(cluster):
         before = views.read_counters(session)
         with cluster.target.connect() as worker:
             worker.execute("CREATE TABLE pgbench_work AS SELECT generate_series(1, 1000) AS n")
+            worker.execute("UPDATE pgbench_work SET n = -n WHERE n <= 5")
             worker.execute("CHECKPOINT")
         wait_for_clients_to_leave(session, 0, PATIENCE_S)
         deadline = time.monotonic() + PATIENCE_S
@@ -41,6 +44,9 @@ def test_a_delta_holds_the_work_done_in_between(cluster):
         relations = views.read_relations(session, PgbenchTables(1).relations(session))
         session.execute("DROP TABLE pgbench_work")
     assert changes["database"]["tup_inserted"] >= 1000
+    assert changes["tables"]["inserted"] == 1000
+    assert changes["tables"]["updated"] == 5
+    assert changes["tables"]["rows_read_sequentially"] >= 1000
     if cluster.server.major >= 14:
         assert changes["wal"]["wal_bytes"] > 30_000
     assert relations["pgbench_work"]["bytes_table"] > 0

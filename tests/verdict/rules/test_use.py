@@ -7,7 +7,7 @@ import pytest
 from pgtrial.model.known_settings import KNOWN
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.records.trial import LoadStatement
-from pgtrial.verdict.rules.use import USES, evidence_of
+from pgtrial.verdict.rules.use import USES, LoadUse, evidence_of
 from tests.verdict import studies
 
 SORT = "SELECT * FROM t ORDER BY a"
@@ -27,6 +27,7 @@ def _found(
     facts=None,
     status=("completed", "completed"),
     tps=1000.0,
+    chosen=None,
 ):
     """What a rule finds in a study of two arms: severity and message, or None."""
     plan = studies.make_plan(("on", "off"), blocks=2).model_copy(update={"declared": {"on": [], "off": declared}})
@@ -42,7 +43,7 @@ def _found(
                     "server_deltas": (deltas or ({}, {}))[arm],
                     "shared_deltas": shared or {},
                     "relations": tables or {},
-                    "statements": {} if lines is None else {SORT: LoadStatement(text=SORT, plan=lines)},
+                    "statements": {} if lines is None else {SORT: LoadStatement(text=SORT, plan=lines, chosen=chosen)},
                 }
             )
         )
@@ -82,6 +83,55 @@ def test_what_is_not_known_is_no_finding():
     assert _found(["settings.random_page_cost"], (quiet, quiet), (IN_MEMORY, None)) is None
     assert _found(["settings.plan_cache_mode"], (quiet, quiet), (IN_MEMORY, IN_MEMORY)) is None
     assert _found(["settings.random_page_cost"], None, (BY_INDEX, BY_INDEX), status=("completed", "failed")) is None
+
+
+def test_plans_of_statements_whose_values_are_not_known_prove_nothing():
+    alike = (BY_INDEX, BY_INDEX)
+    for setting in ("random_page_cost", "jit", "plan_cache_mode"):
+        assert _found([f"settings.{setting}"], None, alike, chosen="custom") is not None
+        assert _found([f"settings.{setting}"], None, alike, chosen="unknown") is None
+
+
+def test_plans_of_statements_that_run_others_prove_nothing():
+    one = LoadStatement(text=SORT, plan=IN_MEMORY, chosen="literals")
+    for hides, known in ((False, True), (True, False)):
+        statements = {SORT: one.model_copy(update={"hides_statements": hides})}
+        assert bool(LoadUse(statements, statements, all_seen=True).unused("settings.jit")) is known
+
+
+def test_sequential_scans_that_the_server_has_counted_are_use_whatever_the_plans_say():
+    def busy(rows):
+        counted = {"bgwriter": {"buffers_alloc": 1e6}, "tables": {"rows_read_sequentially": rows}}
+        return {**counted, "maintenance": {"autovacuums": 0.0, "autoanalyzes": 0.0}}
+
+    for setting in ("io_method", "effective_io_concurrency", "io_combine_limit"):
+        assert _found([f"settings.{setting}"], (busy(1e9), busy(1e9)), (BY_INDEX, BY_INDEX)) is None
+        assert _found([f"settings.{setting}"], (busy(0.0), busy(0.0)), (BY_INDEX, BY_INDEX)) is not None
+
+
+def _of_decided(tps, view):
+    """Whether a study says that its load never used what differs; all trials of an arm have one speed."""
+    plan = studies.make_plan(("on", "off"), blocks=8)
+    plan = plan.model_copy(update={"declared": {"on": [], "off": ["settings.random_page_cost"]}})
+    trials = [
+        trial.model_copy(
+            update={
+                "server_deltas": {view: {"updated": 0.0}},
+                "statements": {SORT: LoadStatement(text=SORT, plan=IN_MEMORY, chosen="literals")},
+            }
+        )
+        for trial in studies.run(plan, studies.noisy({"off": tps}, sd=0.005))
+    ]
+    found = [one for one in studies.verdict_of(plan, trials).findings if one.rule == "unused_difference"]
+    assert not (view == "tables" and any("cause" in one.cure for one in found))
+    return bool(found)
+
+
+def test_a_difference_that_is_decided_all_the_same_is_not_said_to_be_of_something_unused():
+    assert _of_decided(1.0, "tables")
+    assert not _of_decided(1.5, "tables")
+    assert not _of_decided(0.6, "tables")
+    assert _of_decided(0.6, "wal")  # trials that are older than this keep what was said of them
 
 
 def test_a_part_of_what_differs_is_told_and_does_not_warn():

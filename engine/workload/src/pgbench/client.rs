@@ -128,7 +128,7 @@ impl ScriptState {
 
     /// Gives each variable that has a list of values one of these. Few runs have lists: the others do without the code.
     #[cold]
-    fn draw_from(&mut self, lists: &[(usize, Vec<Value>)]) {
+    pub(super) fn draw_from(&mut self, lists: &[(usize, Vec<Value>)]) {
         for (slot, values) in lists {
             let index = self.random.range(0, values.len() as i64 - 1) as usize;
             match &values[index] {

@@ -3,6 +3,7 @@
 pub mod builtin;
 mod client;
 mod compiler;
+mod drawn;
 mod error;
 mod expression;
 mod hashes;
@@ -20,6 +21,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use drawn::{DrawnStatement, drawn};
 pub use listing::{ListedCommand, ListedStatement, listed};
 pub use script::{Parsed, parse};
 pub use scripts::{ScriptEnvironment, Scripts};

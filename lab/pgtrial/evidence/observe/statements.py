@@ -1,17 +1,14 @@
-"""Which statements a load sends, from what its sessions were last seen to run, and their plans on the arm's server.
-
-EXPLAIN executes nothing. Each statement is explained in a transaction of its own that reads only and is rolled back.
-"""
+"""Which statements a load sends, by what its sessions were last seen to run; `plans.py` has their plans."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import psycopg
 
+from pgtrial.evidence.observe.plans import SentStatement, planned, without_values
 from pgtrial.evidence.observe.views import LAB_NAME
 from pgtrial.loads.target import Session, backend_type, is_pooled, value
 from pgtrial.model.records.trial import LoadStatement
@@ -29,30 +26,25 @@ _LAST_STATEMENTS = f"""SELECT query, count(*) FROM pg_stat_activity
     GROUP BY query ORDER BY query LIMIT 200"""
 """Of the sessions that began with the load; what the view has cut is no statement."""
 
-_EXPLAINED = re.compile(r"\s*\(*\s*(select|insert|update|delete|merge|with|values|table)\b", re.IGNORECASE)
 _NOT_KEPT = re.compile(
     r"\s*((begin|commit|end|rollback|abort|start|savepoint|release|set|reset|show|deallocate|discard)\b|$)",
     re.IGNORECASE,
 )
 """What says nothing of the load's work: the control of transactions and sessions, and empty statements."""
 
-_PARAMETER = re.compile(r"\$(\d+)\b")
-_VALUES = re.compile(r"'(?:[^']|'')*'|(?<![\w$.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\b", re.IGNORECASE)
-_COSTS = re.compile(r"\s*\(cost=[^)]*\)$")
-_NAME = "pgtrial_explained"
 
+def by_text(statements: Iterable[SentStatement]) -> dict[str, SentStatement]:
+    """Returns the first example of each statement, by its text without values; without what controls a session.
 
-def without_values(text: str) -> str:
-    """A statement with `?` for its numbers and quoted texts, on one line."""
-    return _VALUES.sub("?", " ".join(text.split()))
-
-
-def by_text(texts: Iterable[str]) -> dict[str, str]:
-    """The first example of each statement, by its text without values; without what controls a session."""
-    examples: dict[str, str] = {}
-    for text in texts:
-        if not _NOT_KEPT.match(text):
-            examples.setdefault(without_values(text), text)
+    An example whose values are known comes before those whose values are not.
+    """
+    examples: dict[str, SentStatement] = {}
+    for one in statements:
+        if not _NOT_KEPT.match(one.text):
+            key = without_values(one.text)
+            known = examples.setdefault(key, one)
+            if one.values and not known.values:
+                examples[key] = one
     return examples
 
 
@@ -63,7 +55,7 @@ class Statements:
     All arms explain the same ones, since the plan may depend on the values.
     """
 
-    texts: dict[str, str]
+    sent: dict[str, SentStatement]
     are_complete: bool
     """Whether they are those of the scripts; else sessions are looked at."""
 
@@ -93,46 +85,10 @@ class SeenStatements:
             self._since = None
             return
         self.sessions += sum(sessions for _, sessions in rows)
-        for key, example in by_text(text for text, _ in rows).items():
-            if len(self._statements.texts) < MOST_STATEMENTS:
-                self._statements.texts.setdefault(key, example)
+        for key, example in by_text(SentStatement(text) for text, _ in rows).items():
+            if len(self._statements.sent) < MOST_STATEMENTS:
+                self._statements.sent.setdefault(key, example)
 
     def plans(self, session: Session) -> dict[str, LoadStatement]:
         """The statements seen so far with their plans here, by their text without values. Raises OperationalError."""
-        return {
-            key: LoadStatement(text=text, plan=_plan(session, text)) for key, text in self._statements.texts.items()
-        }
-
-
-def _plan(session: Session, text: str) -> list[str]:
-    """The plan without costs; none of what EXPLAIN does not know, or refuses."""
-    if not _EXPLAINED.match(text):
-        return []
-    parameters = max((int(number) for number in _PARAMETER.findall(text)), default=0)
-    if parameters and session.info.server_version < 120000:
-        return []
-    with suppress(psycopg.Error):
-        return [_COSTS.sub("", line) for line in explain(session, text, ["NULL"] * parameters, generic=True)]
-    return []
-
-
-def explain(session: Session, text: str, arguments: Sequence[str], *, generic: bool = False) -> list[str]:
-    """The plan of a statement whose parameters have these literals; `generic`: the one for any values.
-
-    Nothing is executed: the transaction reads only, and is rolled back. Raises psycopg.Error.
-    """
-    try:
-        with session.transaction(force_rollback=True):
-            session.execute("SET TRANSACTION READ ONLY")
-            explained = text
-            if arguments:
-                if generic:
-                    session.execute("SET LOCAL plan_cache_mode = force_generic_plan")
-                session.execute(f"PREPARE {_NAME} AS {text}".encode(), binary=True)
-                explained = f"EXECUTE {_NAME}({', '.join(arguments)})"
-            # `binary` has the protocol reject several statements in one text
-            return [str(line) for (line,) in session.execute(f"EXPLAIN {explained}".encode(), binary=True).fetchall()]
-    finally:
-        if arguments:
-            with suppress(psycopg.Error):
-                session.execute(f"DEALLOCATE {_NAME}")
+        return {key: planned(session, statement) for key, statement in self._statements.sent.items()}

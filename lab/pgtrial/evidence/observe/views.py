@@ -39,7 +39,7 @@ COUNTED = [Source(**view) for view in _VIEWS["counted"]]
 SAMPLED = [Source(**view) for view in _VIEWS["sampled"]]
 
 Counters = dict[str, dict[str, float]]
-"""View -> counter -> value. Views: database, wal, checkpointer, bgwriter, io, maintenance."""
+"""View -> counter -> value. Views: database, wal, checkpointer, bgwriter, io, tables, maintenance."""
 
 _TABLES = """SELECT CASE WHEN c.relname LIKE 'pgbench\\_%' THEN c.relname
             ELSE regexp_replace(c.relname, '[0-9]+$', 'N') END AS name,

@@ -124,7 +124,7 @@ class Cost(Record):
     """What a committed transaction cost on an arm: the median trial, and the difference to the baseline by blocks."""
 
     what: str = Field(description="E.g. `WAL`, `server CPU`.")
-    unit: str = Field(description="`us`, `bytes`, or empty for a count.")
+    unit: str = Field(description="`us`, `bytes`, `% of updates`, or empty for a count.")
     arm: str
     load_point: int | None = Field(description="Index into load_points; None: the mean of the ratios over all of them.")
     trials: int
@@ -136,6 +136,19 @@ class Cost(Record):
         description="Cost of the arm / cost of the baseline - 1 by the rule P8, at the last look; None for the "
         "baseline, and where there was no look or next to no cost."
     )
+
+
+class PlanDifference(Record):
+    """A statement of the load whose plan on an arm is another one than on the baseline."""
+
+    statement: str = Field(description="Its text without values, or the name of a suite's query.")
+    arm: str
+    baseline: str
+    at_baseline: str = Field(
+        description="Where the plans begin to differ: the first such node on the baseline; before it, where one arm "
+        "takes a plan for all values and the other a plan for the values of each execution, which of them it is."
+    )
+    at_arm: str
 
 
 class CarryOver(Record):
@@ -332,6 +345,7 @@ class StudyResult(Record):
     deployments: int = added(1, "Given servers of one product that each arm names.")
     interruptions: list[Interruption] = added([], "Trials that a person ended; run again, and counted nowhere else.")
     costs: list[Cost] = added([], "What a committed transaction cost; empty: not known.")
+    plans: list[PlanDifference] = added([], "Statements of the load whose plans differ between arms.")
     moved: list[str] = added([], "Which costs moved with a decided difference, in words.")
     carry_over: list[CarryOver] = added([], "Of an interleaved study: what arms leave behind for the next slice.")
     carry_over_shifts: list[CarryOverShift] = added([], "Of an interleaved study: what that does to each comparison.")

@@ -198,13 +198,26 @@ class Probe(Record):
 
 
 class LoadStatement(Record):
-    """A statement that a load was seen to send, and its plan on the arm's server after the load."""
+    """A statement that a load sends, and its plan on the arm's server after the load."""
 
     text: str = Field(description="As it was sent, with its values or with `$1`.")
     plan: list[str] = Field(
         [],
-        description="Lines of EXPLAIN without costs; of a statement with `$1` the generic plan. Empty: EXPLAIN does "
-        "not know it, or refused it.",
+        description="Lines of EXPLAIN without costs, of the plan that the server takes; of `chosen: unknown` the "
+        "generic plan. Empty: EXPLAIN does not know the statement, or refused it.",
+    )
+    chosen: Literal["literals", "custom", "generic", "unknown"] | None = added(
+        None,
+        "How the server plans it: with the values in its text; anew for the values of each execution (custom plan); "
+        "once for all values (generic plan); unknown: the values of its parameters are not known. None: the trial is "
+        "older than this, and the plan is the generic one for NULLs.",
+    )
+    hides_statements: bool = added(
+        False, "Whether it calls functions or fires triggers, whose statements have plans that EXPLAIN does not show."
+    )
+    not_chosen: list[str] = added([], "Of a custom or generic plan: the plan of the other kind.")
+    planning_ms: float | None = added(
+        None, "The shortest time in which the server made a custom plan of it after the load; None: it made none."
     )
 
 
@@ -247,7 +260,8 @@ class Trial(Record):
     server_deltas: dict[str, dict[str, Amount]] = Field(
         {},
         description="Counter changes over the measured part by view: database, wal, checkpointer, bgwriter, "
-        "io, maintenance (of autovacuum), host (of the lab's own machine) and sampler (what observing itself took).",
+        "io, tables (rows), maintenance (of autovacuum), host (of the lab's own machine) and sampler (what "
+        "observing itself took).",
     )
     shared_deltas: dict[str, dict[str, Amount]] = added(
         {},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -10,71 +10,94 @@ from typing import Any
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, by_place, number
 from pgtrial.report.words import query_times_as_long
-from pgtrial.verdict.rules.use import common_plans, load_statements
+from pgtrial.verdict.plans import PlanPair, load_statements, plan_pairs
 
 _INDENT = "\N{NO-BREAK SPACE}"
 
 
 @dataclass(frozen=True)
-class _Pair:
+class _Row:
     """A statement with its plans on the baseline and on another arm."""
 
     arm: str
     text: str
-    plans: tuple[Sequence[str], Sequence[str]]
-
-    @property
-    def is_same(self) -> bool:
-        return self.plans[0] == self.plans[1]
+    pair: PlanPair
 
 
 def load_plan_tables(data: StudyData) -> list[Table[Any]]:
     """Which statements have the same plan on both arms, then the plans that differ, side by side."""
-    pairs = list(_pairs(data))
-    caption = (
-        "Plans of the statements of the load, by EXPLAIN after the loads of the first block, on the server of each "
-        "arm; of a statement with parameters the generic plan. Costs are not compared."
-    )
-    overview = Table(
-        caption,
-        pairs,
-        [
-            Column("arm", lambda pair: pair.arm),
-            Column("statement", lambda pair: pair.text),
-            Column("same plan", lambda pair: "yes" if pair.is_same else "no"),
-            number(f"lines in {data.plan.baseline}", lambda pair: len(pair.plans[0])),
-            number("lines in the arm", lambda pair: len(pair.plans[1])),
-        ],
-        lambda pair: not pair.is_same,
-    )
-    differing = [pair for pair in pairs if not pair.is_same]
-    return [
-        overview,
-        *(side_by_side(_caption(data, pair), (data.plan.baseline, pair.arm), pair.plans) for pair in differing),
+    of_arms = {arm: load_statements(trial for trial in data.trials if trial.arm == arm) for arm in data.plan.arms}
+    base = data.plan.baseline
+    rows = [
+        _Row(arm, text, pair)
+        for arm in data.plan.others
+        for text, pair in plan_pairs(of_arms[base], of_arms[arm]).items()
     ]
+    kinds: list[Column[_Row]] = [
+        Column(f"kind in {base}", lambda row: row.pair.base.chosen),
+        Column("kind in the arm", lambda row: row.pair.other.chosen),
+        number(f"planning in {base}, ms", lambda row: row.pair.base.planning_ms, ".3g"),
+        number("planning in the arm, ms", lambda row: row.pair.other.planning_ms, ".3g"),
+    ]
+    are_known = any(row.pair.other.chosen is not None for row in rows)
+    overview = Table(
+        f"{_PLANS} {_KINDS if are_known else _FORMER_KIND} Costs are not compared.",
+        rows,
+        [
+            Column("arm", lambda row: row.arm),
+            Column("statement", lambda row: row.text),
+            Column("same plan", lambda row: "yes" if row.pair.is_same else "no"),
+            *(kinds if are_known else []),
+        ],
+        lambda row: not row.pair.is_same,
+    )
+    differing = [row for row in rows if not row.pair.is_same]
+    return [overview, *(_side_by_side(data, row) for row in differing)]
 
 
-def _caption(data: StudyData, pair: _Pair) -> str:
+_PLANS = (
+    "Plans of the statements of the load, by EXPLAIN after the loads of the first block, on the server of each arm."
+)
+_KINDS = (
+    "Of a prepared statement the plan that the server takes from the sixth execution on, for values that the load "
+    "draws: custom, a plan for the values of each execution, or generic, one plan for all values. Planning is the "
+    "shortest time that a custom plan took on the server at rest. Unknown: the values of the load are not known, and "
+    "the plan is the generic one."
+)
+_FORMER_KIND = (
+    "Of a statement with parameters the generic plan for NULLs: the trials are of a version that took no other."
+)
+
+
+def _side_by_side(data: StudyData, row: _Row) -> Table[Sequence[str]]:
+    """Where the arms take plans of different kinds, each has the plan that it does not take below."""
+    names = [data.plan.baseline, row.arm]
+    heads, plans = list(names), list(row.pair.plans)
+    if row.pair.kinds_differ:
+        both = list(zip(names, (row.pair.base, row.pair.other), strict=True))
+        heads = [f"{name}, {one.chosen} plan" for name, one in both]
+        others = [(f"{name}, {_OTHER[one.chosen]} plan (not taken)", one.not_chosen) for name, one in both]
+        heads += [head for head, plan in others if plan]
+        plans += [plan for _, plan in others if plan]
+    return side_by_side(_caption(data, row), heads, plans)
+
+
+_OTHER: dict[str | None, str] = {"custom": "generic", "generic": "custom"}
+
+
+def _caption(data: StudyData, row: _Row) -> str:
     """`Plans of q07, 3.1 times as long in dropped`: a query of a suite with its verdict."""
-    claims = (claim for claim in data.result.queries if (claim.query, claim.arm) == (pair.text, pair.arm))
+    claims = (claim for claim in data.result.queries if (claim.query, claim.arm) == (row.text, row.arm))
     claim = next(claims, None)
     if claim is None or claim.within_margin or claim.verdict not in ("better", "worse"):
-        return f"Plans of {pair.text}"
-    return f"Plans of {pair.text}, {query_times_as_long(claim)} in {pair.arm}"
-
-
-def _pairs(data: StudyData) -> Iterator[_Pair]:
-    """The statements that have a plan on both arms."""
-    of_arms = {arm: load_statements(trial for trial in data.trials if trial.arm == arm) for arm in data.plan.arms}
-    for arm in data.plan.others:
-        for text, plans in common_plans(of_arms[data.plan.baseline], of_arms[arm]).items():
-            yield _Pair(arm, text, plans)
+        return f"Plans of {row.text}"
+    return f"Plans of {row.text}, {query_times_as_long(claim)} in {row.arm}"
 
 
 def side_by_side(caption: str, arms: Sequence[str], plans: Sequence[Sequence[str]]) -> Table[Sequence[str]]:
     """The plans of a statement on two arms, line by line."""
     lines = [[_indented(line) for line in plan] for plan in plans]
-    return Table(caption, list(zip_longest(*lines, fillvalue="")), by_place(*arms))
+    return Table(caption, list(zip_longest(*lines, fillvalue="")), by_place(*arms), is_text=True)
 
 
 def _indented(line: str) -> str:

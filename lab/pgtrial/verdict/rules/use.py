@@ -7,7 +7,7 @@ the first trial there are plans alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
@@ -15,9 +15,12 @@ from typing import Any
 
 from pgtrial.model.known_settings import KNOWN
 from pgtrial.model.records import Record
+from pgtrial.model.records.claims import Claim
+from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.trial import LoadStatement, Phase, Trial
 from pgtrial.model.resources import table
 from pgtrial.model.units import grouped, plural
+from pgtrial.verdict.plans import load_statements, plan_pairs
 from pgtrial.verdict.rules.case import Case, Concern, as_shown, listed, rule
 
 
@@ -29,8 +32,11 @@ class Evidence(Record):
     counters: Sequence[str] = ()
     per_transaction: float = 0.0
     per_trial: float = 0.0
+    rows_read_sequentially: float = 0.0
+    confirms: bool = False
     plan: re.Pattern[str] | None = None
     plans_differ: bool = False
+    kinds_differ: bool = False
     statement: re.Pattern[str] | None = None
     tables: str | None = None
     facts_differ: str | None = None
@@ -64,15 +70,44 @@ def unused_difference(case: Case) -> Iterator[Concern]:
         unused = unused_words(use, case.plan.declared.get(arm, [])) if use is not None else None
         if use is None or unused is None:
             continue
+        cures = _CURES if _has_counters_of_rows(case) else _FORMER_CURES
         yield Concern(
             [case.baseline, arm],
             f"In {plural(use.trials, 'trial')} the load never used {unused.what} between {case.baseline} and {arm}: "
             f"{unused.names}.",
-            "Choose a load that uses it; a difference that is found all the same has another cause."
-            if unused.everything
-            else "Nothing to do: a difference that is found has another cause than this.",
+            cures[unused.everything],
             "warning" if unused.everything else "info",
         )
+
+
+_CURES = {
+    True: "Choose a load that uses it.",
+    False: "Nothing to do: the load uses what is not named here, or that is not known.",
+}
+_FORMER_CURES = {
+    True: "Choose a load that uses it; a difference that is found all the same has another cause.",
+    False: "Nothing to do: a difference that is found has another cause than this.",
+}
+"""Verdicts of trials that are older than plans for known values stay as they were written, word for word."""
+
+
+def _has_counters_of_rows(case: Case) -> bool:
+    """True if the trials are of a version that counts rows and takes plans for known values."""
+    return any("tables" in deltas for trial in case.trials for deltas in (trial.server_deltas, trial.shared_deltas))
+
+
+def is_contradicted(finding: Finding, case: Case, claims: Sequence[Claim]) -> bool:
+    """True if a finding says that a load never used what differs, and yet a claim on that arm found a difference.
+
+    Verdicts of trials that are older than plans for known values keep such findings.
+    """
+    decided = {part.arm for claim in claims for part in claim.read if part.verdict in ("better", "worse")}
+    return (
+        finding.rule == UNUSED
+        and finding.severity == "warning"
+        and not decided.isdisjoint(finding.arms)
+        and _has_counters_of_rows(case)
+    )
 
 
 @rule("other_defaults", "other defaults, which the load uses", over_trials=True)
@@ -202,7 +237,9 @@ class LoadUse:
     def unused(self, key: str) -> list[str]:
         """Why the load did not use a fact in which the arms differ; empty: it did, or that is unknown."""
         evidences = evidence_of(key)
-        return [one.absent for one in evidences] if all(self._shows(one) is False for one in evidences) else []
+        if self.uses(key) or any(self._shows(one) is None for one in evidences if not one.confirms):
+            return []
+        return [one.absent for one in evidences if not one.confirms]
 
     def uses(self, key: str) -> bool:
         """Whether the load certainly used a fact in which the arms differ."""
@@ -212,13 +249,19 @@ class LoadUse:
         """Whether the conditions hold; None: one that is unknown decides."""
         conditions = [
             self._counts(evidence) if evidence.counters else True,
+            self._reads_rows(evidence.rows_read_sequentially) if evidence.rows_read_sequentially else True,
             self._plans_match(evidence.plan) if evidence.plan is not None else True,
             self._plans_differ() if evidence.plans_differ else True,
+            self._kinds_differ() if evidence.kinds_differ else True,
             self._statements_match(evidence.statement) if evidence.statement is not None else True,
             self._tables_have(evidence.tables) if evidence.tables is not None else True,
             self._facts_differ(evidence.facts_differ) if evidence.facts_differ is not None else True,
         ]
         return False if False in conditions else None if None in conditions else True
+
+    def _reads_rows(self, per_transaction: float) -> bool | None:
+        read = Evidence(absent="", counters=["tables.rows_read_sequentially"], per_transaction=per_transaction)
+        return self._counts(read)
 
     def _counts(self, evidence: Evidence) -> bool | None:
         total, transactions, trials = 0.0, 0, 0
@@ -250,8 +293,13 @@ class LoadUse:
         return self._or_unknown(any(map(pattern.search, lines)), plans=True)
 
     def _plans_differ(self) -> bool | None:
-        pairs = common_plans(self.base, self.other).values()
-        return self._or_unknown(any(first != second for first, second in pairs), plans=True)
+        pairs = plan_pairs(self.base, self.other).values()
+        return self._or_unknown(not all(pair.is_same for pair in pairs), plans=True)
+
+    def _kinds_differ(self) -> bool | None:
+        if any(statement.chosen in (None, "unknown") for statement in self._statements):
+            return None
+        return self._plans_differ()
 
     def _statements_match(self, pattern: re.Pattern[str]) -> bool | None:
         texts = (statement.text for statement in self._statements)
@@ -267,19 +315,7 @@ class LoadUse:
         return None if first is None or second is None else bool(first != second)
 
 
-def load_statements(trials: Iterable[Trial]) -> dict[str, LoadStatement]:
-    """The statements of an arm's load, by their text without values."""
-    return {text: statement for trial in trials for text, statement in trial.statements.items()}
-
-
-def common_plans(
-    base: Mapping[str, LoadStatement], other: Mapping[str, LoadStatement]
-) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
-    """By text, the plans of the statements that have one on both arms."""
-    pairs = {text: (base[text].plan, statement.plan) for text, statement in other.items() if text in base}
-    return {text: pair for text, pair in pairs.items() if all(pair)}
-
-
 def _is_explained(statement: LoadStatement) -> bool:
-    """Whether its plan shows all that it does."""
-    return bool(statement.plan) and not _OPAQUE.match(statement.plan[0])
+    """Whether its plan is the one that the server takes, and shows all that the statement does."""
+    is_known = bool(statement.plan) and statement.chosen != "unknown" and not statement.hides_statements
+    return is_known and not _OPAQUE.match(statement.plan[0])

@@ -34,13 +34,13 @@ impl ScriptSources {
         defined.map(|(_, value)| value.trim().parse::<i64>().unwrap_or(0) as u64)
     }
 
-    /// The workload of the scripts. Variables that the command line defines come before the `automatic` ones.
+    /// Returns the linked scripts. Variables that the command line defines come before the `automatic` ones.
     pub fn link(
         &self,
         run: &RunOptions,
         automatic: &[(&str, i64)],
         seed_of_hashes: u64,
-    ) -> Result<Arc<dyn Workload>, Failure> {
+    ) -> Result<Arc<Scripts>, Failure> {
         let mut variables: Vec<_> = self
             .variables
             .iter()
@@ -61,8 +61,7 @@ impl ScriptSources {
             variables,
             default_seed: seed_of_hashes as i64,
         };
-        let scripts = Scripts::link(self.scripts.clone(), &environment).map_err(Failure::error)?;
-        Ok(Arc::new(Arc::new(scripts)))
+        Scripts::link(self.scripts.clone(), &environment).map(Arc::new).map_err(Failure::error)
     }
 }
 

@@ -1,5 +1,6 @@
 //! A benchmark run: from the options to the exit status.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::histogram;
@@ -33,7 +34,10 @@ pub fn run(mut benchmark: Benchmark) -> Result<u8, Failure> {
     // Errors of the scripts are reported before the server is asked for its scale.
     benchmark.sources.link(&benchmark.run, &automatic(&benchmark, 0), 0)?;
     if benchmark.lists_commands {
-        print_stdout(scripts::listing(&benchmark.sources.scripts)?);
+        let seeds = benchmark.run.seeds(benchmark.sources.seed_of_hashes());
+        let variables = automatic(&benchmark, benchmark.scale.unwrap_or(1));
+        let linked = benchmark.sources.link(&benchmark.run, &variables, seeds.hashes)?;
+        print_stdout(scripts::listing(&benchmark.sources.scripts, &linked, &seeds.clients[0])?);
         return Ok(0);
     }
     let target = target(&benchmark.run.server, PGBENCH.name, PURPOSE)?;
@@ -52,7 +56,7 @@ pub fn run(mut benchmark: Benchmark) -> Result<u8, Failure> {
     }
     let seeds = benchmark.run.seeds(benchmark.sources.seed_of_hashes());
     let workload = benchmark.sources.link(&benchmark.run, &automatic(&benchmark, facts.scale), seeds.hashes)?;
-    let mut plan = benchmark.run.plan(PGBENCH, target, workload, seeds, origin);
+    let mut plan = benchmark.run.plan(PGBENCH, target, Arc::new(workload), seeds, origin);
     benchmark.sources.scripts = Vec::new();
     // Made before the run, so that a wrong name is refused in time.
     let histogram = benchmark.run.output.histogram.as_deref().map(|path| OutputFile::create("histogram file ", path));

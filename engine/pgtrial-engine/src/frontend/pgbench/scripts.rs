@@ -6,10 +6,11 @@ use super::options::arguments::Arguments;
 use crate::frontend::common::failure::Failure;
 use ground::c_numbers;
 use ground::output::could_not;
+use ground::random::Random;
 use wire::value::Value;
 use workload::pgbench::builtin;
 use workload::pgbench::builtin::Builtin;
-use workload::pgbench::{Parsed, is_variable_name, listed, parse};
+use workload::pgbench::{Parsed, Scripts, drawn, is_variable_name, listed, parse};
 
 /// How many scripts a run may have.
 const MAX_SCRIPTS: usize = 128;
@@ -68,16 +69,25 @@ fn value(text: &[u8]) -> Value {
     }
 }
 
-/// The commands of all scripts as JSON, one a line.
-pub fn listing(scripts: &[Parsed]) -> Result<String, Failure> {
+/// The transactions of each script whose values are listed: PostgreSQL plans a prepared statement for its values five
+/// times, and decides at the sixth whether it goes on with one plan for all values.
+const LISTED_TRANSACTIONS: usize = 6;
+
+/// Returns the commands of all scripts as JSON, one a line, each with the values that a client which begins with `random`
+/// gives its parameters.
+pub fn listing(scripts: &[Parsed], linked: &Scripts, random: &Random) -> Result<String, Failure> {
     let mut lines = String::new();
-    for script in scripts {
-        for command in listed(script).map_err(Failure::error)? {
+    for (place, script) in scripts.iter().enumerate() {
+        let sent = drawn(linked, place, random, LISTED_TRANSACTIONS);
+        for (index, command) in listed(script).map_err(Failure::error)?.into_iter().enumerate() {
             let (sql, variables) = command.statement.map(|found| (found.sql, found.variables)).unzip();
+            let of_command = || sent.iter().filter(|one| one.command == index);
             let line = serde_json::json!({
                 "script": script.description,
                 "line": command.line,
                 "text": command.text,
+                "values": sql.is_some().then(|| of_command().map(|one| &one.values).collect::<Vec<_>>()),
+                "sent": sql.is_some().then(|| of_command().filter_map(|one| one.sent.as_ref()).collect::<Vec<_>>()),
                 "sql": sql,
                 "variables": variables,
             });

@@ -145,7 +145,7 @@ pub const OPTIONS: &[PgbenchOption] = &[
             Ok(())
         }),
     PgbenchOption::switch("--list-commands", Added(OptionMode::Benchmarking),
-        "list the commands of the scripts as JSON Lines, then exit",
+        "list the commands of the scripts as JSON Lines, statements with\nthe values of six transactions, then exit",
         |o| &mut o.lists_commands),
     PgbenchOption::value("--load-jobs=NUM", Added(OptionMode::Initialization),
         "number of connections that load partitions in initialization\nmode, 1 to 1000 (default: 1)",

@@ -1,0 +1,80 @@
+"""The plans of a load's statements on two arms beside each other: whether they are the same, and where they begin to
+differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.results import PlanDifference
+from pgtrial.model.records.trial import LoadStatement, Trial
+
+_CHILD = re.compile(r"\s*->\s*")
+_NODE = re.compile(r"\S|\s*->")
+"""The beginning of a line about a node; the other lines tell more of the node above them."""
+
+_KINDS = {"custom": "custom plan", "generic": "generic plan"}
+
+
+@dataclass(frozen=True)
+class PlanPair:
+    """A statement with its plans on the baseline and on another arm."""
+
+    base: LoadStatement
+    other: LoadStatement
+
+    @property
+    def plans(self) -> tuple[Sequence[str], Sequence[str]]:
+        """The lines of both."""
+        return self.base.plan, self.other.plan
+
+    @property
+    def kinds_differ(self) -> bool:
+        """True if one server plans each execution anew, and the other takes one plan for all values."""
+        return {self.base.chosen, self.other.chosen} == _KINDS.keys()
+
+    @property
+    def is_same(self) -> bool:
+        """True if both servers plan and execute the statement in the same way."""
+        return not self.kinds_differ and list(self.base.plan) == list(self.other.plan)
+
+    def first_difference(self) -> tuple[str, str]:
+        """Returns the first nodes that differ; the first lines, where all nodes are the same."""
+        nodes = [[line for line in plan if _NODE.match(line)] for plan in self.plans]
+        pairs = [*zip_longest(*nodes, fillvalue="nothing more"), *zip_longest(*self.plans, fillvalue="nothing more")]
+        base, other = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
+        parts = [_CHILD.sub("", line).strip() for line in (base, other)]
+        if self.kinds_differ:
+            kinds = [_KINDS[one.chosen or ""] for one in (self.base, self.other)]
+            parts = [": ".join(filter(None, pair)) for pair in zip(kinds, parts, strict=True)]
+        return parts[0], parts[1]
+
+
+def load_statements(trials: Iterable[Trial]) -> dict[str, LoadStatement]:
+    """Returns the statements of an arm's load, by their text without values."""
+    return {text: statement for trial in trials for text, statement in trial.statements.items()}
+
+
+def plan_pairs(base: Mapping[str, LoadStatement], other: Mapping[str, LoadStatement]) -> dict[str, PlanPair]:
+    """Returns the statements that have a plan on both arms, by their text without values."""
+    pairs = {text: PlanPair(base[text], statement) for text, statement in other.items() if text in base}
+    return {text: pair for text, pair in pairs.items() if all(pair.plans)}
+
+
+def plan_differences(plan: Plan, trials: Sequence[Trial]) -> list[PlanDifference]:
+    """Returns the statements whose plans differ, by arm; none of trials that are older than plans for known values."""
+    of_arms = {arm: load_statements(trial for trial in trials if trial.arm == arm) for arm in plan.arms}
+    differences = []
+    for arm in plan.others:
+        for text, pair in plan_pairs(of_arms[plan.baseline], of_arms[arm]).items():
+            if not pair.is_same and None not in (pair.base.chosen, pair.other.chosen):
+                at_baseline, at_arm = pair.first_difference()
+                differences.append(
+                    PlanDifference(
+                        statement=text, arm=arm, baseline=plan.baseline, at_baseline=at_baseline, at_arm=at_arm
+                    )
+                )
+    return differences

@@ -1,0 +1,62 @@
+"""A rule on planning: whether an arm makes a plan for each execution where another one keeps a plan for all values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from pgtrial.model.records.trial import Trial
+from pgtrial.model.units import shortened
+from pgtrial.verdict.plans import load_statements, plan_pairs
+from pgtrial.verdict.rules.case import Case, Concern, listed, rule
+
+
+@rule("planned_each_time", "one arm plans each execution anew", over_trials=True)
+def planned_each_time(case: Case) -> Iterator[Concern]:
+    """One concern for each arm: planning is then a part of what is compared."""
+    for arm in case.others:
+        base, other = (load_statements(case.completed(name)) for name in (case.baseline, arm))
+        pairs = {text: pair for text, pair in plan_pairs(base, other).items() if pair.kinds_differ}
+        for anew in (case.baseline, arm):
+            planned = [
+                (text, of_arm.planning_ms)
+                for text, pair in pairs.items()
+                if (of_arm := pair.base if anew == case.baseline else pair.other).chosen == "custom"
+            ]
+            if not planned:
+                continue
+            once = arm if anew == case.baseline else case.baseline
+            named = [
+                f"{shortened(text, _NAMED)} ({planning_ms:.3g} ms)" if planning_ms else shortened(text, _NAMED)
+                for text, planning_ms in planned
+            ]
+            yield Concern(
+                [case.baseline, arm],
+                f"{anew} makes a plan for each execution of {listed(named)}, where {once} takes one plan for all "
+                f"values: {_weight(case.completed(anew), anew, [ms for _, ms in planned if ms])}.",
+                "Nothing to do; plan_cache_mode says which plan a server takes, and the report shows both.",
+                "info",
+            )
+
+
+_NAMED = 60
+"""Characters of a statement in a message."""
+
+_MOST = 0.5
+"""Planning is where the time goes from this share of it on."""
+
+
+def _weight(trials: Sequence[Trial], arm: str, planning_ms: Sequence[float]) -> str:
+    """Returns how much planning weighs in a transaction.
+
+    The time for a plan is the shortest of a few, so it is compared with the shortest transactions: both grow alike
+    where many clients share few CPUs. The shortest transaction of several scripts may be one without these statements.
+    """
+    shortest_ms = [
+        trial.measured.latency_us.min / 1000
+        for trial in trials
+        if trial.measured and trial.measured.latency_us and not trial.load_point.mix and trial.load_point.pack is None
+    ]
+    if shortest_ms and sum(planning_ms) > _MOST * median(shortest_ms):
+        return f"planning is where the time of {arm} goes"
+    return "planning is a part of the difference"

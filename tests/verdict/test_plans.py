@@ -1,0 +1,100 @@
+"""Plans of both arms beside each other: where they begin to differ, what the verdict says of it, and of planning."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgtrial.model.records.trial import LoadStatement
+from pgtrial.report.brief import brief
+from pgtrial.verdict.plans import PlanPair
+from tests.verdict import studies
+from tests.verdict.studies import make_plan, noisy, run
+
+ONE = "SELECT a FROM t WHERE b = $1"
+SCAN = ["Sort", "  Sort Key: a", "  ->  Seq Scan on t", "        Filter: (b = 1)"]
+BY_INDEX = ["Sort", "  Sort Key: a", "  ->  Index Scan using t_b on t", "        Index Cond: (b = 1)"]
+
+
+def statement(plan, chosen="custom", **others) -> LoadStatement:
+    return LoadStatement(text=ONE, plan=plan, chosen=chosen, **others)
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "expected"),
+    [
+        (SCAN, BY_INDEX, ("Seq Scan on t", "Index Scan using t_b on t")),
+        (SCAN[:3], [*SCAN, "  ->  Hash"], ("nothing more", "Hash")),
+        (["Gather", "  Workers: 2"], ["Gather", "  Workers: 4"], ("Workers: 2", "Workers: 4")),
+    ],
+)
+def test_plans_differ_from_their_first_node_that_is_not_the_same(base, other, expected):
+    pair = PlanPair(statement(base), statement(other))
+    assert not pair.is_same
+    assert pair.first_difference() == expected
+
+
+def test_a_plan_for_all_values_is_not_the_plan_for_the_values_of_each_execution():
+    pair = PlanPair(statement(SCAN, "generic"), statement(SCAN))
+    assert pair.kinds_differ
+    assert not pair.is_same
+    assert pair.first_difference() == ("generic plan", "custom plan")
+    assert PlanPair(statement(SCAN, "unknown"), statement(SCAN)).is_same
+
+
+def told(plans, chosen=("custom", "custom"), speed=1.4, texts=(ONE,), planning_ms=None):
+    """The result and its short form for a study whose arms have these plans."""
+    plan = make_plan()
+    trials = [
+        trial.model_copy(
+            update={
+                "statements": {
+                    text: statement(
+                        plans[trial.arm == "off"],
+                        chosen[trial.arm == "off"],
+                        planning_ms=planning_ms if chosen[trial.arm == "off"] == "custom" else None,
+                    )
+                    for text in texts
+                }
+            }
+        )
+        for trial in run(plan, noisy({"off": speed}))
+    ]
+    result = studies.verdict_of(plan, trials)
+    (headline,) = brief(result, plan).headlines
+    return result, {line.label: line.text for line in headline.lines}
+
+
+def test_the_changed_plan_is_named_beside_the_verdict():
+    _, lines = told((SCAN, BY_INDEX))
+    assert lines["plans"] == f"the plan of {ONE} differs: Seq Scan on t in on, Index Scan using t_b on t in off"
+    assert "plans" not in told((SCAN, SCAN))[1]
+
+
+def test_at_most_three_changed_plans_are_named():
+    _, lines = told((SCAN, BY_INDEX), texts=[f"SELECT {number}" for number in "abcde"])
+    assert lines["plans"].count("differs: ") == 3
+    assert lines["plans"].endswith("; 2 more")
+
+
+def test_trials_that_are_older_than_plans_for_known_values_name_no_plan():
+    result, lines = told((SCAN, BY_INDEX), (None, None))
+    assert result.plans == []
+    assert "plans" not in lines
+
+
+def planning(**study):
+    result, _ = told((SCAN, SCAN), ("generic", "custom"), **study)
+    return [finding for finding in result.findings if finding.rule == "planned_each_time"]
+
+
+def test_an_arm_that_plans_each_execution_is_named_with_what_planning_weighs():
+    (finding,) = planning(planning_ms=0.01)
+    assert finding.severity == "info"
+    assert finding.message == (
+        f"off makes a plan for each execution of {ONE} (0.01 ms), where on takes one plan for all values: planning is "
+        "a part of the difference."
+    )
+    (finding,) = planning(planning_ms=1000.0)
+    assert finding.message.endswith("planning is where the time of off goes.")
+    result, _ = told((SCAN, SCAN))
+    assert "planned_each_time" not in [one.rule for one in result.findings]
