@@ -14,6 +14,9 @@ DumpKind = Literal["plain", "archive"]
 
 _ARCHIVES = ((0, b"PGDMP"), (257, b"ustar"))
 """Where the formats custom and tar say what they are."""
+_SHOWN = 3
+"""Files of a folder that a message names."""
+_ROWS = (".csv", ".tsv")
 _CONTENTS = "toc.dat"
 """A file of the format directory."""
 
@@ -26,9 +29,21 @@ def kind_of_dump(path: Path) -> DumpKind:
                 f"{path} is a data directory, which only servers of one version can read; start a server on it and "
                 "make a dump by pg_dump"
             )
+        if (files := sorted(file.name for file in path.glob("*.sql"))) and not (path / _CONTENTS).is_file():
+            named = ", ".join(f'"{path.name}/{name}"' for name in files[:_SHOWN])
+            more = ", ..." if len(files) > _SHOWN else ""
+            raise StudyError(
+                f"{path} is a folder of SQL files, whose order it does not say; name them in turn: "
+                f"data = [{named}{more}]"
+            )
         if not (path / _CONTENTS).is_file():
             raise StudyError(f"{path} is no dump: a directory of pg_dump has a file {_CONTENTS}")
         return "archive"
+    if path.suffix.lower() in _ROWS:
+        raise StudyError(
+            f"{path} has the rows of a table and no SQL; name a file of SQL that creates the table and has the rows "
+            "behind COPY ... FROM stdin WITH (FORMAT csv), and \\. as its last line"
+        )
     with open_file(path) as file:
         begin = file.read(512)
     if any(begin[place:].startswith(mark) for place, mark in _ARCHIVES):
