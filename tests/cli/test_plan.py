@@ -289,3 +289,27 @@ def test_a_plan_says_which_curves_it_will_have(planned):
     assert curves([8], [1, 2, 4, 8, 16, 32, 64]) == [
         "curves cliffs of each arm over 7 scales; reads cannot confirm them, for all arms are sessions of one server"
     ]
+
+
+def test_a_plan_names_host_port_database_and_role_of_given_servers(planned):
+    two = "".join(
+        f'[arms.{arm}]\ndsn = "host=db port=5433 user=me dbname=shop"\nsettings = {{ jit = "{jit}" }}\n'
+        for arm, jit in (("a", "on"), ("b", "off"))
+    )
+    assert "servers a and b: db:5433, database shop, role me" in planned(two + "[verdict]\nblocks = 8\n")
+
+
+@pytest.mark.server
+def test_with_a_rehearsal_given_servers_tell_their_version(clusters, tmp_path, monkeypatch, capsys):
+    cluster = clusters(18)
+    where = f"host={cluster.socket_directory} port={cluster.port} user=postgres dbname=postgres"
+    arms = "".join(f'[arms.{arm}]\ndsn = "{where}"\nsettings = {{ jit = "{arm}" }}\n' for arm in ("on", "off"))
+    (tmp_path / "s.toml").write_text(f"[load]\nworkload = 'select-only'\nscale = 1\n{arms}[verdict]\nblocks = 8\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["plan", "s.toml", "--rehearse"])
+    out, err = capsys.readouterr()
+    assert ended.value.code == 0, err
+    text = " ".join(out.split())
+    assert "servers on and off: PostgreSQL 18." in text
+    assert f"{cluster.port}, database postgres, role postgres" in text

@@ -398,3 +398,13 @@ def test_a_study_of_deployments_is_told_in_deployments(tmp_path, number, words, 
     )
     (chart,) = draw("blocks", data)
     assert "deployment by deployment" in chart.alt
+
+
+def test_the_page_has_no_backticks_of_a_terminal_and_names_the_verdict_before_the_wide_columns(reports):
+    directory = reports("demo").path
+    text = (directory / "report.html").read_text()
+    body = re.sub(r"<script.*?</script>|<style.*?</style>", "", text, flags=re.DOTALL)
+    assert "<code>pgtrial selftest</code>" in body
+    assert "`" not in body
+    heads = re.findall(r"<th scope=\"col\"[^>]*>(.*?)</th>", body[body.index('id="ratio"') :])
+    assert heads[:2] == ["arms", "verdict"]

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+import pgtrial
 from pgtrial.report.charts.parts import log_ticks
 from pgtrial.report.charts.vega import Layer, channel
+from tests.verdict.studies import make_plan, run
+
+from .conftest import Audit, write_study
 
 
 def test_a_layer_is_what_vega_lite_has_for_it():
@@ -43,3 +49,15 @@ def test_each_step_gives_a_new_layer():
 )
 def test_a_logarithmic_axis_has_ticks_over_its_whole_range(low, high, ticks):
     assert log_ticks(low, high) == pytest.approx(ticks)
+
+
+@pytest.mark.parametrize(("lowest", "begins_at_zero"), [(2.0, True), (900.0, False)])
+def test_no_axis_of_rates_begins_below_zero(tmp_path, lowest, begins_at_zero):
+    plan = make_plan()
+    trials = run(plan, lambda planned: lowest + 40.0 * planned.block + (5.0 if planned.arm == "off" else 0.0))
+    study = write_study(tmp_path / "s", plan, trials, Audit(findings=[]), "Which is faster?")
+    pgtrial.open(study.path).plot.tps().save(str(tmp_path / "tps.svg"))
+    drawn = re.findall(r">([-−]?[\d,.]+)</text>", (tmp_path / "tps.svg").read_text())
+    assert drawn
+    assert not [label for label in drawn if label.startswith(("-", "−"))]
+    assert ("0" in drawn) == begins_at_zero

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+import psycopg
 import typer
 from rich.table import Column, Table
 
@@ -25,6 +26,7 @@ from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate,
 from pgtrial.conduct.rehearsal import has_own
 from pgtrial.conduct.rehearsed_plans import has_listed
 from pgtrial.loads.data.data import needed_mb
+from pgtrial.loads.target import open_session
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.where_it_ran import ServerHost
@@ -33,9 +35,10 @@ from pgtrial.model.study.places import shared_places
 from pgtrial.model.study.servers import Given, MadeHere, conninfo_of, parts_of
 from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.model.units import format_duration, plural
+from pgtrial.model.units import format_duration, grouped, plural
 from pgtrial.servers.abilities import check_abilities
 from pgtrial.servers.arm import Needs
+from pgtrial.servers.connection_errors import reason_of
 from pgtrial.servers.given import without_password
 from pgtrial.servers.installations import resolve
 from pgtrial.statistics.scalability import FEWEST_BLOCKS
@@ -61,8 +64,9 @@ def plan_command(
 ) -> int:
     """Show load points, blocks, looks, time and disk space of a study, who runs where, and the first blocks' order.
 
-    Nothing is connected to: servers and machines need not exist yet. With --rehearse they are needed. Servers that
-    pgtrial makes run the load on a copy of the data; a given server parses the statements, and executes none.
+    Nothing is connected to: servers and machines need not exist yet. With --rehearse they are needed, and given servers
+    tell their version. Servers that pgtrial makes run the load on a copy of the data; a given server parses the
+    statements, and executes none.
     """
     if rehearse and json:
         raise StudyError("--json prints the plan and nothing else; leave out --rehearse, or --json")
@@ -79,7 +83,12 @@ def plan_command(
     for warning in sentences:
         warn(warning)
     rows = Table.grid(Column(style="dim"), Column(), padding=(0, 2))
-    for name, text in [*_what(spec, plan), *_where(spec, plan), *_how_long(spec, plan, expected), *_order(plan)]:
+    for name, text in [
+        *_what(spec, plan),
+        *_where(spec, plan, ask=rehearse),
+        *_how_long(spec, plan, expected),
+        *_order(plan),
+    ]:
         rows.add_row(name, text)
     Terminal().print(rows)
     if rehearse:
@@ -161,7 +170,8 @@ def _curves(plan: Plan) -> Iterator[str]:
         yield f"cliffs of each arm over {len(sweep.numbers)} scales{unknown}"
 
 
-def _where(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
+def _where(spec: StudySpec, plan: Plan, *, ask: bool) -> Iterator[tuple[str, str]]:
+    """Yields who runs where; with `ask`, given servers tell their version."""
     if plan.interleaving is not None:
         slices = f"{plan.interleaving.slice_s * 1000:g} ms"
         together = (
@@ -174,6 +184,8 @@ def _where(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
         yield "will make" if number == 0 else "", text
     for number, (arm, hosts) in enumerate(plan.hosts.items()):
         yield "hosts" if number == 0 else "", f"{arm}: {', '.join(_host(host) for host in hosts)}"
+    for number, text in enumerate(_given_servers(spec, ask=ask)):
+        yield "servers" if number == 0 else "", text
     for number, (arm, names) in enumerate(_altered(spec, plan)):
         what = f"{', '.join(names)} by ALTER SYSTEM for each trial, put back after it"
         yield "settings" if number == 0 else "", f"{arm}: {what}"
@@ -218,6 +230,40 @@ def _made_on_given(spec: StudySpec) -> list[str]:
             made = f"{data.relations_made} ({data.label}{size}), unless they are there"
             texts.append(f"{where}: {made if data.marks else 'nothing'}")
     return texts
+
+
+_PATIENCE_S = 3
+"""How long a given server has for its answer."""
+
+
+def _given_servers(spec: StudySpec, *, ask: bool) -> Iterator[str]:
+    """Yields each given server with the arms that name it: `a and b: PostgreSQL 15.8 at db1:5432, database shop`."""
+    named = grouped(
+        (dsn, arm) for arm in spec.arms if isinstance(server := spec.resolved(arm), Given) for dsn in server.dsn
+    )
+    for dsn, arms in named.items():
+        yield f"{listed(arms)}: {_asked(dsn) if ask else _named(dsn)}"
+
+
+def _asked(dsn: str) -> str:
+    try:
+        with open_session(conninfo_of(dsn), connect_timeout=_PATIENCE_S) as session:
+            info = session.info
+            version = info.parameter_status("server_version")
+            where = f"{info.host or 'the default socket'}:{info.port}, database {info.dbname}, role {info.user}"
+            return f"PostgreSQL {version} at {where}"
+    except psycopg.Error as error:
+        return f"{_named(dsn)}, which does not answer now: {reason_of(error)}"
+
+
+def _named(dsn: str) -> str:
+    """Returns host, port, database and role as far as the connection string names them."""
+    parts = parts_of(dsn)
+    if "service" in parts:
+        return f"service {parts['service']}"
+    where = f"{parts.get('host') or parts.get('hostaddr') or 'the default host'}:{parts.get('port') or 5432}"
+    more = [f"{word} {parts[key]}" for word, key in (("database", "dbname"), ("role", "user")) if key in parts]
+    return ", ".join([where, *more])
 
 
 def _host(host: ServerHost) -> str:

@@ -147,8 +147,8 @@ def _places(servers: dict[str, Server]) -> Iterator[tuple[str, str]]:
             case Given(dsn=dsns):
                 for dsn in dsns:
                     parts = parts_of(dsn)
-                    address = parts.get("hostaddr") or parts.get("host") or parts.get("service") or dsn
-                    yield arm, f"are one given server, {address}:{parts.get('port') or 5432}"
+                    address = parts.get("hostaddr") or parts.get("host") or parts.get("service")
+                    yield arm, f"are one given server, {address or 'the default host'}:{parts.get('port') or 5432}"
 
 
 _FACTORS = (1, 2, 4, 8, 12, 20, 40, 60, 120)

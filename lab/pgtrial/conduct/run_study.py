@@ -205,11 +205,18 @@ def _take_for_one(study: StudyDirectory, spec: StudySpec, arms: list[str], serve
     """
     if study.plan.interleaving is not None:
         _by_turns(study, spec, arms, server, listener)
-    else:
-        what = f"{' and '.join(arms)} are one given server, {server.label}, by several names"
+    elif not any(spec.resolved(arm).settings for arm in arms):
+        what = _one_server(spec, arms, server)
         listener(Preparing(f"{what}: only what their sessions ask for can make a difference", stays=True))
     if not study.trials():
         study.extend(study.plan.model_copy(update={"scope": scope_of(spec, arms)}))
+
+
+def _one_server(spec: StudySpec, arms: list[str], server: Target) -> str:
+    """Returns that arms are one given server, and that they name it differently where they do."""
+    names = {tuple(given.dsn) for arm in arms if isinstance(given := spec.resolved(arm), Given)}
+    several = ", by several names" if len(names) > 1 else ""
+    return f"{' and '.join(arms)} are one given server, {server.label}{several}"
 
 
 def _by_turns(study: StudyDirectory, spec: StudySpec, arms: list[str], server: Target, listener: Listener) -> None:
@@ -217,7 +224,7 @@ def _by_turns(study: StudyDirectory, spec: StudySpec, arms: list[str], server: T
 
     Raises StudyError where the study asks for slices, or has trials that did alternate.
     """
-    what = f"{' and '.join(arms)} are one given server, {server.label}, by several names"
+    what = _one_server(spec, arms, server)
     if spec.load.interleave != "auto" or study.trials():
         raise StudyError(
             f"{what}, and their trials cannot alternate; give all of them the same dsn, or begin a study with [load] "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 from collections.abc import Sequence
 from functools import cache, partial
 from importlib.metadata import version
@@ -12,7 +13,7 @@ from typing import Any
 
 import vl_convert
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from pgtrial.model.printable import printable, printable_json
 from pgtrial.model.records.claims import Claim
@@ -22,6 +23,7 @@ from pgtrial.report.brief import Brief, Headline, Line, brief
 from pgtrial.report.data import StudyData
 from pgtrial.report.design import design
 from pgtrial.report.sections import Section
+from pgtrial.report.words import bounds_text
 from pgtrial.store.state import kept
 from pgtrial.verdict.rules import title
 
@@ -69,7 +71,16 @@ def templates(*folders: str) -> Environment:
         lstrip_blocks=True,
     )
     made.filters["packed"] = _packed
+    made.filters["code"] = _code
     return made
+
+
+def _code(text: str) -> Markup:
+    """Returns a text in which what stands between backticks, as in a terminal, is marked as code."""
+    return Markup(_BACKTICKS.sub(r"<code>\1</code>", str(escape(printable(text)))))
+
+
+_BACKTICKS = re.compile(r"`([^`\n]+)`")
 
 
 def _visible(content: object) -> object:
@@ -108,7 +119,7 @@ def card(data: StudyData, claim: Claim, sentence: str, headline: Headline) -> di
         else change(value, decimals_for(_numbers(claim)))
         if value is not None
         else "–",
-        "interval": difference.text() if difference else "",
+        "interval": bounds_text(difference) if difference else "",
         "sentence": sentence,
         "strip": strip(claim, data.plan.margin),
     }

@@ -161,10 +161,23 @@ def _at_rate(rate: float | None) -> str:
     return f", {rate:,.10g}/s" if rate is not None else ""
 
 
+_NEAR_ZERO = 0.25
+"""Share of the spread of the values within which zero is near: rounded and padded, an axis would begin below it."""
+
+
+def _spread_scale(measured: Readings) -> dict[str, Any]:
+    """Returns a scale that shows the spread of the trials, and does not begin below zero, where there is no rate."""
+    rows = [*measured.levels, *measured.trials]
+    values = [value for row in rows for name in ("low", "tps", "high") if (value := row.get(name)) is not None]
+    lowest, highest = min(values), max(values)
+    is_near_zero = lowest < _NEAR_ZERO * (highest - lowest)
+    return {"zero": True, "nice": True} if is_near_zero else {"zero": False, "padding": 16}
+
+
 def _side_by_side(canvas: Canvas, measured: Readings, unit: str) -> list[Layer]:
     """A row per arm; not from zero, so that the spread of the trials can be seen."""
     y = channel("arm:N", title=None, sort=measured.arms)
-    x = channel("tps:Q", title=unit, scale={"zero": False, "padding": 16}, axis={"format": ",~r"})
+    x = channel("tps:Q", title=unit, scale=_spread_scale(measured), axis={"format": ",~r"})
     colour, shape = arm_colour(measured.arms, legend=None), arm_shape(measured.arms, legend=None)
     base = canvas.chart(measured.levels).encode(y=y, color=colour)
     dots = canvas.chart(measured.trials).mark("circle", size=36, opacity=0.4, yOffset=12)

@@ -58,10 +58,11 @@ def ratio_table(data: StudyData) -> Table[Claim]:
         claims,
         [
             Column("arms", lambda claim: f"{claim.arm} / {claim.baseline}"),
+            # before the wide columns: a phone shows the first ones
+            Column("verdict", verdict_text),
             Column("load point", lambda claim: where(claim, data.plan) + (" (primary)" if is_mean(claim) else "")),
             number("difference", lambda claim: estimate_text(claim, "(running)")),
             number("95% interval", lambda claim: claim.difference, Estimate.text),
-            Column("verdict", verdict_text),
             number("mean (95% t)", lambda claim: claim.mean, _mean),
             number("in total", lambda claim: claim.totals, signed),
             number(f"{unit}s", lambda claim: claim.blocks),
