@@ -136,6 +136,30 @@ def test_a_database_is_dumped_without_its_password(shop):
     assert begun.spec.load.data_files != study.spec.load.data_files
 
 
+def test_a_database_is_dumped_by_the_pg_dump_of_its_version_and_its_roles_are_made(clusters):
+    """The arms are servers of 18; the load runs as a role without superuser, which may take the database's role."""
+    server = clusters(15).target
+    with server.connect() as session:
+        session.execute("DROP DATABASE IF EXISTS older_shop")
+        session.execute("CREATE DATABASE older_shop")
+    shop = replace(server, dbname="older_shop")
+    try:
+        with shop.connect() as session:
+            session.execute(f"{SHOP} CREATE ROLE clerk; GRANT SELECT ON orders TO clerk;")
+            session.execute("CREATE POLICY own ON orders TO clerk USING (id = 1)")
+        dsn = f"host={shop.host} port={shop.port} user={shop.user} dbname={shop.dbname}"
+        # 1/0 where the load is a superuser's
+        may = "not rolsuper and pg_has_role('clerk', 'MEMBER')"
+        query = f"select 1 / ({may})::int from pg_roles where rolname = current_user"
+        _, said = run(data=dsn, query=query)
+    finally:
+        with server.connect() as session:
+            session.execute("DROP DATABASE older_shop")
+            session.execute("DROP ROLE IF EXISTS clerk")
+    assert any("by pg_dump 15" in text for text in said)
+    assert any(text.endswith("names the role clerk, made here without login") for text in said)
+
+
 @pytest.mark.parametrize(
     ("load", "kind", "message"),
     [
