@@ -87,7 +87,7 @@ def _not_hot(trial: Trial) -> float | None:
 
 def _dead_rows(trial: Trial) -> float | None:
     """Returns the row versions that updates and deletes left behind."""
-    rows, transactions = trial.server_deltas.get("tables", {}), _by_engine(trial)
+    rows, transactions = trial.server_deltas.get("tables", {}), _by_server(trial)
     if "updated" not in rows or "deleted" not in rows or not transactions:
         return None
     return (rows["updated"] + rows["deleted"]) / transactions
