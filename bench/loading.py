@@ -19,14 +19,14 @@ _PHASE = re.compile(r"([a-z -]+?) ([\d.]+) s")
 
 def loading(bench: Bench) -> Iterator[Figure]:
     """The total, and the phases as both programs tell them."""
-    with bench.target.connect() as connection:
+    with bench.target.connect_as_user() as connection:
         connection.execute(f"CREATE DATABASE {DATABASE}")
     target = replace(bench.target, dbname=DATABASE)
     try:
         contestants = {name: _load(bench.programs[name], target) for name in LIKE_PGBENCH if name in bench.programs}
         runs = bench.interleave(f"-i -s {SCALE}", contestants, min(bench.rounds, ROUNDS))
     finally:
-        with bench.target.connect() as connection:
+        with bench.target.connect_as_user() as connection:
             connection.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")
     command = f"pgtrial-engine pgbench -i -q -s {SCALE}"
     total = {name: [run.number(r"done in ([\d.]+) s") for run in ran] for name, ran in runs.items()}

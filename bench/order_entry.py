@@ -156,25 +156,25 @@ def _go_tpc(program: str) -> Contestant:
 def _database(bench: Bench, stack: ExitStack, name: str) -> Target:
     """A new database for the context."""
     dbname = f"bench_orders_{name.replace('-', '_')}"
-    with bench.target.connect() as connection:
+    with bench.target.connect_as_user() as connection:
         connection.execute(f"CREATE DATABASE {dbname}".encode())
     stack.callback(_drop, bench.target, dbname)
     return replace(bench.target, dbname=dbname)
 
 
 def _drop(server: Target, dbname: str) -> None:
-    with server.connect() as connection:
+    with server.connect_as_user() as connection:
         connection.execute(f"DROP DATABASE {dbname} WITH (FORCE)".encode())
 
 
 def _load(bench: Bench, name: str, contestant: Contestant, target: Target) -> float:
     """The seconds that loading takes; then the server has all of it on disk, with statistics, and has run once."""
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CHECKPOINT")
     ran = execute(name, contestant.load(target, CONNECTIONS), target)
     seconds = ran.elapsed_s - contestant.idle_s
     bench.say(f"  {name}: {WAREHOUSES} warehouses loaded in {seconds:.1f} s")
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("VACUUM ANALYZE")
         connection.execute("CHECKPOINT")
     execute(name, contestant.run(target, _WARMUP_S), target)

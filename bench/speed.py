@@ -133,13 +133,13 @@ def prepare_sysbench(bench: Bench) -> bool:
     if program is None:
         bench.skip("sysbench", "it is not installed")
         return False
-    with bench.target.connect() as connection:
+    with bench.target.connect_as_user() as connection:
         if connection.execute("SELECT to_regclass('sbtest1')").fetchone() != (None,):
             return True
     bench.say(f"  sysbench: making a table of {SYSBENCH_ROWS} rows")
     ran = program.run(bench.target, ["prepare"])
     if re.search("FATAL", ran.stdout + ran.stderr):
         raise Failed(ran.stderr)
-    with bench.target.connect() as connection:
+    with bench.target.connect_as_user() as connection:
         connection.execute("VACUUM ANALYZE sbtest1")
     return True

@@ -89,7 +89,7 @@ def _round(bench: Bench, load: _Load, targets: Mapping[str, Target], clients: in
 def _copies(bench: Bench, names: Sequence[str]) -> Iterator[dict[str, Target]]:
     """A copy of the database for each program, for as long as the context lasts."""
     targets = {name: replace(bench.target, dbname=f"of_{name}") for name in names}
-    with replace(bench.target, dbname="template1").connect() as connection:
+    with replace(bench.target, dbname="template1").connect_as_user() as connection:
         for target in targets.values():
             copied = (Identifier(target.dbname), Identifier(bench.target.dbname))
             connection.execute(SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(*copied))

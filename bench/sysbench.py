@@ -109,13 +109,13 @@ def _in_a_new_database(server: Target, run: Callable[[], Ran]) -> Callable[[], R
     """The run with nothing left to do for the server from what was before."""
 
     def fresh() -> Ran:
-        with server.connect() as connection:
+        with server.connect_as_user() as connection:
             connection.execute(f"CREATE DATABASE {DATABASE}")
             connection.execute("CHECKPOINT")
         try:
             return run()
         finally:
-            with server.connect() as connection:
+            with server.connect_as_user() as connection:
                 connection.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")
 
     return fresh

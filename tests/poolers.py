@@ -49,7 +49,7 @@ def _once_ready(target: Target, log: Path) -> Target:
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
-            target.connect().close()
+            target.connect_as_user().close()
         except psycopg.OperationalError:
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.05)

@@ -86,7 +86,7 @@ _DESK: list[Action] = [history]
 @contextmanager
 def recorded(cluster: Cluster, log: Path, capture: Path, prefix: str = PREFIX) -> Iterator[Target]:
     """A server that logs, with the shop's data; at the end what its sessions did meanwhile becomes a capture."""
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         connection.execute(DATA.read_bytes())
     before = log.stat().st_size
     yield cluster.target

@@ -86,7 +86,7 @@ def _check_sums(attack: Attack, events: list[dict[str, Any]]) -> None:
 
 def _books(target: Target) -> tuple[int, int, int]:
     """Rows and sum of the history, and the sum of all balances."""
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         row = connection.execute(
             "SELECT count(*), coalesce(sum(delta), 0), (SELECT sum(abalance) FROM pgbench_accounts)"
             " FROM pgbench_history"

@@ -157,14 +157,14 @@ class _Database:
 
     def objects(self) -> frozenset[tuple[object, ...]]:
         """The objects alone."""
-        with self.target.connect() as session:
+        with self.target.connect_as_user() as session:
             return frozenset(session.execute(_OBJECTS).fetchall())
 
 
 def _databases(target: Target) -> Iterator[_Database]:
     """As the user made them, by the original programs and by hand."""
     names = ("pgbench", "sysbench", "pack", "mixed")
-    with target.connect() as session:
+    with target.connect_as_user() as session:
         for name in names:
             session.execute(f"CREATE DATABASE {name}".encode())
     for database in (replace(target, dbname=name) for name in names):

@@ -107,7 +107,7 @@ class _Given:
         self._attack = attack
         self._target = target
         self._folder = attack.campaign.scratch / "given"
-        with target.connect() as session:
+        with target.connect_as_user() as session:
             row = session.execute("SHOW data_directory").fetchone()
         assert row is not None
         self._file = Path(row[0]) / "postgresql.auto.conf"
@@ -172,7 +172,7 @@ class _Given:
             self._attack.defect(f"postgresql.auto.conf was {self._before!r} and is {now!r} after {after}")
         for user in (self._target.user, _ROLE):
             try:
-                Target(self._target.host, self._target.port, user, self._target.dbname).connect().close()
+                Target(self._target.host, self._target.port, user, self._target.dbname).connect_as_user().close()
             except psycopg.OperationalError as error:
                 self._attack.defect(f"no session of {user} starts after {after}: {error}")
         for left in leftovers(self._attack.campaign.state):
@@ -180,7 +180,7 @@ class _Given:
 
 
 def _execute(target: Target, *statements: str) -> None:
-    with target.connect() as session:
+    with target.connect_as_user() as session:
         for statement in statements:
             session.execute(statement.encode())
 

@@ -49,7 +49,7 @@ def _run(campaign: Campaign) -> Iterator[Figure]:
 
 
 def _orders(target: Target) -> int:
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         row = connection.execute("SELECT count(*) FROM orders").fetchone()
     assert row is not None
     return int(row[0])

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.server
 def test_every_deployment_of_an_arm_is_looked_at_and_compared_with_its_kind(clusters, tmp_path, capsys):
     server = clusters(18).target
     names = ["facts_a0", "facts_a1", "facts_b0", "facts_b1"]
-    with server.connect() as connection:
+    with server.connect_as_user() as connection:
         for name in names:
             connection.execute(f"CREATE DATABASE {name}".encode())
         connection.execute("ALTER DATABASE facts_b1 SET work_mem = '8MB'")
@@ -24,7 +24,7 @@ def test_every_deployment_of_an_arm_is_looked_at_and_compared_with_its_kind(clus
     try:
         facts_command(str(tmp_path / "study.toml"), as_json=True)
     finally:
-        with server.connect() as connection:
+        with server.connect_as_user() as connection:
             for name in names:
                 connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
     told = json.loads(capsys.readouterr().out)

@@ -168,7 +168,7 @@ INPUTS = {"study": "gate.toml", "budget": "40s", "install": "./pgtrial.whl", "to
 @pytest.fixture(scope="module")
 def database(clusters):
     cluster = clusters(18)
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         session.autocommit = True
         session.execute("CREATE DATABASE gate")
         yield f"host={cluster.socket_directory} port={cluster.port} user=postgres dbname=gate"

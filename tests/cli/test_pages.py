@@ -91,7 +91,7 @@ def run_page(
 def shops(clusters):
     """Two databases `shop` on one server, in place of two servers."""
     cluster = clusters(18)
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         session.autocommit = True
         for name in ("shop1", "shop2"):
             session.execute(f"CREATE DATABASE {name}")
@@ -143,7 +143,7 @@ def test_two_settings_on_your_own_server(tmp_path, clusters, workspace, commands
         r"dbname=bench": "dbname=own",
     }
     programs = f"export PATH=$PATH:{cluster.server.bin}\n"
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         session.autocommit = True
         try:
             done = run_page("docs/tutorials/own-server.md", tmp_path, servers, programs, commands.folder)
@@ -251,7 +251,7 @@ def test_the_tour(tmp_path, clusters, fresh_state, shops, commands):
     reached = f"export PGHOST={cluster.socket_directory} PGPORT={cluster.port} PGUSER=postgres\n"
     # its cleanup asks all servers on which studies have made something, and those of other tests are gone
     reached += f"export PGTRIAL_STATE={fresh_state}\n"
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         session.autocommit = True
         session.execute("CREATE DATABASE mydb")
         try:

@@ -23,7 +23,7 @@ class Crowd:
 
     def fill(self) -> None:
         """End all sessions of others, and take every connection."""
-        self._sessions.append(self._cluster.target.connect())
+        self._sessions.append(self._cluster.target.connect_as_user())
         self._sessions[0].execute(_OTHERS_GO)
         # one that is listed no more may yet hold its connection for a while
         until(self._all_taken, "every connection is taken")
@@ -38,5 +38,5 @@ class Crowd:
         most = int(self._cluster.settings["max_connections"])
         with suppress(psycopg.OperationalError):
             while len(self._sessions) < most:
-                self._sessions.append(self._cluster.target.connect())
+                self._sessions.append(self._cluster.target.connect_as_user())
         return len(self._sessions) == most

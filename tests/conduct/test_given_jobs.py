@@ -28,7 +28,7 @@ def server(start_cluster, tmp_path, monkeypatch):
     require_engine()
     monkeypatch.chdir(tmp_path)
     cluster = start_cluster(settings=FAST)
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         session.execute("CREATE TABLE orders AS SELECT i, i % 9 AS k FROM generate_series(1, 20000) i")
     return cluster
 
@@ -40,7 +40,7 @@ def dsn_of(cluster):
 
 
 def made(cluster):
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         return session.execute(_MADE).fetchone()[0]
 
 
@@ -101,7 +101,7 @@ canary = false
 """,
     )
     deadline = time.monotonic() + 120
-    with server.target.connect() as session:
+    with server.target.connect_as_user() as session:
         sleeps = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()"
         while session.execute(sleeps).fetchone()[0] == 0:
             assert lab.poll() is None, lab.communicate()
@@ -115,5 +115,5 @@ canary = false
     done, failures = job_undo.undo(record.parent)
     assert (done, failures) == ([f"Undid the job on {server.target.label}."], [])
     assert made(server) == 0
-    with server.target.connect() as session:
+    with server.target.connect_as_user() as session:
         assert session.execute(sleeps).fetchone()[0] == 0

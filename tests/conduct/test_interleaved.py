@@ -230,7 +230,7 @@ def test_no_server_of_its_own_cures_a_session_setting_that_none_can_have(cluster
 @pytest.mark.server
 @pytest.mark.parametrize("major", [16, 17, 18])
 def test_the_settings_of_sessions_are_those_of_real_servers(clusters, major):
-    with clusters(major).target.connect() as connection:
+    with clusters(major).target.connect_as_user() as connection:
         rows = connection.execute("SELECT name, context FROM pg_settings").fetchall()
     settable = {name.lower() for name, context in rows if context in {"user", "superuser"}}
     assert {name.lower() for name, _ in rows} & SESSION_SETTINGS <= settable

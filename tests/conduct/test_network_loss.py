@@ -129,12 +129,12 @@ def test_a_failover_to_a_promoted_standby_is_waited_for(start_cluster, workspace
                 def fail_over() -> None:
                     network.cut()
                     first.stop(immediate=True)
-                    with standby.target.connect() as connection:
+                    with standby.target.connect_as_user() as connection:
                         connection.execute("SELECT pg_promote()")
                     network.lead_to(standby)
 
                 trial = run_one(study, study.plan.trials[0], arm, once(measuring, fail_over))
-                with standby.target.connect() as connection:
+                with standby.target.connect_as_user() as connection:
                     told = connection.execute("SELECT pg_is_in_recovery(), count(*) > 0 FROM pgbench_history")
                     assert told.fetchone() == (False, True)
     assert (trial.status, trial.reason, trial.aborted_clients) == ("completed", None, 0)

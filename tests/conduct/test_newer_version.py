@@ -100,7 +100,7 @@ def test_it_is_compared_as_a_given_server_whose_settings_are_put_back(servers, s
     arms["other"]["settings"] = {"jit": "on", "work_mem": "8MB"}
     study = small_study(tmp_path / "s", blocks=1, arms=arms, server={"settings": {}})
     check(study)
-    with clusters["other"].target.connect() as session:
+    with clusters["other"].target.connect_as_user() as session:
         assert session.execute("SELECT current_setting('work_mem'), current_setting('jit')").fetchone() == (
             "4MB",
             "off",

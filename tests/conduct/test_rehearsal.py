@@ -161,10 +161,10 @@ def test_lengths_that_are_chosen_later_need_none_for_a_rehearsal(tmp_path):
 def bench(clusters):
     """The connection string of a database with orders, on a server of somebody else."""
     cluster = clusters(18)
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         session.execute("DROP DATABASE IF EXISTS rehearsed")
         session.execute("CREATE DATABASE rehearsed")
-    with replace(cluster.target, dbname="rehearsed").connect() as session:
+    with replace(cluster.target, dbname="rehearsed").connect_as_user() as session:
         session.execute(SCHEMA)
         yield f"host={cluster.socket_directory} port={cluster.port} user=postgres dbname=rehearsed", session
 

@@ -24,7 +24,7 @@ CALM = {"rate": 100}
 def test_a_role_without_rights_has_its_trials_and_is_told_what_they_did_without(start_cluster, tmp_path):
     require_engine()
     cluster = start_cluster(settings=FAST)
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         connection.execute("CREATE ROLE bob LOGIN")
         connection.execute("CREATE DATABASE bench OWNER bob")
         connection.execute("ALTER ROLE bob SET statement_timeout = '45min'")
@@ -53,10 +53,10 @@ def test_a_role_without_rights_has_its_trials_and_is_told_what_they_did_without(
 def test_views_that_a_server_hides_from_the_role_fail_no_trial(start_cluster, tmp_path):
     require_engine()
     cluster = start_cluster(settings=FAST)
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         connection.execute("CREATE ROLE bob LOGIN")
         connection.execute("CREATE DATABASE bench OWNER bob")
-    with replace(cluster.target, dbname="bench").connect() as connection:
+    with replace(cluster.target, dbname="bench").connect_as_user() as connection:
         for view in ("activity", "all_tables", "user_tables"):
             connection.execute(f"REVOKE ALL ON pg_stat_{view} FROM public".encode())
         connection.execute("REVOKE ALL ON pg_roles, pg_available_extensions FROM public")
@@ -107,7 +107,7 @@ def test_a_server_with_settings_of_the_study_that_goes_in_mid_trial_fails_it_onc
 def test_a_study_whose_setting_cannot_take_effect_stops_before_it_changes_anything(start_cluster, tmp_path):
     cluster = start_cluster(settings=FAST)
     automatic = cluster.data_directory / "postgresql.auto.conf"
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         connection.execute("ALTER SYSTEM SET work_mem = '3MB'")
         connection.execute("SELECT pg_reload_conf()")
         connection.execute("CREATE ROLE bench SUPERUSER LOGIN")
@@ -123,7 +123,7 @@ def test_a_study_whose_setting_cannot_take_effect_stops_before_it_changes_anythi
         run_study(study, lambda event: None)
     assert study.trials() == []
     assert automatic.read_bytes() == before
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         assert connection.execute("SELECT to_regclass('pgbench_accounts')").fetchone() == (None,)
 
 
@@ -134,7 +134,7 @@ def test_a_trial_before_which_the_role_gets_a_value_of_its_own_has_failed_with_a
     before = automatic.read_bytes()
 
     def alter_role():
-        with cluster.target.connect() as connection:
+        with cluster.target.connect_as_user() as connection:
             connection.execute("ALTER ROLE postgres SET work_mem = '7MB'")
 
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user=postgres"
@@ -155,7 +155,7 @@ def test_the_trials_of_a_block_run_on_the_deployments_that_the_plan_drew(start_c
     require_engine()
     cluster = start_cluster(settings=FAST)
     names = ["a0", "a1", "b0", "b1"]
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         for name in names:
             connection.execute(f"CREATE DATABASE {name}".encode())
         connection.execute("ALTER DATABASE b1 SET work_mem = '8MB'")

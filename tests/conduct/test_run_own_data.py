@@ -41,11 +41,11 @@ def _folder(tmp_path, monkeypatch, workspace):
 def shop(clusters):
     """A database with orders, on a server of the tests, whose role needs a password in name alone."""
     cluster = clusters(18)
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         session.execute("DROP DATABASE IF EXISTS own_shop")
         session.execute("CREATE DATABASE own_shop")
     target = replace(cluster.target, dbname="own_shop")
-    with target.connect() as session:
+    with target.connect_as_user() as session:
         session.execute(SHOP)
     return target
 
@@ -189,13 +189,13 @@ def test_what_cannot_be_loaded_or_drawn_is_said(load, kind, message):
 def test_the_seed_says_which_values_wherever_the_rows_lie(shop, tmp_path):
     def sampled(folder, seed):
         (tmp_path / folder).mkdir(exist_ok=True)
-        with shop.connect() as session:
+        with shop.connect_as_user() as session:
             files = sample_values(session, {"id": "orders.id"}, seed, tmp_path / folder, as_text=False)
             assert {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
         return files["id"].read_text()
 
     first = sampled("a", 1)
-    with shop.connect() as session:
+    with shop.connect_as_user() as session:
         session.execute("UPDATE orders SET customer = 'x' WHERE id % 3 = 0")
     assert sampled("b", 1) == first
     assert sampled("c", 2) != first

@@ -63,7 +63,7 @@ def test_both_arms_have_the_same_rows_after_a_replay(shop, workspace):
     contents: dict[str, list[list[tuple[object, ...]]]] = {}
 
     def look(arm: Arm, target: Target, place: int | None, program: str | None) -> None:
-        with target.connect() as session:
+        with target.connect_as_user() as session:
             contents[arm.name] = [
                 session.execute(f"SELECT {columns} FROM {table} ORDER BY {columns}".encode()).fetchall()
                 for table, columns in TABLES.items()

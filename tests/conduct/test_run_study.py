@@ -233,7 +233,7 @@ def test_given_servers_are_compared_and_a_lost_one_stops_the_study_until_it_is_b
     run_study(study, lambda event: None)
     assert each_once(study)
     assert {trial.status for trial in study.trials()} == {"completed"}
-    with two.target.connect() as session:
+    with two.target.connect_as_user() as session:
         # a given server is not altered: no extension was made in it
         assert session.execute("SELECT count(*) FROM pg_extension WHERE extname <> 'plpgsql'").fetchone() == (0,)
     log.unlink()

@@ -182,7 +182,7 @@ def test_a_given_server_that_shuts_its_door_stops_the_study_with_all_that_is_sto
     cluster = start_cluster(
         settings={**FAST, "max_connections": "20"}, hba="local all bob scram-sha-256\nlocal all all trust\n"
     )
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         connection.execute("CREATE ROLE bob LOGIN PASSWORD 'secret'")
         connection.execute("CREATE DATABASE bench OWNER bob")
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=bench user=bob password=secret"
@@ -193,14 +193,14 @@ def test_a_given_server_that_shuts_its_door_stops_the_study_with_all_that_is_sto
     crowd = Crowd(cluster)
 
     def expire() -> None:
-        with cluster.target.connect() as connection:
+        with cluster.target.connect_as_user() as connection:
             connection.execute("ALTER ROLE bob VALID UNTIL '2000-01-01'")
 
     with pytest.raises(ArmError, match=r'arms\.\w+: .* password authentication failed for user "bob"; .* VALID UNTIL'):
         run_study(study, once(lambda event: isinstance(event, TrialEnds), expire), spec=spec)
     assert [trial.status for trial in study.trials()] == ["completed"]
 
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         connection.execute("ALTER ROLE bob VALID UNTIL 'infinity'")
     full = r"arms\.\w+: .* (too many clients|connection slots).*; wait until other sessions"
     with pytest.raises(ArmError, match=full):

@@ -42,7 +42,7 @@ def test_the_tables_of_each_trial_are_warmed_before_its_load(tmp_path: Path, mon
     study = small_study(tmp_path / "s", blocks=1)
 
     def warm(target: Target, server: Server, data: Data) -> str | None:
-        with target.connect() as session:
+        with target.connect_as_user() as session:
             (began,) = session.execute("SELECT sum(n_tup_upd) > 0 FROM pg_stat_user_tables").fetchone() or (True,)
         warmed.append((server.settings.get("jit"), began))
         return warm_relations(target, server, data)
@@ -62,7 +62,7 @@ def test_after_warming_no_page_of_the_accounts_is_read_again(major: int, tmp_pat
     with Workspace() as workspace:
         arm = make_arms(spec, workspace)["one"]
         arm.prepare(PgbenchTables(1), lambda line: None)
-        with arm.serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect() as session:
+        with arm.serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect_as_user() as session:
             warm_relations(target, arm.setup, PgbenchTables(1))
             session.execute(FLUSH)
             before = _count(session)
@@ -104,7 +104,7 @@ def test_the_sql_of_an_arm_runs_as_the_role_of_the_load_and_a_superuser_makes_ex
             run_setup_sql(target, "one", arm.setup)
             with target.connect_as_load() as session:
                 assert session.execute("SELECT * FROM who").fetchone() == ("pgtrial", False)
-            with target.connect() as session:
+            with target.connect_as_user() as session:
                 assert value(session, "SELECT count(*) FROM pg_extension WHERE extname = 'pageinspect'") == 1
             refused = spec.resolved("two").model_copy(update={"setup_sql": ["COPY who FROM PROGRAM 'id'"]})
             with pytest.raises(StudyError, match="permission denied"):

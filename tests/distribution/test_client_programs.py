@@ -28,7 +28,7 @@ def done(*words: str | Path, cwd: Path) -> None:
 def accounts(clusters):
     """A server with rows for the programs."""
     target = clusters(18).target
-    with target.connect() as session:
+    with target.connect_as_user() as session:
         session.execute("DROP TABLE IF EXISTS pgbench_accounts")
         session.execute(
             "CREATE TABLE pgbench_accounts AS SELECT aid, 0 AS abalance FROM generate_series(1, 100000) aid"

@@ -130,9 +130,9 @@ def loaded(pristine: Callable[[int], Target]) -> Callable[[int], Target]:
 def corpus_database(pristine: Callable[[int], Target]) -> Iterator[Database]:
     """A loaded database in which the schema that each run of the corpus makes anew comes first."""
     target = _create(pristine(18), "corpus", "pristine")
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("ALTER DATABASE corpus SET search_path = bench, public")
-    with target.connect(prepare_threshold=None) as connection:
+    with target.connect_as_user(prepare_threshold=None) as connection:
         yield target, connection
 
 
@@ -149,7 +149,7 @@ def fresh(pristine: Callable[[int], Target]) -> Iterator[Callable[..., Target]]:
 
     yield copy
     for made in copies:
-        with replace(made, dbname="postgres").connect() as connection:
+        with replace(made, dbname="postgres").connect_as_user() as connection:
             connection.execute(f"DROP DATABASE {made.dbname} WITH (FORCE)")
 
 
@@ -200,7 +200,7 @@ def places(state_root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 
 def _create(server: Target, name: str, template: str) -> Target:
-    with replace(server, dbname="postgres").connect() as connection:
+    with replace(server, dbname="postgres").connect_as_user() as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         if template == "pristine":
             connection.execute(f"ALTER DATABASE {name} SET commit_delay = 1000")

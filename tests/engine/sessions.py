@@ -39,7 +39,7 @@ def wait_until_alone(connection: psycopg.Connection[tuple[Any, ...]], dbname: st
 def wait_until_counting(target: Target) -> None:
     """Wait until the only client has begun a second SELECT of an account: by then it has counted the first."""
     begun = f"SELECT query_start FROM pg_stat_activity WHERE {SELECTS}"
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         starts: set[object] = set()
 
         def second() -> bool:
@@ -52,7 +52,7 @@ def wait_until_counting(target: Target) -> None:
 def wait_until_locked(target: Target) -> None:
     """Wait until a client's SELECT of an account waits for the table."""
     waiting = f"SELECT count(*) > 0 FROM pg_stat_activity WHERE {SELECTS} AND wait_event_type = 'Lock'"
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         _wait(lambda: connection.execute(waiting).fetchone() == (True,), "no client waits")
 
 
@@ -61,7 +61,7 @@ def _once_there_is_room(target: Target) -> psycopg.Connection[tuple[Any, ...]]:
 
     def enter() -> bool:
         try:
-            made.append(target.connect())
+            made.append(target.connect_as_user())
         except psycopg.OperationalError as error:
             if "too many clients" not in str(error):
                 raise

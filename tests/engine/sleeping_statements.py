@@ -17,7 +17,7 @@ SLEEPS_OF_LUA = "con:query('SELECT pg_sleep(1000)')"
 
 
 def running(target: Target) -> int:
-    with replace(target, dbname="postgres").connect() as connection:
+    with replace(target, dbname="postgres").connect_as_user() as connection:
         (count,) = connection.execute(SLEEPS).fetchone()
     return count
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.server
 
 def test_a_client_that_is_given_up_leaves_the_others_running(peers, fresh, tmp_path):
     target = fresh()
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         # the third transaction of all finds that it must not be
         connection.execute(
             "CREATE SEQUENCE turns; CREATE FUNCTION third() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
@@ -57,7 +57,7 @@ def test_a_client_that_is_given_up_leaves_the_others_running(peers, fresh, tmp_p
 
 def test_all_clients_given_up_leave_a_complete_account(peers, fresh, tmp_path):
     target = fresh()
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("DROP TABLE pgbench_history")
     args = ("-n", "-T", "60", "--warmup", "30", "-c", "5", "-j", "2", "-P", "1")
     done, events = run_with_events(peers[1], target, tmp_path / "events", *args)
@@ -76,7 +76,7 @@ def test_a_table_dropped_in_mid_run_ends_the_run_with_what_was_measured(peers, f
     path = tmp_path / "events"
     with peers[1].start(target, ["-n", "-T", "60", "-c", "4", "-j", "2", "--events", str(path)]) as process:
         wait_for(path, has_counted)
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute("DROP TABLE pgbench_history")
         done = ended(process)
     events = events_of(path.read_text())
@@ -138,7 +138,7 @@ def test_both_speak_alike_of_a_session_that_is_ended(both, fresh):
     target = fresh()
 
     def act(program):
-        with target.connect() as administrator, target.connect(autocommit=False) as locking:
+        with target.connect_as_user() as administrator, target.connect_as_user(autocommit=False) as locking:
             locking.execute("LOCK pgbench_accounts")
             with program.start(target, ["-n", "-T", "60", "-S", "-c", "1", "--random-seed=1"]) as process:
                 wait_until_locked(target)
@@ -186,7 +186,7 @@ def test_an_interrupt_in_the_warm_up_leaves_nothing_measured(peers, loaded, tmp_
 def test_an_interrupt_while_a_statement_waits_ends_the_run(peers, fresh, tmp_path):
     path = tmp_path / "events"
     target = fresh()
-    with target.connect(autocommit=False) as connection:
+    with target.connect_as_user(autocommit=False) as connection:
         connection.execute("LOCK pgbench_accounts")
         with peers[1].start(target, ["-n", "-S", "-T", "60", "-c", "2", "--events", str(path)]) as process:
             wait_for(path, lambda events: len(of_kind(events, "tick")) >= 1)

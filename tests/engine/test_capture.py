@@ -101,7 +101,7 @@ def logs(
 def work(target: Target, application: str) -> list[tuple[str, str, tuple[str | None, ...]]]:
     """Send statements in each protocol; what was sent."""
     sent: list[tuple[str, str, tuple[str | None, ...]]] = []
-    with target.connect(application_name=application) as connection:
+    with target.connect_as_user(application_name=application) as connection:
         connection.prepare_threshold = 5  # as in applications; the lab's own sessions prepare nothing
         for text in SIMPLE:
             connection.execute(text.encode())
@@ -117,7 +117,7 @@ def work(target: Target, application: str) -> list[tuple[str, str, tuple[str | N
 
 def fail(target: Target, application: str) -> None:
     """Send statements that fail, and rows that no log has."""
-    with target.connect(application_name=application) as connection:
+    with target.connect_as_user(application_name=application) as connection:
         for protocol, text in FAILING:
             with pytest.raises(psycopg.Error):
                 connection.execute(text.replace("$1", "%s").encode(), [0] if protocol == "extended" else None)

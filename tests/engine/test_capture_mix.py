@@ -57,7 +57,7 @@ def counted(
     """Of the queries that --queries prints."""
     with running_clusters(workspace, {"shared_preload_libraries": "pg_stat_statements"}) as running:
         target = running(request.param).target
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             for statement in TABLES.split(";\n"):
                 connection.execute(statement.encode())
             for text, calls in CALLS.items():

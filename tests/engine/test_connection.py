@@ -53,14 +53,14 @@ def guarded(workspace):
     with serving(
         workspace, 18, HBA, {"max_connections": str(PLACES), "password_encryption": "scram-sha-256"}
     ) as cluster:
-        with cluster.target.connect() as connection:
+        with cluster.target.connect_as_user() as connection:
             connection.execute("SET md5_password_warnings = off")
             for role in ROLES:
                 encryption = "md5" if role == "mildred" else "scram-sha-256"
                 connection.execute(f"SET password_encryption = '{encryption}'")
                 connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'")
         ours().load(cluster.target)
-        with cluster.target.connect() as connection:
+        with cluster.target.connect_as_user() as connection:
             connection.execute("GRANT pg_read_all_data TO " + ", ".join(ROLES))
         yield cluster
 
@@ -311,11 +311,11 @@ def test_the_password_is_seen_nowhere(guarded, tmp_path):
 
 @pytest.mark.like_pgbench
 def test_the_place_of_an_error_in_the_statement_is_shown(same, guarded):
-    with guarded.target.connect() as connection:
+    with guarded.target.connect_as_user() as connection:
         connection.execute("CREATE DATABASE bare TEMPLATE template0")
     env = variables(guarded, "trusty", PGDATABASE="bare")
     assert "\nLINE 1: select count(*) from pgbench_branches\n" in same(*SHORT, **env).stderr
-    with replace(guarded.target, dbname="bare").connect() as connection:
+    with replace(guarded.target, dbname="bare").connect_as_user() as connection:
         connection.execute("CREATE TABLE pgbench_branches AS SELECT 1 AS bid")
         connection.execute("CREATE TABLE pgbench_accounts (aid int)")
     for mode in ("simple", "extended"):

@@ -45,7 +45,7 @@ def sealed(workspace, authority) -> Iterator[Cluster]:
 
     hba = f"{HBA}hostnossl all open 127.0.0.1/32 trust\nhost all either 127.0.0.1/32 trust\n"
     with serving(workspace, 15, hba, {"ssl": "on", "ssl_ca_file": "ca.crt"}, install) as cluster:
-        with cluster.target.connect() as connection:
+        with cluster.target.connect_as_user() as connection:
             for role in (*ROLES, "open", "either"):
                 connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'")
         yield cluster

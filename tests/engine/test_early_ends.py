@@ -66,7 +66,7 @@ def test_an_interrupt_leaves_no_statement_running(peers, fresh, tmp_path, which,
 def test_a_commit_that_runs_is_cancelled_too(peers, fresh, tmp_path):
     target, file = fresh(empty=True), tmp_path / "script.sql"
     file.write_text(_COMMIT)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute(
             "CREATE TABLE late (i int); CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql"
             " AS $$ BEGIN PERFORM pg_sleep(1000); RETURN NEW; END $$;"
@@ -87,7 +87,7 @@ def test_a_commit_that_runs_is_cancelled_too(peers, fresh, tmp_path):
 
 def test_a_vacuum_that_waits_is_cancelled(peers, fresh):
     target = fresh()
-    with target.connect() as administrator, target.connect(autocommit=False) as locking:
+    with target.connect_as_user() as administrator, target.connect_as_user(autocommit=False) as locking:
         locking.execute("LOCK pgbench_branches IN SHARE MODE")
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'vacuum%' AND wait_event_type = 'Lock'"
         with peers[1].start(target, ["-S", "-T", "900"]) as process:
@@ -100,7 +100,7 @@ def test_a_vacuum_that_waits_is_cancelled(peers, fresh):
 def test_exit_on_abort_leaves_no_statement_running(peers, fresh, tmp_path):
     target, file, failing = fresh(empty=True), tmp_path / "script.sql", tmp_path / "failing.sql"
     file.write_text(_SELECT)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE SEQUENCE turns")
     # the last client fails when the two others sleep
     failing.write_text("SELECT CASE WHEN nextval('turns') < 3 THEN pg_sleep(1000) ELSE pg_sleep(1) END;\nSELECT 1/0;\n")
@@ -137,7 +137,7 @@ def test_making_tables_that_waits_is_cancelled(fresh, tmp_path, which, is_native
     waiting = (
         "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CREATE TABLE sbtest1%' AND wait_event_type = 'Lock'"
     )
-    with target.connect() as administrator, target.connect(autocommit=False) as locking:
+    with target.connect_as_user() as administrator, target.connect_as_user(autocommit=False) as locking:
         locking.execute("CREATE TABLE sbtest1 (i int)")
         test = "oltp_read_only" if is_native else str(script)
         line = [test, "--tables=1", "--table-size=10", "prepare"]
@@ -168,7 +168,7 @@ def sealed(workspace, tmp_path):
             cluster.room.own(write_private(cluster.data_directory / name, (tmp_path / name).read_text()))
 
     with serving(workspace, 15, HBA, {"ssl": "on", "log_connections": "on"}, install) as cluster:
-        with cluster.target.connect() as connection:
+        with cluster.target.connect_as_user() as connection:
             connection.execute(f"CREATE ROLE sealed LOGIN PASSWORD '{PASSWORD}'")
         yield cluster
 
@@ -331,7 +331,7 @@ def test_rows_before_an_error_are_not_those_of_the_next_try(both, fresh, tmp_pat
     target = fresh(empty=True)
 
     def act(program):
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute(
                 "DROP TABLE IF EXISTS orders; DROP SEQUENCE IF EXISTS turns;"
                 "CREATE TABLE orders (id serial); CREATE SEQUENCE turns; CREATE OR REPLACE FUNCTION every_other()"

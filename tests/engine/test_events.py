@@ -86,7 +86,7 @@ def test_the_warm_up_is_counted_apart(peers, fresh, tmp_path):
     warmup, measure, drain = (end[phase]["transactions"] for phase in ("warmup", "measure", "drain"))
     assert end["warmup"]["duration_s"] == pytest.approx(1.5)
     assert [tick["seconds"] for tick in of_kind(events, "tick", phase="warmup")] == [1.0, 0.5]
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         (rows,) = connection.execute("SELECT count(*) FROM pgbench_history").fetchone()
     assert rows == warmup + measure + drain
     assert f"number of transactions actually processed: {measure + drain}\n" in done.stdout
@@ -111,14 +111,14 @@ def test_the_warm_up_of_a_counted_run_does_not_count(peers, fresh, tmp_path):
         if end["warmup"]["transactions"] > 0:
             break  # else it was over before a slow machine had done the first one
     assert end["warmup"]["transactions"] > 0
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         (rows,) = connection.execute("SELECT count(*) FROM pgbench_history").fetchone()
     assert rows == total
 
 
 def rollbacks(target: Target) -> int:
     wait_until_left(target)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         return connection.execute(
             "SELECT xact_rollback FROM pg_stat_database WHERE datname = current_database()"
         ).fetchone()[0]
@@ -144,7 +144,7 @@ def test_serialization_failures_are_counted_as_the_server_counts_them(peers, fre
     assert "(including failures)" in done.stdout
     of_commands = [int(line.split()[1]) for line in done.stdout.split("and failures:\n")[1].splitlines()]
     assert sum(of_commands) == failed
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         (rows,) = connection.execute("SELECT count(*) FROM pgbench_history").fetchone()
         assert rows == committed
     if limit[0] == "-t":
@@ -157,7 +157,7 @@ def test_serialization_failures_are_counted_as_the_server_counts_them(peers, fre
 
 def test_deadlocks_are_counted_by_their_sqlstate(peers, fresh, tmp_path):
     target = fresh()
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         # Clients take two locks in either order: of two that meet one is a deadlock's victim. The first of all goes on
         # when another client has the lock that it wants.
         connection.execute(

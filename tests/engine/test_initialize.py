@@ -51,7 +51,7 @@ def definitions(target: Target) -> str:
 
 def contents(target: Target) -> dict[str, object]:
     """How many rows each table and partition has, and a digest of the rows with their places."""
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         return {
             table: connection.execute(
                 "SELECT tableoid::regclass::text, count(*), sum(hash_record_extended(ROW(ctid, t), 0))"
@@ -63,7 +63,7 @@ def contents(target: Target) -> dict[str, object]:
 
 def state(target: Target) -> dict[str, object]:
     """Sizes, statistics, and how many pages are all-visible and all-frozen."""
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS pg_visibility")
         return {
             table: connection.execute(
@@ -115,7 +115,7 @@ def test_the_tables_are_the_same_and_so_are_the_words(both, fresh, line):
         target = fresh(empty=True)
         made = {"ended": settle(program.run(target, "-i", *shlex.split(line)), quiet="-q" in line)}
         made["definitions"] = definitions(target)
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             exist = connection.execute("SELECT to_regclass('pgbench_history') IS NOT NULL").fetchone() == (True,)
         return made | ({"contents": contents(target), "state": state(target)} if exist else {})
 
@@ -147,7 +147,7 @@ def test_rows_come_in_frozen(both, fresh):
     def act(program):
         target = fresh(empty=True)
         program.load(target, "-I", "dtg")
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute("CREATE EXTENSION pg_visibility")
             return connection.execute(
                 "SELECT relname, pg_relation_size(c.oid) / 8192, v.all_visible, v.all_frozen"
@@ -166,7 +166,7 @@ def test_a_second_load_replaces_the_first(peers, fresh):
     target = fresh()
     peers[1].run(target, "-n", "-t", "10")
     peers[1].load(target, "-s", "1")
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         counts = connection.execute(
             "SELECT (SELECT count(*) FROM pgbench_accounts), (SELECT count(*) FROM pgbench_history),"
             " (SELECT sum(abs(abalance)) FROM pgbench_accounts)"
@@ -176,11 +176,11 @@ def test_a_second_load_replaces_the_first(peers, fresh):
 
 def test_a_role_that_may_not_create_tables_is_told_so(peers, fresh):
     target = fresh(empty=True)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("DROP ROLE IF EXISTS pauper")
         connection.execute("CREATE ROLE pauper LOGIN")
     done = peers[1].run(replace(target, user="pauper"), "-i")
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("DROP ROLE pauper")
     assert done.status == 1
     errors = [line for line in done.stderr.splitlines() if line.startswith("pgbench: ")]
@@ -191,7 +191,7 @@ def test_a_role_that_may_not_create_tables_is_told_so(peers, fresh):
 
 def test_a_session_that_is_ended_ends_the_load(peers, fresh):
     target = fresh()
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute(
             "CREATE FUNCTION stop() RETURNS event_trigger LANGUAGE plpgsql AS"
             " $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); END $$"
@@ -222,7 +222,7 @@ def small_disk(clusters) -> Iterator[Path]:
 
 def test_a_full_disk_ends_the_load_with_one_sentence(peers, fresh, small_disk):
     target = fresh(empty=True)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute(f"CREATE TABLESPACE small LOCATION '{small_disk}'")
     try:
         done = peers[1].run(target, "-i", "-q", "-s", "2", PGOPTIONS="-c default_tablespace=small")
@@ -233,14 +233,14 @@ def test_a_full_disk_ends_the_load_with_one_sentence(peers, fresh, small_disk):
         assert "done in" not in done.stderr
     finally:
         wait_until_left(target)  # who failed removes its files when its locks are free already
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute("DROP TABLE IF EXISTS " + ", ".join(TABLES))
             connection.execute("DROP TABLESPACE small")
 
 
 def upkeep(target: Target) -> Upkeep:
     """Of each table: its rows, how many columns have statistics, whether all pages are visible."""
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         rows = connection.execute(
             "SELECT relname, reltuples::int, (SELECT count(*) FROM pg_stats s WHERE s.tablename = relname),"
             "  relallvisible = relpages FROM pg_class WHERE relkind IN ('r', 'p') AND relname LIKE 'pgbench%'"
@@ -261,7 +261,7 @@ def assert_kept_as_well(ours: Upkeep, reference: Upkeep) -> None:
 def places(clusters) -> Iterator[None]:
     """Tablespaces on the server 18, one with a name that has to be quoted."""
     names = ["sp_tables", 'odd "place']
-    with clusters(18).target.connect() as connection:
+    with clusters(18).target.connect_as_user() as connection:
         connection.execute("SET allow_in_place_tablespaces = on")
         for name in names:
             connection.execute("CREATE TABLESPACE {} LOCATION ''".format('"' + name.replace('"', '""') + '"'))
@@ -343,7 +343,7 @@ def test_what_a_partition_has_before_the_keys_are_made_is_kept(both, fresh, ther
     def act(program):
         target = fresh(empty=True)
         program.load(target, "-s", "2", "--partitions", "3", "-I", "dtg")
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute(f"ALTER TABLE pgbench_accounts_2 {there}")
         program.load(target, "-s", "2", "-I", "pv")
         return definitions(target)
@@ -356,7 +356,7 @@ def test_what_a_partition_has_before_the_keys_are_made_is_kept(both, fresh, ther
 def test_the_first_read_dirties_no_page(peers, fresh, partitions):
     target = fresh(empty=True)
     peers[1].load(target, "--partitions", str(partitions), "-s", "2", "-I", "dtg")
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         (plans,) = connection.execute(
             "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT count(*) FROM pgbench_accounts"
         ).fetchone()
@@ -388,7 +388,7 @@ ODD_TABLES = {
 def test_tables_of_the_users_are_filled_or_refused_as_by_the_original(both, fresh, odd):
     def act(program):
         target = fresh()
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute(ODD_TABLES[odd])
         status, _, said = settle(program.run(target, "-i", "-I", "g"))
         # An error is heard of sooner or later: the lines of progress before it differ.
@@ -401,12 +401,12 @@ def test_tables_of_the_users_are_filled_or_refused_as_by_the_original(both, fres
 
 def test_who_may_only_fill_the_tables_can_load(peers, fresh):
     target = fresh()
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("DROP ROLE IF EXISTS filler")
         connection.execute("CREATE ROLE filler LOGIN")
         connection.execute("GRANT SELECT, INSERT, TRUNCATE ON ALL TABLES IN SCHEMA public TO filler")
     done = peers[1].run(replace(target, user="filler"), "-i", "-q", "-I", "g")
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         count = connection.execute("SELECT count(*) FROM pgbench_accounts").fetchone()
         connection.execute("DROP OWNED BY filler")
         connection.execute("DROP ROLE filler")
@@ -416,7 +416,7 @@ def test_who_may_only_fill_the_tables_can_load(peers, fresh):
 def test_a_failure_of_one_connection_leaves_everything_as_it_was(peers, fresh, small_disk):
     target = fresh(empty=True)
     peers[1].load(target, "--partitions", "2")
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute(f"CREATE TABLESPACE small LOCATION '{small_disk}'")
         connection.execute("ALTER TABLE pgbench_accounts_2 SET TABLESPACE small")
     before = contents(target)
@@ -429,7 +429,7 @@ def test_a_failure_of_one_connection_leaves_everything_as_it_was(peers, fresh, s
         assert contents(target) == before
     finally:
         wait_until_left(target)  # who failed removes its files when its locks are free already
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute("DROP TABLE " + ", ".join(TABLES))
             connection.execute("DROP TABLESPACE small")
 
@@ -452,7 +452,7 @@ def test_an_interrupt_ends_the_load_and_leaves_nothing_of_it(peers, fresh, optio
     assert "Cancel request sent\n" in said
     assert "ERROR:  canceling statement due to user request\n" in said
     assert said.endswith("pgbench: error: PQendcopy failed\n")
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         counts = connection.execute(
             "SELECT (SELECT count(*) FROM pgbench_accounts), (SELECT count(*) FROM pgbench_branches)"
         ).fetchone()
@@ -463,7 +463,7 @@ def test_an_interrupt_ends_the_load_and_leaves_nothing_of_it(peers, fresh, optio
 def test_an_interrupt_needs_no_session_of_its_own(peers, fresh, which):
     """The role may have one session, which is the one that waits."""
     target = fresh(empty=True)
-    with target.connect() as administrator, target.connect(autocommit=False) as locking:
+    with target.connect_as_user() as administrator, target.connect_as_user(autocommit=False) as locking:
         administrator.execute("DROP ROLE IF EXISTS only_one")
         administrator.execute("CREATE ROLE only_one LOGIN CONNECTION LIMIT 1")
         administrator.execute("GRANT CREATE, USAGE ON SCHEMA public TO only_one")

@@ -212,7 +212,7 @@ def test_the_seed_of_the_environment_is_taken_alike(both, loaded, seed):
 def test_failed_transactions_are_told_alike(both, fresh, line):
     target = fresh()
     args = ("-n", "-N", "-c", "8", *line.split())
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         # All clients count in one row: under repeatable read most of them fail.
         connection.execute(
             "CREATE FUNCTION count_it() RETURNS trigger LANGUAGE plpgsql AS"
@@ -258,7 +258,7 @@ _CHANGES = [
 @pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
 def test_a_broken_schema_ends_the_clients_alike(both, fresh, mode, change):
     target = fresh()
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute(change)
     args = ("-t", "2", "-M", mode, "--random-seed=1")
     theirs, mine = both(lambda program: settled(program.run(target, *args)))
@@ -267,7 +267,7 @@ def test_a_broken_schema_ends_the_clients_alike(both, fresh, mode, change):
 
 def test_a_role_without_rights_is_told_so_alike(both, fresh):
     target = fresh()
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("DROP ROLE IF EXISTS guest")
         connection.execute("CREATE ROLE guest LOGIN")
         connection.execute("GRANT SELECT ON pgbench_branches, pgbench_accounts TO guest")
@@ -275,7 +275,7 @@ def test_a_role_without_rights_is_told_so_alike(both, fresh):
     lines = ("-t 1", "-t 1 -v", "-S -n -t 1", "-N -n -t 1", "-i -I d", "-i -I t", "-i -I g", "-i -I v")
     theirs, mine = both(lambda program: [settled(program.run(guest, *line.split())) for line in lines])
     assert mine == theirs
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("DROP OWNED BY guest")
         connection.execute("DROP ROLE guest")
 

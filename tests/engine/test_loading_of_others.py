@@ -32,7 +32,7 @@ CATALOGS = [
 def plain(fresh):
     """An empty database, and its user without rights of its own."""
     target = fresh(empty=True)
-    with target.connect() as owner:
+    with target.connect_as_user() as owner:
         owner.execute("CREATE ROLE plain LOGIN; GRANT ALL ON SCHEMA public TO plain")
         yield owner, replace(target, user="plain")
         owner.execute("DROP OWNED BY plain; DROP ROLE plain")
@@ -62,7 +62,7 @@ def test_steps_without_the_list_of_sessions(peers, plain, steps):
 @pytest.mark.parametrize("program", ["pgbench", "sysbench"])
 def test_no_setting_outlives_its_transaction(clusters, peers, fresh, program):
     target = fresh(empty=True)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute(f"ALTER DATABASE {target.dbname} SET maintenance_work_mem = '1MB'")
     log = clusters(18).data_directory.with_suffix(".log")
     before = log.stat().st_size
@@ -86,7 +86,7 @@ def test_a_fatal_error_while_loading(peers, fresh):
     results = []
     for program in peers:
         target = fresh()
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute(
                 "CREATE FUNCTION leave() RETURNS trigger LANGUAGE plpgsql AS"
                 " $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(60); RETURN NEW; END $$"
@@ -110,7 +110,7 @@ def test_a_pool_that_is_smaller_than_the_number_of_connections(clusters, peers, 
     assert done.status == 0, done.stderr
     assert done.stderr.count("pgbench: warning: loading over one connection: ") == 1
     assert "through a pooler" in done.stderr
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         assert connection.execute("SELECT count(DISTINCT aid) FROM pgbench_accounts").fetchone() == (200_000,)
 
 

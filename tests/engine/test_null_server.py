@@ -75,7 +75,7 @@ def test_pgbench_loads_its_tables(null_server: Start, peers: tuple[Program, Prog
 
 
 def test_psycopg_prepares_pipelines_copies_and_recovers(null_server: Start) -> None:
-    with null_server().connect(autocommit=False) as connection:
+    with null_server().connect_as_user(autocommit=False) as connection:
         for binary in (False, True):
             cursor = connection.cursor(binary=binary)
             for number in range(3):
@@ -94,7 +94,7 @@ def test_psycopg_prepares_pipelines_copies_and_recovers(null_server: Start) -> N
 
 
 def test_a_failed_transaction_takes_nothing_but_its_end(null_server: Start) -> None:
-    with null_server().connect(autocommit=False) as connection:
+    with null_server().connect_as_user(autocommit=False) as connection:
         connection.execute("select 1")
         connection.pgconn.exec_prepared(b"missing", [])
         assert connection.info.transaction_status == STATUS_OF_LIBPQ.INERROR
@@ -107,7 +107,7 @@ def test_a_failed_transaction_takes_nothing_but_its_end(null_server: Start) -> N
 def test_statements_take_their_time_and_the_survey_none(null_server: Start) -> None:
     survey = [str(client_program("psql")), "-XAt", "-c", "select count(*) from pgbench_branches"]
     assert _run(survey, null_server("--delay", "60min")) == Ended(0, "1\n", "")
-    with null_server("--delay", "200ms").connect() as connection:
+    with null_server("--delay", "200ms").connect_as_user() as connection:
         began = time.monotonic()
         connection.execute("select 1; select 2")
         assert time.monotonic() - began >= 0.4
@@ -115,12 +115,12 @@ def test_statements_take_their_time_and_the_survey_none(null_server: Start) -> N
 
 def test_too_many_clients_are_refused_and_room_is_given_back(null_server: Start) -> None:
     target = null_server("--max-connections", "1")
-    with target.connect(), pytest.raises(psycopg.OperationalError, match="too many clients"):
-        target.connect()
+    with target.connect_as_user(), pytest.raises(psycopg.OperationalError, match="too many clients"):
+        target.connect_as_user()
     deadline = time.monotonic() + TIMEOUT_S
     while True:
         try:
-            target.connect().close()
+            target.connect_as_user().close()
             break
         except psycopg.OperationalError:
             assert time.monotonic() < deadline
@@ -137,7 +137,7 @@ def test_tcp_is_loopback_unless_asked_otherwise() -> None:
     with _spawn("--listen", "0") as process:
         address, port = _first_line(process).removeprefix(LISTENING).strip().split(":")
         assert address == "127.0.0.1"
-        with Target(address, int(port), "u", "d").connect() as connection:
+        with Target(address, int(port), "u", "d").connect_as_user() as connection:
             assert connection.execute("select 1").fetchone() == (0,)
         process.send_signal(signal.SIGINT)
         assert _ended(process).status == 0
@@ -189,7 +189,7 @@ def test_statements_wait_in_a_queue_for_a_limited_number_of_servers(null_server:
 
 
 def _ask(target: Target) -> None:
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("select 1")
 
 

@@ -36,20 +36,20 @@ SYSBENCH_TESTS = [
 def database(request: pytest.FixtureRequest, clusters: Callable[[int], Cluster]) -> Iterator[Target]:
     """An empty database."""
     server = clusters(request.param).target
-    with server.connect() as connection:
+    with server.connect_as_user() as connection:
         connection.execute("CREATE DATABASE old TEMPLATE template0")
         yield replace(server, dbname="old")
         connection.execute("DROP DATABASE old")
 
 
 def value(target: Target, query: str) -> object:
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         row = connection.execute(query.encode()).fetchone()
         return row and row[0]
 
 
 def is_before_11(target: Target) -> bool:
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         return connection.info.server_version < 110000
 
 

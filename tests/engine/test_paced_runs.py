@@ -136,7 +136,7 @@ def last_time(events: Path) -> float:
 
 def test_tries_are_those_of_the_text(peers, fresh, tmp_path):
     target = fresh()
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE SEQUENCE turns")
         connection.execute(
             "CREATE FUNCTION mishap() RETURNS int LANGUAGE plpgsql AS $$ BEGIN"
@@ -154,7 +154,7 @@ def test_tries_are_those_of_the_text(peers, fresh, tmp_path):
 
 def test_failed_transactions_that_are_gone_on_from_are_counted_by_sqlstate(peers, fresh, tmp_path):
     target = fresh()
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE SEQUENCE turns")
     script = "BEGIN;\nSELECT 1 / (nextval('turns') % 3)::int;\nEND;\n"
     done, _, end = run_script(peers[1], target, tmp_path, script, "-t", "30", "--continue-on-error")

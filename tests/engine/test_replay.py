@@ -41,7 +41,7 @@ def replayed(replay: Program, target: Target, capture: Path, *args: str) -> tupl
 
 
 def rows(target: Target, sql: str) -> list[tuple[Any, ...]]:
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         return connection.execute(sql).fetchall()
 
 
@@ -58,11 +58,11 @@ def test_a_recorded_run_of_pgbench_gives_the_same_rows(
     cluster = start_cluster(18, settings=settings)
     recorded = replace(cluster.target, dbname="recorded")
     copies = [replace(cluster.target, dbname=name) for name in ("fast", "timed")]
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         connection.execute("CREATE DATABASE recorded")
     original().load(recorded, "-s", "4")
     wait_until_left(recorded)
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         for copy in copies:
             connection.execute(f"CREATE DATABASE {copy.dbname} TEMPLATE recorded")
     log = cluster.data_directory.with_suffix(".log")
@@ -113,7 +113,7 @@ def contents(target: Target) -> dict[str, list[tuple[Any, ...]]]:
 @pytest.mark.server
 def test_errors_are_compared_with_the_recorded_ones(replay: Program, fresh, tmp_path: Path) -> None:
     target = fresh(18, empty=True)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
     insert = "insert into t values ($1)"
     capture = write_capture(
@@ -161,7 +161,7 @@ def test_what_follows_from_an_error_in_its_transaction_is_counted_with_it(
     replay: Program, fresh, tmp_path: Path
 ) -> None:
     target = fresh(18, empty=True)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE TABLE t (id int)")
     insert, missing = "insert into t values ($1)", "select * from missing"
     capture = write_capture(
@@ -200,7 +200,7 @@ def test_hashes_of_rows_tell_other_contents_from_another_order(replay: Program, 
     hashes = []
     for values in ("('x', 1), ('y', 2)", "('y', 2), ('x', 1)", "('x', 2), ('y', 1)", "('x', 1), ('z', 2)"):
         target = fresh(18, empty=True)
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute(f"CREATE TABLE t (a text, b int); INSERT INTO t VALUES {values}".encode())
         _, said = replayed(replay, target, capture, FAST, "--hash-results")
         hashes.append({template["text"]: template["rows_hash"] for template in said["templates"]})
@@ -245,7 +245,7 @@ def test_sessions_wait_for_one_another_where_the_server_has_too_few_places(
     replay: Program, fresh, tmp_path: Path
 ) -> None:
     target = fresh(18, empty=True)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE ROLE few LOGIN CONNECTION LIMIT 3")
     capture = write_capture(tmp_path / "capture", [Recorded([Said(0.0, "select 1"), Said(0.2, "select 1")], times=5)])
     few = replace(target, user="few")
@@ -262,7 +262,7 @@ def test_sessions_wait_for_one_another_where_the_server_has_too_few_places(
         assert (said["sessions"]["finished"], said["statements"]) == (5, 10)
     finally:
         wait_until_left(target)
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute("DROP ROLE few")
 
 
@@ -287,7 +287,7 @@ def test_response_times_count_from_the_recorded_times(replay: Program, fresh, tm
 @pytest.mark.server
 def test_a_transaction_is_whole_when_the_time_is_over(replay: Program, fresh, tmp_path: Path) -> None:
     target = fresh(18, empty=True)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE TABLE t (id int)")
     insert = "insert into t values ($1)"
     said = [
@@ -307,7 +307,7 @@ def test_a_transaction_is_whole_when_the_time_is_over(replay: Program, fresh, tm
 @pytest.mark.server
 def test_a_sample_has_whole_sessions_and_copies_repeat_them(replay: Program, fresh, tmp_path: Path) -> None:
     target = fresh(18, empty=True)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE TABLE t (session int)")
     insert = "insert into t values ($1)"
     capture = write_capture(
@@ -357,7 +357,7 @@ def test_a_session_parses_a_prepared_statement_once_and_anew_after_it_was_droppe
 @pytest.mark.server
 def test_null_parameters_and_any_text_arrive_as_they_were(replay: Program, fresh, tmp_path: Path) -> None:
     target = fresh(18, empty=True)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE TABLE t (id int, text text)")
     texts: list[str | None] = [None, "", "it's", "Größe\n\\", "x" * 5000]
     said = [Said(0.0, "insert into t values ($1, $2)", [str(i), text], "extended") for i, text in enumerate(texts)]
@@ -371,10 +371,10 @@ def test_null_parameters_and_any_text_arrive_as_they_were(replay: Program, fresh
 @pytest.mark.server
 def test_texts_arrive_in_a_database_of_another_encoding(replay: Program, fresh, tmp_path: Path) -> None:
     target = replace(fresh(18, empty=True), dbname="latin")
-    with replace(target, dbname="postgres").connect() as connection:
+    with replace(target, dbname="postgres").connect_as_user() as connection:
         connection.execute("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'")
     try:
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute("CREATE TABLE t (text text)")
         insert = "insert into t values ($1)"
         said = [Said(0.0, insert, ["'Größe'"]), Said(0.0, insert, ["Größe"], "prepared")]
@@ -382,7 +382,7 @@ def test_texts_arrive_in_a_database_of_another_encoding(replay: Program, fresh, 
         assert rows(target, "SELECT text = U&'Gr\\00f6\\00dfe', length(text) FROM t") == [(True, 5)] * 2
     finally:
         wait_until_left(target)
-        with replace(target, dbname="postgres").connect() as connection:
+        with replace(target, dbname="postgres").connect_as_user() as connection:
             connection.execute("DROP DATABASE latin")
 
 

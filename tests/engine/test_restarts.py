@@ -48,7 +48,7 @@ def _mortal(workspace: Workspace) -> Iterator[Cluster]:
 def mortal(_mortal: Cluster) -> Cluster:
     """A cluster of these tests' own, which runs, whatever became of it in the test before."""
     try:
-        _mortal.target.connect().close()
+        _mortal.target.connect_as_user().close()
     except psycopg.OperationalError:
         _mortal.stop(immediate=True)
         _mortal.start(_mortal.data_directory.with_suffix(".log"))

@@ -25,7 +25,7 @@ def rows(target: Target) -> dict[str, list[tuple[object, ...]]]:
         "tellers": "SELECT * FROM pgbench_tellers ORDER BY tid",
         "history": "SELECT tid, bid, aid, delta, filler FROM pgbench_history ORDER BY ctid",
     }
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         return {name: connection.execute(query).fetchall() for name, query in queries.items()}
 
 
@@ -85,7 +85,7 @@ def test_the_sums_of_many_clients_agree(peers, fresh, script, extra):
     target = fresh()
     done = peers[1].run(target, "-n", "-t", "25", "-c", "16", "-j", "2", "-M", "prepared", "-b", script, *extra.split())
     assert "number of transactions actually processed: 400/400\n" in done.stdout
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         (sums,) = connection.execute(
             "SELECT (SELECT count(*) FROM pgbench_history), (SELECT sum(delta) FROM pgbench_history),"
             " (SELECT sum(abalance) FROM pgbench_accounts), (SELECT sum(tbalance) FROM pgbench_tellers),"

@@ -59,7 +59,7 @@ SELECT :n, :default_seed;
 def logging_database(fresh, clusters) -> tuple[Target, Path]:
     """A loaded database whose server logs every statement, and the log."""
     target = fresh()
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute(f"ALTER DATABASE {target.dbname} SET log_statement = 'all'")
     return target, clusters(18).data_directory.with_suffix(".log")
 
@@ -164,7 +164,7 @@ def test_each_of_several_clients_sends_the_same_statements(both, logging_databas
 
 def test_a_transaction_is_repeated_with_the_same_statements(both, logging_database, tmp_path):
     target, _ = logging_database
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE SEQUENCE turns")
         connection.execute(
             "CREATE FUNCTION mishap() RETURNS int LANGUAGE plpgsql AS $$ BEGIN"

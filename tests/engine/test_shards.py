@@ -49,7 +49,7 @@ def tasks() -> Program:
 def target(fresh) -> Target:
     """A loaded database with tables for what scripts draw, and table_a."""
     made: Target = fresh(18)
-    with made.connect() as connection:
+    with made.connect_as_user() as connection:
         connection.execute("CREATE TABLE drawn (client int, value bigint, hashed bigint, place bigint, seed bigint)")
         connection.execute("CREATE TABLE seen (tid int, threads int, number bigint)")
         connection.execute("CREATE TABLE began (at timestamptz)")
@@ -66,7 +66,7 @@ def script(tmp_path) -> Path:
 
 def taken(target: Target, sql: str, table: str) -> list[tuple[object, ...]]:
     """What is in the table, which is empty afterwards."""
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         rows = sorted(connection.execute(sql).fetchall())
         connection.execute(f"TRUNCATE {table}")
     return rows
@@ -112,7 +112,7 @@ def test_only_the_first_shard_clears_the_tables_before_the_run(peers, target):
         assert done.status == 0, done.stderr
         assert ("starting vacuum" in done.stderr) == shard.startswith("1")
         assert f"shard: {shard} of a run of 2 clients\n" in done.stdout
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (rows,)
 
 
@@ -133,7 +133,7 @@ def test_events_of_sysbench_are_shared_out_and_no_unique_number_is_drawn_twice(t
         done = side.run(target, *line, *more, "run", directory=tmp_path)
         assert done.status == 0, done.stdout
         if not options:
-            with target.connect() as connection:
+            with target.connect_as_user() as connection:
                 tids = connection.execute("SELECT min(tid), max(tid), min(threads), max(threads) FROM seen").fetchone()
             assert tids == {"--shard=1/2": (0, 1, 4, 4), "--shard=2/2": (2, 3, 4, 4)}.get(
                 more[0] if more else "", (0, 3, 4, 4)
@@ -206,7 +206,7 @@ def test_shards_wait_for_one_another_and_begin_at_one_moment(peers, target, tmp_
         assert events[3]["planned_at"] == at
         assert at <= events[3]["at"] < at + 60
         assert all("at" not in event for event in of_kind(events, "phase")[1:])
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         first = connection.execute("SELECT extract(epoch FROM min(at))::float8, count(*) FROM began").fetchone()
     assert first is not None
     assert first[0] >= at

@@ -36,7 +36,7 @@ def tasks() -> Program:
 
 def rows(target: Target, table: str) -> tuple[object, ...]:
     """How many there are, and the sum of their texts' hashes, whatever their places in the table."""
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         found = connection.execute(f"SELECT count(*), sum(hashtextextended(t::text, 0)) FROM {table} t").fetchone()
     assert found is not None
     return found
@@ -62,7 +62,7 @@ def test_the_rows_of_pgbench_are_those_of_one_run(peers, pristine, fresh, option
     shared = fresh(empty=True)
     peers[1].load(shared, "-I", "dt", *(options if options != TEXT else "").split())
     if options == TEXT:
-        with shared.connect() as connection:
+        with shared.connect_as_user() as connection:
             connection.execute("ALTER TABLE pgbench_accounts ADD CHECK (aid > 0)")
     for done in at_once(peers[1], shared, shards, "-i", "-I", "g", "-s", "2", f"--load-jobs={jobs}"):
         assert done.status == 0, done.stderr
@@ -107,13 +107,13 @@ def test_the_rows_of_table_a_are_those_of_one_run(tasks, fresh):
 def made(fresh) -> Target:
     """A database with a table for what scripts make."""
     target: Target = fresh(empty=True)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE TABLE made (tid int, threads int, drawn bigint, number bigint)")
     return target
 
 
 def taken(target: Target) -> list[tuple[int, ...]]:
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         found = sorted(connection.execute("TABLE made").fetchall())
         connection.execute("TRUNCATE made")
     return found
@@ -157,6 +157,6 @@ def test_the_tables_of_a_native_test_are_made_by_shards_as_one_engine_makes_them
         made.append(re.findall(r"Creating table '(\w+)'", done.stdout))
     assert [sorted(names) for names in made] == [["sbtest1", "sbtest3", "sbtest5"], ["sbtest2", "sbtest4"]]
     for number in range(1, 6):
-        rows = [target.connect().execute(f"TABLE sbtest{number}").fetchall() for target in (whole, shared)]
+        rows = [target.connect_as_user().execute(f"TABLE sbtest{number}").fetchall() for target in (whole, shared)]
         assert len(rows[0]) == 20
         assert rows[0] == rows[1]

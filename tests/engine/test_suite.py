@@ -121,7 +121,7 @@ def test_a_pause_has_no_connection(target: Target, files: dict[str, str]) -> Non
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with (
         subprocess.Popen(command, env=target.environment(), **pipes) as engine,
-        target.connect() as session,
+        target.connect_as_user() as session,
     ):
         assert engine.stdin is not None
         assert engine.stdout is not None

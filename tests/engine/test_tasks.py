@@ -115,7 +115,7 @@ def test_lines_csv_summary_and_events_say_the_same(tasks, with_table, tmp_path):
 
 def test_tasks_change_nothing_and_use_no_more_connections_than_the_pools_have(tasks, with_table):
     wait_until_left(with_table)
-    with with_table.connect() as connection:
+    with with_table.connect_as_user() as connection:
         before = connection.execute("SELECT sum(thread_id), sum(a_value), count(*) FROM table_a").fetchone()
         sessions = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()"
         opened = connection.execute(sessions).fetchone()[0]
@@ -153,7 +153,7 @@ def test_tasks_that_get_no_connection_in_time_are_counted_with_their_waiting_tim
 def test_a_task_without_connection_has_a_duration_of_minus_one(tasks, with_table, tmp_path):
     path, log, told = tmp_path / "tasks.csv", tmp_path / "tasks.log", tmp_path / "events"
     args = ("--apps=1", "--tasks=5", "--pool=1", "--pool-timeout=2", "--csv", str(path), "--log", str(log))
-    with with_table.connect(autocommit=False) as blocker:
+    with with_table.connect_as_user(autocommit=False) as blocker:
         blocker.execute("LOCK TABLE table_a")
         with tasks.start(with_table, [*args, "--events", str(told)]) as process:
             # the first task has the connection and waits for the lock, the others give up
@@ -208,7 +208,7 @@ def lost_while_free(target: Target, engine: subprocess.Popen[str], until: float,
 
     Raises TooSlow if it was not closed at `until`, a time of time.monotonic() before which no further task comes.
     """
-    with target.connect() as connection, target.connect(autocommit=False) as holder:
+    with target.connect_as_user() as connection, target.connect_as_user(autocommit=False) as holder:
 
         def one(query: str) -> object:
             while (found := connection.execute(query).fetchone()) is None:
@@ -263,7 +263,7 @@ def test_connections_are_replaced_after_their_lifetime(peers, loaded, tmp_path):
     # as long as its lifetime a connection lasts, however late it came and in how short a time the tasks had to
     script.write_text("INSERT INTO backends VALUES (pg_backend_pid());\nSELECT pg_sleep(0.01);\n")
     target = loaded(18)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("DROP TABLE IF EXISTS backends; CREATE TABLE backends (pid int)")
         for lifetime, replaced in [("--pool-lifetime=0.05", True), ("--pool-lifetime=60", False)]:
             connection.execute("TRUNCATE backends")
@@ -361,7 +361,7 @@ def test_a_missing_table_and_a_foreign_one_are_told(tasks, fresh):
     missing = tasks.run(target)
     assert missing.status == 3
     assert f'there is no table_a in database "{target.dbname}"; make it with' in missing.stderr
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE TABLE table_a (thread_id int, a_value int)")
     foreign = tasks.run(target, "-i", *SMALL)
     assert foreign.status == 3
@@ -371,7 +371,7 @@ def test_a_missing_table_and_a_foreign_one_are_told(tasks, fresh):
 def test_a_copy_of_the_table_serves_as_it_is_and_is_never_replaced(tasks, fresh):
     target = fresh(18, empty=True)
     assert tasks.run(target, "--initialize-only", *SMALL).status == 0
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE SCHEMA aside")
         connection.execute("CREATE TABLE aside.table_a AS SELECT * FROM table_a")
         comment = connection.execute("SELECT quote_literal(obj_description('table_a'::regclass))").fetchone()[0]
@@ -386,27 +386,27 @@ def test_a_copy_of_the_table_serves_as_it_is_and_is_never_replaced(tasks, fresh)
     )
     wrong = tasks.run(target, "--rows", "7")
     assert "--rows is 7, but table_a was made with" in wrong.stderr
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         assert connection.execute("SELECT 'table_a'::regclass::oid").fetchone() == made
 
 
 def test_what_a_user_may_not_do_or_have_is_told(tasks, peers, fresh, tmp_path):
     target = fresh(18, empty=True)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE ROLE reader LOGIN")
     try:
         denied = tasks.run(replace(target, user="reader"), "-i", *SMALL)
         assert denied.status == 3
         assert "could not make table_a: permission denied for schema public; name a database" in denied.stderr
         assert denied.stderr.count("\n") == 1
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute("ALTER ROLE reader CONNECTION LIMIT 6")
         script = tmp_path / "one.sql"
         script.write_text("SELECT 1;\n")
         args = ("-n", "-f", str(script), "--tasks=5", "--pool=7")
         limited = peers[1].run(replace(target, user="reader"), *args)
         assert "gives this user at most 6 (the role's CONNECTION LIMIT): choose" in limited.stderr
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute(f'ALTER DATABASE "{target.dbname}" CONNECTION LIMIT 5')
         limited = peers[1].run(replace(target, user="reader"), *args)
         assert "gives this user at most 5 (the database's CONNECTION LIMIT): choose" in limited.stderr
@@ -415,7 +415,7 @@ def test_what_a_user_may_not_do_or_have_is_told(tasks, peers, fresh, tmp_path):
         assert locked.status == 3
         assert "transactions of this user are read-only" in locked.stderr
     finally:
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute("DROP ROLE reader")
 
 

@@ -67,7 +67,7 @@ def sealed(workspace, authority):
 
     settings = {"ssl": "on", "ssl_ca_file": "ca.crt"}
     with serving(workspace, 15, HBA, settings, install) as cluster:
-        with cluster.target.connect() as connection:
+        with cluster.target.connect_as_user() as connection:
             for role in ("certy", "sealed", "open", "either"):
                 connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}' IN ROLE pg_read_all_data")
             connection.execute("CREATE ROLE loader LOGIN SUPERUSER")

@@ -49,7 +49,7 @@ def sealed(workspace, authority) -> Iterator[Cluster]:
             cluster.room.own(write_private(cluster.data_directory / name, (authority.directory / name).read_text()))
 
     with serving(workspace, 15, HBA, {"ssl": "on", "ssl_ca_file": "ca.crt"}, install) as cluster:
-        with cluster.target.connect() as connection:
+        with cluster.target.connect_as_user() as connection:
             for role in ("certy", "either"):
                 connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'")
         yield cluster
@@ -60,7 +60,7 @@ def configured(cluster: Cluster, **settings: str) -> Iterator[None]:
     """The server with other settings, until the end of the block."""
 
     def apply(statements, expected):
-        with cluster.target.connect() as connection:
+        with cluster.target.connect_as_user() as connection:
             for statement in statements:
                 connection.execute(statement)
             connection.execute("SELECT pg_reload_conf()")
@@ -71,7 +71,7 @@ def configured(cluster: Cluster, **settings: str) -> Iterator[None]:
 
     def shown():
         """The values of a new session: those of the postmaster."""
-        with cluster.target.connect() as connection:
+        with cluster.target.connect_as_user() as connection:
             return {name: connection.execute(f"SHOW {name}").fetchone()[0] for name in settings}
 
     before = shown()

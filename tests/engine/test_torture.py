@@ -35,7 +35,7 @@ def roomy(workspace: Workspace) -> Iterator[Target]:
 def server_counts(target: Target) -> tuple[int, int]:
     """Transactions that the server committed and rolled back in the database, once all backends have left and told."""
     wait_until_left(target)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         commits, rollbacks = connection.execute(
             "SELECT xact_commit, xact_rollback FROM pg_stat_database WHERE datname = current_database()"
         ).fetchone()
@@ -44,7 +44,7 @@ def server_counts(target: Target) -> tuple[int, int]:
 
 def sums(target: Target) -> dict[str, int]:
     """Rows and sum of the history, and the sums of the balances that it should explain."""
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         row = connection.execute(
             "SELECT (SELECT count(*) FROM pgbench_history), (SELECT sum(delta) FROM pgbench_history),"
             " (SELECT sum(abalance) FROM pgbench_accounts), (SELECT sum(tbalance) FROM pgbench_tellers),"

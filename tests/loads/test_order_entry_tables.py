@@ -19,19 +19,19 @@ def server(start_cluster):
 def test_what_was_loaded_is_found_again_and_replaced_by_another_size(server):
     require_engine()
     tables, lines = OrderEntryTables(1, 90, foreign_keys=True), list[str]()
-    with server.connect() as connection:
+    with server.connect_as_user() as connection:
         assert not tables.find(connection)
     tables.make(server, lines.append)
     assert lines[-1].startswith("1 warehouse loaded in ")
-    with server.connect() as connection:
+    with server.connect_as_user() as connection:
         assert tables.find(connection)
         assert not OrderEntryTables(1).find(connection)
         assert not OrderEntryTables(2, 90, foreign_keys=True).find(connection)
-        assert tables.table_names(connection)[0] == "customer"
+        assert tables.table_names(connection)[0] == "public.customer"
         connection.execute("COMMENT ON TABLE warehouse IS 'pgtrial order entry'")
         assert not tables.find(connection), "it was not finished"
     OrderEntryTables(1).make(server, lines.append)
-    with server.connect() as connection:
+    with server.connect_as_user() as connection:
         assert OrderEntryTables(1).find(connection)
         megabytes = connection.execute(
             "SELECT sum(pg_total_relation_size(c.oid)) / 1e6 FROM pg_class c WHERE c.relkind = 'r' AND "
@@ -45,7 +45,7 @@ def test_what_was_loaded_is_found_again_and_replaced_by_another_size(server):
 
 def test_procedures_need_a_server_that_has_them(clusters):
     for major in (OLD_VERSIONS[0], 18):
-        with clusters(major).target.connect() as connection:
+        with clusters(major).target.connect_as_user() as connection:
             objection = OrderEntryTables(1, procedures=True).objection(connection)
             assert OrderEntryTables(1).objection(connection) is None
         assert (objection is None) == (major >= 11), objection
@@ -54,7 +54,7 @@ def test_procedures_need_a_server_that_has_them(clusters):
 
 
 def test_a_table_of_others_is_not_replaced(server):
-    with server.connect() as connection:
+    with server.connect_as_user() as connection:
         connection.execute("CREATE TABLE orders (id int)")
         with pytest.raises(StudyError, match="already holds a table orders that pgtrial did not make"):
             OrderEntryTables(1).find(connection)

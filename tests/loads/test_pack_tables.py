@@ -20,10 +20,10 @@ pytestmark = pytest.mark.server
 def database(clusters):
     """An empty database of its own."""
     target = clusters(18).target
-    with target.connect() as session:
+    with target.connect_as_user() as session:
         session.execute("CREATE DATABASE packs")
     yield Target(target.host, target.port, target.user, "packs", target.password, target.extra)
-    with target.connect() as session:
+    with target.connect_as_user() as session:
         session.execute("DROP DATABASE packs WITH (FORCE)")
 
 
@@ -52,11 +52,11 @@ def counted(session: psycopg.Connection) -> int:
 
 def test_data_that_is_there_is_found_and_other_data_replaces_it(database, tables):
     small, large = tables(1), tables(3)
-    with database.connect() as session:
+    with database.connect_as_user() as session:
         assert not small.find(session)
         small.make(database, silent)
         assert small.find(session)
-        assert small.table_names(session) == ["counters"]
+        assert small.table_names(session) == ["public.counters"]
         assert not large.find(session)
         assert large.clear(session) is False, "no load is resumed"
         large.make(database, silent)
@@ -70,7 +70,7 @@ def test_a_load_that_failed_is_no_data_and_gone_before_the_next(database, tables
     with pytest.raises(StudyError, match=r"data\.sql, line 2"):
         broken.make(database, silent)
     whole = tables(1)
-    with database.connect() as session:
+    with database.connect_as_user() as session:
         assert counted(session) == 1
         assert not broken.find(session)
         whole.clear(session)
@@ -79,7 +79,7 @@ def test_a_load_that_failed_is_no_data_and_gone_before_the_next(database, tables
 
 
 def test_tables_of_others_are_never_dropped(database, tables):
-    with database.connect() as session:
+    with database.connect_as_user() as session:
         session.execute("CREATE TABLE counters AS SELECT 1 AS id")
         data = tables(1)
         assert not data.find(session)
@@ -96,7 +96,7 @@ def test_tables_of_others_are_never_dropped(database, tables):
 def test_rows_come_from_a_file_of_the_pack(database, tables):
     copied = tables(1, data_sql="COPY counters (id, value) FROM 'rows.csv' WITH (FORMAT csv);\n", rows_csv="1,7\n2,8\n")
     copied.make(database, silent)
-    with database.connect() as session:
+    with database.connect_as_user() as session:
         assert value(session, "SELECT sum(value) FROM counters") == 15
 
 
@@ -109,7 +109,7 @@ def test_bodies_in_standard_sql_and_rules_of_two_commands_are_one_statement_each
         "INSERT INTO counters SELECT i, 0 FROM generate_series(1, 10) i;\n"
     )
     tables(1, data_sql=made).make(database, silent)
-    with database.connect() as session:
+    with database.connect_as_user() as session:
         assert value(session, "SELECT twice(4)") == 8
         session.execute("DELETE FROM counters WHERE id = 1")
         assert value(session, "SELECT count(*) FROM log") == 2

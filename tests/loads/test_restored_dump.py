@@ -36,7 +36,7 @@ def dump_of(path: Path) -> RestoredDump:
 
 def in_database(target: Target, name: str) -> Target:
     """A new database on a server of the tests, as that of a server that pgtrial makes: a role owns it."""
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {name}")
         connection.execute(f"CREATE DATABASE {name} OWNER {OWNER}")
     return replace(target, dbname=name, owner=OWNER)
@@ -61,13 +61,13 @@ def test_a_dump_in_each_format_gives_the_same_rows(clusters, tmp_path, form):
     target = clusters(18).target
     assert target.programs is not None
     source, copy = in_database(target, "dumped"), in_database(target, "restored")
-    with source.connect() as connection:
+    with source.connect_as_user() as connection:
         connection.execute(SHOP)
         expected = connection.execute(ROWS).fetchall()
     path = tmp_path / "shop.dump"
     pg_dump(source, path, f"--format={form}")
     dump_of(path).make(copy, lambda line: None)
-    with copy.connect() as connection:
+    with copy.connect_as_user() as connection:
         assert connection.execute(ROWS).fetchall() == expected
         assert connection.execute("SELECT shop.twice(4)").fetchone() == (8,)
         frozen = "SELECT relallvisible > 0, reltuples FROM pg_class WHERE oid = 'shop.item'::regclass"
@@ -144,7 +144,7 @@ def test_the_rows_of_a_copy_are_read_however_it_is_written(clusters, tmp_path, c
     path.write_bytes(f"CREATE TABLE n (n integer);\n{copy}1\n2\n\\.\nINSERT INTO n VALUES (3);\n".encode())
     target = in_database(clusters(18).target, "copied")
     dump_of(path).make(target, lambda line: None)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         assert connection.execute("SELECT n FROM n ORDER BY n").fetchall() == [(1,), (2,), (3,)]
 
 
@@ -205,7 +205,7 @@ def test_a_plain_dump_is_split_as_psql_splits_it(clusters, tmp_path, monkeypatch
     target = clusters(18).target
     assert target.programs is not None
     source, copy = in_database(target, "dumped"), in_database(target, "restored")
-    with source.connect() as connection:
+    with source.connect_as_user() as connection:
         connection.execute(IN_STANDARD_SQL)
         connection.execute(
             "INSERT INTO item SELECT i, E'a\nCOPY item FROM stdin;\n\\\\connect b\n;' FROM generate_series(1, 5) i"
@@ -215,7 +215,7 @@ def test_a_plain_dump_is_split_as_psql_splits_it(clusters, tmp_path, monkeypatch
     pg_dump(source, path, *inserts)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     dump_of(path).make(copy, lambda line: None)
-    with copy.connect() as connection:
+    with copy.connect_as_user() as connection:
         assert connection.execute("SELECT id, name, doc() FROM item ORDER BY id").fetchall() == expected
         assert connection.execute("SELECT twice(4)").fetchone() == (8,)
         connection.execute("DELETE FROM item WHERE id = 1")
@@ -233,7 +233,7 @@ def test_rows_of_a_session_that_ends_late_are_counted_once(clusters, tmp_path, m
 
     def run_and_end_late(text: PlainFile) -> None:
         run(text)
-        late = target.connect()
+        late = target.connect_as_user()
         late.execute("SELECT 1")  # what follows within a second of a report is reported at the end
         late.execute("INSERT INTO t SELECT generate_series(51, 60)")
         ending.append(threading.Timer(1.0, late.close))
@@ -242,6 +242,6 @@ def test_rows_of_a_session_that_ends_late_are_counted_once(clusters, tmp_path, m
     monkeypatch.setattr(PlainFile, "run", run_and_end_late)
     dump_of(path).make(target, lambda line: None)
     ending[0].join()
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         wait_for_clients_to_leave(connection, 0, 60.0)
         assert connection.execute("SELECT n_live_tup FROM pg_stat_user_tables").fetchall() == [(60,)]

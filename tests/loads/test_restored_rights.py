@@ -46,20 +46,20 @@ def test_no_function_of_a_dump_runs_by_a_superusers_rights(clusters, tmp_path, f
     target = clusters(18).target
     source, copy = in_database(target, "dumped"), in_database(target, "restored")
     place = Path(str(value_of(target, "SHOW data_directory"))) / f"owner-was-here-{form}"
-    with source.connect() as connection:
+    with source.connect_as_user() as connection:
         connection.execute(FUNCTIONS.replace("{place}", str(place)))
     path = tmp_path / "shop.dump"
     pg_dump(source, path, "--inserts" if form == "inserts" else f"--format={form}")
     dump_of(path).make(copy, lambda line: None)
     assert not place.exists()
-    with copy.connect() as connection:
+    with copy.connect_as_user() as connection:
         assert value(connection, "SELECT count(*) FROM app.customers") == 50
         assert value(connection, "SELECT count(*) FROM app.seen") == 50
         assert value(connection, "SELECT count(*) FROM pg_class WHERE relname = 'customers_first'") == 1
 
 
 def value_of(target: Target, query: str) -> object:
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         return value(connection, query)
 
 
@@ -107,7 +107,7 @@ def test_a_file_of_sql_does_not_escape_its_role(clusters, tmp_path, text):
     with pytest.raises(ArmError, match=r"permission denied|must be|is a command of psql|password|Only roles"):
         dump_of(path).make(target, lambda line: None)
     assert not place.exists()
-    with server.connect() as connection:
+    with server.connect_as_user() as connection:
         assert value(connection, f"SELECT rolsuper FROM pg_roles WHERE rolname = '{OWNER}'") is False
         members = connection.execute(
             f"SELECT r.rolname FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid "
@@ -145,7 +145,7 @@ def test_roles_and_extensions_are_made_first_and_what_is_left_out_is_named(clust
     target = clusters(18).target
     source, copy = in_database(target, "dumped"), in_database(target, "restored")
     path = tmp_path / "shop.dump"
-    with source.connect() as connection:
+    with source.connect_as_user() as connection:
         connection.execute(SHOP)
     pg_dump(source, path, f"--format={'custom' if form == 'custom' else 'plain'}")
     dumps = [path]
@@ -154,10 +154,10 @@ def test_roles_and_extensions_are_made_first_and_what_is_left_out_is_named(clust
         pg_dump(source, schema, "--schema-only")
         pg_dump(source, rows, "--data-only", "--disable-triggers")
         dumps = [schema, rows]
-    with source.connect() as connection:
+    with source.connect_as_user() as connection:
         connection.execute("DROP EVENT TRIGGER guard")
     in_database(target, "dumped")
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         for role in ROLES:
             connection.execute(f"DROP ROLE {role}")
     try:
@@ -171,7 +171,7 @@ def test_roles_and_extensions_are_made_first_and_what_is_left_out_is_named(clust
         assert "the event trigger guard" in left_out
         assert "the publication every_table" in left_out
         assert left_out.endswith(" are left out: data is restored by a role without superuser")
-        with copy.connect() as connection:
+        with copy.connect_as_user() as connection:
             rows = connection.execute("SELECT count(*), max(parent) FROM item").fetchone()
             assert rows == (60, 60)
             assert value(connection, "SELECT relowner::regrole::text FROM pg_class WHERE relname = 'item'") == OWNER
@@ -190,6 +190,6 @@ def test_roles_and_extensions_are_made_first_and_what_is_left_out_is_named(clust
             assert value(connection, "SELECT count(*) FROM item") == 0, "the policy is in force"
     finally:
         in_database(target, "restored")
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             for role in ROLES:
                 connection.execute(f"DROP ROLE IF EXISTS {role}")

@@ -28,7 +28,7 @@ class LateMaker(LoadMaker):
         self.ending: threading.Timer
 
     def make(self, order, on_line=None):
-        late = self.target.connect()
+        late = self.target.connect_as_user()
         for table in self.tables:
             late.execute(f"CREATE TABLE {table} (n int)")
         for table in self.tables:  # what follows within a second of a report is reported at the end
@@ -50,11 +50,11 @@ class LateMaker(LoadMaker):
 )
 def test_rows_of_a_session_that_ends_late_are_counted_once(start_cluster, data, tables):
     target = start_cluster().target
-    others = target.connect()  # on a given server others work, too
+    others = target.connect_as_user()  # on a given server others work, too
     maker = LateMaker(target, tables)
     data.make(target, lambda line: None, maker)
     maker.ending.join()
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         wait_for_clients_to_leave(connection, 1, 60.0)
         rows = connection.execute("SELECT relname, n_live_tup FROM pg_stat_user_tables").fetchall()
     others.close()

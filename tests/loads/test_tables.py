@@ -17,7 +17,7 @@ def server(start_cluster):
 
 
 def test_an_empty_database_has_no_tables(server):
-    with server.connect() as connection:
+    with server.connect_as_user() as connection:
         assert find_tables(connection) is None
 
 
@@ -26,7 +26,7 @@ def test_what_was_loaded_is_found_again(server, contents):
     require_engine()
     lines: list[str] = []
     contents.make(server, lines.append)
-    with server.connect() as connection:
+    with server.connect_as_user() as connection:
         found = find_tables(connection)
         assert found is not None
         assert found.contents == contents
@@ -37,7 +37,7 @@ def test_what_was_loaded_is_found_again(server, contents):
 def test_a_reset_empties_the_history_and_removes_dead_rows(server):
     require_engine()
     PgbenchTables(1, 100, False).make(server, lambda line: None)
-    with server.connect() as connection:
+    with server.connect_as_user() as connection:
         connection.execute("INSERT INTO pgbench_history(tid) VALUES (1)")
         connection.execute("UPDATE pgbench_branches SET bbalance = 1")
         assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (1,)
@@ -46,7 +46,7 @@ def test_a_reset_empties_the_history_and_removes_dead_rows(server):
 
 
 def test_remains_of_tables_are_told(server):
-    with server.connect() as connection:
+    with server.connect_as_user() as connection:
         connection.execute("CREATE TABLE pgbench_branches (bid int)")
         with pytest.raises(ArmError, match="lacks pgbench_accounts, pgbench_history, pgbench_tellers"):
             find_tables(connection)

@@ -35,11 +35,11 @@ def test_a_server_on_tcp_asks_for_a_password_that_is_new_each_time_and_nowhere_w
             assert target.password is not None
             passwords.add(target.password)
             assert target.owner_password not in (None, target.password)
-            with target.connect() as connection:
+            with target.connect_as_user() as connection:
                 told = connection.execute("SELECT host(inet_server_addr()), current_setting('listen_addresses')")
                 assert told.fetchone() == ("127.0.0.1", "127.0.0.1")
             with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-                target.connect(password="wrong")
+                target.connect_as_user(password="wrong")
             written = repr(target) + repr(arm.__dict__) + log.read_text()
             written += "".join(
                 path.read_text(errors="replace")
@@ -58,7 +58,7 @@ def test_tables_are_made_over_tcp_in_a_database_of_any_name(workspace, tmp_path)
     require_engine()
     name = r"it's a = b \c"
     with make_arms(_spec(), workspace)["A"].serve(NO_TABLES, tmp_path / "log", {}) as target:
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             named = sql.Identifier(name), sql.Identifier(target.dbname)
             connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER pgtrial").format(*named))
         there = replace(target, dbname=name)
@@ -66,10 +66,10 @@ def test_tables_are_made_over_tcp_in_a_database_of_any_name(workspace, tmp_path)
         ENGINE_HERE.make(tables_order(env, 1, "dt"))
         ENGINE_HERE.make(sysbench_order(env, "oltp_read_only", ["--tables=1", "--table-size=10"]))
         ENGINE_HERE.make(table_a_order(env, 1, 10, "tgv"))
-        with there.connect() as connection:
+        with there.connect_as_user() as connection:
             listed = connection.execute("SELECT relname FROM pg_class WHERE relname IN ('pgbench_tellers', 'sbtest1')")
             assert len(listed.fetchall()) == 2
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             assert connection.execute("SELECT to_regclass('sbtest1')").fetchone() == (None,)
 
 

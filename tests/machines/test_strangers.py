@@ -43,7 +43,7 @@ def test_a_stale_file_of_a_postmaster_ends_no_other_server(tmp_path, start_clust
     cluster = start_cluster()
     number = (cluster.data_directory / "postmaster.pid").read_text().split()[0]
     server_of(postmaster_pid(tmp_path / "data", number, cluster.data_directory)).undo(LOCAL)
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         assert session.execute("SELECT 1").fetchone() == (1,)
     own = server_of(cluster.data_directory)
     own.undo(LOCAL)

@@ -20,7 +20,7 @@ def guarded(start_cluster, free_port):
         settings={"listen_addresses": "127.0.0.1", "port": str(free_port)},
         hba="local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n",
     )
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         connection.execute(f"CREATE ROLE ann LOGIN PASSWORD '{PASSWORD}'")
         connection.execute("GRANT CREATE ON SCHEMA public TO ann")
     return f"postgresql://ann@127.0.0.1:{free_port}/postgres"

@@ -56,7 +56,7 @@ def served(arm, tmp_path, inside=lambda target: None):
 
 
 def execute(cluster, *statements):
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         for statement in statements:
             connection.execute(statement.encode())
 
@@ -67,7 +67,7 @@ def automatic(cluster):
 
 def show(*names):
     def shown(target):
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             return [connection.execute(f"SHOW {name}".encode()).fetchone()[0] for name in names]
 
     return shown

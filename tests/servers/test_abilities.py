@@ -41,7 +41,7 @@ blocks = 8
 
 def test_a_server_says_the_same_of_its_extensions_as_its_files(cluster):
     found = abilities_of(LOCAL, servers_account(LOCAL), cluster.server.bin)
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         names = {str(name) for (name,) in session.execute("SELECT name FROM pg_available_extensions").fetchall()}
         icu = session.execute("SELECT count(*) > 0 FROM pg_collation WHERE collname = 'de-x-icu'").fetchone()
         try:

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.server
 
 
 def test_every_version_serves_as_an_unprivileged_user(cluster):
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
         assert connection.info.server_version // 10000 == cluster.server.major
     users = set()
@@ -45,7 +45,7 @@ def test_the_log_has_every_work_of_autovacuum(major, since):
 
 def test_nobody_else_can_enter_the_socket_directory_and_no_port_is_open(cluster):
     assert stat.S_IMODE(cluster.socket_directory.stat().st_mode) == 0o700
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
 
 
@@ -60,7 +60,7 @@ def test_the_users_own_pg_variables_change_neither_server_nor_connection(start_c
         "PGSSLMODE": "verify-full",
     }.items():
         monkeypatch.setenv(name, value)
-    with start_cluster().target.connect() as connection:
+    with start_cluster().target.connect_as_user() as connection:
         assert connection.execute("SHOW work_mem").fetchone() == ("4MB",)
     assert os.environ["PGOPTIONS"] == "-c work_mem=77MB"
 
@@ -68,7 +68,7 @@ def test_the_users_own_pg_variables_change_neither_server_nor_connection(start_c
 def test_a_server_has_none_of_the_callers_secrets_in_its_environment(start_cluster, monkeypatch):
     for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PGPASSWORD", "PGTRIAL_NOTE", "HOME"):
         monkeypatch.setenv(name, f"/of-the-caller/{name}")
-    with start_cluster().target.connect() as connection:
+    with start_cluster().target.connect_as_user() as connection:
         connection.execute("CREATE TEMP TABLE seen (line text)")
         connection.execute("COPY seen FROM PROGRAM 'env'")
         lines = [str(line) for (line,) in connection.execute("SELECT line FROM seen").fetchall()]
@@ -79,7 +79,7 @@ def test_a_server_has_none_of_the_callers_secrets_in_its_environment(start_clust
 def test_settings_reach_the_server_whatever_characters_they_have(start_cluster):
     strange = r"it's a \backslash and # a hash"
     cluster = start_cluster(settings={"Work_Mem": "7MB", "pgtrial_test.text": strange})
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         assert connection.execute("SHOW work_mem").fetchone() == ("7MB",)
         assert connection.execute("SHOW pgtrial_test.text").fetchone() == (strange,)
 
@@ -130,7 +130,7 @@ def test_a_wrong_initdb_option_is_told_in_initdbs_words(workspace):
 
 def test_stopping_does_not_hang_and_leaves_no_process_when_the_postmaster_was_killed(start_cluster):
     cluster = start_cluster()
-    with cluster.target.connect():
+    with cluster.target.connect_as_user():
         postmaster = int((cluster.data_directory / "postmaster.pid").read_text().split()[0])
         os.kill(postmaster, signal.SIGKILL)
         cluster.stop()

@@ -15,7 +15,7 @@ _SECRET = "s3cr3t-Pa55w0rd"
 
 def test_a_subscription_and_its_password_stay_where_they_are(start_cluster, tmp_path):
     source = start_cluster(settings={"wal_level": "logical"})
-    with source.target.connect() as session:
+    with source.target.connect_as_user() as session:
         session.execute("CREATE TABLE t (n int)")
         session.execute(
             f"CREATE SUBSCRIPTION s CONNECTION 'host=db1 password={_SECRET}' PUBLICATION p WITH (connect = false)"

@@ -63,7 +63,10 @@ def test_every_trial_of_every_version_starts_from_the_same_data(arms_of, workspa
     arm.prepare(PgbenchTables(1), _silent)
     for _ in range(2):
         timings: dict[str, float] = {}
-        with arm.serve(PgbenchTables(1), tmp_path / "server.log", timings) as target, target.connect() as connection:
+        with (
+            arm.serve(PgbenchTables(1), tmp_path / "server.log", timings) as target,
+            target.connect_as_user() as connection,
+        ):
             assert connection.execute("SHOW work_mem").fetchone() == ("9MB",)
             assert connection.execute("SELECT count(*), sum(abalance) FROM pgbench_accounts").fetchone() == (100000, 0)
             assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (0,)
@@ -93,7 +96,7 @@ def test_a_server_that_goes_away_before_the_first_trial_is_told_in_one_sentence(
             with pytest.raises(StudyError, match=gone):
                 arm.check(Needs.of(spec))
         with monkeypatch.context() as patched:
-            patched.setattr(made, "_prefill_wal", lambda target, data: _end(target.connect()))
+            patched.setattr(made, "_prefill_wal", lambda target, data: _end(target.connect_as_user()))
             with pytest.raises(ArmError, match=gone):
                 arm.prepare(PgbenchTables(1), _silent)
         arm.prepare(PgbenchTables(1), _silent)
@@ -117,7 +120,7 @@ def test_initdb_options_make_another_template(arms_of, tmp_path):
     spec = _spec(a={"initdb": ["--wal-segsize=1"]})
     arms = arms_of(spec)
     assert arms["A"].kind != arms["B"].kind
-    with arms["A"].serve(NO_TABLES, tmp_path / "log", {}) as target, target.connect() as connection:
+    with arms["A"].serve(NO_TABLES, tmp_path / "log", {}) as target, target.connect_as_user() as connection:
         assert connection.execute("SHOW wal_segment_size").fetchone() == ("1MB",)
 
 
@@ -127,7 +130,7 @@ def test_the_template_is_frozen_and_its_wal_is_ready_made(arms_of, tmp_path):
     spec = _spec()
     arm = arms_of(spec)["A"]
     own = PgbenchTables(1, fillfactor=90)  # else another test may have made the template, with less WAL
-    with arm.serve(own, tmp_path / "log", {}) as target, target.connect() as connection:
+    with arm.serve(own, tmp_path / "log", {}) as target, target.connect_as_user() as connection:
         query = "SELECT count(*) FROM pg_ls_waldir()"
         segments = connection.execute(query).fetchone()
         assert segments is not None
@@ -145,7 +148,7 @@ def test_without_reset_the_next_trial_finds_what_the_last_one_left(arms_of, tmp_
     require_engine()
     arm = arms_of(_spec(a={"reset": "none"}))["A"]
     for expected in (0, 1):
-        with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect() as connection:
+        with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect_as_user() as connection:
             assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (expected,)
             connection.execute("INSERT INTO pgbench_history(tid) VALUES (1)")
 
@@ -156,7 +159,7 @@ def test_reset_by_vacuum_empties_the_history_on_the_same_directory(arms_of, tmp_
     arm = arms_of(_spec(a={"reset": "vacuum"}))["A"]
     directories = set()
     for _ in range(2):
-        with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect() as connection:
+        with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect_as_user() as connection:
             assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (0,)
             connection.execute("INSERT INTO pgbench_history(tid) VALUES (1)")
             directories.add(arm.data_directory)
@@ -168,7 +171,10 @@ def test_arms_of_one_kind_are_given_each_others_kept_copies(arms_of, tmp_path):
     arms = arms_of(_spec(server={"reset": "vacuum"}, b={"settings": {"work_mem": "8MB"}}))
     copies = {}
     for name, place, found in (("A", 0, 0), ("B", 1, 0), ("B", 0, 1)):
-        with arms[name].serve(NO_TABLES, tmp_path / "log", {}, Drawn(place)) as target, target.connect() as connection:
+        with (
+            arms[name].serve(NO_TABLES, tmp_path / "log", {}, Drawn(place)) as target,
+            target.connect_as_user() as connection,
+        ):
             connection.execute("CREATE TABLE IF NOT EXISTS seen(arm text)")
             assert connection.execute("SELECT count(*) FROM seen").fetchone() == (found,)
             connection.execute("INSERT INTO seen VALUES ('x')")
@@ -244,7 +250,7 @@ def test_an_arm_with_storage_is_served_from_filesystems_of_its_own(arms_of, tmp_
     arm.check(Needs.of(spec))
     arm.prepare(PgbenchTables(1), _silent)
     for _ in range(2):
-        with arm.serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect() as connection:
+        with arm.serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect_as_user() as connection:
             data = arm.data_directory
             assert data is not None
             mounted = [mount_of(path.resolve(), mountinfo(LOCAL)) for path in (data, data / "pg_wal")]
@@ -283,7 +289,10 @@ def test_the_host_is_as_the_arm_asks_for_during_a_trial_and_as_before_after_it(a
     for arm in arms.values():
         arm.check(Needs.of(spec))
     arms["A"].prepare(PgbenchTables(1), _silent)
-    with arms["A"].serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect() as connection:
+    with (
+        arms["A"].serve(PgbenchTables(1), tmp_path / "server.log", {}) as target,
+        target.connect_as_user() as connection,
+    ):
         pages, thp, swappiness = (path.read_text() for path in watched)
         assert int(pages) > int(before[0])
         assert "[never]" in thp
@@ -297,7 +306,10 @@ def test_the_host_is_as_the_arm_asks_for_during_a_trial_and_as_before_after_it(a
         assert connection.execute("SELECT value FROM seen").fetchone() == ("yes",)
     seen = arms["A"].host_seen
     assert seen["before"]["2MB_total"] == seen["after"]["2MB_total"] < seen["during"]["2MB_total"]
-    with arms["B"].serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect() as connection:
+    with (
+        arms["B"].serve(PgbenchTables(1), tmp_path / "server.log", {}) as target,
+        target.connect_as_user() as connection,
+    ):
         assert connection.execute("SHOW huge_pages_status").fetchone() == ("off",)
     # as if somebody had taken all but one since they were reserved
     monkeypatch.setattr(Cluster, "huge_pages_needed", lambda self: 1)
@@ -316,7 +328,7 @@ def test_a_server_takes_its_memory_from_the_nodes_that_its_arm_names(arms_of, tm
     arm = arms_of(spec)["A"]
     arm.check(Needs.of(spec))
     arm.prepare(PgbenchTables(1), _silent)
-    with arm.serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect() as connection:
+    with arm.serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect_as_user() as connection:
         (backend,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (0,)
         kinds = {line.split()[1] for line in Path(f"/proc/{backend}/numa_maps").read_text().splitlines()}
         assert "bind:0" in kinds

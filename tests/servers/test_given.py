@@ -21,12 +21,12 @@ pytestmark = pytest.mark.server
 
 
 def test_settings_hold_during_a_trial_and_are_put_back(given, workspace, tmp_path):
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         connection.execute("ALTER SYSTEM SET work_mem = '3MB'")
         connection.execute("SELECT pg_reload_conf()")
     settings = {"work_mem": "21MB", "maintenance_work_mem": "33MB"}
     arm = checked(spec_of(dsn_of(given), settings), workspace)
-    with arm.serve(NO_TABLES, tmp_path / "log", {}) as target, target.connect() as connection:
+    with arm.serve(NO_TABLES, tmp_path / "log", {}) as target, target.connect_as_user() as connection:
         assert connection.execute("SHOW work_mem").fetchone() == ("21MB",)
         assert connection.execute("SHOW maintenance_work_mem").fetchone() == ("33MB",)
     automatic = (given.data_directory / "postgresql.auto.conf").read_text()
@@ -41,10 +41,10 @@ def test_a_service_is_served_with_settings_that_need_no_restart(given, workspace
     monkeypatch.setenv("PGSERVICEFILE", str(services))
     settings = {"autovacuum": "off", "work_mem": "640MB", "checkpoint_completion_target": "0.8"}
     arm = checked(spec_of("service=centos", settings), workspace)
-    with arm.serve(NO_TABLES, tmp_path / "log", {}) as target, target.connect() as connection:
+    with arm.serve(NO_TABLES, tmp_path / "log", {}) as target, target.connect_as_user() as connection:
         shown = {name: connection.execute(f"SHOW {name}").fetchone()[0] for name in settings}
     assert shown == settings
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         assert connection.execute("SHOW work_mem").fetchone() == ("4MB",)
 
 
@@ -121,14 +121,14 @@ def test_values_of_all_spellings_are_taken(given, workspace, tmp_path):
 def test_a_setting_of_no_library_is_named(given, workspace):
     with (given.data_directory / "postgresql.conf").open("a") as file:
         file.write("shop.tenant = 'old'\n")
-    with given.target.connect() as session:
+    with given.target.connect_as_user() as session:
         reload(session)
     with pytest.raises(StudyError, match=r"no library that the server has loaded defines shop\.tenant, so the server"):
         checked(spec_of(dsn_of(given), {"shop.tenant": "new"}), workspace)
 
 
 def test_a_role_that_may_not_set_is_told_so(given, workspace):
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         connection.execute("CREATE ROLE bob LOGIN")
     with pytest.raises(
         StudyError, match=r"the role bob may not set work_mem by ALTER SYSTEM; grant it \(GRANT ALTER SYSTEM ON"
@@ -138,7 +138,7 @@ def test_a_role_that_may_not_set_is_told_so(given, workspace):
 
 def test_before_15_settings_take_a_superuser(start_cluster, workspace):
     old = start_cluster(13)
-    with old.target.connect() as connection:
+    with old.target.connect_as_user() as connection:
         connection.execute("CREATE ROLE bob LOGIN")
     with pytest.raises(StudyError, match=r"the role bob may not set work_mem .*; name a superuser in the dsn"):
         checked(spec_of(dsn_of(old, user="bob"), {"work_mem": "8MB"}), workspace)
@@ -163,7 +163,7 @@ def test_a_fresh_copy_of_a_given_server_is_refused(given):
 
 
 def test_how_the_server_writes_moments_and_numbers_does_not_matter(given, workspace, tmp_path):
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         for setting in (
             "datestyle = 'German, DMY'",
             "intervalstyle = 'sql_standard'",
@@ -174,7 +174,7 @@ def test_how_the_server_writes_moments_and_numbers_does_not_matter(given, worksp
             connection.execute(f"ALTER DATABASE postgres SET {setting}".encode())
         connection.execute("SELECT pg_stat_reset()")
     arm = checked(spec_of(dsn_of(given), {"work_mem": "21MB"}), workspace)
-    with arm.serve(NO_TABLES, tmp_path / "log", {}) as target, target.connect() as connection:
+    with arm.serve(NO_TABLES, tmp_path / "log", {}) as target, target.connect_as_user() as connection:
         assert connection.execute("SHOW datestyle").fetchone() == ("German, DMY",)
         before = read_counters(connection)
         assert deltas(before, read_counters(connection))["database"]["xact_commit"] >= 0

@@ -97,7 +97,7 @@ def one(given, spec_in, workspace):
 def _restored(server, dbname):
     """A dump of the database, restored into another one."""
     copy = replace(server, dbname=dbname)
-    with replace(server, dbname="postgres").connect() as session:
+    with replace(server, dbname="postgres").connect_as_user() as session:
         session.execute(f"CREATE DATABASE {dbname}")
     target = ["-h", server.host, "-p", str(server.port), "-U", server.user]
     dump = subprocess.run(
@@ -109,14 +109,14 @@ def _restored(server, dbname):
 
 def _copied(server, dbname):
     """A copy of the database by CREATE DATABASE."""
-    with replace(server, dbname="postgres").connect() as session:
+    with replace(server, dbname="postgres").connect_as_user() as session:
         session.execute(f"CREATE DATABASE {dbname} TEMPLATE {server.dbname}")
     return replace(server, dbname=dbname)
 
 
 def _renamed(server, dbname):
     """The database under another name."""
-    with replace(server, dbname="postgres").connect() as session:
+    with replace(server, dbname="postgres").connect_as_user() as session:
         session.execute(f"ALTER DATABASE {server.dbname} RENAME TO {dbname}")
     return replace(server, dbname=dbname)
 
@@ -125,7 +125,7 @@ def _renamed(server, dbname):
 def test_data_that_was_restored_copied_or_renamed_stays_as_it_is(one, spec_in, workspace, tmp_path, become):
     copy = become(one, "two")
     spec, data = spec_in("two")
-    with copy.connect() as session:
+    with copy.connect_as_user() as session:
         if isinstance(data, PgbenchTables):
             session.execute("INSERT INTO pgbench_history (tid) VALUES (1)")
         before = session.execute(_OBJECTS).fetchall()
@@ -156,7 +156,7 @@ def _record(workspace, server):
 
 
 def test_cleanup_of_the_first_database_leaves_copies_in_other_schemas_and_what_was_renamed(one, workspace):
-    with one.connect() as session:
+    with one.connect_as_user() as session:
         tables = [name for (name,) in session.execute(_TABLES).fetchall()]
         *others, kept = tables
         session.execute("CREATE SCHEMA aside")
@@ -183,10 +183,10 @@ _TABLES = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamesp
 def test_a_copy_under_the_first_name_is_said_to_stay(one, spec_in, workspace):
     """The database is dropped and made again from its dump: pgtrial has a record of it, and has made nothing there."""
     _restored(one, "two")
-    with replace(one, dbname="postgres").connect() as session:
+    with replace(one, dbname="postgres").connect_as_user() as session:
         session.execute("DROP DATABASE one")
         session.execute("ALTER DATABASE two RENAME TO one")
-    with one.connect() as session:
+    with one.connect_as_user() as session:
         before = session.execute(_OBJECTS).fetchall()
         assert "stays, which is a copy" in remove(_record(workspace, one))
         assert session.execute(_OBJECTS).fetchall() == before
@@ -199,15 +199,15 @@ def test_a_role_that_may_not_ask_for_the_servers_identifier_finds_its_own_tables
         "CREATE ROLE bob LOGIN",
         "CREATE DATABASE bobs OWNER bob",
     )
-    with replace(given.target, dbname="bobs").connect() as session:
+    with replace(given.target, dbname="bobs").connect_as_user() as session:
         session.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM public")
     spec = spec_of(dsn_of(given, "bobs", "bob"), workload="order-entry", scale=1)
     [data] = Needs.of(spec).data
     checked(spec, workspace).prepare(data, silent)
-    with replace(given.target, dbname="bobs", user="bob").connect() as session:
+    with replace(given.target, dbname="bobs", user="bob").connect_as_user() as session:
         assert data.find(session)
         assert "[made as -." in value(session, "SELECT obj_description('warehouse'::regclass)")
-    with replace(given.target, dbname="bobs").connect() as session:
+    with replace(given.target, dbname="bobs").connect_as_user() as session:
         assert data.find(session), "a superuser's session finds them as well"
 
 
@@ -217,7 +217,7 @@ def test_marks_that_the_engine_has_written_are_read_in_any_encoding(given, works
     server = replace(given.target, dbname="b\u00e9'n\\ch")
     data = TaskTable(2, 5)
     data.make(server, silent)
-    with server.connect() as session:
+    with server.connect_as_user() as session:
         assert data.find(session)
-        assert data.table_names(session) == ["table_a"]
+        assert data.table_names(session) == ["public.table_a"]
         assert mark_on(session, "table_a") == Mark("pgtrial tasks: 2 x 5")

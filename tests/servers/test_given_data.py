@@ -30,7 +30,7 @@ PATIENCE_S = 120.0
 
 def test_tables_are_loaded_once_served_and_reset(given, workspace, tmp_path):
     require_engine()
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         # a limit for those who use the server, not for loading, vacuum, or a session that waits through a load
         connection.execute("ALTER ROLE postgres SET statement_timeout = '1ms'")
     arm = checked(spec_of(dsn_of(given)), workspace)
@@ -39,12 +39,12 @@ def test_tables_are_loaded_once_served_and_reset(given, workspace, tmp_path):
     arm.prepare(PgbenchTables(1), lines.append)
     assert lines == []
     for _ in range(2):
-        with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect() as connection:
+        with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect_as_user() as connection:
             assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (0,)
             assert connection.execute("SHOW idle_session_timeout").fetchone() == ("0",)
             connection.execute("INSERT INTO pgbench_history(tid) VALUES (1)")
     arm.prepare(PgbenchTables(2), silent)
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         assert connection.execute("SELECT count(*) FROM pgbench_branches").fetchone() == (2,)
 
 
@@ -52,7 +52,7 @@ def test_tables_of_somebody_else_are_used_but_never_replaced(given, workspace, t
     require_engine()
     arm = checked(spec_of(dsn_of(given)), workspace)
     arm.prepare(PgbenchTables(1), silent)
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         connection.execute("COMMENT ON TABLE pgbench_accounts IS NULL")
         connection.execute("UPDATE pgbench_accounts SET filler = 'precious' WHERE aid = 1")
     checked(spec_of(dsn_of(given)), workspace).prepare(PgbenchTables(1), silent)
@@ -65,7 +65,7 @@ def test_tables_of_somebody_else_are_used_but_never_replaced(given, workspace, t
         arm.check(Needs.of(spec))
     with pytest.raises(StudyError, match="will not replace"):
         arm.prepare(PgbenchTables(2), silent)
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         row = connection.execute("SELECT filler FROM pgbench_accounts WHERE aid = 1").fetchone()
         assert row is not None
         assert row[0].strip() == "precious"
@@ -85,13 +85,13 @@ def test_tables_and_history_of_somebody_elses_pgbench_stay_as_they_are(given, wo
         "SELECT relname, oid, relfilenode, (SELECT count(*) FROM pgbench_history), pg_stat_get_vacuum_count(oid), "
         "pg_stat_get_analyze_count(oid) FROM pg_class WHERE relname ~ '^pgbench_' ORDER BY relname"
     )
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         before = connection.execute(query).fetchall()
     arm = checked(spec_of(dsn_of(given), workload="select-only"), workspace)
     said = "pgbench's tables of scale 1 are not pgtrial's: the load runs on them as they are, and pgtrial never empties"
     assert said in arm.notes[0]
     arm.prepare(PgbenchTables(1), silent)
-    with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect() as connection:
+    with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect_as_user() as connection:
         assert said in arm.notes[0]
         assert connection.execute(query).fetchall() == before
     assert before[0][3] == 100
@@ -100,11 +100,11 @@ def test_tables_and_history_of_somebody_elses_pgbench_stay_as_they_are(given, wo
 def test_a_history_of_somebody_else_beside_tables_of_pgtrials_is_never_emptied(given, workspace, tmp_path):
     require_engine()
     checked(spec_of(dsn_of(given)), workspace).prepare(PgbenchTables(1), silent)
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         connection.execute("DROP TABLE pgbench_history")
         connection.execute("CREATE TABLE pgbench_history AS SELECT 1 AS tid, 'precious' AS filler")
     arm = checked(spec_of(dsn_of(given)), workspace)
-    with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect() as connection:
+    with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect_as_user() as connection:
         assert connection.execute("SELECT filler FROM pgbench_history").fetchone() == ("precious",)
     with pytest.raises(StudyError, match="will not replace"):
         arm_of(spec_of(dsn_of(given), scale=2), workspace).prepare(PgbenchTables(2), silent)
@@ -114,9 +114,9 @@ def test_reset_vacuums_no_other_table_of_a_similar_name(given, workspace, tmp_pa
     require_engine()
     arm = checked(spec_of(dsn_of(given)), workspace)
     arm.prepare(PgbenchTables(1), silent)
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         connection.execute("CREATE TABLE pgbench_results (x int)")
-    with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect() as connection:
+    with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect_as_user() as connection:
         query = "SELECT relname FROM pg_stat_user_tables WHERE vacuum_count + analyze_count > 0 ORDER BY relname"
         assert [name for (name,) in connection.execute(query).fetchall()] == sorted(TABLES)
 
@@ -126,7 +126,7 @@ def test_a_script_that_names_no_table_of_pgbench_has_nothing_made(given, workspa
     spec = StudySpec.model_validate(
         {"load": {"workload": "./orders.sql"}, "server": {"dsn": dsn_of(given)}, "arms": {"A": {}, "B": {}}}
     ).with_scripts({"orders.sql": "SELECT 1 FROM orders; -- not pgbench_accounts"})
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         connection.execute("CREATE TABLE orders (id int)")
         arm = checked(spec, workspace)
         for data in Needs.of(spec).data:
@@ -144,10 +144,11 @@ def test_objects_of_others_that_depend_on_our_tables_are_not_dropped(given, work
 
     arm, data = arm_and_data(10)
     arm.prepare(data, silent)
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         connection.execute("CREATE VIEW mine AS SELECT id FROM sbtest1")
         arm, data = arm_and_data(20)
-        with pytest.raises(StudyError, match=r"objects that pgtrial did not make .*view mine depends on table sbtest1"):
+        depends = r"objects that pgtrial did not make .*view public\.mine depends on table public\.sbtest1"
+        with pytest.raises(StudyError, match=depends):
             arm.prepare(data, silent)
         assert connection.execute("SELECT count(*) FROM mine").fetchone() == (10,)
 
@@ -166,10 +167,10 @@ def test_what_a_sysbench_test_prepares_is_made_once_and_replaced_by_what_another
     lines: list[str] = []
     arm.prepare(data, lines.append)
     assert lines == []
-    with arm.serve(data, tmp_path / "log", {}) as target, target.connect() as connection:
+    with arm.serve(data, tmp_path / "log", {}) as target, target.connect_as_user() as connection:
         connection.execute("DELETE FROM sbtest1 WHERE id = 1")
     arm, data = arm_and_data(50)
-    with arm.serve(data, tmp_path / "log", {}) as target, target.connect() as connection:
+    with arm.serve(data, tmp_path / "log", {}) as target, target.connect_as_user() as connection:
         assert connection.execute("SELECT count(*) FROM sbtest1").fetchone() == (50,)
         connection.execute("COMMENT ON TABLE sbtest2 IS 'mine'")
         connection.execute("COMMENT ON TABLE sbtest1 IS 'mine'")
@@ -201,14 +202,14 @@ def test_table_a_is_made_once_read_into_the_buffers_and_replaced_by_one_of_anoth
     lines: list[str] = []
     arm.prepare(data, lines.append)
     assert lines == []
-    with arm.serve(data, tmp_path / "log", {}) as target, target.connect() as connection:
+    with arm.serve(data, tmp_path / "log", {}) as target, target.connect_as_user() as connection:
         assert creation_s(connection) is not None
         assert warm_relations(target, arm.setup, data) == NO_PREWARM
         connection.execute("SELECT pg_stat_force_next_flush()")
         scans = "SELECT idx_scan FROM pg_stat_user_indexes WHERE relname = 'table_a'"
         assert connection.execute(scans).fetchone() == (1,), "by its index, for want of pg_prewarm"
     arm, data = arm_and_data(50)
-    with arm.serve(data, tmp_path / "log", {}) as target, target.connect() as connection:
+    with arm.serve(data, tmp_path / "log", {}) as target, target.connect_as_user() as connection:
         assert connection.execute("SELECT count(*) FROM table_a").fetchone() == (100,)
         connection.execute("COMMENT ON TABLE table_a IS 'mine'")
     with pytest.raises(StudyError, match=r"arms\.A: .* already holds a table_a that pgtrial did not make"):
@@ -217,14 +218,14 @@ def test_table_a_is_made_once_read_into_the_buffers_and_replaced_by_one_of_anoth
 
 def _wait_for_the_killed_engine(given):
     """A statement of its that the server has not even read yet would be carried out beside the next load."""
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         wait_for_clients_to_leave(connection, 0, PATIENCE_S)
 
 
 @contextmanager
 def _key_that_is_still_made(given):
     """As by a session whose engine was killed; it is there once somebody has waited for it."""
-    with given.target.connect() as late, given.target.connect() as watching:
+    with given.target.connect_as_user() as late, given.target.connect_as_user() as watching:
 
         def end():
             query = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'pgbench_tellers'::regclass"
@@ -263,7 +264,7 @@ def test_a_load_that_broke_off_goes_on_with_the_phase_it_was_in(given, workspace
         arm.prepare(PgbenchTables(1), lines.append)
     assert "going on with loading scale 1" in lines[0]
     assert not any(line.startswith(("creating tables", "generating data")) for line in lines)
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         assert connection.execute("SELECT count(*) FROM pgbench_accounts").fetchone() == (100_000,)
         keys = connection.execute(
             "SELECT count(*) FROM pg_index WHERE indisprimary AND indrelid::regclass::text ~ '^pgb'"
@@ -284,7 +285,7 @@ def test_what_is_made_is_said_before_named_after_and_removed_by_cleanup_alone(gi
     assert re.match(
         r"pgtrial has made pgbench_accounts, .* in the database postgres .*pgtrial cleanup removes it", said
     )
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         connection.execute("CREATE TABLE pgbench_mine AS SELECT 1 AS precious")
     record = next(each for each in records(workspace.state) if each.target.host == given.target.host)
     with ServerLocks("other") as locks:
@@ -292,7 +293,7 @@ def test_what_is_made_is_said_before_named_after_and_removed_by_cleanup_alone(gi
         with pytest.raises(StudyError, match=r"^another lab has a study on the server of .* pgtrial study other since"):
             remove(record)
     remove(record)
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         query = "SELECT relname FROM pg_class WHERE relname ~ '^pgbench_' AND relkind = 'r'"
         assert connection.execute(query).fetchall() == [("pgbench_mine",)]
     assert list(made_for(workspace.state, {"A": arm})) == []
@@ -303,7 +304,7 @@ def test_cleanup_drops_no_table_that_has_lost_its_mark(given, workspace):
     spec = spec_of(dsn_of(given), workload="oltp_read_only", sysbench={"tables": 2, "table_size": 10})
     arm = checked(spec, workspace)
     arm.prepare(Needs.of(spec).data[0], silent)
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         connection.execute("COMMENT ON TABLE sbtest2 IS 'mine'")
         remove(next(each for each in records(workspace.state) if each.target.host == given.target.host))
         query = "SELECT relname FROM pg_class WHERE relname ~ '^sbtest.$'"

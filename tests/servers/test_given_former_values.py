@@ -153,7 +153,7 @@ def test_a_trial_whose_sessions_lack_their_settings_fails(given, workspace, tmp_
 
 def test_white_space_in_a_value_is_part_of_it(given):
     target = given.target.with_settings({"search_path": "pg_catalog,\tpublic", "my.text": "a\n\\ b"})
-    with target.connect() as session:
+    with target.connect_as_user() as session:
         assert differences(session, {"search_path": "pg_catalog, public", "my.text": "a\n\\ b"}) == {}
         assert differences(session, {"my.text": "a", "my.other": "b"}) == {
             "my.text": r"'a\n\\ b'",
@@ -298,7 +298,7 @@ def test_time_limits_of_the_server_are_those_of_its_files(given, workspace, tmp_
     arm = checked(spec_of(dsn_of(given), settings), workspace)
 
     def limits(target):
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute("RESET ALL")
             return [connection.execute(f"SHOW {name}".encode()).fetchone()[0] for name in settings]
 
@@ -312,7 +312,7 @@ def test_a_limit_of_the_arm_does_not_end_the_session_that_changes_the_settings(g
     labs = "SELECT pid FROM pg_stat_activity WHERE application_name = 'pgtrial lab' AND pid <> pg_backend_pid()"
 
     def idle(target):
-        with target.connect(application_name="watch") as watching:
+        with target.connect_as_user(application_name="watch") as watching:
             [changing] = watching.execute(labs).fetchall()
             idling = psycopg.connect(host=target.host, port=target.port, user=target.user, dbname=target.dbname)
             pid = idling.info.backend_pid

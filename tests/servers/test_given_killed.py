@@ -125,7 +125,7 @@ def test_killed_at_any_step_the_server_is_put_back_and_its_sessions_start(given,
             clean(fresh_state)
             assert leftovers(fresh_state) == [], f"killed at step {fatal}"
             assert automatic(given).read_bytes() == before, f"killed at step {fatal}"
-            with given.target.connect() as session:
+            with given.target.connect_as_user() as session:
                 shown = session.execute("SELECT current_setting('work_mem'), current_setting('search_path')").fetchone()
             assert shown == ("3MB", '"$user", public'), f"killed at step {fatal}"
         labs.stdin.close()
@@ -135,7 +135,7 @@ def test_killed_at_any_step_the_server_is_put_back_and_its_sessions_start(given,
 def test_what_a_killed_lab_has_sent_and_the_server_not_executed_is_waited_for(given, tmp_path, monkeypatch):
     execute(given, "ALTER SYSTEM SET work_mem = '3MB'")
     before = automatic(given).read_bytes()
-    session = given.target.connect()
+    session = given.target.connect_as_user()
     made_by = settings_record.maker(session)
     SettingsRecord("A", given.target, {"work_mem": "3MB"}, {"work_mem": "21MB"}, ["work_mem"], made_by).write_down(
         tmp_path
@@ -153,7 +153,7 @@ def test_what_a_killed_lab_has_sent_and_the_server_not_executed_is_waited_for(gi
 
     monkeypatch.setattr(time, "sleep", go_on)  # by whoever waits first
     assert undo(tmp_path) == ([], [])
-    with given.target.connect() as another:
+    with given.target.connect_as_user() as another:
         there = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {made_by['pid']}".encode()
         until(lambda: another.execute(there).fetchone() == (0,), "the session has ended")
     assert automatic(given).read_bytes() == before

@@ -21,7 +21,7 @@ PATIENCE_S = 120.0
 def test_more_clients_than_connections_are_found_before_the_first_trial(given, workspace):
     with pytest.raises(StudyError, match=r"500 clients need 504 connections .* raise max_connections there"):
         checked(spec_of(dsn_of(given), clients=500), workspace)
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         connection.execute("CREATE ROLE bob LOGIN CONNECTION LIMIT 9")
         connection.execute("CREATE ROLE eve LOGIN")
         connection.execute("GRANT CREATE ON SCHEMA public TO bob, eve")
@@ -34,7 +34,7 @@ def test_more_clients_than_connections_are_found_before_the_first_trial(given, w
 
 
 def test_sessions_of_others_count_although_the_role_may_not_see_what_they_are(given, workspace, monkeypatch):
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         connection.execute("CREATE ROLE eve LOGIN")
         connection.execute("GRANT CREATE ON SCHEMA public TO eve")
         wait_for_clients_to_leave(connection, 0, PATIENCE_S)
@@ -44,13 +44,13 @@ def test_sessions_of_others_count_although_the_role_may_not_see_what_they_are(gi
     monkeypatch.setattr(given_limits, "_LEAVING_S", 0.0)  # those that come now stay
     with ExitStack() as others:
         for _ in range(3):
-            others.enter_context(given.target.connect())
+            others.enter_context(given.target.connect_as_user())
         with pytest.raises(StudyError, match=r"max_connections .* is 97"):
             checked(spec, workspace)
 
 
 def test_what_a_role_may_not_do_is_one_sentence_before_anything_is_loaded(given, workspace):
-    with given.target.connect() as connection:
+    with given.target.connect_as_user() as connection:
         connection.execute("CREATE ROLE bob LOGIN")
         connection.execute("CREATE ROLE eve LOGIN")
         connection.execute("ALTER ROLE eve SET search_path = nowhere")

@@ -15,7 +15,7 @@ MISSPELT = "auto_explain,pg_stat_statement"
 
 
 def sessions_start(cluster):
-    cluster.target.connect().close()
+    cluster.target.connect_as_user().close()
     return True
 
 
@@ -100,7 +100,7 @@ def test_settings_are_put_back_where_their_session_is_lost(given, workspace, tmp
     )
 
     def lock(target):
-        with target.connect() as session:
+        with target.connect_as_user() as session:
             session.execute("ALTER SYSTEM SET session_preload_libraries = 'auto_explain', 'absent'")
             session.execute("SELECT pg_reload_conf()")
             wait_until_locked(given)
@@ -115,7 +115,7 @@ def test_settings_are_put_back_where_their_session_is_lost(given, workspace, tmp
 
 def ended(cluster):
     """A session of the server that has ended, as a record has it."""
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         return maker(session)
 
 
@@ -123,7 +123,7 @@ def locked(cluster, run, user="postgres"):
     """What a lab leaves that was killed between ALTER SYSTEM and the look at a new session."""
     execute(cluster, LIBRARIES, "SELECT pg_reload_conf()")
     before = automatic(cluster).read_bytes()
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         target = Target(str(cluster.socket_directory), cluster.port, user, "postgres")
         former, written = "auto_explain, pg_stat_statements", "auto_explain, pg_stat_statement"
         record = SettingsRecord(
@@ -143,7 +143,7 @@ def locked(cluster, run, user="postgres"):
 def wait_until_locked(cluster):
     while True:
         try:
-            cluster.target.connect().close()
+            cluster.target.connect_as_user().close()
         except psycopg.OperationalError:
             return
 

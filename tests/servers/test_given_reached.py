@@ -62,7 +62,7 @@ def test_a_wrong_password_of_the_dsn_is_to_be_corrected_there(guarded, workspace
 def test_a_password_that_is_changed_in_mid_study_is_told(guarded, workspace, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     arm = checked(spec_of(guarded), workspace)
-    with arm.targets[0].connect() as connection:
+    with arm.targets[0].connect_as_user() as connection:
         connection.execute("ALTER ROLE ann PASSWORD 'another'")
     with pytest.raises(ArmError, match=r"password authentication failed for user .ann.; correct PGPASSWORD"):
         arm.prepare(PgbenchTables(1), silent)

@@ -54,7 +54,7 @@ def test_catalogs_that_a_search_path_shadows_are_found(given, shadowed, workspac
     assert collect("A", target).facts["sources"]["search_path"] == "user"
     [record] = [each for each in records(workspace.state) if each.target.host == given.target.host]
     remove(record)
-    with given.target.connect() as session:
+    with given.target.connect_as_user() as session:
         assert value(session, "SELECT count(*) FROM pg_class WHERE relname ~ '^pgbench_'") == 0
         assert value(session, "SELECT count(*) FROM pg_class WHERE relnamespace = 'mine'::regnamespace") == 6
     assert automatic(given).read_bytes() == before
@@ -75,7 +75,7 @@ def test_limits_of_milliseconds_end_no_session_of_the_lab_and_are_among_the_fact
     arm.prepare(PgbenchTables(1), silent)
     with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target:
         for _ in range(5):
-            with target.connect() as session:
+            with target.connect_as_user() as session:
                 assert value(session, "SELECT 1 FROM pg_sleep(0.02)") == 1
         facts = collect("A", target).facts
         if limit == "idle_session_timeout":
@@ -117,7 +117,7 @@ def test_nothing_that_the_lab_sets_stays_in_the_sessions_of_a_pooler(given, pool
             sampler.load_begins(None)  # it looks once before it ends
         collect("A", served_target)
     with ExitStack() as stack:
-        sessions = [stack.enter_context(target.connect()) for _ in range(6)]
+        sessions = [stack.enter_context(target.connect_as_user()) for _ in range(6)]
         for session in sessions:
             session.execute("BEGIN")
         limits = {value(session, "SELECT current_setting('statement_timeout')") for session in sessions}

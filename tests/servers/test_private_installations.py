@@ -35,7 +35,7 @@ def test_an_installation_below_a_closed_directory_serves_from_a_copy(major, fres
         data = workspace.directory("data")
         create_cluster(workspace, copied, data)
         cluster = Cluster(workspace, copied, data, workspace.socket_directory())
-        with cluster.running(workspace.root / "log", immediate=True) as target, target.connect() as connection:
+        with cluster.running(workspace.root / "log", immediate=True) as target, target.connect_as_user() as connection:
             assert connection.info.server_version // 10000 == major
         before = (copied.bin / "postgres").stat().st_ino
     with Workspace(fresh_state / "state") as later:

@@ -39,7 +39,7 @@ def listening(start_cluster, free_port):
     """A server that listens on a socket and on loopback, with two databases."""
     settings = {**FAST, "listen_addresses": "127.0.0.1", "port": str(free_port)}
     cluster = start_cluster(settings=settings, hba="local all all trust\nhost all all 127.0.0.1/32 trust\n")
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         session.execute("CREATE DATABASE other")
         session.execute("CREATE ROLE bench LOGIN")
     return cluster
@@ -57,9 +57,9 @@ def _arms(*targets_of_arms):
 
 def test_a_server_is_known_by_its_socket_its_address_its_name_and_in_another_database(listening, start_cluster):
     twin = start_cluster()
-    with _target(listening).connect() as first, twin.target.connect() as elsewhere:
+    with _target(listening).connect_as_user() as first, twin.target.connect_as_user() as elsewhere:
         for host, dbname in [("127.0.0.1", "postgres"), ("localhost", "other"), (None, "other")]:
-            with _target(listening, host, dbname).connect() as second:
+            with _target(listening, host, dbname).connect_as_user() as second:
                 assert same_server(first, second) is True
                 assert identity_of(second).database == dbname
         assert same_server(first, elsewhere) is False
@@ -74,17 +74,17 @@ REFUSED = {
 @pytest.mark.parametrize(("refused", "known"), [("start and identifier", True), ("all", None)])
 def test_a_role_that_may_not_ask_who_the_server_is_proves_it_by_a_lock(listening, start_cluster, refused, known):
     for cluster in (listening, twin := start_cluster()):
-        with cluster.target.connect() as session:
+        with cluster.target.connect_as_user() as session:
             session.execute("DO $$ BEGIN CREATE ROLE bench LOGIN; EXCEPTION WHEN duplicate_object THEN END $$")
             for dbname in ("postgres", "other") if cluster is listening else ("postgres",):
-                with _target(cluster, dbname=dbname).connect() as there:
+                with _target(cluster, dbname=dbname).connect_as_user() as there:
                     for function in REFUSED[refused]:
                         there.execute(f"REVOKE EXECUTE ON FUNCTION {function} FROM PUBLIC".encode())
-    with _target(listening, user="bench").connect() as first:
-        with _target(listening, "127.0.0.1", "other", "bench").connect() as second:
+    with _target(listening, user="bench").connect_as_user() as first:
+        with _target(listening, "127.0.0.1", "other", "bench").connect_as_user() as second:
             assert identity_of(second).start is None
             assert same_server(first, second) is known
-        with _target(twin, user="bench").connect() as second:
+        with _target(twin, user="bench").connect_as_user() as second:
             assert same_server(first, second) is (None if known is None else False)
     if known is None:
         arms = _arms([_target(listening, user="bench")], [_target(listening, "127.0.0.1", user="bench")])
@@ -140,7 +140,7 @@ def test_two_databases_of_a_server_are_two_deployments_and_one_database_is_one(l
 
 
 def test_a_lock_that_went_with_its_session_is_taken_again_or_named(listening):
-    with ServerLocks("one") as first, listening.target.connect() as session:
+    with ServerLocks("one") as first, listening.target.connect_as_user() as session:
         first.take(_arms([_target(listening)]))
         end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'pgtrial study one%'"
         session.execute(end)

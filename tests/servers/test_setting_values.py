@@ -42,7 +42,7 @@ def test_which_settings_alter_system_quotes_by_element(start_cluster, major):
         **dict.fromkeys(("synchronous_standby_names", "listen_addresses", "cluster_name"), "A"),
         **{"DateStyle": "ISO", "log_destination": "Stderr", "wal_consistency_checking": "Heap"},
     }
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         for name, text in values.items():
             session.execute(f"ALTER SYSTEM SET {name} = '{text}'".encode())
         file = read_auto_conf(session)
@@ -100,7 +100,7 @@ def test_values_that_are_written_otherwise_are_equal(clusters, name, wanted):
         "client_min_messages": "WARNING",
     }
     own = {name: present[name]} if name in present else {}
-    with clusters(18).target.with_settings(own).connect() as session:
+    with clusters(18).target.with_settings(own).connect_as_user() as session:
         assert differences(session, {name: wanted}) == {}
 
 
@@ -120,5 +120,5 @@ def test_values_that_are_written_otherwise_are_equal(clusters, name, wanted):
 )
 def test_another_value_is_seen(clusters, name, wanted):
     own = {"work_mem": "4MB", "jit": "on", "datestyle": "ISO, MDY", "search_path": "public, pg_catalog"}
-    with clusters(18).target.with_settings({n: v for n, v in own.items() if n == name}).connect() as session:
+    with clusters(18).target.with_settings({n: v for n, v in own.items() if n == name}).connect_as_user() as session:
         assert list(differences(session, {name: wanted})) == [name]

@@ -96,7 +96,7 @@ def test_a_process_of_another_directory_is_never_signalled(clusters, fresh_state
     (data / "postmaster.pid").write_text((other.data_directory / "postmaster.pid").read_text())
     with Workspace(fresh_state):
         assert not abandoned.exists()
-    with other.target.connect() as connection:
+    with other.target.connect_as_user() as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 

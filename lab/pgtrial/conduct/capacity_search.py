@@ -37,9 +37,6 @@ Started = Callable[[Course], AbstractContextManager[LoadRun]]
 class ProbeWatch(Protocol):
     """The lab's part of a probe."""
 
-    def tick(self) -> None:
-        """A second has passed."""
-
     def measure_begins(self) -> None:
         """Read the server's counters."""
 
@@ -112,7 +109,6 @@ def _run(course: Course, started: Started, watch: ProbeWatch, seconds: float, pr
                 course.listener(
                     Second(course.planned.arm, event["phase"], event["second"], tps, probe, course.point.rate)
                 )
-                watch.tick()
         status = run.finish()
         reason = run.trouble or outcome.failure(status, run.last_words(), run.maker)
         if reason is not None and not _is_idle(outcome, status):

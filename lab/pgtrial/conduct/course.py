@@ -11,10 +11,11 @@ from pathlib import Path
 import psycopg
 
 from pgtrial.conduct.engine_options import ALONE, Turn
+from pgtrial.conduct.load_statements import known_statements
 from pgtrial.conduct.outcome import Outcome
 from pgtrial.conduct.progress import Listener
 from pgtrial.evidence.observe.sampler import Observation, OwnTime, Sampler
-from pgtrial.evidence.observe.statements import SeenStatements
+from pgtrial.evidence.observe.statements import Statements
 from pgtrial.evidence.observe.views import Counters
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.load_makers import LoadMaker
@@ -29,6 +30,7 @@ from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.records.trial import JobSummary, LoadStatement, Probe
 from pgtrial.model.records.where_it_ran import MachineShare
 from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import Arm
 
 
@@ -57,7 +59,7 @@ class Course:
     """The files of the workload, if it is a pack."""
     values: Mapping[str, Path] = field(default_factory=dict)
     """By variable the file of which each transaction draws a value."""
-    statements: SeenStatements | None = None
+    statements: Statements | None = None
     """Where the statements of the load are gathered; None: they are known already, or not asked for."""
     loads_begin: float | None = None
     """When all loads that alternate begin, by time.monotonic(); None: it runs by itself, or has not got there."""
@@ -152,7 +154,8 @@ def observed(course: Course, arm: Arm, target: Target) -> Iterator[Watching]:
     if not load.observe or course.shared_server or restarted:
         yield NotWatching()
         return
-    sampler = Sampler(target.connect, arm.machine, arm.data_directory, alone=course.turn.of == 1)
+    known = known_statements(course.point, course.script) if isinstance(arm.setup, Given) else None
+    sampler = Sampler(target.connect, arm.machine, arm.data_directory, alone=course.turn.of == 1, known=known)
     try:
         with sampler:
             yield sampler

@@ -1,4 +1,4 @@
-"""Which statements the load of a first block sends: those of pgbench's scripts, or what other arms' sessions ran."""
+"""Which statements the load of a first block sends, as far as files list them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pgtrial.conduct.engine_options import front_end, scripts_of
-from pgtrial.evidence.observe.plans import SentStatement
+from pgtrial.evidence.observe.plans import SentStatement, without_values
 from pgtrial.evidence.observe.statements import MOST_STATEMENTS, Statements, by_text
 from pgtrial.files.reading import read_bytes
 from pgtrial.loads.script_commands import ScriptCommand, script_commands
@@ -30,11 +30,7 @@ def statements_of(
     load, point = study.spec.load, study.plan.load_points[due.load_point]
     if due.block > 0 or not load.observe or load.replays or load.runs_job or load.runs_programs:
         return None
-    if are_listed(point):
-        return listed_statements(point, study.script(point), values or {}, study.plan.seed)
-    stored = [trial for trial in study.trials() if trial.load_point == point]
-    seen = {key: SentStatement(statement.text) for trial in stored for key, statement in trial.statements.items()}
-    return Statements(seen, are_complete=False)
+    return listed_statements(point, study.script(point), values or {}, study.plan.seed) if are_listed(point) else None
 
 
 def are_listed(point: LoadPoint) -> bool:
@@ -51,6 +47,13 @@ def listed_statements(point: LoadPoint, script: Path | None, values: Mapping[str
         return Statements(_of_suite(point.suite, script), are_complete=True)
     listed = by_text(_listed(point, script, values, seed))
     return Statements(listed, are_complete=0 < len(listed) <= MOST_STATEMENTS)
+
+
+def known_statements(point: LoadPoint, script: Path | None) -> list[str]:
+    """Those that files list, without values; `script` as for `engine_options`."""
+    if not are_listed(point) or point.job is not None or point.programs:
+        return []
+    return [without_values(one.text) for one in listed_statements(point, script, {}, 1).sent.values()]
 
 
 def _of_suite(suite: SuiteLoad, folder: Path) -> dict[str, SentStatement]:

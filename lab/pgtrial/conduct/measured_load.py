@@ -77,15 +77,8 @@ class MeasuredLoad:
         _check_conditions(course, target, "before")
         _make_ready(course, self._session, self._arm, self._checkpoint, target)
         self._others = count_clients(self._session)
-        if course.statements is not None:
-            course.statements.begin(self._session)
         hold = None if course.point.pack is None else course.point.pack.hold
         load.enter_context(held(course.pack, hold, target))
-
-    def tick(self) -> None:
-        """Look at the statements of the load, where they are asked for."""
-        if self._course.statements is not None:
-            self._course.statements.look(self._session)
 
     def finish(self, run: LoadRun) -> None:
         """Wait for the engine, whose load is over, and note what became of it. Raises StudyError."""
@@ -141,7 +134,6 @@ class MeasuredLoad:
                 self._suite.hear(event)
             case {"event": "tick", "phase": phase} if phase in PHASES:
                 course.listener(Second(course.planned.arm, phase, event["second"], course.outcome.tps_of(event)))
-                self.tick()
 
     def collect(self) -> None:
         """What has changed over the measured part."""

@@ -167,7 +167,8 @@ def held(files: SqlFiles | None, setting: str | None, target: Target) -> Iterato
         if files is not None and setting is not None:
             # closed without a COMMIT, which a server that is gone would answer with an error
             session = stack.enter_context(closing(target.connect_as_load()))
-            if str(value(session, "SELECT current_setting(%s, true)", setting) or "off").lower() in _ON:
+            query = "SELECT pg_catalog.current_setting(%s::pg_catalog.text, true)"
+            if str(value(session, query, setting) or "off").lower() in _ON:
                 files.run(session, HOLD)
         yield
 

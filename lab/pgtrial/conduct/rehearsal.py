@@ -34,7 +34,7 @@ from pgtrial.loads.query_runs import failed_queries
 from pgtrial.loads.sampled_values import sample_values
 from pgtrial.loads.script_commands import ScriptCommand, ScriptFailure, run_once
 from pgtrial.loads.sql_files import statements
-from pgtrial.loads.target import Session, Target
+from pgtrial.loads.target import Target
 from pgtrial.model.errors import StudyError, TrialError, one_line
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.suite import SuiteLoad
@@ -168,7 +168,7 @@ class _Stage:
         """The load beside a job, then the job."""
         beside = [name for name in scripts_beside(point) if name in self.spec.scripts]
         failures = [failure for name in beside if (failure := self._run_script(point, name)) is not None]
-        with self.target.connect_as_load() as session:
+        with self.target.for_load.connect() as session:
             empty_tables(session)
         return [*failures, *self._try_job(point)]
 
@@ -197,18 +197,19 @@ class _Stage:
 
     def explain(self, points: Sequence[LoadPoint], plans: RehearsedPlans, *, several: bool) -> None:
         """Take the plans of the statements. Raises psycopg.OperationalError."""
+        if isinstance(self.arm.setup, Given) and not self._has_all():
+            return
         with self.target.connect_as_load() as session:
-            if isinstance(self.arm.setup, Given) and not self._has_all(session):
-                return
             for point in points:
                 listed = None
                 if are_listed(point):
                     listed = listed_statements(point, self._script(point), self.values, self.seed)
                 plans.take(self.arm.name, session, point, listed, several=several)
 
-    def _has_all(self, session: Session) -> bool:
+    def _has_all(self) -> bool:
         """Whether a given server has what trials will have there."""
-        return not self.arm.setup.setup_sql and self.data.find(session)
+        with self.target.connect() as session:
+            return not self.arm.setup.setup_sql and self.data.find(session)
 
     def _script(self, point: LoadPoint) -> Path | None:
         """The file of a script of the user's own, or the folder of several."""
@@ -282,9 +283,9 @@ class _Stage:
     def _parse(self, point: LoadPoint) -> list[RehearsalFailure]:
         """Have a given server parse the scripts, where their tables are there."""
         failures = []
-        with self.target.connect() as session:
-            if not self._has_all(session):
-                return []
+        if not self._has_all():
+            return []
+        with self.target.connect_as_load() as session:
             for script, commands in self._given_commands(point):
                 refusal = first_refusal(session, commands, point.protocol)
                 if refusal is not None:

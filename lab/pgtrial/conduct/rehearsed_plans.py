@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pgtrial.conduct.load_statements import are_listed
-from pgtrial.evidence.observe.statements import SeenStatements, Statements
+from pgtrial.evidence.observe.statements import Statements
 from pgtrial.loads.target import Session
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan
@@ -41,7 +41,7 @@ class RehearsedPlans:
         if not listed.are_complete:
             self.unlisted.add(point.workload)
         where = f"{point.workload} at scale {point.scale}: " if several else ""
-        plans |= {f"{where}{text}": statement for text, statement in SeenStatements(listed).plans(session).items()}
+        plans |= {f"{where}{text}": statement for text, statement in listed.plans(session).items()}
 
     def compare(self, plan: Plan) -> list[ComparedPlans]:
         """Each other arm beside the baseline."""

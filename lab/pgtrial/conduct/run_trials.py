@@ -24,7 +24,6 @@ from pgtrial.conduct.probes import start_rate
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.run_trial import RunningTrial, WhileServed
 from pgtrial.conduct.trial_record import now
-from pgtrial.evidence.observe.statements import SeenStatements
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pack_tables import sql_files
 from pgtrial.loads.engine import events_of
@@ -166,7 +165,7 @@ def _run(
                     beside_script=study.script_called(beside.script) if (beside := beside_of(point)) else None,
                     pack=sql_files(study.spec, point),
                     values=values or {},
-                    statements=SeenStatements(statements) if statements is not None else None,
+                    statements=statements,
                     inbox=inbox,
                     rounds=rounds,
                     start_rate=begin_rate(point, due.block) if begin_rate is not None else None,

@@ -11,21 +11,27 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.loads.data.data import Data
+from pgtrial.loads.names import is_reached
 from pgtrial.loads.sql_files import objection, reads_rows, statements
-from pgtrial.loads.target import Session, Target
+from pgtrial.loads.target import Session, Target, value
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import Given, Server
 from pgtrial.store.files import first_line
 
-_TABLES = "{relations} AND c.relkind = 'r' AND pg_table_is_visible(c.oid)"
+_TABLES = "{relations} AND c.relkind = 'r' AND {is_reached}"
 
-_PREWARM = """SELECT sum(pg_prewarm(relation)) FROM (
+_PREWARM = """SELECT sum({schema}.pg_prewarm(relation, 'buffer'::text, 'main'::text, NULL::int8, NULL::int8)) FROM (
     SELECT c.oid::regclass FROM pg_class c WHERE {tables}
     UNION ALL SELECT i.indexrelid::regclass FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
         WHERE {tables}) AS warm(relation)"""
+"""With the very types of its parameters, so that no other function of the schema fits better."""
 
-_KEYS = """SELECT c.relname, k.attname, o.attname FROM pg_class c
+_SCHEMA_OF_PREWARM = """SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+    WHERE e.extname = 'pg_prewarm'"""
+
+_KEYS = """SELECT n.nspname, c.relname, k.attname, o.attname
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_index i ON i.indexrelid = (SELECT indexrelid FROM pg_index WHERE indrelid = c.oid
         ORDER BY NOT indisprimary, indexrelid LIMIT 1)
     JOIN pg_attribute k ON k.attrelid = c.oid AND k.attnum = i.indkey[0]
@@ -58,7 +64,7 @@ def run_setup_sql(target: Target, arm: str, server: Server) -> None:
     """
     if not server.setup_sql:
         return
-    with target.connect_as_load() as session, target.connect() as superuser:
+    with target.connect_as_load() as session, target.connect_as_user() as superuser:
         for statement in server.setup_sql:
             failed = f"[arms.{arm}] setup_sql {statement.strip()[:60]!r} failed"
             parts = [part.text for part in statements(statement, {})]
@@ -98,36 +104,36 @@ def warm_relations(target: Target, server: Server, data: Data) -> str | None:
     has an expression, planning may call its functions.
     """
     with target.connect() as session:
-        has_prewarm = _has_prewarm(session, server)
-    with target.connect_as_load() as session:
-        tables = _TABLES.format(relations=data.relations(session))
+        schema = _schema_of_prewarm(session, server)
+    with target.for_load.connect() as session:
+        tables = _TABLES.format(relations=data.relations(session), is_reached=is_reached(session))
         if target.owner is not None:  # an extension's tables are the superuser's
             tables += " AND pg_catalog.has_table_privilege(c.oid, 'SELECT')"
-        if has_prewarm:
+        if schema is not None:
             with suppress(psycopg.errors.InsufficientPrivilege):
-                session.execute(_PREWARM.format(tables=tables).encode())
+                session.execute(_PREWARM.format(schema=schema, tables=tables).encode())
                 return None
         _read_by_key(session, tables)
     return NO_PREWARM if isinstance(server, Given) else None
 
 
-def _has_prewarm(session: Session, server: Server) -> bool:
-    if session.execute("SELECT 1 FROM pg_extension WHERE extname = 'pg_prewarm'").fetchone():
-        return True
-    if isinstance(server, Given):
-        return False
-    if session.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'").fetchone() is None:
-        return False
-    session.execute("CREATE EXTENSION pg_prewarm")
-    return True
+def _schema_of_prewarm(session: Session, server: Server) -> str | None:
+    """The schema of the extension, as SQL has it; None: it is not there, and not to be made."""
+    schema = value(session, _SCHEMA_OF_PREWARM)
+    if schema is not None or isinstance(server, Given):
+        return None if schema is None else str(schema)
+    if value(session, "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'") is None:
+        return None
+    session.execute("CREATE EXTENSION pg_prewarm SCHEMA pg_catalog")  # which no data brings with it or lacks
+    return "pg_catalog"
 
 
 def _read_by_key(session: Session, tables: str) -> None:
     with session.transaction():
         session.execute(_BY_INDEX_ALONE)
-        for table, key, other in session.execute(_KEYS.format(tables=tables).encode()).fetchall():
+        for schema, table, key, other in session.execute(_KEYS.format(tables=tables).encode()).fetchall():
             query = sql.SQL("SELECT count({}) FROM {} WHERE {} IS NOT NULL")
-            session.execute(query.format(*map(sql.Identifier, (other, table, key))))
+            session.execute(query.format(sql.Identifier(other), sql.Identifier(schema, table), sql.Identifier(key)))
 
 
 class Checkpoint:

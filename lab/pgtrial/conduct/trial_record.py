@@ -52,7 +52,6 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
         server_deltas={} if course.shared_server else course.deltas,
         shared_deltas=course.deltas if course.shared_server else {},
         statements=course.plans,
-        sessions_seen=course.statements.sessions if course.statements is not None else 0,
         huge_pages=host_seen,
         program=outcome.program,
         failure_spans=outcome.failure_spans,

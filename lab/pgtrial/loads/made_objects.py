@@ -14,7 +14,8 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 
 from pgtrial.loads.marks import Mark, Marks, place_in
-from pgtrial.loads.target import Session, value
+from pgtrial.loads.names import array_of
+from pgtrial.loads.target import Session, lab_path, schemas_of_load, value
 from pgtrial.model.errors import StudyError
 
 
@@ -26,24 +27,23 @@ class _Catalog(NamedTuple):
     """The column of an object's name."""
     schema: str
     owner: str
-    is_visible: str
     since: int = 0
 
 
 _CATALOGS = (
-    _Catalog("pg_class", "relname", "relnamespace", "relowner", "pg_table_is_visible"),
-    _Catalog("pg_proc", "proname", "pronamespace", "proowner", "pg_function_is_visible"),
-    _Catalog("pg_type", "typname", "typnamespace", "typowner", "pg_type_is_visible"),
-    _Catalog("pg_operator", "oprname", "oprnamespace", "oprowner", "pg_operator_is_visible"),
-    _Catalog("pg_collation", "collname", "collnamespace", "collowner", "pg_collation_is_visible"),
-    _Catalog("pg_ts_config", "cfgname", "cfgnamespace", "cfgowner", "pg_ts_config_is_visible"),
-    _Catalog("pg_ts_dict", "dictname", "dictnamespace", "dictowner", "pg_ts_dict_is_visible"),
-    _Catalog("pg_namespace", "nspname", "", "nspowner", ""),
-    _Catalog("pg_extension", "extname", "", "extowner", ""),
-    _Catalog("pg_foreign_server", "srvname", "", "srvowner", ""),
-    _Catalog("pg_cast", "", "", "", ""),
-    _Catalog("pg_event_trigger", "evtname", "", "evtowner", ""),
-    _Catalog("pg_publication", "pubname", "", "pubowner", "", 100000),
+    _Catalog("pg_class", "relname", "relnamespace", "relowner"),
+    _Catalog("pg_proc", "proname", "pronamespace", "proowner"),
+    _Catalog("pg_type", "typname", "typnamespace", "typowner"),
+    _Catalog("pg_operator", "oprname", "oprnamespace", "oprowner"),
+    _Catalog("pg_collation", "collname", "collnamespace", "collowner"),
+    _Catalog("pg_ts_config", "cfgname", "cfgnamespace", "cfgowner"),
+    _Catalog("pg_ts_dict", "dictname", "dictnamespace", "dictowner"),
+    _Catalog("pg_namespace", "nspname", "", "nspowner"),
+    _Catalog("pg_extension", "extname", "", "extowner"),
+    _Catalog("pg_foreign_server", "srvname", "", "srvowner"),
+    _Catalog("pg_cast", "", "", ""),
+    _Catalog("pg_event_trigger", "evtname", "", "evtowner"),
+    _Catalog("pg_publication", "pubname", "", "pubowner", 100000),
 )
 
 TABLES = ("r", "p")
@@ -74,7 +74,8 @@ class MadeObject(NamedTuple):
     name: str
     letter: str
     schema: int
-    visible: bool
+    reached: bool
+    """Whether it is in a schema in which unqualified names of the load are looked up, or in none."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -84,6 +85,7 @@ class MadeObject(NamedTuple):
 
 def _query(session: Session, condition: str, *, identify: bool) -> str:
     parts = []
+    path = array_of(schemas_of_load(session))
     for catalog in _CATALOGS:
         if session.info.server_version < catalog.since:
             continue
@@ -105,7 +107,7 @@ def _query(session: Session, condition: str, *, identify: bool) -> str:
             + ("i.type, i.identity, " if identify else "'', '', ")
             + ("c.relname::text, c.relkind::text, " if relation else "'', '', ")
             + (f"c.{catalog.schema}::bigint, " if catalog.schema else "0, ")
-            + (f"{catalog.is_visible}(c.oid)" if catalog.is_visible else "true")
+            + (f"c.{catalog.schema} = ANY ({path})" if catalog.schema else "true")
         )
         identity = f", pg_identify_object('{catalog.name}'::regclass, c.oid, 0) i" if identify else ""
         parts.append(f"SELECT {columns} FROM {catalog.name} c{identity} WHERE {' AND '.join(conditions)}")
@@ -132,7 +134,7 @@ def copied_objects(session: Session, beginnings: tuple[str, ...]) -> list[str]:
     """The objects with marks of others, in the way of those that are made with such marks."""
     copies = [made for made in _objects(session, "true") if made.mark.is_copy(beginnings)]
     schemas = {made.oid for made in copies if made.catalog == "pg_namespace"}
-    return [made.identity for made in copies if made.visible or made.schema in schemas]
+    return [made.identity for made in copies if made.reached or made.schema in schemas]
 
 
 def new_relations(session: Session, before: frozenset[tuple[str, int]]) -> list[MadeObject]:
@@ -163,12 +165,14 @@ def _words(made: MadeObject) -> str:
 
 
 class MarkingSession:
-    """Runs statements of somebody's SQL in a session, each in one transaction with the marks on what it makes."""
+    """Runs statements of the study in a session, each in one transaction with the marks on what it makes."""
 
     def __init__(self, session: Session, mark: str) -> None:
+        """`session` is one of `connect_as_load`."""
         self.session = session
         self._mark = mark
-        self._before = set(present(session))
+        with lab_path(session):
+            self._before = set(present(session))
         self._made: list[MadeObject] = []
 
     def execute(self, statement: bytes) -> psycopg.Cursor[tuple[Any, ...]]:
@@ -189,6 +193,12 @@ class MarkingSession:
         cursor = self.session.execute(statement)
         if self.session.info.transaction_status != TransactionStatus.INTRANS:
             return cursor
+        with lab_path(self.session):
+            self._mark_new(text)
+        return cursor
+
+    def _mark_new(self, text: str) -> None:
+        """Mark what the statement has made in its transaction."""
         if _CHANGES_MARKS.match(text):
             there = {made.key: made for made in _objects(self.session, "true")}
             self._made = [there[made.key] for made in self._made if made.key in there]
@@ -200,7 +210,6 @@ class MarkingSession:
             mark_objects(self.session, new, self._mark)
             self._made += new
             self._before.update(made.key for made in new)
-        return cursor
 
     @property
     def _has_xid(self) -> bool:
@@ -221,7 +230,7 @@ def drop_marked(session: Session, marks: tuple[str, ...], *, everywhere: bool = 
         extensions = [made for made in ours if made.catalog == "pg_extension"]
         left = [made for made in ours if made not in extensions]
         if not everywhere:
-            left = [made for made in left if made.visible or made.schema in schemas]
+            left = [made for made in left if made.reached or made.schema in schemas]
         _, error = _drop_all(session, left)
         if error is not None:
             raise _depended(session, error) from None

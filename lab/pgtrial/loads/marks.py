@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from psycopg import sql
 
+from pgtrial.loads.names import is_reached, qualified
 from pgtrial.loads.target import Session, value
 
 _BEGIN = " [made as "
@@ -78,10 +79,10 @@ class Marks:
 
 
 def mark_on(connection: Session, relation: str) -> Mark | None:
-    """The mark on a relation; None if there is no such relation."""
+    """The mark on the relation that a name of the load reaches; None if there is no such relation."""
     row = connection.execute(
-        f"SELECT coalesce(obj_description(oid, 'pg_class'), ''), {place_in('relname', 'oid')} FROM pg_class "
-        "WHERE oid = to_regclass(%s)".encode(),
+        f"SELECT coalesce(obj_description(oid, 'pg_class'), ''), {place_in('relname', 'oid')} FROM pg_class c "
+        f"WHERE relname = %s AND {is_reached(connection)}".encode(),
         [relation],
     ).fetchone()
     return None if row is None else Marks(connection).read(*row)
@@ -90,8 +91,8 @@ def mark_on(connection: Session, relation: str) -> Mark | None:
 def table_marks(connection: Session) -> dict[str, Mark]:
     """The mark on each table that unqualified names reach, by its name."""
     rows = connection.execute(
-        f"SELECT relname, coalesce(obj_description(oid, 'pg_class'), ''), {place_in('relname', 'oid')} FROM pg_class "
-        "WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid) AND relpersistence <> 't' AND relnamespace NOT IN "
+        f"SELECT relname, coalesce(obj_description(oid, 'pg_class'), ''), {place_in('relname', 'oid')} FROM pg_class c "
+        f"WHERE relkind IN ('r', 'p') AND {is_reached(connection)} AND relpersistence <> 't' AND relnamespace NOT IN "
         "('pg_catalog'::regnamespace, 'information_schema'::regnamespace) ORDER BY relname".encode()
     ).fetchall()
     marks = Marks(connection)
@@ -101,10 +102,11 @@ def table_marks(connection: Session) -> dict[str, Mark]:
 def mark_tables(connection: Session, names: Iterable[str], text: str) -> None:
     """Set the marks on tables that unqualified names reach."""
     marks = Marks(connection)
-    query = f"SELECT {place_in('relname', 'oid')} FROM pg_class WHERE oid = to_regclass(%s)"
-    for name in names:
+    query = f"SELECT {place_in('relname', 'oid')} FROM pg_class c WHERE relname = %s AND {is_reached(connection)}"
+    tables = list(names)
+    for name, table in zip(tables, qualified(connection, tables), strict=True):
         comment = marks.comment(text, str(value(connection, query, name)))
-        connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.Identifier(name), sql.Literal(comment)))
+        connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.SQL(table), sql.Literal(comment)))
 
 
 def marked_by(beginning: str, connection: Session) -> str:

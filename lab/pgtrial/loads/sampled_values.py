@@ -17,17 +17,18 @@ MOST = 100_000
 """Values of a variable, at most."""
 
 _SAMPLE = """SELECT text
-    FROM (SELECT DISTINCT {column}::text AS text FROM {table} WHERE {column} IS NOT NULL) AS all_values
-    ORDER BY md5(text || %s), text COLLATE "C" LIMIT %s"""
-"""The same rows give the same values, wherever the rows lie."""
+    FROM (SELECT DISTINCT {column}::pg_catalog.text AS text FROM {table} WHERE {column} IS NOT NULL) AS all_values
+    ORDER BY pg_catalog.md5(text OPERATOR(pg_catalog.||) %s::pg_catalog.text), text COLLATE pg_catalog."C" LIMIT %s"""
+"""The same rows give the same values, wherever the rows lie. Names are looked up as by the load: ours are qualified."""
 
-_IS_NUMBER = """SELECT typcategory = 'N' FROM pg_type WHERE oid = (SELECT pg_typeof({column}) FROM {table} LIMIT 1)"""
+_IS_NUMBER = """SELECT typcategory OPERATOR(pg_catalog.=) 'N'::pg_catalog."char" FROM pg_catalog.pg_type
+    WHERE oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.pg_typeof({column}) FROM {table} LIMIT 1)::pg_catalog.oid"""
 
 
 def sample_values(
     session: Session, columns: Mapping[str, str], seed: int, folder: Path, *, as_text: bool
 ) -> dict[str, Path]:
-    """Files with sampled values by variable, one value a line, below a folder.
+    """Files with sampled values by variable, one value a line, below a folder; `session` is one of `connect_as_load`.
 
     `as_text`: the values stand in the text of statements, where those that are no numbers need quotes. Raises
     StudyError for a column that is not there, or without values.

@@ -7,14 +7,15 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 from psycopg.adapt import Buffer, Loader
+from psycopg.sql import Composable
 from psycopg.types.string import TextLoader
 
 from pgtrial.model.study.frozen import SECRETS
@@ -69,23 +70,37 @@ and vacuum."""
 _WITHOUT_LIMIT = """SELECT pg_catalog.set_config('statement_timeout', '0', false)
     WHERE pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) :process"""
 
-CHANGED_BY_LAB = (*TIME_LIMITS, "search_path")
-"""Settings that the lab's own sessions may have otherwise than those of the load."""
-
-_AS_LAB_NEEDS = f"""SELECT pg_catalog.set_config(name, text, false) FROM (
-    SELECT name, '0' AS text FROM pg_catalog.unnest('{{{", ".join(TIME_LIMITS)}}}'::pg_catalog.text[]) AS name
-        WHERE pg_catalog.current_setting(name, true) OPERATOR(pg_catalog.<>) '0'
-    UNION ALL SELECT 'search_path', pg_catalog.array_to_string(ARRAY(
-            SELECT pg_catalog.quote_ident(s) FROM pg_catalog.unnest(schemas) AS s
-            WHERE s OPERATOR(pg_catalog.<>) 'pg_catalog'), ', ')
-        FROM pg_catalog.current_schemas(false) AS schemas
-        WHERE 'pg_catalog' OPERATOR(pg_catalog.=) ANY (schemas[2:])) AS changed
-    WHERE pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) :process"""
-"""Lifts limits of time, and has pg_catalog searched first, where schemas before it could have tables and functions of
-the same names. Behind a pooler, which answers with another number of a process, it sets nothing: that session may later
-be another client's.
+_OF_LAB = {"search_path": "pg_catalog, pg_temp", "row_security": "off"}
+"""Settings of the lab's own sessions: their statements find nothing of a user's schemas, no function, operator, type or
+table, and no policy of a table runs by the rights of the lab's role.
 """
 
+_PATH_OF_LAB = f"SET LOCAL search_path = {_OF_LAB['search_path']}"
+
+CHANGED_BY_LAB = (*TIME_LIMITS, *_OF_LAB)
+"""Settings that the lab's own sessions may have otherwise than those of the load."""
+
+_HAS_OTHERWISE = f"""SELECT pg_catalog.set_config(name, text, false) FROM (
+    SELECT name, '0' AS text FROM pg_catalog.unnest('{{{", ".join(TIME_LIMITS)}}}'::pg_catalog.text[]) AS name
+    :settings) AS wanted
+    WHERE pg_catalog.current_setting(name, true) OPERATOR(pg_catalog.<>) text
+        AND pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) :process"""
+"""Sets what a session has otherwise. Behind a pooler, which answers with another number of a process, it sets nothing:
+that session may later be another client's. It is the first statement of a session, under the search path of the role,
+the database or the server: so all that it names is qualified, and each argument has the very type of its parameter.
+"""
+
+_FOR_LOAD = _HAS_OTHERWISE.replace(":settings", "")
+_FOR_LAB = _HAS_OTHERWISE.replace(
+    ":settings", " ".join(f"UNION ALL SELECT '{name}', '{text}'" for name, text in _OF_LAB.items())
+)
+
+_SCHEMAS = """SELECT n.oid FROM pg_catalog.unnest(pg_catalog.current_schemas(true)) WITH ORDINALITY AS s (name, place)
+    JOIN pg_catalog.pg_namespace n ON n.nspname OPERATOR(pg_catalog.=) s.name ORDER BY s.place"""
+"""Also under the search path of the load: all is qualified."""
+
+_ALONE = re.compile(rb"\s*(VACUUM|CHECKPOINT|ALTER\s+SYSTEM|COMMENT|SET|RESET|SHOW|DEALLOCATE)\b", re.IGNORECASE)
+"""Statements that call nothing by name, among them those that run in no transaction block."""
 
 _SPLITS = re.compile(r"[\\ \t\n\r\f\v]")
 """Where the server splits the parameter `options`, and what escapes that (pg_split_opts)."""
@@ -106,6 +121,23 @@ class _AnyText(Loader):
 
 
 Session = psycopg.Connection[tuple[Any, ...]]
+
+
+class _PooledCursor(psycopg.ClientCursor[Any]):
+    """Sends each statement in one message with the search path of the lab, which ends with its transaction.
+
+    Behind a pooler a setting of the session would stay with whichever client has that session next.
+    """
+
+    def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
+        """Run a statement; its rows are those of the cursor. Raises psycopg.Error."""
+        text = self.mogrify(query, params).encode() if params else sql_bytes(self.connection, query)
+        if _ALONE.match(text):
+            return super().execute(text, **options)
+        super().execute(_PATH_OF_LAB.encode() + b"; " + text, **options)
+        while self.nextset():
+            pass
+        return self
 
 
 @dataclass(frozen=True)
@@ -182,16 +214,31 @@ class Target:
         options = [self.extra.get("options", ""), *(f"-c {name}={value}" for name, value in escaped.items())]
         return replace(self, extra={**self.extra, "options": " ".join(filter(None, options))})
 
-    def connect_as_load(self, **parameters: Any) -> Session:
-        """Open a session for statements that the study or its data have written. Raises psycopg.OperationalError."""
-        return self.for_load.connect(**parameters)
-
     def connect(self, **parameters: Any) -> Session:
-        """Connect with autocommit, ignoring the lab's own PG* environment. Raises psycopg.OperationalError.
+        """Open a session of the lab's own, with autocommit. Raises psycopg.OperationalError.
 
-        No limit of time that is set for the role or the server is in force in the session, and pg_catalog is searched
-        first.
+        It ignores the lab's PG* environment. No limit of time is in force in it that is set for the role or the server,
+        and its statements find nothing of a user's schemas: names of tables come from `names.py`, qualified. What the
+        study has written runs in sessions of `connect_as_load`.
         """
+        return self._connect(parameters, as_load=False)
+
+    def connect_as_load(self, **parameters: Any) -> Session:
+        """Open a session, by the role of the load, for statements that the study or its data have written.
+
+        Names mean there what they mean in the load's sessions: the lab's own statements within it need `lab_path`.
+        Raises psycopg.OperationalError.
+        """
+        return self.for_load.connect_as_user(**parameters)
+
+    def connect_as_user(self, **parameters: Any) -> Session:
+        """Open such a session by the target's own role: for what takes a superuser, such as CREATE EXTENSION.
+
+        Raises psycopg.OperationalError.
+        """
+        return self._connect(parameters, as_load=True)
+
+    def _connect(self, parameters: dict[str, Any], *, as_load: bool) -> Session:
         everything = {
             "application_name": "pgtrial lab",
             "connect_timeout": CONNECT_TIMEOUT_S,
@@ -208,7 +255,7 @@ class Target:
             **parameters,
         }
         with without_pg_environment():
-            connection = open_session(**everything)
+            connection = open_session(as_load=as_load, **everything)
         for kind in _MOMENTS:
             connection.adapters.register_loader(kind, TextLoader)
         for kind in _TEXTS:
@@ -232,17 +279,19 @@ def backend_type(connection: Session) -> str:
     return "backend_type" if connection.info.server_version >= 100000 else "'client backend'"
 
 
-def open_session(conninfo: str = "", **parameters: Any) -> Session:
+def open_session(conninfo: str = "", *, as_load: bool = False, **parameters: Any) -> Session:
     """A session as the lab needs it, also where a limit of milliseconds ends most of them at once.
 
-    Raises psycopg.OperationalError.
+    `as_load`: names mean what they mean in the load's sessions. Raises psycopg.OperationalError.
     """
     deadline = time.monotonic() + CONNECT_TIMEOUT_S
     while True:
         connection = psycopg.connect(conninfo, **parameters)
         connection.prepare_threshold = None  # behind a pooler the next statement may be another session's
         try:
-            as_lab_needs(connection)
+            _set_up(connection, _FOR_LOAD if as_load else _FOR_LAB)
+            if not as_load and is_pooled(connection):
+                connection.cursor_factory = _PooledCursor
         except psycopg.Error as error:
             is_ended = connection.broken  # by such a limit, whose message may not have arrived, or else for good
             connection.close()
@@ -252,13 +301,12 @@ def open_session(conninfo: str = "", **parameters: Any) -> Session:
             return connection
 
 
-def as_lab_needs(connection: Session) -> None:
-    """Let a session of the lab's take its time, and search pg_catalog first. Raises psycopg.OperationalError."""
+def _set_up(connection: Session, query: str) -> None:
     deadline = time.monotonic() + CONNECT_TIMEOUT_S
     was_changed = False
     while True:
         try:
-            changes = connection.execute(_with_process(_AS_LAB_NEEDS, connection)).fetchall()
+            changes = connection.execute(_with_process(query, connection)).fetchall()
         except psycopg.errors.QueryCanceled:
             if time.monotonic() > deadline:
                 raise
@@ -272,23 +320,67 @@ def as_lab_needs(connection: Session) -> None:
             was_changed = True
 
 
+@contextmanager
+def lab_path(session: Session) -> Iterator[None]:
+    """Within it, statements in a session of `connect_as_load` are the lab's own, in a transaction.
+
+    The search path that the study's statements have set is there again afterwards.
+    """
+    with session.transaction():
+        path = str(value(session, "SELECT pg_catalog.current_setting('search_path')"))
+        session.execute(_PATH_OF_LAB)
+        yield
+        session.execute("SELECT pg_catalog.set_config('search_path', %s::pg_catalog.text, true)", (path,))
+
+
+def schemas_of_load(session: Session) -> list[int]:
+    """The schemas in which unqualified names of the load are looked up, in turn. Raises psycopg.Error."""
+    cursor = psycopg.Cursor(session)
+    # a transaction that is under way has the path of the lab again afterwards
+    cursor.execute(f"SET LOCAL search_path TO DEFAULT; {_SCHEMAS}; {_PATH_OF_LAB}".encode())
+    cursor.nextset()
+    return [oid for (oid,) in cursor.fetchall()]
+
+
 def _with_process(query: str, connection: Session) -> bytes:
     return query.replace(":process", str(connection.info.backend_pid)).encode()
 
 
 def is_pooled(session: Session) -> bool:
     """Whether a pooler is between: the next statement may be in another session. Raises psycopg.OperationalError."""
-    return bool(session.info.backend_pid != value(session, "SELECT pg_backend_pid()"))
+    return bool(session.info.backend_pid != value(session, "SELECT pg_catalog.pg_backend_pid()"))
 
 
 def rows_for_users(session: Session, query: str) -> list[tuple[Any, ...]]:
     """The rows of a query in a session with the values that all others have. Raises psycopg.Error.
 
-    It is one message to the server and one transaction: a limit of milliseconds leaves no time for another.
+    It is one message to the server and one transaction: a limit of milliseconds leaves no time for another. The query
+    runs under the search path of all others, so that all that it names must be qualified.
     """
-    cursor = session.execute(b"; ".join((b"RESET ALL", query.encode(), _with_process(_AS_LAB_NEEDS, session))))
+    cursor = psycopg.Cursor(session)
+    cursor.execute(b"; ".join((b"RESET ALL", query.encode(), _with_process(_FOR_LAB, session))))
     cursor.nextset()
     return cursor.fetchall()
+
+
+def values_for_users(session: Session, query: str, names: Iterable[str], *parameters: object) -> list[tuple[Any, ...]]:
+    """The rows of a query, with the values of these settings that all other sessions have. Raises psycopg.Error.
+
+    All that it names must be qualified.
+    """
+    cursor = psycopg.ClientCursor(session)
+    defaults = "".join(f"SET LOCAL {name} TO DEFAULT; " for name in names)
+    cursor.execute(defaults.encode() + query.encode(), parameters)
+    while cursor.nextset():
+        pass
+    return cursor.fetchall()
+
+
+def sql_bytes(session: Session, query: Any) -> bytes:
+    """The text of a statement without parameters."""
+    if isinstance(query, Composable):
+        return query.as_bytes(session)
+    return query if isinstance(query, bytes) else str(query).encode()
 
 
 @contextmanager

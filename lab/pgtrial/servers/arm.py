@@ -47,6 +47,10 @@ class Needs:
     """Whether the kernel's cache of files is emptied."""
     undo: tuple[str, ...] = ()
     """The statements that undo a job on a given server."""
+    texts: tuple[str, ...] = ()
+    """The statements and scripts that the study has written; empty for loads of pgtrial's own."""
+    is_opaque: bool = False
+    """Whether the load sends statements that are not in these texts: programs, captures and Lua scripts do."""
     sessions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By arm, the settings of its sessions, where the arms share one server."""
 
@@ -61,7 +65,20 @@ class Needs:
         cold = spec.load.runs_suite and spec.load.suite.cache == "cold"
         undo = tuple(statement.text for statement in statements(spec.load.job.undo_sql, {}))
         patient_s = patience_s(spec.load.on_server_loss) or 0.0
-        return cls(clients, by_scale, patient_s, prepared=prepared, cold=cold, undo=undo)
+        load = spec.load
+        own = (*spec.scripts.values(), *load.values.values(), load.job.undo_sql)
+        is_lua = any(name.endswith(".lua") for name in spec.scripts)
+        is_opaque = bool(is_lua or load.data or load.replays or load.runs_programs or load.job.command)
+        return cls(
+            clients,
+            by_scale,
+            patient_s,
+            prepared=prepared,
+            cold=cold,
+            undo=undo,
+            texts=tuple(text for text in own if text),
+            is_opaque=is_opaque,
+        )
 
     @property
     def largest(self) -> Data:
@@ -199,7 +216,7 @@ def check_sessions(needs: Needs, target: Target, otherwise: str) -> None:
     for arm, settings in needs.sessions.items():
         try:
             allow_settings(target, settings)
-            with target.with_settings(settings).connect_as_load() as connection:
+            with target.with_settings(settings).for_load.connect() as connection:
                 rows = connection.execute(_FOREIGN, ([name.lower() for name in settings],)).fetchall()
                 unequal = differences(connection, settings)
         except psycopg.OperationalError as error:

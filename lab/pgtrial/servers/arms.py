@@ -182,7 +182,7 @@ class SessionArm:
         with_settings = target.with_settings(self._settings)
         try:
             allow_settings(target, self._settings)
-            with with_settings.connect_as_load() as session:
+            with with_settings.for_load.connect() as session:
                 unequal = differences(session, self._settings)
         except psycopg.Error as error:
             raise TrialError(f"{target.label} gave no session the arm's settings: {one_line(error)}") from None

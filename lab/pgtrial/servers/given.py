@@ -29,6 +29,7 @@ from pgtrial.servers.given_data import note_made, note_marked, settle
 from pgtrial.servers.given_limits import check_connections, check_may_create, check_prepared, check_room, check_writable
 from pgtrial.servers.given_settings import GivenSettings
 from pgtrial.servers.job_undo import UndoRecord, undone_on_exit
+from pgtrial.servers.load_rights import obstacle
 from pgtrial.servers.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class GivenServer:
         """Connect, and look at connections, tables, settings, rights, room, and the host. Raises StudyError."""
         self._reach_host()
         with self._connect() as connection:
+            if (against := obstacle(connection, needs)) is not None:
+                raise StudyError(f"arms.{self.name}: {against}")
             settle(self._workspace.state, connection, self.target)
             check_connections(self.name, self.setup, needs, connection)
             check_data(self.name, needs, connection)
@@ -121,6 +124,9 @@ class GivenServer:
                             tables.reset(connection)
                         else:
                             self._notes.append(_as_found(of_others))
+        with self._connect() as connection:
+            if (against := obstacle(connection, self._needs)) is not None:
+                raise ArmError(f"arms.{self.name}: {against}")
         with ExitStack() as undo:
             if self.setup.settings:
                 with timed(timings, "start"):

@@ -19,6 +19,7 @@ import psycopg
 
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.made_objects import copied_objects, drop_marked
+from pgtrial.loads.names import is_reached
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, StudyError, one_line
@@ -100,9 +101,9 @@ def settle(state: Path, session: Session, target: Target) -> None:
 
 def _unmarked(session: Session, names: str, before: tuple[int, ...]) -> list[tuple[int, str]]:
     return session.execute(
-        "SELECT oid::bigint, oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'p') AND relname ~ %s "
-        "AND pg_table_is_visible(oid) AND relpersistence <> 't' AND pg_get_userbyid(relowner) = current_user "
-        "AND obj_description(oid, 'pg_class') IS NULL AND NOT oid::bigint = ANY (%s)",
+        "SELECT oid::bigint, oid::regclass::text FROM pg_class c WHERE relkind IN ('r', 'p') AND relname ~ %s "
+        f"AND {is_reached(session)} AND relpersistence <> 't' AND pg_get_userbyid(relowner) = current_user "
+        "AND obj_description(oid, 'pg_class') IS NULL AND NOT oid::bigint = ANY (%s)".encode(),
         (f"^({names})$", list(before)),
     ).fetchall()
 

@@ -13,7 +13,7 @@ from psycopg.pq import ExecStatus
 
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
-from pgtrial.loads.target import Session, Target, backend_type, is_pooled, value
+from pgtrial.loads.target import Session, Target, backend_type, is_pooled, value, values_for_users
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import LAB_CONNECTIONS, Needs
@@ -112,13 +112,13 @@ def check_prepared(arm: str, needs: Needs, target: Target) -> None:
 def check_may_create(arm: str, connection: Session) -> None:
     """Raise StudyError for a role that may not make tables where unqualified names would put them."""
     user, database = connection.info.user, connection.info.dbname
-    schema = value(connection, "SELECT current_schema()")
+    [(schema,)] = values_for_users(connection, "SELECT pg_catalog.current_schema()", ["search_path"])
     if schema is None:
         raise StudyError(
             f"arms.{arm}: no schema of the search path of {user} exists in the database {database}; create one, e.g. "
             f"CREATE SCHEMA AUTHORIZATION {user}"
         )
-    if not value(connection, "SELECT has_schema_privilege(current_schema(), 'CREATE')"):
+    if not value(connection, "SELECT has_schema_privilege(%s, 'CREATE')", schema):
         raise StudyError(
             f"arms.{arm}: the role {user} may not create tables in the schema {schema} of the database {database}; "
             f"grant it (GRANT CREATE ON SCHEMA {schema} TO {user}), or name another database in the dsn"

@@ -111,5 +111,6 @@ def _undo(session: Session, record: UndoRecord) -> None:
         if time.monotonic() > deadline:
             raise ArmError(f"sessions of the job did not end within {_END_S:.0f}s")
         time.sleep(_POLL_S)
-    for statement in record.statements:
-        session.execute(statement.encode())
+    with closing(record.target.connect_as_load()) as of_study:  # whose names mean what they mean in the job
+        for statement in record.statements:
+            of_study.execute(statement.encode())

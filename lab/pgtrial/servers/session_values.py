@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import psycopg
 
-from pgtrial.loads.target import CHANGED_BY_LAB, Session, as_lab_needs, value
+from pgtrial.loads.target import CHANGED_BY_LAB, Session, value, values_for_users
 from pgtrial.servers.setting_values import same_value
 
 _VALUES = """SELECT name, setting, unit, vartype, context, source, sourcefile FROM pg_catalog.pg_settings
-    WHERE pg_catalog.lower(name) = ANY (%s)"""
+    WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.text[])"""
 _OF_SESSIONS = ("user", "superuser", "backend", "superuser-backend")
 """Contexts of settings that a session may have for itself alone."""
 
@@ -37,13 +37,9 @@ def session_values(session: Session, names: Sequence[str]) -> dict[str, SessionV
     Those among them that the lab has changed are brought back for that.
     """
     lowered = [name.lower() for name in names]
-    changed = set(lowered) & set(CHANGED_BY_LAB)
-    for name in changed:
-        if value(session, "SELECT pg_catalog.current_setting(%s, true)", name) is not None:
-            session.execute(f"RESET {name}".encode())
-    values = [SessionValue(*row) for row in session.execute(_VALUES, (lowered,)).fetchall()]
-    if "search_path" in changed:
-        as_lab_needs(session)
+    changed = sorted(set(lowered) & set(CHANGED_BY_LAB))
+    known = [name for name in changed if value(session, "SELECT current_setting(%s, true)", name) is not None]
+    values = [SessionValue(*row) for row in values_for_users(session, _VALUES, known, lowered)]
     return {in_force.name.lower(): in_force for in_force in values}
 
 

@@ -30,7 +30,7 @@ def _loaded(order_entry: Program, clusters: Callable[[int], Cluster]) -> Iterato
     made = {}
     for warehouses in (1, WAREHOUSES):
         made[warehouses] = replace(server, dbname=f"orders{warehouses}")
-        with server.connect() as connection:
+        with server.connect_as_user() as connection:
             connection.execute(f"CREATE DATABASE orders{warehouses}")
         done = order_entry.run(made[warehouses], "load", "-w", str(warehouses), "-j", "3")
         assert (done.status, done.stdout) == (0, ""), done.stderr
@@ -39,7 +39,7 @@ def _loaded(order_entry: Program, clusters: Callable[[int], Cluster]) -> Iterato
         wait_until_left(made[warehouses])
     yield made
     for target in made.values():
-        with server.connect() as connection:
+        with server.connect_as_user() as connection:
             connection.execute(f"DROP DATABASE {target.dbname} WITH (FORCE)")
 
 
@@ -52,11 +52,11 @@ def copy(_loaded: dict[int, Target]) -> Iterator[Callable[..., Target]]:
 
     def make(warehouses: int = WAREHOUSES) -> Target:
         copies.append(f"order_copy{next(numbers)}")
-        with server.connect() as connection:
+        with server.connect_as_user() as connection:
             connection.execute(f"CREATE DATABASE {copies[-1]} TEMPLATE orders{warehouses} STRATEGY file_copy")
         return replace(server, dbname=copies[-1])
 
     yield make
     for name in copies:
-        with server.connect() as connection:
+        with server.connect_as_user() as connection:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

@@ -65,7 +65,7 @@ class AttackedLoad:
 
     def _kill_backend(self) -> int:
         """One that serves a client. The server then ends all others, and recovers."""
-        with self._target.connect() as connection:
+        with self._target.connect_as_user() as connection:
             row = connection.execute(
                 "SELECT pid FROM pg_stat_activity WHERE application_name = 'pgtrial order-entry' "
                 "AND state <> 'idle' ORDER BY random() LIMIT 1"

@@ -27,7 +27,7 @@ def violated(order_entry: Program, target: Target) -> set[int]:
 
 
 def number(target: Target, query: str) -> float:
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         row = connection.execute(query.encode()).fetchone()
     assert row is not None
     return float(row[0])

@@ -27,14 +27,14 @@ BROKEN = {
 def test_a_broken_row_is_caught_by_the_conditions_it_breaks(order_entry, copy, what):
     statement, conditions = BROKEN[what]
     target = copy(1)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         assert connection.execute(statement.encode()).rowcount == 1
     assert violated(order_entry, target) == conditions
 
 
 def test_a_violation_is_told_with_its_place_and_both_sums(order_entry, copy):
     target = copy(1)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("UPDATE district SET d_ytd = d_ytd + 10 WHERE d_id = 3")
     done = order_entry.run(target, "check")
     assert (
@@ -47,7 +47,7 @@ def test_a_violation_is_told_with_its_place_and_both_sums(order_entry, copy):
 def test_a_statement_that_does_not_do_its_work_is_caught(order_entry, copy):
     """A trigger that keeps a column as it was does what a broken UPDATE of the district would."""
     target = copy(1)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute(
             "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql "
             "AS $$ BEGIN new.d_ytd = old.d_ytd; RETURN new; END $$"

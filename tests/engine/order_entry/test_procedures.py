@@ -30,7 +30,7 @@ CONTENTS = {
 def contents(target, since):
     """Of each table how many rows it has, and a digest of those that a transaction from `since` on wrote."""
     changed = f"sum(hashtextextended(row({{}})::text, 0)) FILTER (WHERE xmin::text::bigint >= {since})"
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         return {
             table: connection.execute(f"SELECT count(*), {changed.format(columns)} FROM {table}").fetchone()
             for table, columns in CONTENTS.items()
@@ -38,7 +38,7 @@ def contents(target, since):
 
 
 def procedures(target):
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         rows = connection.execute(
             "SELECT oid::regproc::text, oid FROM pg_proc WHERE proname LIKE 'pgtrial%'"
         ).fetchall()
@@ -88,7 +88,7 @@ def test_what_fails_to_serialize_is_called_again(order_entry, copy, tmp_path):
 def test_a_call_returns_what_a_terminal_shows(order_entry, fresh):
     target = fresh(18, empty=True)
     assert order_entry.run(target, "load", "--procedures").status == 0
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         order = connection.execute("CALL pgtrial_new_order(1, 2, 3, '{5,6}', '{1,1}', '{1,10}')").fetchone()
         price = connection.execute(
             "SELECT sum(i_price * CASE i_id WHEN 5 THEN 1 ELSE 10 END) FROM item WHERE i_id IN (5, 6)"
@@ -127,7 +127,7 @@ def test_a_run_makes_procedures_that_are_missing_or_of_another_version(order_ent
     ]
     assert order_entry.run(target, *run).status == 0
     assert procedures(target) == made, "they are left as they are"
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("DROP PROCEDURE pgtrial_stock_level, pgtrial_delivery")
         connection.execute("CREATE PROCEDURE pgtrial_stock_level(home int, other text) LANGUAGE sql AS 'SELECT 1'")
     assert order_entry.run(target, *run).status == 0
@@ -150,7 +150,7 @@ def test_engines_that_begin_together_make_them_once(order_entry, copy):
 
 def test_a_user_who_may_not_make_them_needs_them_to_be_there(order_entry, copy):
     target = copy(1)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE ROLE clerk LOGIN")
         connection.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk")
     try:
@@ -165,7 +165,7 @@ def test_a_user_who_may_not_make_them_needs_them_to_be_there(order_entry, copy):
         done = order_entry.run(replace(target, user="clerk"), *run)
         assert (done.status, done.stderr) == (0, "")
     finally:
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute("DROP OWNED BY clerk")
             connection.execute("DROP ROLE clerk")
 
@@ -174,11 +174,11 @@ def test_procedures_of_others_are_used_as_they_are_or_refused(order_entry, copy)
     target = copy(1)
     run = ("run", "--procedures", "-t", "5", "--mix", "0,0,0,0,1")
     assert order_entry.run(target, *run).status == 0
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("COMMENT ON PROCEDURE pgtrial_payment IS 'mine'")
     made = procedures(target)
     assert order_entry.run(target, *run).status == 0, "it does the same"
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE OR REPLACE PROCEDURE pgtrial_delivery(home int) LANGUAGE sql AS 'SELECT 1'")
         connection.execute("COMMENT ON PROCEDURE pgtrial_delivery(int) IS 'mine'")
     refused = order_entry.run(target, *run)

@@ -131,7 +131,7 @@ def test_tables_of_others_and_incomplete_ones_are_refused(order_entry, fresh):
             f'pgtrial-engine order-entry: error: there are no tables of order entry in database "{target.dbname}"; '
             'make them with "pgtrial-engine order-entry load"\n',
         )
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("CREATE TABLE customer (name text)")
     foreign = order_entry.run(target, "load")
     assert (foreign.status, foreign.stderr) == (
@@ -139,10 +139,10 @@ def test_tables_of_others_and_incomplete_ones_are_refused(order_entry, fresh):
         f'pgtrial-engine order-entry: error: database "{target.dbname}" has a table customer that was not made by '
         "pgtrial-engine order-entry; rename it, or name another database\n",
     )
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("DROP TABLE customer")
     assert order_entry.run(target, "load").status == 0
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("COMMENT ON TABLE warehouse IS 'pgtrial order entry'")
     refused = order_entry.run(target, "run")
     assert refused.status == 3
@@ -171,7 +171,7 @@ def test_what_the_server_refuses_is_one_sentence(order_entry, copy):
     gone = order_entry.run(replace(target, dbname="nowhere"), "check")
     assert gone.status == 3
     assert 'database "nowhere" does not exist' in gone.stderr
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("ALTER TABLE stock RENAME s_quantity TO s_amount")
     failed = order_entry.run(target, "run", "-c", "2", "-t", "5", "--mix", "1,0,0,0,0", "--random-seed", "1")
     assert failed.status == 2

@@ -63,13 +63,13 @@ def servers(suite: str, generate: Program, clusters: Callable[[int], Cluster]) -
     for major in SERVERS:
         server = replace(clusters(major).target, dbname="postgres")
         made[major] = replace(server, dbname=f"{suite}_suite")
-        with server.connect() as connection:
+        with server.connect_as_user() as connection:
             connection.execute(f"CREATE DATABASE {suite}_suite")
         done = generate.run(made[major], suite, "--scale=0.01")
         assert done.status == 0, done.stderr
     yield made
     for target in made.values():
-        with replace(target, dbname="postgres").connect() as connection:
+        with replace(target, dbname="postgres").connect_as_user() as connection:
             connection.execute(f"DROP DATABASE {target.dbname} WITH (FORCE)")
 
 
@@ -82,7 +82,7 @@ def equal(ours: object, theirs: object) -> bool:
 
 @pytest.mark.parametrize("major", SERVERS)
 def test_every_query_returns_rows_and_those_of_duckdb_in_its_order(servers, queries, answers, major):
-    with servers[major].connect() as connection:
+    with servers[major].connect_as_user() as connection:
         for name, text in queries.items():
             rows = connection.execute(text.encode()).fetchall()
             assert rows, name

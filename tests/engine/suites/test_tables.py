@@ -15,7 +15,7 @@ pytestmark = pytest.mark.server
 
 def assert_equal_rows(target: Target, tables: dict[str, pl.DataFrame]) -> None:
     """Every table on the server has the rows of the frame of its name, in its order and with its columns."""
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         for name, frame in tables.items():
             cursor = connection.execute(f"SELECT * FROM {name}".encode())
             rows = cursor.fetchall()
@@ -35,7 +35,7 @@ def test_every_row_is_that_of_the_rules_and_a_new_load_replaces_the_tables(gener
     assert (done.status, done.stdout) == (0, "")
     assert f"the tables of {suite} at scale 0.01 made in " in done.stderr
     assert_equal_rows(target, tables)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         analysed = connection.execute(
             "SELECT count(*) FROM pg_stats WHERE tablename = ANY (%s) AND attname LIKE '%%_id'", [list(tables)]
         ).fetchone()

@@ -45,7 +45,7 @@ def sides() -> tuple[Side, Side]:
 def server(workspace: Workspace) -> Iterator[Cluster]:
     """A server of the comparison's own; it counts statements, and asks the role `asked` for a password."""
     with serving(workspace, 18, PASSWORD_RULE, _SETTINGS) as cluster:
-        with cluster.target.connect() as connection:
+        with cluster.target.connect_as_user() as connection:
             connection.execute("CREATE ROLE asked SUPERUSER LOGIN PASSWORD 'correct horse'")
             connection.execute("CREATE EXTENSION pg_stat_statements")
         yield cluster
@@ -58,7 +58,7 @@ def new_databases(server: Cluster) -> Databases:
     def create() -> tuple[Target, Target]:
         number = next(_numbers)
         names = (f"theirs_{number:03}", f"ours_{number:03}xx")
-        with server.target.connect() as connection:
+        with server.target.connect_as_user() as connection:
             for name in names:
                 connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
         first, second = (replace(server.target, dbname=name) for name in names)
@@ -81,7 +81,7 @@ def databases(_shared: tuple[Target, Target]) -> tuple[Target, Target]:
     """
     for target in _shared:
         wait_until_left(target)
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
     return _shared
 

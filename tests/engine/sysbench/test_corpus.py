@@ -39,7 +39,7 @@ def outcomes(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Callable[[Case], Pair]]:
     """What the two sides left of a case; some cases at once, each on a pair of databases that no other one uses."""
-    pairs = [[(target, target.connect()) for target in new_databases()] for _ in range(AT_ONCE)]
+    pairs = [[(target, target.connect_as_user()) for target in new_databases()] for _ in range(AT_ONCE)]
     free: queue.SimpleQueue[list[Database]] = queue.SimpleQueue()
     for pair in pairs:
         free.put(pair)

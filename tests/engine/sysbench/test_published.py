@@ -48,17 +48,17 @@ def prepared(sides, databases, tmp_path):
     assert sides[0].run(theirs, *modern.split(), directory=tmp_path).status == 0
     done = sides[1].run(mine, *f"{SIZE} prepare".split(), directory=tmp_path)
     assert done.status == 0, done.stdout + done.stderr
-    with mine.connect() as connection:
+    with mine.connect_as_user() as connection:
         for setting in _WAITING:
             connection.execute(f"ALTER DATABASE {mine.dbname} SET {setting}")
     yield databases
-    with mine.connect() as connection:
+    with mine.connect_as_user() as connection:
         connection.execute(f"ALTER DATABASE {mine.dbname} RESET ALL")
 
 
 def test_the_published_command_makes_its_tables(prepared):
     for target in prepared:
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             for number in range(1, TABLES + 1):
                 assert connection.execute(f"SELECT count(*) FROM sbtest{number}").fetchall() == [(ROWS,)]
 

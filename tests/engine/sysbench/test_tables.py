@@ -46,7 +46,7 @@ def definitions(target: Target) -> str:
 
 def contents(target: Target) -> list[dict[str, Any]]:
     """What the rows of each table have in common, whatever was drawn."""
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         tables = connection.execute(
             "SELECT relname, relpersistence, reloptions FROM pg_class WHERE relkind = 'r' AND"
             " relnamespace = 'public'::regnamespace ORDER BY relname"
@@ -72,7 +72,7 @@ def spread(target: Target) -> list[tuple[int, float]]:
         "WITH v AS (SELECT count(*) n, row_number() OVER (ORDER BY count(*) DESC) place FROM sbtest1 GROUP BY k)"
         " SELECT count(*), sum(n) FILTER (WHERE place <= 50) / sum(n) FROM v"
     )
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         return [(int(count), float(share)) for count, share in connection.execute(query).fetchall()]
 
 
@@ -113,7 +113,7 @@ def test_each_test_prepares_the_same_tables(both, databases, tmp_path, test):
 def test_a_table_of_any_size_is_the_same(both, databases, tmp_path, rows):
     def act(side, target):
         prepare(side, target, tmp_path, f"oltp_read_write --table-size={rows}")
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             query = "SELECT count(*), min(id), max(id), (SELECT last_value FROM sbtest1_id_seq) FROM sbtest1"
             return {"definitions": definitions(target), "counts": connection.execute(query).fetchall()}
 
@@ -128,7 +128,7 @@ def test_bulk_insert_prepares_and_fills_the_same_tables(both, databases, tmp_pat
         defined = definitions(target)
         done = side.run(target, "bulk_insert", "--threads=1", "--events=40000", "--time=0", "run", directory=tmp_path)
         assert done.status == 0, done.stdout
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             query = "SELECT count(*), min(id), max(id), bool_and(k = id) FROM sbtest1"
             return {"definitions": defined, "rows": connection.execute(query).fetchall()}
 
@@ -143,7 +143,7 @@ def test_a_run_leaves_as_many_rows_as_it_found(both, databases, tmp_path):
         line = f"oltp_write_only --table-size={ROWS} --tables=2 --threads=4 --events=400 --time=0 run"
         done = side.run(target, *line.split(), directory=tmp_path)
         assert done.status == 0, done.stdout
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             query = "SELECT (SELECT count(*) FROM sbtest1), (SELECT count(*) FROM sbtest2)"
             return connection.execute(query).fetchall()
 

@@ -41,7 +41,7 @@ def counts(target: Target) -> dict[str, int]:
     tables = (
         "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY relname"
     )
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         names = [name for (name,) in connection.execute(tables).fetchall()]
         if not names:
             return {}
@@ -100,7 +100,7 @@ def test_broken_conditions_are_found(both, databases, directory):
 
     def act(side, target):
         assert command(side, target, directory, "prepare").status == 0
-        with target.connect() as connection:
+        with target.connect_as_user() as connection:
             for statement in statements:
                 connection.execute(statement)
         done = command(side, target, directory, "check")

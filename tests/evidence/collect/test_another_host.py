@@ -125,7 +125,7 @@ def test_of_a_server_elsewhere_clock_and_bandwidth_are_measured(start_cluster, f
 @pytest.mark.server
 def test_a_clock_that_is_ahead_has_a_positive_offset(clusters, monkeypatch):
     monkeypatch.setattr(network, "_CLOCK", "SELECT extract(epoch FROM clock_timestamp()) + 3600")
-    with clusters(18).target.connect() as connection:
+    with clusters(18).target.connect_as_user() as connection:
         offset, error = network.clock_offset(connection)
         assert offset == pytest.approx(3600e6, abs=error + 1)
         assert streamed_mb_s(connection) > 0
@@ -134,6 +134,6 @@ def test_a_clock_that_is_ahead_has_a_positive_offset(clusters, monkeypatch):
 @pytest.mark.server
 def test_only_a_server_elsewhere_has_a_clock_and_a_way_to_measure(clusters):
     one = clusters(18)
-    with one.target.connect() as connection:
+    with one.target.connect_as_user() as connection:
         for machine in (LOCAL, ShellMachine()):
             assert network.clock(Subject(connection, one.data_directory, machine, measure=True)) == {}

@@ -77,7 +77,7 @@ def test_the_data_directory_of_a_server_on_this_machine_is_found_by_asking_it(cl
 @pytest.mark.server
 def test_a_role_without_privileges_gets_nulls_and_no_error(start_cluster):
     cluster = start_cluster()
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         connection.execute("CREATE ROLE bob LOGIN")
     facts = collect("A", Target(cluster.target.host, cluster.port, "bob", "postgres")).facts
     assert facts["server"]["build_flags"] is None

@@ -30,7 +30,7 @@ def test_a_host_without_the_servers_process_is_told(seen, told):
 @pytest.mark.server
 def test_the_process_is_looked_for_where_the_server_is_not_the_labs(clusters):
     cluster = clusters(18)
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         assert seen_on_its_host(Subject(connection, None, ShellMachine())) == {"process_seen": True}
         assert seen_on_its_host(Subject(connection, None, PlayedWindows("explorer"))) == {"process_seen": False}
         for machine, ours in ((ShellMachine(), True), (LOCAL, False), (None, False)):

@@ -14,7 +14,7 @@ PATIENCE_S = 120.0
 @pytest.mark.quick
 @pytest.mark.server
 def test_every_version_gives_the_same_core_of_counters(cluster):
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         read = views.read_counters(session)
     assert {"xact_commit", "xact_rollback", "blks_read", "blks_hit", "deadlocks"} <= read["database"].keys()
     of_wal = {"wal_records", "wal_fpi", "wal_bytes", "wal_write", "wal_sync"}
@@ -29,9 +29,9 @@ def test_every_version_gives_the_same_core_of_counters(cluster):
 @pytest.mark.quick
 @pytest.mark.server
 def test_a_delta_holds_the_work_done_in_between(cluster):
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         before = views.read_counters(session)
-        with cluster.target.connect() as worker:
+        with cluster.target.connect_as_user() as worker:
             worker.execute("CREATE TABLE pgbench_work AS SELECT generate_series(1, 1000) AS n")
             worker.execute("UPDATE pgbench_work SET n = -n WHERE n <= 5")
             worker.execute("CHECKPOINT")

@@ -57,7 +57,7 @@ def test_a_servers_work_is_counted_as_its_own(start_cluster, machine):
     require(Path("/proc/stat").exists(), "Linux")
     cluster = start_cluster()
     before = read_host(machine, cluster.data_directory)
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         session = connection.info.backend_pid
         connection.execute("SELECT sum(sqrt(n)) FROM generate_series(1, 2000000) AS n")
     wait_for(lambda: not psutil.pid_exists(session))
@@ -73,7 +73,7 @@ def test_a_servers_work_is_counted_as_its_own(start_cluster, machine):
 def test_a_server_that_is_not_ours_is_found_by_the_process_that_serves_the_lab(start_cluster):
     require(Path("/proc/stat").exists(), "Linux")
     cluster, machine = start_cluster(), ShellMachine()
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         before = read_host(machine, None, session)
         session.execute("SELECT sum(sqrt(n)) FROM generate_series(1, 2000000) AS n")
         host = deltas(before, read_host(machine, None, session))["host"]
@@ -98,7 +98,7 @@ def test_without_a_server_of_ours_its_share_is_not_there(machine):
 def test_one_round_trip_tells_of_another_host_what_all_files_tell_of_this_one(clusters):
     require(Path("/proc/stat").exists(), "Linux")
     cluster, shell = clusters(18), ShellMachine()
-    with cluster.target.connect() as connection:
+    with cluster.target.connect_as_user() as connection:
         near, far = (HostSampler(machine, cluster.data_directory, connection) for machine in (LOCAL, shell))
         assert isinstance(near.system, LocalLinux)
         assert isinstance(far.system, Shell)

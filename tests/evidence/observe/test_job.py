@@ -54,7 +54,7 @@ def test_memory_that_processes_share_is_counted_once():
 @pytest.mark.server
 def test_a_vacuum_is_seen_while_it_runs_and_a_server_that_does_nothing_reports_nothing(clusters):
     target = clusters(18).target
-    with target.connect() as looking, target.connect() as working:
+    with target.connect_as_user() as looking, target.connect_as_user() as working:
         views = ProgressViews(looking)
         assert views.look() is None
         working.execute("DROP TABLE IF EXISTS slowly")

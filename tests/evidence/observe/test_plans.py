@@ -26,7 +26,7 @@ def asked(request, start_cluster):
     require_server(request.param)
     cluster = start_cluster(request.param)
     target = Target(cluster.socket_directory, cluster.port, "postgres", "postgres")
-    with target.connect() as session:
+    with target.connect_as_user() as session:
         session.execute(TABLES)
 
         def plan(statement: SentStatement, mode: str = "auto"):
@@ -90,7 +90,7 @@ def test_values_of_the_users_data_are_not_in_a_plan(asked):
 def test_statements_that_functions_and_triggers_run_are_not_shown(start_cluster):
     require_server(18)
     cluster = start_cluster(18)
-    with Target(cluster.socket_directory, cluster.port, "postgres", "postgres").connect() as session:
+    with Target(cluster.socket_directory, cluster.port, "postgres", "postgres").connect_as_user() as session:
         session.execute("CREATE TABLE t AS SELECT generate_series(1, 9) AS a")
         session.execute("CREATE FUNCTION sum_of(int) RETURNS bigint LANGUAGE SQL AS 'SELECT sum(a) FROM t'")
 

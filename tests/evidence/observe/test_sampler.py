@@ -31,9 +31,9 @@ ALL_S = 3600.0
 @contextmanager
 def waiting_for_a_lock(cluster) -> Iterator[None]:
     """A session that is held up by another one's lock for as long as the context lasts."""
-    with cluster.target.connect(application_name="holder") as holder:
+    with cluster.target.connect_as_user(application_name="holder") as holder:
         holder.execute("SELECT pg_advisory_lock(77)")
-        with cluster.target.connect(application_name="waiter") as waiter:
+        with cluster.target.connect_as_user(application_name="waiter") as waiter:
             thread = threading.Thread(target=waiter.execute, args=("SELECT pg_advisory_lock(77)",))
             thread.start()
             try:
@@ -81,7 +81,7 @@ def test_a_session_that_waits_is_seen_with_what_it_waits_for(clusters, major, ma
         begin(watching)
         until(lambda: len(watching._readings) >= 1)
         # a session reports its counters when it ends
-        with cluster.target.connect() as worker:
+        with cluster.target.connect_as_user() as worker:
             worker.execute("SELECT count(*) FROM pg_class")
         until(lambda: expected <= set(watching.seen(ALL_S).observed["source"]))
     seen = watching.seen(ALL_S)
@@ -106,7 +106,7 @@ def test_a_session_that_waits_is_seen_with_what_it_waits_for(clusters, major, ma
 @pytest.mark.usefixtures("often")
 def test_the_sampler_does_not_see_the_lab_itself(clusters):
     cluster = clusters(18)
-    with cluster.target.connect() as other:
+    with cluster.target.connect_as_user() as other:
         # those of tests before have hung up, and may still be there
         until(lambda: count_clients(other) == 0)
         with Sampler(cluster.target.connect, None, None) as watching:
@@ -119,12 +119,12 @@ def test_the_sampler_does_not_see_the_lab_itself(clusters):
 @pytest.mark.usefixtures("often")
 def test_a_role_without_rights_sees_its_own_sessions_and_is_told_once_what_it_misses(clusters):
     cluster = clusters(18)
-    with cluster.target.connect() as admin:
+    with cluster.target.connect_as_user() as admin:
         admin.execute("CREATE ROLE plain LOGIN")
         try:
-            with cluster.target.connect(user="plain", application_name="load") as own:
+            with cluster.target.connect_as_user(user="plain", application_name="load") as own:
                 own.execute("SELECT 1")
-                watching = Sampler(lambda: cluster.target.connect(user="plain"), None, None)
+                watching = Sampler(lambda: cluster.target.connect_as_user(user="plain"), None, None)
                 with watching:
                     begin(watching)
                     until(lambda: len(watching._readings) >= 2)
@@ -195,7 +195,7 @@ def test_a_host_that_is_costly_to_look_at_does_not_keep_the_sampler_from_the_ser
             return json.dumps({"cpu": [{}], "processes": own, "own": 100 * 10**7})
 
     def connect():
-        session = clusters(18).target.connect()
+        session = clusters(18).target.connect_as_user()
         sessions.append(session.info.backend_pid)
         return session
 
@@ -230,7 +230,7 @@ def test_a_load_that_was_never_measured_was_not_observed(clusters):
 
 @pytest.mark.server
 def test_every_version_reads_its_views_in_one_statement(cluster):
-    with cluster.target.connect() as session:
+    with cluster.target.connect_as_user() as session:
         views = Views(session)
         # a session reports once a second what it has done itself, and others when they have ended
         until(lambda: views.read()["pg_stat_database"]["xact_commit"] > 0)
@@ -250,7 +250,7 @@ def test_every_version_reads_its_views_in_one_statement(cluster):
 @pytest.mark.parametrize("major", [10, 15])
 def test_statements_are_counted_over_the_whole_load_where_the_extension_is_in_use(start_cluster, major):
     cluster = start_cluster(major, settings={"shared_preload_libraries": "pg_stat_statements"})
-    with cluster.target.connect() as worker:
+    with cluster.target.connect_as_user() as worker:
         available = worker.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_stat_statements'").fetchone()
         require(available, f"pg_stat_statements for PostgreSQL {major}")
         worker.execute("CREATE EXTENSION pg_stat_statements")

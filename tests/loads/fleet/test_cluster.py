@@ -220,7 +220,7 @@ def test_the_nodes_load_the_tables_of_pgbench_and_a_script_together(nodes, start
         data.make(target, said.append, maker)
     made = [line.partition(": ")[0] for line in said if "100000 of 100000 tuples (100%) of pgbench_accounts" in line]
     assert len(set(made)) == len(made) == 2
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         rows = connection.execute("SELECT count(*), count(DISTINCT aid), min(aid), max(aid) FROM pgbench_accounts")
         assert rows.fetchone() == (200_000, 200_000, 1, 200_000)
         assert data.find(connection)

@@ -47,15 +47,15 @@ def fleet(machines, monkeypatch):
 @pytest.fixture
 def target(clusters):
     server = clusters(18).target
-    with server.connect() as connection:
+    with server.connect_as_user() as connection:
         connection.execute("CREATE DATABASE shared TEMPLATE template0")
     yield replace(server, dbname="shared")
-    with server.connect() as connection:
+    with server.connect_as_user() as connection:
         connection.execute("DROP DATABASE shared WITH (FORCE)")
 
 
 def value(target, query):
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         return connection.execute(query).fetchone()[0]
 
 
@@ -79,7 +79,7 @@ def test_the_threads_of_a_scripts_prepare_are_shared_out_and_its_files_travel(fl
     scripts = (("names.lua", NAMES), ("own.lua", SCRIPT))
     SysbenchTables("own.lua", (), 3, scripts=scripts).make(target, lambda line: None, fleet)
     drawn = [value(target, f"SELECT drawn FROM own{number}") for number in range(3)]
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         connection.execute("DROP TABLE own0, own1, own2")
     SysbenchTables("own.lua", (), 3, scripts=scripts).make(target, lambda line: None)
     assert drawn == [value(target, f"SELECT drawn FROM own{number}") for number in range(3)]
@@ -90,7 +90,7 @@ def test_what_a_script_prepares_in_one_thread_is_made_once(fleet, target):
     text = 'function prepare() sysbench.sql.driver():connect():query("CREATE TABLE once ()") end\n'
     data = SysbenchTables("own.lua", (), 3, scripts=(("own.lua", text),))
     data.make(target, lambda line: None, fleet)
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         assert data.find(connection)
 
 
@@ -101,7 +101,7 @@ def test_each_machine_makes_some_rows_of_table_a(fleet, target):
     data.make(target, said.append, fleet)
     assert [line.split(" (")[0] for line in told(said, "b")] == ["40 of 40 rows of table_a made"]
     assert len(told(said, "a")) == 2
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         assert data.find(connection)
         assert creation_s(connection) is None
         rows = "SELECT thread_id, count(*), min(a_value), max(a_value) FROM table_a GROUP BY 1 ORDER BY 1"
@@ -119,7 +119,7 @@ def test_each_machine_loads_some_rows_of_pgbenchs_tables(fleet, target):
     assert told(said, "a")[0] == told(said, "b")[0] == "generating data (client-side)..."
     # on a slow machine there are lines about less before
     assert told(said, "b")[-2].startswith("50000 of 50000 tuples (100%) of pgbench_accounts done")
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         found = find_tables(connection)
     assert found is not None
     assert (found.contents, found.missing) == (contents, ())
@@ -139,7 +139,7 @@ def test_a_lost_machine_ends_the_others_and_the_load_begins_again_with_the_rows(
 
     with pytest.raises(KeyboardInterrupt):
         contents.make(target, break_off, fleet, in_steps=True)
-    with target.connect() as connection, connection.transaction():
+    with target.connect_as_user() as connection, connection.transaction():
         # nobody gets on with the rows before the others have heard of the loss
         connection.execute("LOCK TABLE pgbench_accounts")
 
@@ -153,7 +153,7 @@ def test_a_lost_machine_ends_the_others_and_the_load_begins_again_with_the_rows(
             fleet.make(order, lose)
         why = "the machine was lost: its node has left the Ray cluster"
         assert str(failed.value) == f"loading the tables at scale 1 failed on the machine b: {why}"
-    with target.connect() as connection:
+    with target.connect_as_user() as connection:
         found = find_tables(connection)
         assert found is not None
         assert found.missing == ("g", "v", "p")

@@ -158,7 +158,7 @@ def test_a_folder_is_made_and_removed_and_no_password_and_no_open_door_is_in_it(
                 f"host all all {hosts[0].lab_address}/32 scram-sha-256"
             ]
             with pytest.raises(Exception, match="password authentication failed"):
-                replace(target, password="guessed").connect()
+                replace(target, password="guessed").connect_as_user()
     assert not folder.exists()
     assert hosts[0].left_in_the_end() == []
 

@@ -78,7 +78,7 @@ def bloated(start_cluster):
     pair = [start_cluster(settings={"autovacuum": "off"}) for _ in "AB"]
     for cluster in pair:
         PgbenchTables(1, 100, False).make(cluster.target, lambda line: None)
-    with pair[1].target.connect() as connection:
+    with pair[1].target.connect_as_user() as connection:
         for _ in range(2):
             connection.execute("UPDATE pgbench_accounts SET abalance = abalance + 1")
         # else the server counts the dead rows when the session has ended, which is after the client has closed it
@@ -89,7 +89,7 @@ def bloated(start_cluster):
 def test_a_bloated_template_in_one_arm_is_named(bloated):
     relations = {}
     for name, cluster in zip("AB", bloated, strict=True):
-        with cluster.target.connect() as connection:
+        with cluster.target.connect_as_user() as connection:
             relations[name] = read_relations(connection, PgbenchTables(1).relations(connection))
     trials = trials_of(plan_of(), lambda trial: {"relations_before": relations[trial.arm]})
     found = _above_the_verdict(*bloated, trials)

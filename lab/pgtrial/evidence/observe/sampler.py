@@ -10,7 +10,7 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,7 +74,7 @@ class Sampler:
     """A context manager around the load; it connects before that, since connecting changes the environment a moment.
 
     `machine` is the server's host, where it can be looked into, and `data_directory` the server's, if the lab made it;
-    `alone`: no other server of the study is loaded at the same time.
+    `known`: as of `Views`; `alone`: no other server of the study is loaded at the same time.
     """
 
     def __init__(
@@ -84,8 +84,10 @@ class Sampler:
         data_directory: Path | None,
         *,
         alone: bool = True,
+        known: Collection[str] | None = None,
     ):
         self._alone = alone
+        self._known = known
         self._connect = connect
         self._machine = machine
         self._data_directory = data_directory
@@ -175,7 +177,7 @@ class Sampler:
         self._note(f"the sampler ended early: {one_line(error)}")
 
     def _watch(self, session: Session) -> None:
-        views = Views(session)
+        views = Views(session, self._known)
         for name in views.refused:
             self._note(f"not observed: {name}, which the role may not read (grant pg_read_all_stats)")
         for name, since in views.lacking.items():

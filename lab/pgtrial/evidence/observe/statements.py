@@ -1,4 +1,8 @@
-"""Which statements a load sends, by what its sessions were last seen to run; `plans.py` has their plans."""
+"""The statements of a load; `plans.py` has their plans.
+
+Only what the study itself sends is explained: its scripts, its queries, what its capture has recorded. No session of
+others is looked at: its statement may call a function that waits to be planned by somebody with more rights.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +10,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import psycopg
-
 from pgtrial.evidence.observe.plans import SentStatement, planned, without_values
-from pgtrial.evidence.observe.views import LAB_NAME
-from pgtrial.loads.target import Session, backend_type, is_pooled, value
+from pgtrial.loads.target import Session
 from pgtrial.model.records.trial import LoadStatement
 
 MOST_STATEMENTS = 40
-"""Statements of a load that are kept: those that were seen first."""
-
-_NOW = "SELECT extract(epoch FROM clock_timestamp())::float8"
-
-_LAST_STATEMENTS = f"""SELECT query, count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND {{backend_type}} = 'client backend' AND pid <> pg_backend_pid()
-        AND application_name NOT LIKE '{LAB_NAME}' AND application_name NOT LIKE 'pgtrial study %%'
-        AND extract(epoch FROM backend_start) >= %s
-        AND octet_length(query) < pg_size_bytes(current_setting('track_activity_query_size')) - 1
-    GROUP BY query ORDER BY query LIMIT 200"""
-"""Of the sessions that began with the load; what the view has cut is no statement."""
+"""Statements of a load that are kept: the first ones."""
 
 _NOT_KEPT = re.compile(
     r"\s*((begin|commit|end|rollback|abort|start|savepoint|release|set|reset|show|deallocate|discard)\b|$)",
@@ -57,38 +48,12 @@ class Statements:
 
     sent: dict[str, SentStatement]
     are_complete: bool
-    """Whether they are those of the scripts; else sessions are looked at."""
-
-
-class SeenStatements:
-    """The statements of the load of one trial."""
-
-    def __init__(self, statements: Statements) -> None:
-        self._statements = statements
-        self._since: float | None = None
-        self.sessions = 0
-        """How often a session was looked at."""
-
-    def begin(self, session: Session) -> None:
-        """Take the sessions that begin from now on for those of the load. Raises psycopg.Error."""
-        if not self._statements.are_complete and not is_pooled(session):  # a pooler's are older, and any client's
-            self._since = value(session, _NOW)
-
-    def look(self, session: Session) -> None:
-        """Note what the sessions of the load run now, or have run last. What the server refuses ends the looking."""
-        if self._since is None:
-            return
-        try:
-            query = _LAST_STATEMENTS.format(backend_type=backend_type(session))
-            rows = session.execute(query.encode(), (self._since,)).fetchall()
-        except psycopg.Error:
-            self._since = None
-            return
-        self.sessions += sum(sessions for _, sessions in rows)
-        for key, example in by_text(SentStatement(text) for text, _ in rows).items():
-            if len(self._statements.sent) < MOST_STATEMENTS:
-                self._statements.sent.setdefault(key, example)
+    """Whether the load has no others."""
 
     def plans(self, session: Session) -> dict[str, LoadStatement]:
-        """The statements seen so far with their plans here, by their text without values. Raises OperationalError."""
-        return {key: planned(session, statement) for key, statement in self._statements.sent.items()}
+        """The statements with their plans on the session's server, by their text without values.
+
+        The session is one of `connect_as_load`: to plan a statement is to run functions that it calls, by the rights of
+        the session's role. Raises psycopg.OperationalError.
+        """
+        return {key: planned(session, statement) for key, statement in self.sent.items()}

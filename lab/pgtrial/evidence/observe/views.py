@@ -9,8 +9,9 @@ that. Before PostgreSQL 14 there are none of WAL.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -19,6 +20,7 @@ import polars as pl
 import psycopg
 from psycopg.rows import dict_row
 
+from pgtrial.loads.names import is_reached
 from pgtrial.loads.target import Session, backend_type
 from pgtrial.model.records import Record
 from pgtrial.model.resources import table
@@ -47,7 +49,7 @@ _TABLES = """SELECT CASE WHEN c.relname LIKE 'pgbench\\_%' THEN c.relname
         sum(s.n_live_tup) AS live_tuples, sum(s.n_dead_tup) AS dead_tuples,
         sum((c.reltoastrelid <> 0)::int) AS toast_tables
     FROM pg_class c JOIN pg_stat_all_tables s ON s.relid = c.oid
-    WHERE c.relkind IN ('r', 'p') AND pg_table_is_visible(c.oid) AND {relations}
+    WHERE c.relkind IN ('r', 'p') AND {is_reached} AND {relations}
     GROUP BY 1 ORDER BY 1"""
 
 
@@ -84,7 +86,10 @@ def read_relations(session: Session, relations: str) -> Counters:
     """
     session.execute("SELECT pg_stat_clear_snapshot()")
     with suppress(psycopg.errors.InsufficientPrivilege):
-        return {row["name"]: numbers(row) for row in _rows(session, _TABLES.format(relations=relations))}
+        return {
+            row["name"]: numbers(row)
+            for row in _rows(session, _TABLES.format(is_reached=is_reached(session), relations=relations))
+        }
     return {}
 
 
@@ -118,9 +123,12 @@ GAUGES = frozenset({"pg_locks"})
 """Sources that are a state, not a count since the start."""
 
 _STATEMENTS = """SELECT left(regexp_replace(query, '\\s+', ' ', 'g'), 100) AS statement, {sums}
-    FROM pg_stat_statements WHERE queryid IS NOT NULL
-        AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+    FROM {schema}.pg_stat_statements WHERE queryid IS NOT NULL
+        AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) {of_role}
     GROUP BY 1"""
+_SHOWN = 100
+"""Characters of a statement, as in the query."""
+_OF_ROLE = "AND userid = (SELECT oid FROM pg_roles WHERE rolname = current_user)"
 _OF_STATEMENTS = {
     "calls": ("calls",),
     "exec_ms": ("total_exec_time", "total_time"),
@@ -131,8 +139,16 @@ _OF_STATEMENTS = {
 }
 """Counter -> the names of its column, the newest first; the extension before 1.8 lacks the last one."""
 
-_COLUMNS = "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass('pg_stat_statements') AND attnum > 0"
+_COLUMNS = """SELECT quote_ident(n.nspname), a.attname FROM pg_extension e
+    JOIN pg_namespace n ON n.oid = e.extnamespace
+    JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
+    JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relname = 'pg_stat_statements'
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+    WHERE e.extname = 'pg_stat_statements'"""
+"""A view of that name which is not the extension's is anybody's."""
 
+_PARAMETER = re.compile(r"\$\d+")
+_CUT_PARAMETER = re.compile(r"\$\d*$")
 _MOST_STATEMENTS = 50
 
 
@@ -142,8 +158,10 @@ class Views:
     `lacking` is what this version does not have: names and the first version that does.
     """
 
-    def __init__(self, session: Session):
+    def __init__(self, session: Session, known: Collection[str] | None = None):
+        """`known`: the load's statements without values, where others use the server, whose statements stay there."""
         self._session = session
+        self._known = None if known is None else [_without_parameters(text) for text in known]
         self.refused: list[str] = []
         self.lacking: dict[str, int] = {}
         readable = []
@@ -173,14 +191,28 @@ class Views:
         """Statement -> counter -> value of this database; none without pg_stat_statements. Raises psycopg.Error."""
         if self._statements is None:
             return {}
-        return {row["statement"]: numbers(row) for row in _rows(self._session, self._statements)}
+        rows = _rows(self._session, self._statements)
+        return {row["statement"]: numbers(row) for row in rows if self._is_of_load(row["statement"])}
+
+    def _is_of_load(self, shown: str) -> bool:
+        if self._known is None:
+            return True
+        if len(shown) < _SHOWN:
+            return _without_parameters(shown) in self._known
+        beginning = _without_parameters(_CUT_PARAMETER.sub("", shown))
+        return any(known.startswith(beginning) for known in self._known)
 
     def _statements_query(self) -> str | None:
-        columns = {row[0] for row in self._session.execute(_COLUMNS).fetchall()}
+        rows = self._session.execute(_COLUMNS).fetchall()
+        columns = {column for _, column in rows}
         known = [(counter, name) for counter, names in _OF_STATEMENTS.items() for name in names if name in columns]
         if not known:
             return None
-        query = _STATEMENTS.format(sums=", ".join(f"sum({name}) AS {counter}" for counter, name in known))
+        query = _STATEMENTS.format(
+            schema=rows[0][0],
+            of_role="" if self._known is None else _OF_ROLE,
+            sums=", ".join(f"sum({name}) AS {counter}" for counter, name in known),
+        )
         try:
             _rows(self._session, query)
         except psycopg.errors.ObjectNotInPrerequisiteState:  # made, but not among shared_preload_libraries
@@ -189,6 +221,11 @@ class Views:
             self.refused.append("pg_stat_statements")
             return None
         return query
+
+
+def _without_parameters(text: str) -> str:
+    """A statement's text with `?` for its parameters."""
+    return _PARAMETER.sub("?", text).rstrip("; ")
 
 
 def statement_gains(before: Counters, after: Counters) -> dict[str, float]:

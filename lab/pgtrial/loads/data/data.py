@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Any, ClassVar, Self
 
 import psycopg
-from psycopg import sql
 
 from pgtrial.loads.client_processes import count_clients, wait_for_clients_to_leave
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
@@ -23,6 +22,7 @@ from pgtrial.loads.made_objects import (
     present,
 )
 from pgtrial.loads.marks import marked_by
+from pgtrial.loads.names import is_reached
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.load_point import LoadPoint
@@ -125,10 +125,12 @@ class Data(abc.ABC):
         vacuum(connection, self.table_names(connection))
 
     def table_names(self, connection: Session) -> list[str]:
-        """The names of its tables on a server."""
+        """The names of its tables on a server, qualified and quoted as SQL has them."""
         rows = connection.execute(
-            "SELECT c.relname FROM pg_class c WHERE c.relkind IN ('r', 'p') AND pg_table_is_visible(c.oid) "
-            f"AND {self.relations(connection)} ORDER BY c.relname".encode()
+            "SELECT format('%I.%I', n.nspname, c.relname) "
+            "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            f"WHERE c.relkind IN ('r', 'p') AND {is_reached(connection)} AND {self.relations(connection)} "
+            "ORDER BY c.relname".encode()
         ).fetchall()
         return [str(row[0]) for row in rows]
 
@@ -215,9 +217,9 @@ def tables_of_others(connection: Session, tables: str, cure: str, *, copied: boo
 
 
 def vacuum(connection: Session, tables: Iterable[str]) -> None:
-    """Vacuum and analyse the tables, one in each statement: PostgreSQL 10 takes no list."""
+    """Vacuum and analyse tables, by their names as SQL has them, one in each statement: PostgreSQL 10 takes no list."""
     for table in tables:
-        connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(table)))
+        connection.execute(f"VACUUM (ANALYZE) {table}".encode())
 
 
 def freeze(connection: Session, tables: Iterable[str], clients_before: int) -> None:

@@ -9,6 +9,7 @@ from pgtrial.loads.client_processes import count_clients
 from pgtrial.loads.data.data import Data, freeze, tables_of_others, too_old
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
 from pgtrial.loads.marks import Mark, mark_on
+from pgtrial.loads.names import qualified
 from pgtrial.loads.process import finished, last_words, starting
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import TrialError
@@ -102,7 +103,7 @@ class OrderEntryTables(Data):
         command += [f"--random-seed={_SEED}", *(["--foreign-keys"] if self.foreign_keys else [])]
         maker.make(DataOrder(f"loading {self.label}", command, noticing(server.environment())), report)
         with server.connect() as connection:
-            freeze(connection, TABLES, clients)
+            freeze(connection, qualified(connection, TABLES), clients)
 
     def find(self, connection: Session) -> bool:
         """Whether these very tables are there. Raises StudyError for a table of others in the place of one."""

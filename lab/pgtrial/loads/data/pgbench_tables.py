@@ -14,6 +14,7 @@ from pgtrial.loads.data.data import Data, freeze, vacuum
 from pgtrial.loads.data.pgbench_names import TABLES, names_tables
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
 from pgtrial.loads.marks import Mark, mark_on, mark_tables
+from pgtrial.loads.names import qualified
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.records.load_point import LoadPoint
@@ -129,7 +130,7 @@ class PgbenchTables(Data):
             if in_steps and phases[done:]:
                 _mark(server, _UNFINISHED, {**asdict(self), "missing": phases[done:]})
         with server.connect() as connection:
-            freeze(connection, TABLES, clients)
+            freeze(connection, qualified(connection, TABLES), clients)
         _mark(server, _MARK, asdict(self))
 
     def used_as_found(self, connection: Session) -> str | None:
@@ -138,8 +139,9 @@ class PgbenchTables(Data):
 
     def reset(self, connection: Session) -> None:
         """Bring the tables near their first state: an empty history, no dead rows."""
-        connection.execute("TRUNCATE pgbench_history")
-        vacuum(connection, TABLES)
+        [history] = qualified(connection, ["pgbench_history"])
+        connection.execute(f"TRUNCATE {history}".encode())
+        vacuum(connection, qualified(connection, TABLES))
 
 
 @dataclass(frozen=True)
@@ -170,13 +172,15 @@ def find_tables(connection: Session) -> Found | None:
     made = _content(present["pgbench_accounts"]) if len(set(present.values())) == 1 else None
     if made is not None and made.missing:
         return replace(made, where=f"database {database}")
-    options = value(connection, "SELECT reloptions FROM pg_class WHERE oid = to_regclass('pgbench_accounts')") or []
+    accounts, branches = qualified(connection, ["pgbench_accounts", "pgbench_branches"])
+    options = value(connection, "SELECT reloptions FROM pg_class WHERE oid = %s::regclass", accounts) or []
     fillfactor = next((int(item.split("=")[1]) for item in options if item.startswith("fillfactor=")), 100)
     keys = value(
         connection,
-        "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND conrelid = to_regclass('pgbench_accounts')",
+        "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND conrelid = %s::regclass",
+        accounts,
     )
-    scale = value(connection, "SELECT count(*) FROM pgbench_branches")
+    scale = value(connection, f"SELECT count(*) FROM {branches}")
     return Found(PgbenchTables(int(scale), fillfactor, bool(keys)), made is not None, f"database {database}")
 
 
@@ -213,7 +217,7 @@ def _carry_out(server: Target, tables: PgbenchTables, steps: str, report: OnLine
     if engines > 1:
         # an engine that shares the rows leaves what is there: a load that broke off, and what the others write
         with server.connect() as connection:
-            connection.execute(f"TRUNCATE {', '.join(TABLES)}")
+            connection.execute(f"TRUNCATE {', '.join(qualified(connection, TABLES))}".encode())
     order = tables_order(server.environment(), tables.scale, steps, fillfactor=tables.fillfactor, engines=engines)
     maker.make(order, report)
 
@@ -234,11 +238,12 @@ def _undo_constraints(server: Target, kinds: str) -> None:
     The server carries the statement to its end that an engine was killed in: the lock waits for that.
     """
     with server.connect() as connection, connection.transaction():
-        connection.execute(f"LOCK TABLE {', '.join(TABLES)}")
+        tables = qualified(connection, TABLES)
+        connection.execute(f"LOCK TABLE {', '.join(tables)}".encode())
         rows = connection.execute(
             "SELECT conrelid::regclass::text, conname FROM pg_constraint WHERE contype::text = ANY (%s) "
             "AND conrelid = ANY (SELECT to_regclass(name) FROM unnest(%s::text[]) AS name) ORDER BY contype",
-            (list(kinds), list(TABLES)),
+            (list(kinds), tables),
         ).fetchall()
         for table, name in rows:
             connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {sql.Identifier(name).as_string()}".encode())

@@ -10,6 +10,7 @@ from pgtrial.loads.client_processes import count_clients
 from pgtrial.loads.data.data import Data, freeze, tables_of_others
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
 from pgtrial.loads.marks import Mark, mark_on
+from pgtrial.loads.names import qualified
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -99,7 +100,7 @@ class SuiteTables(Data):
         command = ["generate", self.name, f"--scale={self.scale:g}", f"--random-seed={_SEED}"]
         maker.make(DataOrder(f"making {self.label}", command, noticing(server.environment())), report)
         with server.connect() as connection:
-            freeze(connection, self._generator.tables, clients)
+            freeze(connection, qualified(connection, self._generator.tables), clients)
 
     def find(self, connection: Session) -> bool:
         """Whether these very tables are there. Raises StudyError for a table of others in the place of one."""

@@ -15,6 +15,7 @@ from pgtrial.loads.client_processes import count_clients
 from pgtrial.loads.data.data import Data, freeze, tables_of_others
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
 from pgtrial.loads.marks import Mark, mark_on, marked_by
+from pgtrial.loads.names import qualified
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -94,10 +95,11 @@ class TaskTable(Data):
             _drop_unfinished(server)
             raise
         with server.connect() as connection:
-            freeze(connection, [_TABLE], clients)
+            table, index = qualified(connection, [_TABLE, _INDEX])
+            freeze(connection, [table], clients)
             if created:
                 comment = sql.Literal(f"{_CREATED}{created[-1]} ms")
-                connection.execute(sql.SQL("COMMENT ON INDEX {} IS {}").format(sql.Identifier(_INDEX), comment))
+                connection.execute(sql.SQL("COMMENT ON INDEX {} IS {}").format(sql.SQL(index), comment))
 
     def find(self, connection: Session) -> bool:
         """Whether this very table is there. Raises StudyError for somebody else's in its place."""
@@ -118,7 +120,8 @@ def _drop_unfinished(server: Target) -> None:
     with suppress(psycopg.Error), server.connect() as connection:
         mark = mark_on(connection, _TABLE)
         if mark is not None and mark.is_ours(_UNFINISHED):
-            connection.execute(f"DROP TABLE IF EXISTS {_TABLE}".encode())
+            [table] = qualified(connection, [_TABLE])
+            connection.execute(f"DROP TABLE IF EXISTS {table}".encode())
 
 
 def creation_s(connection: Session) -> float | None:

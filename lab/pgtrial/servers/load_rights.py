@@ -1,0 +1,140 @@
+"""By whose rights a load on a given server runs the code of other roles, and the refusal where that is a superuser.
+
+Triggers, rules, views, defaults, policies, functions of indexes and operators run by the rights of whoever uses a
+table, and of an overloaded function or operator the one runs whose types fit best. Whoever owns one of those that the
+load of a superuser uses is a superuser by that. So such a load is refused, before anything is changed; a load by a role
+without superuser has no more rights than its owner gave it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psycopg
+
+from pgtrial.loads.names import array_of, is_reached
+from pgtrial.loads.target import Session, schemas_of_load, value
+from pgtrial.servers.arm import Needs
+
+_SHOWN = 3
+"""How many objects a refusal names."""
+
+_IS_SUPERUSER = "SELECT bool_or(rolsuper) FROM pg_roles WHERE rolname IN (current_user, session_user)"
+"""Either: what runs within a session may go back to the role that has logged in."""
+
+_OBJECTS = """SELECT o.class::regclass::text, o.name, o.shown, r.rolname, o.schema = ANY ({path}), o.is_overload, {used}
+    FROM (
+        SELECT 'pg_class'::regclass::oid, c.oid, c.relname::text, c.oid::regclass::text, c.relowner, c.relnamespace,
+            false, {of_data}
+            FROM pg_class c WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
+        UNION ALL SELECT 'pg_proc'::regclass, p.oid, p.proname, p.oid::regprocedure::text, p.proowner, p.pronamespace,
+            EXISTS (SELECT FROM pg_proc s WHERE s.proname = p.proname AND s.pronamespace = 'pg_catalog'::regnamespace),
+            false FROM pg_proc p
+        UNION ALL SELECT 'pg_operator'::regclass, x.oid, x.oprname, x.oid::regoperator::text, x.oprowner,
+            x.oprnamespace, EXISTS (SELECT FROM pg_operator s
+                WHERE s.oprname = x.oprname AND s.oprnamespace = 'pg_catalog'::regnamespace),
+            false FROM pg_operator x
+        UNION ALL SELECT 'pg_type'::regclass, t.oid, t.typname, t.oid::regtype::text, t.typowner, t.typnamespace,
+            EXISTS (SELECT FROM pg_type s WHERE s.typname = t.typname AND s.typnamespace = 'pg_catalog'::regnamespace),
+            false FROM pg_type t WHERE t.typtype = 'd'
+    ) AS o (class, oid, name, shown, owner, schema, is_overload, of_data) JOIN pg_roles r ON r.oid = o.owner
+    WHERE NOT r.rolsuper ORDER BY 1, 3"""
+"""The objects of roles without superuser: catalog, name, name for people, owner, whether unqualified names reach their
+schema, whether pg_catalog has the name, and whether the load's data or an object of a superuser uses them.
+"""
+
+_USED = """o.of_data OR EXISTS (SELECT FROM pg_event_trigger e
+        WHERE o.class = 'pg_proc'::regclass AND e.evtfoid = o.oid AND e.evtenabled <> 'D')
+    OR EXISTS (SELECT FROM pg_inherits h JOIN pg_class parent ON parent.oid = h.inhparent
+        JOIN pg_roles of_parent ON of_parent.oid = parent.relowner
+        WHERE o.class = 'pg_class'::regclass AND h.inhrelid = o.oid AND of_parent.rolsuper)
+    OR EXISTS (SELECT FROM pg_depend d
+        LEFT JOIN pg_trigger g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid
+        LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
+        LEFT JOIN pg_attrdef a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+        LEFT JOIN pg_policy y ON d.classid = 'pg_policy'::regclass AND y.oid = d.objid
+        LEFT JOIN pg_constraint n ON d.classid = 'pg_constraint'::regclass AND n.oid = d.objid AND n.contype = 'c'
+        LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
+        LEFT JOIN pg_index i ON i.indexrelid = c.oid
+        JOIN pg_class by_it ON by_it.oid
+            = coalesce(g.tgrelid, w.ev_class, a.adrelid, y.polrelid, nullif(n.conrelid, 0), i.indrelid, c.oid)
+        JOIN pg_roles of_it ON of_it.oid = by_it.relowner
+        WHERE d.refclassid = o.class AND d.refobjid = o.oid AND of_it.rolsuper)"""
+"""What objects of superusers use: event triggers, triggers, rules and views, defaults, policies, checks, indexes."""
+
+
+@dataclass(frozen=True)
+class _Object:
+    catalog: str
+    name: str
+    shown: str
+    owner: str
+    is_in_path: bool
+    is_overload: bool
+    is_used: bool
+
+
+def obstacle(session: Session, needs: Needs) -> str | None:
+    """Why a superuser's load may not run on this database, one sentence without a full stop; None: it may.
+
+    Asked in a session of the lab's own, by the load's role. Raises psycopg.Error.
+    """
+    if not _is_superuser(session):
+        return None
+    words = LoadWords.of(needs.texts)
+    found = [one for one in _objects(session, needs) if one.is_used or _may_meet(one, needs, words)]
+    if not found:
+        return None
+    names = [f"{one.shown} of {one.owner}" for one in found[:_SHOWN]]
+    more = f" and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
+    tables = [one for one in found if one.catalog == "pg_class"]
+    owner = (tables or found)[0].owner
+    return (
+        f"the load would run as {session.info.user}, a superuser, on what roles without superuser own "
+        f"({', '.join(names)}{more}), and their triggers, functions and operators would run by its rights; name a role "
+        f"without superuser in the dsn, such as user={owner}"
+    )
+
+
+def _is_superuser(session: Session) -> bool:
+    with suppress(psycopg.errors.InsufficientPrivilege):  # a superuser may read all roles
+        return bool(value(session, _IS_SUPERUSER))
+    return False
+
+
+@dataclass(frozen=True)
+class LoadWords:
+    """The names that statements may use, in small letters, and the whole of their texts for other names."""
+
+    words: frozenset[str]
+    text: str
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> LoadWords:
+        """Of the texts of a load's statements."""
+        text = "\n".join(texts).lower()
+        return cls(frozenset(re.findall(r"\w+", text)), text)
+
+    def have(self, name: str) -> bool:
+        """True if a statement may mean an object of this name."""
+        lowered = name.lower()
+        return lowered in self.words if re.fullmatch(r"\w+", lowered) else lowered in self.text
+
+
+def _may_meet(one: _Object, needs: Needs, words: LoadWords) -> bool:
+    """True if the load's statements may use an object of another role by its name."""
+    if needs.is_opaque:
+        return True
+    if one.is_overload and one.is_in_path and (not needs.texts or one.catalog == "pg_operator"):
+        return True
+    return one.catalog != "pg_operator" and words.have(one.name)
+
+
+def _objects(session: Session, needs: Needs) -> list[_Object]:
+    reached = is_reached(session)
+    of_data = " OR ".join(f"({data.relations(session)}) AND {reached}" for data in needs.data) or "false"
+    query = _OBJECTS.format(path=array_of(schemas_of_load(session)), used=_USED, of_data=of_data)
+    return [_Object(*row) for row in session.execute(query.encode()).fetchall()]

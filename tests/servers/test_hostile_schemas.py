@@ -1,0 +1,103 @@
+"""Nothing of a user's schemas runs in the lab's own sessions, whatever lies in wait there."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgtrial.conduct.settle import warm_relations
+from pgtrial.evidence.collect.collect import collect
+from pgtrial.evidence.observe import views
+from pgtrial.evidence.observe.job import ProgressViews
+from pgtrial.evidence.observe.sampler import Sampler
+from pgtrial.loads.data.kinds import NO_TABLES
+from pgtrial.loads.data.order_entry_tables import OrderEntryTables
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.loads.data.suite_tables import SuiteTables
+from pgtrial.loads.data.sysbench_tables import SysbenchTables
+from pgtrial.loads.data.task_table import TaskTable
+from pgtrial.loads.made_objects import copied_objects, drop_marked, new_relations, present
+from pgtrial.servers import given as given_server
+from pgtrial.servers.server_locks import ServerLocks
+from tests.servers.given import checked, spec_of
+from tests.servers.hostile import OWNER, fired, is_superuser, lie_in_wait
+
+pytestmark = pytest.mark.server
+
+PATHS = ('"$user", public', "public, pg_catalog")
+"""The default, and one that has everything of the owner's before what is PostgreSQL's."""
+
+DATA = (
+    PgbenchTables(1),
+    TaskTable(1, 1),
+    OrderEntryTables(1),
+    SuiteTables("joins", 1),
+    SysbenchTables("oltp_read_write", (), 1, 1, 10),
+)
+
+
+def dsn_of(target, user="postgres"):
+    return f"host={target.host} port={target.port} dbname={target.dbname} user={user}"
+
+
+@pytest.fixture(params=PATHS, ids=["default", "before_pg_catalog"])
+def path(request):
+    return request.param
+
+
+@pytest.fixture(params=[10, 13, 15, 18], ids=lambda major: f"pg{major}")
+def cluster(request, start_cluster):
+    return start_cluster(request.param)
+
+
+@pytest.fixture
+def trap(cluster, path):
+    """The database of an owner who lies in wait, as a superuser reaches it. What lies in wait there works."""
+    trap = lie_in_wait(cluster, path)
+    with trap.connect_as_user() as session:
+        session.execute("SELECT to_json(d) FROM pg_catalog.pg_database d")
+        assert fired(cluster)
+        assert is_superuser(cluster)
+        session.execute(f"ALTER ROLE {OWNER} NOSUPERUSER".encode())
+    return trap
+
+
+def read_all(target):
+    """All that the lab reads of a server before, during and after a trial."""
+    with target.connect() as session:
+        for data in DATA:
+            assert not data.find(session)
+            data.table_names(session)
+            views.read_relations(session, data.relations(session))
+            warm_relations(target, checked_setup(target), data)
+        views.read_counters(session)
+        views.Views(session).read()
+        views.Views(session).statements()
+        views.read_waits(session)
+        ProgressViews(session).look()
+        before = present(session)
+        assert new_relations(session, before) == []
+        assert copied_objects(session, ("no such mark",)) == []
+        assert drop_marked(session, ("no such mark",), everywhere=True) == []
+    with Sampler(target.connect, None, None) as sampler:
+        sampler.load_begins(None)  # it looks once before it ends
+    facts = collect("A", target)
+    assert facts.facts["settings"]["search_path"]
+
+
+def checked_setup(target):
+    return spec_of(dsn_of(target)).resolved("A")
+
+
+def test_sessions_of_the_lab_run_nothing_of_a_database_owner(cluster, trap, workspace, tmp_path, monkeypatch):
+    """They have a superuser's rights here: that such loads are refused is not asked, so that all the rest is."""
+    monkeypatch.setattr(given_server, "obstacle", lambda session, needs: None)
+    before = fired(cluster)
+    arm = checked(spec_of(dsn_of(trap), {"work_mem": "5MB"} if cluster.server.major >= 15 else {}), workspace)
+    with ServerLocks("hostile") as locks:
+        assert locks.take({"A": arm}) == []
+    read_all(arm.targets[0])
+    if cluster.server.major >= 15:
+        with arm.serve(NO_TABLES, tmp_path / "log", {}) as target:
+            read_all(target)
+    assert fired(cluster) == before
+    assert not is_superuser(cluster)

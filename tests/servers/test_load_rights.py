@@ -1,0 +1,131 @@
+"""A superuser's load on what other roles own is refused before anything is changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pgtrial.loads.names import qualified
+from pgtrial.loads.target import value
+from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.servers.arm import Needs
+from pgtrial.servers.given_data import records
+from tests.conftest import require_engine
+from tests.servers.given import checked, dsn_of, execute, silent, spec_of
+
+pytestmark = pytest.mark.server
+
+APP = (
+    "CREATE ROLE app LOGIN",
+    "GRANT CREATE ON SCHEMA public TO app",
+    "SET ROLE app",
+    "CREATE TABLE public.invoices AS SELECT 1 AS id, 'c7'::text AS customer",
+    "CREATE FUNCTION public.mine() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+    "RESET ROLE",
+)
+
+
+def with_script(spec: StudySpec, text: str, name: str = "own.sql") -> StudySpec:
+    return spec.with_scripts({name: text})
+
+
+def own(given, text, user="postgres", name="own.sql"):
+    return with_script(spec_of(dsn_of(given, user=user), workload=name, reset="none"), text, name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT count(*) FROM invoices WHERE customer = 'c7'",
+        'SELECT 1 FROM public."invoices"',
+        "SELECT * FROM INVOICES",
+        "SELECT * FROM over_it",
+        "SELECT public.mine()",
+    ],
+)
+def test_a_script_that_names_a_table_of_another_role_is_refused_for_a_superuser(given, workspace, text):
+    execute(given, *APP, *(["CREATE VIEW over_it AS SELECT id FROM invoices"] if "over_it" in text else []))
+    words = r"^arms\.A: the load would run as postgres, a superuser, .* of app.*user=app$"
+    with pytest.raises(StudyError, match=words):
+        checked(own(given, text), workspace)
+    checked(own(given, text, user="app"), workspace)
+
+
+def test_a_superuser_may_run_what_uses_nothing_of_others(given, workspace):
+    execute(given, *APP, "CREATE TABLE dbas AS SELECT 1 AS id")
+    checked(own(given, "SELECT 1"), workspace)
+    checked(own(given, "SELECT * FROM dbas WHERE id = 1"), workspace)
+
+
+def test_a_load_whose_statements_nobody_knows_is_refused_where_others_own_anything(given, workspace):
+    execute(given, *APP)
+    with pytest.raises(StudyError, match=r"public\.invoices of app"):
+        checked(own(given, "function event() end", name="own.lua"), workspace)
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        (
+            "CREATE TRIGGER t BEFORE UPDATE ON pgbench_accounts FOR EACH ROW EXECUTE PROCEDURE mine()",
+            r"public\.mine\(\)",
+        ),
+        ("ALTER TABLE pgbench_tellers OWNER TO app", r"public\.pgbench_tellers"),
+        ("CREATE EVENT TRIGGER e ON ddl_command_end EXECUTE PROCEDURE ends()", r"public\.ends\(\)"),
+        ("ALTER TABLE pgbench_branches ALTER bbalance SET DEFAULT app_default()", r"public\.app_default\(\)"),
+        ("CREATE POLICY p ON pgbench_history USING (app_default() = 1)", r"public\.app_default\(\)"),
+        ("CREATE INDEX ON pgbench_accounts (app_index(abalance))", r"public\.app_index\(integer\)"),
+        ("ALTER TABLE pgbench_accounts ADD CHECK (app_index(1) = 1)", r"public\.app_index\(integer\)"),
+        ("CREATE RULE r AS ON INSERT TO pgbench_history DO ALSO SELECT app_default()", r"public\.app_default\(\)"),
+        ("ALTER FUNCTION app_default() RENAME TO sum", r"public\.sum\(\)"),
+        (
+            "SET ROLE app; CREATE OPERATOR public.= (LEFTARG = name, RIGHTARG = int4, PROCEDURE = app_eq); RESET ROLE",
+            r"public\.=\(name,integer\)",
+        ),
+    ],
+)
+def test_tables_of_pgbench_on_which_others_have_code_are_refused_in_mid_study(
+    given, workspace, tmp_path, statement, named
+):
+    require_engine()
+    execute(
+        given,
+        *APP,
+        "SET ROLE app",
+        "CREATE FUNCTION public.app_default() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "CREATE FUNCTION public.app_index(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1'",
+        "CREATE FUNCTION public.app_eq(name, int) RETURNS boolean LANGUAGE sql AS 'SELECT true'",
+        "RESET ROLE",
+        "CREATE FUNCTION ends() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'",
+        "ALTER FUNCTION ends() OWNER TO app",
+    )
+    spec = spec_of(dsn_of(given))
+    arm = checked(spec, workspace)
+    [data] = Needs.of(spec).data
+    arm.prepare(data, silent)
+    with arm.serve(data, tmp_path / "log", {}):
+        pass
+    execute(given, *statement.split("; "))
+    with pytest.raises(ArmError, match=rf"a superuser, .*{named} of app"), arm.serve(data, tmp_path / "log", {}):
+        pass
+    with pytest.raises(StudyError, match=rf"a superuser, .*{named} of app"):
+        checked(spec, workspace)
+
+
+def test_nothing_is_made_before_the_refusal(given, workspace):
+    execute(given, *APP, "ALTER FUNCTION mine() RENAME TO count")
+    with pytest.raises(StudyError, match=r"public\.count\(\) of app"):
+        checked(spec_of(dsn_of(given)), workspace)
+    with given.target.connect() as session:
+        assert qualified(session, ["pgbench_accounts"]) == ["pgbench_accounts"]
+    assert [record for record in records(workspace.state) if record.target.host == given.target.host] == []
+
+
+def test_a_superuser_who_became_another_role_at_login_is_one(given, workspace):
+    execute(given, *APP, "CREATE ROLE dba LOGIN SUPERUSER", "ALTER ROLE dba SET role = app")
+    with replace(given.target, user="dba").connect() as session:
+        assert value(session, "SELECT current_user") == "app"
+    with pytest.raises(StudyError, match=r"public\.invoices of app"):
+        checked(own(given, "SELECT * FROM invoices", user="dba"), workspace)
