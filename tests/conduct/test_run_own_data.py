@@ -86,7 +86,7 @@ def test_texts_are_quoted_in_the_simple_protocol():
 
 
 def test_no_other_account_reads_the_values_or_the_results_while_a_study_runs(monkeypatch):
-    """The folders are looked at when the first trial begins, under a umask that would open all of them."""
+    """The folders are looked at when the first trial begins, under a umask that would let all accounts read them."""
     seen = {}
     begin = StudyDirectory.begin_trial
 
@@ -96,7 +96,7 @@ def test_no_other_account_reads_the_values_or_the_results_while_a_study_runs(mon
         return begin(study, planned)
 
     monkeypatch.setattr(StudyDirectory, "begin_trial", look)
-    before = os.umask(0)
+    before = os.umask(0o022)
     try:
         run(data="shop.sql", query="select :who", values={"who": "orders.customer"})
     finally:
@@ -144,7 +144,7 @@ def test_a_database_is_dumped_by_the_pg_dump_of_its_version_and_its_roles_are_ma
         session.execute("CREATE DATABASE older_shop")
     shop = replace(server, dbname="older_shop")
     try:
-        with shop.connect() as session:
+        with shop.connect_as_load() as session:
             session.execute(f"{SHOP} CREATE ROLE clerk; GRANT SELECT ON orders TO clerk;")
             session.execute("CREATE POLICY own ON orders TO clerk USING (id = 1)")
         dsn = f"host={shop.host} port={shop.port} user={shop.user} dbname={shop.dbname}"
