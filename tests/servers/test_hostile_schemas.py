@@ -18,8 +18,9 @@ from pgtrial.loads.data.task_table import TaskTable
 from pgtrial.loads.made_objects import copied_objects, drop_marked, new_relations, present
 from pgtrial.servers import given as given_server
 from pgtrial.servers.server_locks import ServerLocks
+from tests.poolers import pooled
 from tests.servers.given import checked, spec_of
-from tests.servers.hostile import OWNER, fired, is_superuser, lie_in_wait
+from tests.servers.hostile import DATABASE, OWNER, fired, is_superuser, lie_in_wait
 
 pytestmark = pytest.mark.server
 
@@ -100,4 +101,21 @@ def test_sessions_of_the_lab_run_nothing_of_a_database_owner(cluster, trap, work
         with arm.serve(NO_TABLES, tmp_path / "log", {}) as target:
             read_all(target)
     assert fired(cluster) == before
+    assert not is_superuser(cluster)
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction", "statement"])
+def test_nothing_of_a_database_owner_runs_behind_a_pooler(start_cluster, mode):
+    """Nothing can be set there for the session, so that each statement brings the search path of the lab."""
+    cluster = start_cluster(18)
+    lie_in_wait(cluster, PATHS[1])
+    with pooled(cluster, mode, size=6, dbname=DATABASE) as target:
+        with target.connect() as session:
+            for data in DATA:
+                assert not data.find(session)
+            views.read_counters(session)
+            views.Views(session).read()
+            views.read_waits(session)
+        assert collect("A", target).facts["settings"]["search_path"] == PATHS[1]
+    assert fired(cluster) == []
     assert not is_superuser(cluster)
