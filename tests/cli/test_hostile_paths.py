@@ -272,7 +272,7 @@ class Lines:
             "capacity": ["jit=on", "--p99", "5ms", *small],
             "report": [self.bundle],
             "bundle": [self.stored],
-            "rerun": [self.bundle],
+            "rerun": [self.bundle, "--trust"],
             "publish": [self.bundle],
         }
         options = {"output": "-o", "summary_file": "--summary", "junit_file": "--junit"}

@@ -12,6 +12,7 @@
 //! - `sql`: the ends of comments and quoted texts in SQL
 //! - `shard`: the share that each of several engines has of one run
 //! - `text`: texts of the system, which need not be UTF-8
+//! - `trust`: files that another account could exchange
 //! - `words`: numbers with what they count
 
 pub mod c_numbers;
@@ -27,4 +28,5 @@ pub mod readiness;
 pub mod shard;
 pub mod sql;
 pub mod text;
+pub mod trust;
 pub mod words;

@@ -4,7 +4,6 @@
 //! runtime ignores this signal, so that closed sockets do not end the program. Other errors are ignored.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -13,6 +12,7 @@ use signal_hook::low_level::emulate_default_handler;
 use thiserror::Error;
 
 use crate::text;
+use crate::trust::create_file;
 
 /// Writes results, reports and help to standard output, and flushes it.
 pub fn print_stdout(shown: impl fmt::Display) {
@@ -54,7 +54,7 @@ impl OutputFile {
     /// A new file, which replaces an old one. Its name is its path in quotes after its kind.
     pub fn create(kind: &str, path: &Path) -> Result<Self, CouldNot> {
         let name = format!("{kind}\"{}\"", text::of_path(path));
-        let file = File::create(path).map_err(could_not(format_args!("open {name}")))?;
+        let file = create_file(path).map_err(could_not(format_args!("open {name}")))?;
         Ok(Self { out: BufWriter::new(Box::new(file)), name })
     }
 

@@ -112,7 +112,7 @@ impl About {
     /// Reads `capture.json` of a directory.
     pub(super) fn read(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(NAME);
-        let text = match fs::read(&path) {
+        let text = match ground::trust::read_file(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let was_begun = directory.join("sessions.bin").exists();
                 return Err((if was_begun { Error::Unfinished } else { Error::NotACapture })(directory.to_owned()));

@@ -37,7 +37,7 @@ impl CheckedWriter {
 
 /// Opens a file for reading, after it has been read once for its size and checksum.
 pub fn open(path: &Path, expected: Checked) -> Result<BufReader<File>, Error> {
-    let open = || File::open(path).map_err(Error::io("open", path));
+    let open = || ground::trust::open_file(path).map_err(Error::io("open", path));
     let found = check(open()?).map_err(Error::io("read", path))?;
     check_size(path, found.bytes, expected.bytes)?;
     if found.crc32 != expected.crc32 {

@@ -86,7 +86,7 @@ pub struct ChunkReader {
 impl ChunkReader {
     /// Opens the file, whose size was checked.
     pub fn open(path: &Path, size: u64) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
+        let file = ground::trust::open_file(path).map_err(Error::io("open", path))?;
         let reader = Self { file, path: path.to_owned(), size };
         let mut magic = [0; MAGIC.len()];
         reader.read(&mut magic, 0)?;

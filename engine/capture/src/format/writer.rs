@@ -237,6 +237,7 @@ const UNFINISHED: [&str; 5] =
 /// Makes the directory, or checks that nothing in it is lost.
 fn make_room(directory: &Path) -> Result<(), Error> {
     // Values may be as secret as the logs are.
+    ground::trust::check_exchangeable(directory).map_err(Error::io("make the directory", directory))?;
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(Error::io("make the directory", directory))?;
     for entry in fs::read_dir(directory).map_err(Error::io("read", directory))? {

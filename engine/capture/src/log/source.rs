@@ -1,6 +1,5 @@
 //! A log as lines: a file or standard input, unpacked if it is compressed.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::rc::Rc;
 
@@ -54,7 +53,8 @@ impl LogLines {
         let input: Box<dyn Read> = match name {
             "-" => Box::new(io::stdin()),
             _ => Box::new(
-                File::open(ground::text::path(name)).map_err(could_not(format_args!("open the log \"{name}\"")))?,
+                ground::trust::open_file(&ground::text::path(name))
+                    .map_err(could_not(format_args!("open the log \"{name}\"")))?,
             ),
         };
         Self::new(name, input)

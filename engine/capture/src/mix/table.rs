@@ -1,7 +1,5 @@
 //! A CSV file with a header, as `COPY ... CSV HEADER` writes it, in memory.
 
-use std::fs;
-
 use ground::output::could_not;
 
 use crate::error::CaptureError;
@@ -28,7 +26,8 @@ pub struct NamedRow<'a> {
 impl NamedTable {
     /// Reads a file that has these columns, and maybe others.
     pub fn read(name: &str, wanted: &[&str]) -> Result<Self, CaptureError> {
-        let content = fs::read(ground::text::path(name)).map_err(could_not(format_args!("read \"{name}\"")))?;
+        let content =
+            ground::trust::read_file(&ground::text::path(name)).map_err(could_not(format_args!("read \"{name}\"")))?;
         let bytes = content.len() as u64;
         let mut table = Self { name: name.to_owned(), bytes, header: Vec::new(), rows: Vec::new() };
         let (mut begin, mut line, mut first_line, mut quotes) = (0, 0, 1, 0);

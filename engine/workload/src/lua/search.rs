@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use ground::trust::{check_exchangeable, read_file};
+
 use crate::program::Fatal;
 
 /// Where a script comes from.
@@ -33,7 +35,7 @@ impl Chunk {
             }
             ScriptOrigin::Path(path) => {
                 let module = test.filter(|name| Path::new(name) != path);
-                (format!("@{}", path.display()), std::fs::read(path), module.map(str::to_owned))
+                (format!("@{}", path.display()), runnable(path), module.map(str::to_owned))
             }
         };
         match text {
@@ -41,6 +43,13 @@ impl Chunk {
             Err(error) => Err(Fatal::new(format!("cannot read {}: {error}", name.trim_start_matches(['@', '='])))),
         }
     }
+}
+
+/// Reads a script that root may run: neither it nor a module in the current directory is another account's.
+fn runnable(path: &Path) -> std::io::Result<Vec<u8>> {
+    check_exchangeable(path)?;
+    check_exchangeable(Path::new("."))?;
+    read_file(path)
 }
 
 /// A first line that starts with `#` is not Lua. Lines keep their numbers.

@@ -23,7 +23,7 @@ pub struct LogFile {
 impl LogFile {
     /// Makes the file anew.
     pub fn create(path: PathBuf) -> io::Result<Self> {
-        let file = File::create(&path).map_err(|error| sentence("open", &path, error))?;
+        let file = ground::trust::create_file(&path).map_err(|error| sentence("open", &path, error))?;
         Ok(Self { path, file, buffer: Vec::with_capacity(FULL + LONGEST_LINE), error: None })
     }
 

@@ -1,6 +1,5 @@
 //! Reads the machines' lines: from a file for each machine, or from standard input while the run goes on.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 
@@ -59,7 +58,7 @@ pub fn merge_files(
     let mut files = Vec::new();
     for path in paths {
         let name = format!("\"{}\"", path.display());
-        let file = File::open(path).map_err(could_not(format_args!("open {name}")))?;
+        let file = ground::trust::open_file(path).map_err(could_not(format_args!("open {name}")))?;
         files.push(Lines::new(BufReader::new(file), name));
     }
     while let Some(machine) = merger.last() {

@@ -7,6 +7,7 @@ use crate::frontend::common::failure::Failure;
 use ground::c_numbers;
 use ground::output::could_not;
 use ground::random::Random;
+use ground::trust::{check_exchangeable, open_file, read_file};
 use wire::value::Value;
 use workload::pgbench::builtin;
 use workload::pgbench::builtin::Builtin;
@@ -28,6 +29,9 @@ pub fn add_builtin(arguments: &mut Arguments, text: &str) -> Result<(), Failure>
     add(arguments, parse(script.description, weight, script.text.as_bytes()).map_err(Failure::error)?)
 }
 
+/// The commands that run a program.
+const SHELL: [&[u8]; 2] = [b"\\shell", b"\\setshell"];
+
 /// Adds a script from a file, `FILE` or `FILE@WEIGHT`; the file `-` is standard input.
 pub fn add_file(arguments: &mut Arguments, text: &str) -> Result<(), Failure> {
     let (name, weight) = split_weight(text)?;
@@ -36,11 +40,13 @@ pub fn add_file(arguments: &mut Arguments, text: &str) -> Result<(), Failure> {
         arguments.reads_stdin = true;
         std::io::stdin().read_to_end(&mut bytes)
     } else {
-        let mut file =
-            std::fs::File::open(ground::text::path(name)).map_err(could_not(format_args!("open file \"{name}\"")))?;
+        let mut file = open_file(&ground::text::path(name)).map_err(could_not(format_args!("open file \"{name}\"")))?;
         file.read_to_end(&mut bytes)
     };
     read.map_err(could_not(format_args!("read file \"{name}\"")))?;
+    if name != "-" && SHELL.iter().any(|command| memchr::memmem::find(&bytes, command).is_some()) {
+        check_exchangeable(&ground::text::path(name)).map_err(could_not(format_args!("run file \"{name}\"")))?;
+    }
     add(arguments, parse(name, weight, &bytes).map_err(Failure::error)?)
 }
 
@@ -49,7 +55,7 @@ pub fn add_values(arguments: &mut Arguments, text: &str) -> Result<(), Failure> 
     let Some((name, path)) = text.split_once('=').filter(|(name, _)| is_variable_name(name.as_bytes())) else {
         return Err(Failure::error(format!("invalid list of values \"{text}\": it is VARNAME=FILE")));
     };
-    let bytes = std::fs::read(ground::text::path(path)).map_err(could_not(format_args!("open file \"{path}\"")))?;
+    let bytes = read_file(&ground::text::path(path)).map_err(could_not(format_args!("open file \"{path}\"")))?;
     let whole = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
     if whole.is_empty() {
         return Err(Failure::error(format!("the file \"{path}\" has no value for the variable \"{name}\"")));

@@ -1,7 +1,6 @@
 //! The command line of the suite front end, and the queries that it names.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -68,7 +67,7 @@ impl SuiteOptions {
         let mut queries = Vec::new();
         for path in &self.files {
             let shown = ground::text::of_path(path);
-            let text = fs::read(path).map_err(could_not(format_args!("read \"{shown}\"")))?;
+            let text = ground::trust::read_file(path).map_err(could_not(format_args!("read \"{shown}\"")))?;
             let stem = path.file_stem().map(PathBuf::from).unwrap_or_default();
             let name = ground::text::of_path(&stem);
             if !names.insert(name.clone()) {

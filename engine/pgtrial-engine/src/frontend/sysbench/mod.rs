@@ -45,7 +45,9 @@ pub fn main(args: Vec<String>) -> ExitCode {
 
 fn invoke(args: &[String], log: &mut Log) -> Result<u8, SysbenchError> {
     let clock = Clock::start();
-    let line = CommandLine::read(args, &|name| std::fs::read(ground::text::path(name)), &mut |line| (USER.tell)(line))?;
+    let line = CommandLine::read(args, &|name| ground::trust::read_file(&ground::text::path(name)), &mut |line| {
+        (USER.tell)(line)
+    })?;
     if line.is_on("help") {
         print_stdout(help::text());
         return Ok(0);
