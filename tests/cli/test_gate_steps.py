@@ -281,6 +281,17 @@ def test_the_steps_fail_after_an_error(runner):
     assert "did you mean jit" in (runner.gate / "summary.md").read_text()
 
 
+@pytest.mark.server
+def test_root_in_a_container_works_in_the_directories_of_the_runners_account(runner):
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    for path in (runner.root, runner.work, runner.work / "gate.toml", runner.temporary):
+        os.chown(path, 65534, 65534)
+    done = runner.action(base="jit=on", head="jitt=off", **INPUTS)
+    assert done["Conclude"].returncode == 3
+    assert "did you mean jit" in (runner.gate / "summary.md").read_text()
+
+
 def test_a_gate_that_passes_without_a_result_fails(tmp_path):
     program = tmp_path / "pgtrial"
     program.write_text("#!/bin/sh\nexit 0\n")
