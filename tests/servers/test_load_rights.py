@@ -53,6 +53,39 @@ def test_a_script_that_names_a_table_of_another_role_is_refused_for_a_superuser(
     checked(own(given, text, user="app"), workspace)
 
 
+@pytest.mark.parametrize(
+    ("made", "text", "named"),
+    [
+        (
+            "CREATE TYPE app.pair AS (i int); CREATE FUNCTION app.turned(int) RETURNS app.pair LANGUAGE sql AS "
+            "'SELECT ROW(1)::app.pair'; CREATE CAST (int AS app.pair) WITH FUNCTION app.turned(int)",
+            "SELECT 1::app.pair",
+            r"app\.pair",
+        ),
+        ("CREATE TYPE app.mood AS ENUM ('ok')", "SELECT 'ok'::app.mood", r"app\.mood"),
+        (
+            "CREATE FUNCTION app.same(int, int) RETURNS boolean LANGUAGE sql AS 'SELECT true'; "
+            "CREATE OPERATOR public.=== (LEFTARG = int, RIGHTARG = int, PROCEDURE = app.same)",
+            "SELECT 1 === 2",
+            r"public\.===",
+        ),
+        (
+            "CREATE FUNCTION app.same(int, int) RETURNS boolean LANGUAGE sql AS 'SELECT true'; "
+            "CREATE OPERATOR app.= (LEFTARG = int, RIGHTARG = int, PROCEDURE = app.same)",
+            "SELECT 1 OPERATOR(app.=) 2",
+            r"app\.=",
+        ),
+    ],
+    ids=["cast", "type", "operator", "qualified operator"],
+)
+def test_casts_and_operators_that_a_script_uses_are_refused_for_a_superuser(given, workspace, made, text, named):
+    """The text names neither function: that of a cast is found by its type, that of an operator by its sign."""
+    execute(given, *APP, "CREATE SCHEMA app AUTHORIZATION app", "SET ROLE app", *made.split("; "))
+    with pytest.raises(StudyError, match=rf"a superuser, .*{named}.* of app"):
+        checked(own(given, text), workspace)
+    checked(own(given, "SELECT 1 = 1"), workspace)
+
+
 def test_a_superuser_may_run_what_uses_nothing_of_others(given, workspace):
     execute(given, *APP, "CREATE TABLE dbas AS SELECT 1 AS id")
     checked(own(given, "SELECT 1"), workspace)

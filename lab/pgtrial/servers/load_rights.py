@@ -39,7 +39,8 @@ _OBJECTS = """SELECT o.class::regclass::text, o.name, o.shown, r.rolname, o.sche
             false FROM pg_operator x
         UNION ALL SELECT 'pg_type'::regclass, t.oid, t.typname, t.oid::regtype::text, t.typowner, t.typnamespace,
             EXISTS (SELECT FROM pg_type s WHERE s.typname = t.typname AND s.typnamespace = 'pg_catalog'::regnamespace),
-            false FROM pg_type t WHERE t.typtype = 'd'
+            false FROM pg_type t WHERE t.typtype <> 'p'
+                AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = t.typrelid AND c.relkind <> 'c')
     ) AS o (class, oid, name, shown, owner, schema, is_overload, of_data) JOIN pg_roles r ON r.oid = o.owner
     WHERE NOT r.rolsuper ORDER BY 1, 3"""
 """The objects of roles without superuser: catalog, name, name for people, owner, whether unqualified names reach their
@@ -130,7 +131,9 @@ def _may_meet(one: _Object, needs: Needs, words: LoadWords) -> bool:
         return True
     if one.is_overload and one.is_in_path and (not needs.texts or one.catalog == "pg_operator"):
         return True
-    return one.catalog != "pg_operator" and words.have(one.name)
+    if one.catalog == "pg_operator":
+        return words.have(one.name) and (one.is_in_path or words.have("operator"))
+    return words.have(one.name)
 
 
 def _objects(session: Session, needs: Needs) -> list[_Object]:
