@@ -116,6 +116,23 @@ def test_a_file_of_sql_does_not_escape_its_role(clusters, tmp_path, text):
         assert {name for (name,) in members} == {"pg_monitor", "pg_checkpoint"}
 
 
+def test_a_function_that_fails_where_tables_are_analysed_is_told_with_the_words_of_postgresql(clusters, tmp_path):
+    """The session is a superuser's there, which a function sees though it has the rights of its table's owner."""
+    target = in_database(clusters(18).target, "analysed")
+    path = tmp_path / "shop.sql"
+    path.write_text("""
+        CREATE FUNCTION public.picky(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+            IF pg_catalog.current_setting('is_superuser') = 'on' THEN RAISE EXCEPTION 'not by you'; END IF;
+            RETURN $1;
+        END $$;
+        CREATE TABLE public.t AS SELECT generate_series(1, 100) AS id;
+        CREATE INDEX ON public.t (public.picky(id));
+    """)
+    words = r"^the dump shop\.sql is restored, but its tables cannot be analysed: PostgreSQL says: not by you"
+    with pytest.raises(ArmError, match=words):
+        dump_of(path).make(target, lambda line: None)
+
+
 SHOP = """
 CREATE ROLE shop_reader; CREATE ROLE shop_owner; CREATE ROLE "Shop Boss";
 CREATE SCHEMA extensions;

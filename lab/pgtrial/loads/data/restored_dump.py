@@ -12,6 +12,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import ClassVar, Self
 
+import psycopg
+
 from pgtrial.files.reading import open_file
 from pgtrial.loads.client_processes import wait_for_clients_to_leave
 from pgtrial.loads.data.data import Data
@@ -24,7 +26,7 @@ from pgtrial.loads.process import environment
 from pgtrial.loads.target import Session, Target
 from pgtrial.machines.machine import HostError
 from pgtrial.machines.trust import check_program
-from pgtrial.model.errors import ArmError
+from pgtrial.model.errors import ArmError, one_line
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.dumps import DumpKind, kind_of_dump
@@ -118,7 +120,13 @@ class RestoredDump(Data):
             wait_for_clients_to_leave(connection, 0)
             # hint bits and frozen rows are written now, not by the first reads of a trial; the functions of an index
             # run as the owner of its table
-            connection.execute("VACUUM (FREEZE, ANALYZE)")
+            try:
+                connection.execute("VACUUM (FREEZE, ANALYZE)")
+            except psycopg.Error as error:
+                raise ArmError(
+                    f"{self.name} is restored, but its tables cannot be analysed: PostgreSQL says: {one_line(error)}; "
+                    "a function of an index or of a check must work for every role"
+                ) from None
         return [*_told_roles(self.name, roles), *_told_left_out(self.name, left_out)]
 
     def _present(self) -> Iterator[Path]:
