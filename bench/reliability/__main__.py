@@ -21,6 +21,7 @@ from pathlib import Path
 from tests.conftest import public_directory
 
 from bench.reliability import (
+    attackers,
     clocks,
     crowds,
     data_of_others,
@@ -47,6 +48,7 @@ KINDS: tuple[Kind, ...] = (
     given_servers.KIND,
     data_of_others.KIND,
     trust.KIND,
+    attackers.KIND,
     numbers.KIND,
     orders.KIND,
     crowds.KIND,
