@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import signal
-import time
+import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
+from pgtrial.cli.here import cleanup_command
 from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.run_study import run_study
-from pgtrial.model.errors import ArmError
+from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers import job_undo
 from pgtrial.servers.forgotten import forget
+from pgtrial.servers.workspace import Workspace
 from pgtrial.store.comparison import comparison
 from tests.conduct.small import FAST, start_lab
 from tests.conftest import require_engine
+from tests.processes import until
 
 pytestmark = pytest.mark.server
 
@@ -66,6 +71,14 @@ def test_a_job_is_undone_after_each_trial_and_after_one_that_fails(server):
     assert made(server) == 0
 
 
+@pytest.fixture(autouse=True)
+def _forgotten(state_root):
+    """Removes the records that a test leaves: all tests of a process have one state directory."""
+    yield
+    for record in records(state_root):
+        record.unlink()
+
+
 def records(state_root):
     return [record for path in (state_root / "runs").iterdir() for record in job_undo.paths(path)]
 
@@ -83,37 +96,168 @@ def test_a_job_that_leaves_nothing_behind_needs_no_undo(server):
     assert [trial.reason for trial in run(server, "VACUUM orders;", "none")] == [None, None]
 
 
-def test_the_job_of_a_killed_lab_is_ended_and_undone(server, tmp_path, state_root):
-    Path("job.sql").write_text("CREATE TABLE made (i int);\nSELECT pg_sleep(600);\nCREATE INDEX made_i ON made (i);\n")
-    lab = start_lab(
+def start(tmp_path, cluster, load, undo="DROP TABLE IF EXISTS made"):
+    """Start a lab with a job on the server."""
+    return start_lab(
         tmp_path,
         f"""
 [load]
-workload = "job:job.sql"
-[load.job]
-undo = "DROP TABLE IF EXISTS made"
+{load}
+undo = "{undo}"
 [arms]
-a = {{ dsn = "{dsn_of(server)}" }}
-b = {{ dsn = "{dsn_of(server)}" }}
+a = {{ dsn = "{dsn_of(cluster)}" }}
+b = {{ dsn = "{dsn_of(cluster)}" }}
 [verdict]
 blocks = 1
 canary = false
 """,
     )
-    deadline = time.monotonic() + 120
-    with server.target.connect_as_user() as session:
-        sleeps = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()"
-        while session.execute(sleeps).fetchone()[0] == 0:
-            assert lab.poll() is None, lab.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-    lab.send_signal(signal.SIGKILL)
-    lab.communicate()
-    assert made(server) == 1
+
+
+def kill_when(lab, happened):
+    """Kill the lab by -9 once something has happened."""
+    try:
+        until(lambda: lab.poll() is not None or happened(), "the job is at this step", 120)
+        assert lab.poll() is None, lab.communicate()
+    finally:
+        lab.send_signal(signal.SIGKILL)
+        lab.communicate()
+
+
+def sleeps(cluster):
+    """True while a statement of the job sleeps on the server."""
+    with cluster.target.connect_as_user() as session:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND wait_event = 'PgSleep'"
+        return bool(session.execute(query).fetchone()[0])
+
+
+FILE = 'workload = "job:job.sql"\n[load.job]'
+
+
+def test_what_the_job_of_a_killed_lab_was_seen_to_make_is_undone(server, tmp_path, state_root):
+    Path("job.sql").write_text("CREATE TABLE made AS SELECT pg_sleep(2) IS NULL;\nSELECT pg_sleep(600);\n")
+    kill_when(start(tmp_path, server, FILE), lambda: sleeps(server) and made(server))
     (record,) = records(state_root)
-    assert job_undo.pending(record.parent) == [f"job on {server.target.label}"]
+    sql = "DROP TABLE IF EXISTS made"
+    assert job_undo.pending(record.parent) == [f"job on {server.target.label}, to be undone by: {sql}"]
     done, failures = job_undo.undo(record.parent)
-    assert (done, failures) == ([f"Undid the job on {server.target.label}."], [])
+    assert (done, failures) == ([f"Undid the job on {server.target.label}: {sql}."], [])
     assert made(server) == 0
+    assert not sleeps(server)
+
+
+@pytest.fixture
+def record(server, tmp_path, state_root):
+    """The record of a job that had made nothing when its lab was killed; then somebody makes a table of that name."""
+    Path("job.sql").write_text("SELECT pg_sleep(600);\nCREATE TABLE made (i int);\n")
+    kill_when(start(tmp_path, server, FILE), lambda: sleeps(server))
     with server.target.connect_as_user() as session:
-        assert session.execute(sleeps).fetchone()[0] == 0
+        session.execute("CREATE TABLE made AS SELECT generate_series(1, 777) AS i")
+    (record,) = records(state_root)
+    return record
+
+
+def test_what_somebody_makes_after_the_lab_was_killed_stays_when_another_study_starts(server, record, state_root):
+    with Workspace(study="/another") as workspace:
+        assert any("may have left changes there; pgtrial cleanup shows" in said for said in workspace.notices)
+    assert made(server) == 1
+    assert records(state_root) == [record]
+
+
+def test_what_somebody_makes_after_the_lab_was_killed_stays_where_nobody_can_be_asked(
+    server, record, state_root, capsys
+):
+    assert cleanup_command(dry_run=True) == 0
+    assert "to be undone by: DROP TABLE IF EXISTS made" in capsys.readouterr().out
+    assert cleanup_command() == 3
+    told = capsys.readouterr().out
+    assert "made may have been made by somebody else since" in told
+    assert "DROP TABLE IF EXISTS made" in told
+    assert made(server) == 1
+    assert records(state_root) == [record]
+    assert not sleeps(server), "the job itself is ended"
+
+
+def test_what_somebody_makes_after_the_lab_was_killed_stays_when_a_person_declines_and_goes_when_one_agrees(
+    server, record
+):
+    asked = []
+    job_undo.undo(record.parent, consent=lambda question: bool(asked.append(question)))
+    assert made(server) == 1
+    assert record.exists()
+    assert "DROP TABLE IF EXISTS made" in asked[0]
+    assert job_undo.undo(record.parent, consent=lambda question: True)[1] == []
+    assert made(server) == 0
+
+
+def test_what_somebody_makes_after_the_lab_was_killed_stays_where_another_server_answers(server, record):
+    content = json.loads(record.read_text())
+    record.write_text(json.dumps({**content, "place": "1/2"}))
+    _, [failure] = job_undo.undo(record.parent, consent=lambda question: True)
+    assert "another server or database answers there" in failure
+    assert made(server) == 1
+
+
+def test_a_killed_lab_whose_job_had_made_nothing_leaves_nothing_to_undo(server, tmp_path, state_root):
+    Path("job.sql").write_text("SELECT pg_sleep(600);\nCREATE TABLE made (i int);\n")
+    kill_when(start(tmp_path, server, FILE), lambda: sleeps(server))
+    (record,) = records(state_root)
+    assert job_undo.undo(record.parent) == ([f"The job on {server.target.label} had changed nothing."], [])
+    assert records(state_root) == []
+
+
+def test_the_program_of_a_killed_lab_is_ended_with_all_that_it_started(server, tmp_path, state_root):
+    program = "sh -c 'env -i sleep 600.25 & sleep 600.25; psql -c \"CREATE TABLE made ()\"'"
+    command = f"workload = 'job:'\n[load.job]\ncommand = '''{program}'''"
+
+    def programs():
+        return [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "600.25"]]
+
+    kill_when(start(tmp_path, server, command), lambda: len(programs()) == 2)
+    (record,) = records(state_root)
+    job_undo.undo(record.parent)
+    until(lambda: programs() == [], "the program and what it started have ended")
+    assert made(server) == 0
+    assert records(state_root) == []
+
+
+def test_names_that_are_there_before_are_refused_before_the_first_trial(server):
+    with server.target.connect_as_user() as session:
+        session.execute("CREATE INDEX made_i ON orders (k)")
+        session.execute("ALTER TABLE orders ADD COLUMN late int")
+    job = "CREATE INDEX made_i ON orders (i);\nALTER TABLE orders ADD COLUMN late int;\nCREATE TABLE new ();"
+    with pytest.raises(StudyError, match="already has made_i, the column late of orders, which the job would make"):
+        run(server, job, "DROP INDEX IF EXISTS made_i")
+    assert made(server) == 1
+
+
+def test_what_undo_would_drop_and_is_there_before_is_refused_too(server):
+    with server.target.connect_as_user() as session:
+        session.execute("CREATE TABLE made AS SELECT 1 AS mine")
+    with pytest.raises(StudyError, match="already has made, which the job would make or its undo would drop"):
+        run(server, "DO $$ BEGIN CREATE TABLE made (); END $$", "DROP TABLE IF EXISTS made")
+    assert made(server) == 1
+
+
+def test_what_somebody_makes_while_the_job_runs_is_not_dropped(server):
+    job = "SELECT pg_advisory_lock(4711);\nCREATE TABLE made (i int);\n"
+    failed = []
+
+    def study():
+        try:
+            run(server, job, "DROP TABLE IF EXISTS made")
+        except BaseException as error:  # noqa: BLE001
+            failed.append(error)
+
+    with server.target.connect_as_user() as session:
+        session.execute("SELECT pg_advisory_lock(4711)")
+        runs = threading.Thread(target=study)
+        runs.start()
+        waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND NOT granted"
+        until(lambda: session.execute(waits).fetchone()[0] == 1, "the job waits", 120)
+        session.execute("CREATE TABLE made AS SELECT generate_series(1, 777) AS i")
+        session.execute("SELECT pg_advisory_unlock(4711)")
+        runs.join()
+    (error,) = failed
+    assert "already has made, which the job would make or its undo would drop" in str(error)
+    assert made(server) == 1

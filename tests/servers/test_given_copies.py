@@ -140,7 +140,7 @@ def test_data_that_was_restored_copied_or_renamed_stays_as_it_is(one, spec_in, w
                 checked(spec, workspace)
             with pytest.raises(StudyError, match="will not replace"):
                 arm_of(spec, workspace).prepare(data, silent)
-        note_made(workspace, session, copy, data)
+        note_made(workspace.state, copy, data)
         stays = remove(_record(workspace, copy))
         assert "stays, which is a copy that pgtrial did not make" in stays
         assert session.execute(_OBJECTS).fetchall() == before

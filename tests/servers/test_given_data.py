@@ -174,7 +174,7 @@ def test_what_a_sysbench_test_prepares_is_made_once_and_replaced_by_what_another
         assert connection.execute("SELECT count(*) FROM sbtest1").fetchone() == (50,)
         connection.execute("COMMENT ON TABLE sbtest2 IS 'mine'")
         connection.execute("COMMENT ON TABLE sbtest1 IS 'mine'")
-    with pytest.raises(StudyError, match=r"arms\.A: .* already holds tables of sysbench \(sbtest1 and 1 more\)"):
+    with pytest.raises(StudyError, match=r"arms\.A: .* already holds tables of sysbench \(sbtest1, sbtest2\)"):
         arm_and_data(50)
 
 

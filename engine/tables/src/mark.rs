@@ -83,6 +83,16 @@ impl Marks {
     }
 }
 
+/// Runs the query of the option `--mark-by` in the transaction of the session, and then the statements that it returns as
+/// its one value: they mark what the transaction has made. Without the option nothing is marked.
+pub fn mark_made(session: &mut Session, mark_by: Option<&str>) -> Result<(), LoadError> {
+    let Some(sql) = mark_by else { return Ok(()) };
+    match first(query(session, sql)?) {
+        Some(statements) => execute(session, &statements),
+        None => Ok(()),
+    }
+}
+
 /// SQL of an object's place without the server's identifier; `name` and `oid` are expressions. Plain letters alone: the
 /// same in every encoding, and nothing to quote.
 pub fn place_in(name: &str, oid: &str) -> String {

@@ -104,13 +104,14 @@ impl From<LoadError> for Refusal {
 
 fn make_all(mut session: Session, target: &Arc<Target>, set: TableSet, jobs: Option<usize>) -> Result<(), Refusal> {
     let TableSet { what, part, tables, foreign_keys, marked, complete, .. } = set;
-    let before = present(&mut session, tables.iter().map(|table| table.name))?;
-    if let Some(foreign) = before.iter().find(|table| !table.is_ours(part)) {
-        return Err(Refusal::Foreign { name: foreign.name.clone(), is_copy: foreign.is_like_ours(part) });
-    }
+    let before = ours(&mut session, &tables, part)?;
     if !before.is_empty() {
-        let names: Vec<_> = before.iter().map(|table| table.name.as_str()).collect();
-        execute(&mut session, &format!("drop table {}", names.join(", ")))?;
+        // Under the lock the names keep their tables: somebody may have replaced ours since they were found.
+        execute(&mut session, "begin")?;
+        execute(&mut session, &format!("lock table {}", before.join(", ")))?;
+        let locked = ours(&mut session, &tables, part)?;
+        execute(&mut session, &format!("drop table {}", locked.join(", ")))?;
+        execute(&mut session, "commit")?;
     }
     let sessions = open_sessions(session, target, tables.len(), jobs)?;
     let rows = tables.iter().map(|table| table.count).sum();
@@ -124,9 +125,24 @@ fn make_all(mut session: Session, target: &Arc<Target>, set: TableSet, jobs: Opt
     let mut sessions = done?;
     let Some(session) = sessions.first_mut() else { return Err(LoadError::ThreadLost.into()) };
     foreign_keys.iter().try_for_each(|sql| execute(session, sql))?;
-    // From here on the tables are complete.
+    // From here on the tables are complete, unless somebody has put one of his own in the place of the marked one.
+    execute(session, "begin")?;
+    execute(session, &format!("lock table {marked} in share update exclusive mode"))?;
+    if let Some(foreign) = present(session, [marked])?.into_iter().find(|table| !table.is_ours(part)) {
+        return Err(Refusal::Foreign { is_copy: foreign.is_like_ours(part), name: foreign.name });
+    }
     Marks::open(session)?.set_on_table(session, marked, &complete)?;
+    execute(session, "commit")?;
     Ok(())
+}
+
+/// The names of the tables that an earlier load has made. Fails if one of another has such a name.
+fn ours(session: &mut Session, tables: &[PlannedTable], part: &str) -> Result<Vec<String>, Refusal> {
+    let there = present(session, tables.iter().map(|table| table.name))?;
+    if let Some(foreign) = there.iter().find(|table| !table.is_ours(part)) {
+        return Err(Refusal::Foreign { name: foreign.name.clone(), is_copy: foreign.is_like_ours(part) });
+    }
+    Ok(there.into_iter().map(|table| table.name).collect())
 }
 
 /// The session, and others beside it.

@@ -94,7 +94,7 @@ pub fn make(
     if steps.contains('v') {
         let began = Instant::now();
         execute(session, "vacuum analyze table_a").map_err(describe)?;
-        mark(session, &shape.text(MADE)).map_err(describe)?;
+        finish(session, shape, dbname)?;
         let created = if steps == STEPS { format!("created in {made:.0} ms, ") } else { String::new() };
         let Shape { threads, rows } = shape;
         let vacuumed = since(began);
@@ -106,19 +106,37 @@ pub fn make(
 /// The empty table and its index, marked in the same transaction: what breaks off is known for what it is.
 fn create(session: &mut Session, shape: Shape, dbname: &str) -> Result<(), TablesError> {
     let before = present(session)?;
-    if let Present::Other | Present::Copy(_) = before {
-        let is_copy = before != Present::Other;
-        let (dbname, table) = (dbname.to_owned(), "table_a".to_owned());
-        return Err(TablesError::Foreign(Foreign { dbname, table, program: NAME, is_copy }));
+    refuse_foreign(&before, dbname)?;
+    execute(session, "begin").map_err(describe)?;
+    if before != Present::No {
+        // Under the lock the name keeps its table: somebody may have replaced ours since it was found.
+        execute(session, "lock table table_a").map_err(describe)?;
+        refuse_foreign(&present(session)?, dbname)?;
+        execute(session, "drop table table_a").map_err(describe)?;
     }
-    execute_all(session, shape, before != Present::No).map_err(describe)
+    create_marked(session, shape).map_err(describe)
 }
 
-fn execute_all(session: &mut Session, shape: Shape, is_there: bool) -> Result<(), LoadError> {
-    execute(session, "begin")?;
-    if is_there {
-        execute(session, "drop table table_a")?;
+/// Marks the table as complete, unless somebody has put his own in its place.
+fn finish(session: &mut Session, shape: Shape, dbname: &str) -> Result<(), TablesError> {
+    execute(session, "begin").map_err(describe)?;
+    execute(session, "lock table table_a in share update exclusive mode").map_err(describe)?;
+    refuse_foreign(&present(session)?, dbname)?;
+    mark(session, &shape.text(MADE)).map_err(describe)?;
+    execute(session, "commit").map_err(describe)
+}
+
+/// Fails if the table was not made here.
+fn refuse_foreign(found: &Present, dbname: &str) -> Result<(), TablesError> {
+    let is_copy = matches!(found, Present::Copy(_));
+    if !is_copy && *found != Present::Other {
+        return Ok(());
     }
+    let (dbname, table) = (dbname.to_owned(), "table_a".to_owned());
+    Err(TablesError::Foreign(Foreign { dbname, table, program: NAME, is_copy }))
+}
+
+fn create_marked(session: &mut Session, shape: Shape) -> Result<(), LoadError> {
     execute(session, "create table table_a (thread_id int, a_value int)")?;
     execute(session, "create index table_a_thread_id on table_a (thread_id)")?;
     mark(session, &shape.text(UNFINISHED))?;

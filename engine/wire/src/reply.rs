@@ -118,6 +118,7 @@ impl Exchange {
     #[inline(always)]
     pub fn take_reply(&mut self) -> Reply {
         self.request.forget_pending();
+        self.answering.answered.in_transaction = self.status != b'I';
         Reply { status: self.status, error: self.error.take() }
     }
 

@@ -24,6 +24,8 @@ pub enum Rows {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Answered {
     pub kind: QueryKind,
+    /// Whether the session is in a transaction after the statement.
+    pub in_transaction: bool,
     /// Rows returned, or else rows affected.
     pub rows: u64,
     /// Of the rows in any order; 0 unless it was wanted.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +28,7 @@ from pgtrial.report.table import Table, by_place
 from pgtrial.servers import forgotten, given_data
 from pgtrial.servers.builds.kept import Builds, KeptBuild
 from pgtrial.servers.installations import find_servers
+from pgtrial.servers.job_undo import Consent
 from pgtrial.servers.kept_templates import KeptTemplate, Templates
 from pgtrial.servers.workspace import builds_of, clean, leftovers, templates_of
 from pgtrial.store.repositories import remove_fetched
@@ -182,6 +184,13 @@ def cleanup_command(
             metavar="RECORD",
         ),
     ] = None,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes",
+            help="Undo jobs of interrupted studies without asking, also where it is unclear what they changed.",
+        ),
+    ] = False,
 ) -> int:
     """Stop servers and Ray clusters and remove directories that an interrupted lab left; put the host and given servers
     back, and drop the tables that pgtrial has made on these. A template or build that a running lab uses stays, and so
@@ -205,7 +214,7 @@ def cleanup_command(
         ]
     else:
         sentences = [forgotten.forget(state_root(), record) for record in forget or []]
-        sentences += [*scratch.clean(), *clean()]
+        sentences += [*scratch.clean(), *clean(consent=_consent(yes=yes))]
         removed, not_removed = given_data.remove_all(state_root())
         sentences += [*removed, *not_removed]
         left = bool(leftovers() or not_removed)
@@ -219,6 +228,15 @@ def cleanup_command(
     if sentences or not left:
         line("\n".join(sentences) if sentences else f"Nothing was left behind in {state_root()}.")
     return ERROR_STATUS if left else 0
+
+
+def _consent(*, yes: bool) -> Consent | None:
+    """Returns what asks whether the SQL of an interrupted job is to run; None where nobody can be asked."""
+    if yes:
+        return lambda question: True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    return lambda question: typer.confirm(f"{question}\nRun it?", err=True)
 
 
 def _removed(

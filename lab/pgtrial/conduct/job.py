@@ -19,7 +19,7 @@ from pgtrial.loads.engine import NotInTime
 from pgtrial.loads.load_run import Event
 from pgtrial.loads.script_commands import script_commands
 from pgtrial.loads.target import Session, Target
-from pgtrial.model.errors import StudyError, TrialError
+from pgtrial.model.errors import NameTaken, StudyError, TrialError
 from pgtrial.model.records.job import BesideLoad
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.trial import JobSummary, Phase
@@ -142,6 +142,22 @@ def command_of(point: LoadPoint) -> list[str] | None:
 def beside_of(point: LoadPoint) -> BesideLoad | None:
     """The load beside a job."""
     return point.job.beside if point.job is not None else None
+
+
+_TAKEN = frozenset(("42P06", "42P07", "42701", "42710", "42723"))
+"""SQLSTATEs of statements that make what is there already."""
+
+
+def name_taken(course: Course) -> NameTaken | None:
+    """Returns the failure of a job that makes what is there already, which is somebody else's; None otherwise."""
+    if course.point.job is None or course.reason is None:
+        return None
+    refused = course.outcome.refused
+    if command_of(course.point) is None:
+        is_taken = refused is not None and refused.get("sqlstate") in _TAKEN
+    else:
+        is_taken = "already exists" in course.reason
+    return NameTaken(course.reason) if is_taken else None
 
 
 def refusal(course: Course, status: int, last_words: str) -> str | None:

@@ -118,6 +118,8 @@ class RunningTrial:
             with self._server:
                 with course.failing():
                     self.arm.fetch_log(self._log)
+                if (taken := job.name_taken(course)) is not None:
+                    raise taken
                 # what follows is the lab's own stop of the server
                 course.server_said += server_log.last_lines(self._log, course.log_read)
                 if course.reason is None and course.lost is None and self._while_served is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import psycopg
@@ -15,7 +16,7 @@ from psycopg.pq import TransactionStatus
 
 from pgtrial.loads.marks import Mark, Marks, place_in
 from pgtrial.loads.names import array_of
-from pgtrial.loads.target import Session, lab_path, schemas_of_load, value
+from pgtrial.loads.target import Session, lab_path, schemas_of_load
 from pgtrial.model.errors import StudyError
 
 
@@ -56,6 +57,31 @@ _PART = (
 )
 """Parts of other objects have no mark of their own: those of extensions, row types, sequences of columns."""
 
+_AHEAD = "(((XMIN::text::bigint - (txid_current() & 4294967295) + 6442450944) & 4294967295) - 2147483648)"
+"""How far the transaction that made a row is ahead of the session's own; of its own and its parts it is little."""
+_MOST_AHEAD = 2**20
+_MADE_HERE = (
+    f"CASE WHEN {_AHEAD} NOT BETWEEN 0 AND {_MOST_AHEAD} THEN false "
+    f"WHEN txid_current() + {_AHEAD} < txid_snapshot_xmax(txid_current_snapshot()) "
+    f"THEN txid_status(txid_current() + {_AHEAD}) = 'in progress' ELSE true END"
+)
+"""SQL condition for the objects that the session's own transaction has made, in one of its parts too (a block with an
+exception handler): a row that is visible and whose transaction is in progress is of the own one."""
+_MADE_HERE_BEFORE_10 = f"{_AHEAD} = 0"
+_MAY_MARK = "MAY"
+"""SQL condition for the objects that the session's role may comment on."""
+
+_MOST_NAMED = 5_000
+"""As many objects that were there before are named in a query, and no more."""
+
+_FIXED_PATH = (
+    "SELECT WHERE pg_catalog.set_config("
+    "'pgtrial.search_path', pg_catalog.current_setting('search_path'), true) IS NULL; "
+    "SET LOCAL search_path = pg_catalog, pg_temp"
+)
+"""Has names found in pg_catalog alone, and keeps where they were found before. It returns no row."""
+_FORMER_PATH = "SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('pgtrial.search_path'), true)"
+
 _MAY_MAKE = re.compile(r"(CREATE|SELECT|WITH|DO|CALL|IMPORT|EXECUTE|COMMENT|ALTER\b.*\bRENAME)\b", re.I | re.S)
 """The statements that may make objects, or exchange a mark."""
 _CHANGES_MARKS = re.compile(r"COMMENT\b|.*\bRENAME\b", re.I | re.S)
@@ -83,10 +109,18 @@ class MadeObject(NamedTuple):
         return self.catalog, self.oid
 
 
-def _query(session: Session, condition: str, *, identify: bool) -> str:
+def _query(
+    session: Session,
+    condition: str,
+    *,
+    identify: bool,
+    before: Iterable[tuple[str, int]] = (),
+    catalogs: Iterable[_Catalog] = _CATALOGS,
+) -> str:
+    """Returns a query for the objects that fulfil a condition and were not there `before`, as keys."""
     parts = []
     path = array_of(schemas_of_load(session))
-    for catalog in _CATALOGS:
+    for catalog in catalogs:
         if session.info.server_version < catalog.since:
             continue
         relation = catalog.name == "pg_class"
@@ -96,15 +130,19 @@ def _query(session: Session, condition: str, *, identify: bool) -> str:
         # a partition is marked with its table: the load's tables are looked for by that
         kinds = "CASE WHEN c.relkind IN ('r', 'p') THEN '{e}' ELSE '{e,i,a}' END::text[]" if relation else "'{e,i,a}'"
         conditions.append(_PART.format(catalog=catalog.name, kinds=kinds))
-        if catalog.owner:
-            conditions.append(condition.replace("OWN", f"pg_get_userbyid(c.{catalog.owner}) = current_user"))
-        else:
-            conditions.append(condition.replace("OWN", "true"))
+        owner = f"c.{catalog.owner}" if catalog.owner else ""
+        own = f"pg_get_userbyid({owner}) = current_user" if owner else "true"
+        may = f"pg_has_role({owner}, 'USAGE')" if owner else "true"
+        # later changes of a table, such as a foreign key to it, leave the row of its type as it was made
+        xmin = "coalesce((SELECT t.xmin FROM pg_type t WHERE t.oid = c.reltype), c.xmin)" if relation else "c.xmin"
+        conditions.append(condition.replace("OWN", own).replace("MAY", may).replace("XMIN", xmin))
+        if known := [str(oid) for name, oid in before if name == catalog.name]:
+            conditions.append(f"c.oid::bigint <> ALL ('{{{','.join(known)}}}'::bigint[])")
         name = f"c.{catalog.label}" if catalog.label else "''"
         columns = (
             f"'{catalog.name}', c.oid::bigint, coalesce(obj_description(c.oid, '{catalog.name}'), ''), "
-            f"{place_in(name, 'c.oid')}, "
-            + ("i.type, i.identity, " if identify else "'', '', ")
+            f"{place_in(name, 'c.oid')} AS place, "
+            + ("i.type AS kind, i.identity, " if identify else "'' AS kind, '' AS identity, ")
             + ("c.relname::text, c.relkind::text, " if relation else "'', '', ")
             + (f"c.{catalog.schema}::bigint, " if catalog.schema else "0, ")
             + (f"c.{catalog.schema} = ANY ({path})" if catalog.schema else "true")
@@ -114,10 +152,8 @@ def _query(session: Session, condition: str, *, identify: bool) -> str:
     return " UNION ALL ".join(parts)
 
 
-def _objects(session: Session, condition: str, *, identify: bool = True, parameters: Any = None) -> list[MadeObject]:
-    query = _query(session, condition, identify=identify)
-    repeated = [*parameters] * query.count("%s") if parameters else None
-    rows = session.execute(query.encode(), repeated).fetchall()
+def _objects(session: Session, condition: str, *, identify: bool = True) -> list[MadeObject]:
+    rows = session.execute(_query(session, condition, identify=identify).encode()).fetchall()
     marks = Marks(session)
     return [
         MadeObject(catalog, oid, marks.read(comment, place), place, *others)
@@ -126,8 +162,8 @@ def _objects(session: Session, condition: str, *, identify: bool = True, paramet
 
 
 def marked_objects(session: Session, text: str) -> list[MadeObject]:
-    """The objects of all schemas that have this very mark."""
-    return [made for made in _objects(session, "OWN") if made.mark == Mark(text)]
+    """Returns the objects of all schemas that have this very mark."""
+    return [made for made in _objects(session, _MAY_MARK) if made.mark == Mark(text)]
 
 
 def copied_objects(session: Session, beginnings: tuple[str, ...]) -> list[str]:
@@ -137,10 +173,28 @@ def copied_objects(session: Session, beginnings: tuple[str, ...]) -> list[str]:
     return [made.identity for made in copies if made.reached or made.schema in schemas]
 
 
-def new_relations(session: Session, before: frozenset[tuple[str, int]]) -> list[MadeObject]:
-    """The relations of the session's role that were not there before."""
-    relations = [made for made in _objects(session, "OWN") if made.catalog == "pg_class"]
-    return [made for made in relations if made.key not in before]
+def marking_query(session: Session, text: str) -> str:
+    """Returns SQL for another session: within a transaction it returns the statements that mark what that has made.
+
+    Its one value is those statements, which are to be run before the transaction ends. Objects that were there before,
+    and those of other sessions, get no mark.
+    """
+    before = present(session)
+    too_many = len(before) > _MOST_NAMED
+    catalogs = [catalog for catalog in _CATALOGS if catalog.name == "pg_class" or not too_many]
+    query = _query(
+        session, _made_here(session), identify=True, before=() if too_many else sorted(before), catalogs=catalogs
+    )
+    comment = sql.Literal(Marks(session).comment(text, "")).as_string()
+    return (
+        f"{_FIXED_PATH}; SELECT concat(string_agg(format('COMMENT ON %s %s IS %L; ', upper(replace(kind, '-', ' ')), "
+        f"identity, concat({comment}, place)), ''), {sql.Literal(_FORMER_PATH).as_string()}) FROM ({query}) AS made"
+    )
+
+
+def _made_here(session: Session) -> str:
+    here = _MADE_HERE if session.info.server_version >= 100000 else _MADE_HERE_BEFORE_10
+    return f"{_MAY_MARK} AND {here}"
 
 
 def present(session: Session) -> frozenset[tuple[str, int]]:
@@ -203,18 +257,11 @@ class MarkingSession:
             there = {made.key: made for made in _objects(self.session, "true")}
             self._made = [there[made.key] for made in self._made if made.key in there]
             mark_objects(self.session, self._made, self._mark)
-        xid = value(self.session, "SELECT txid_current_if_assigned()" if self._has_xid else "SELECT txid_current()")
-        if xid is not None:
-            new = _objects(self.session, "OWN AND c.xmin::text = %s", parameters=[str(int(xid) % 2**32)])
-            new = [made for made in new if made.key not in self._before]
-            mark_objects(self.session, new, self._mark)
-            self._made += new
-            self._before.update(made.key for made in new)
-
-    @property
-    def _has_xid(self) -> bool:
-        """Whether the server says if a transaction has written anything."""
-        return self.session.info.server_version >= 100000
+        made_here = _objects(self.session, _made_here(self.session))
+        new = [made for made in made_here if made.key not in self._before]
+        mark_objects(self.session, new, self._mark)
+        self._made += new
+        self._before.update(made.key for made in new)
 
 
 def drop_marked(session: Session, marks: tuple[str, ...], *, everywhere: bool = False) -> list[str]:
@@ -225,7 +272,7 @@ def drop_marked(session: Session, marks: tuple[str, ...], *, everywhere: bool = 
     if something that has no such mark depends on the others.
     """
     with session.transaction():
-        ours = [made for made in _objects(session, "true") if made.mark.is_ours(marks)]
+        ours = _locked(session, marks)
         schemas = {made.oid for made in ours if made.catalog == "pg_namespace"}
         extensions = [made for made in ours if made.catalog == "pg_extension"]
         left = [made for made in ours if made not in extensions]
@@ -240,6 +287,25 @@ def drop_marked(session: Session, marks: tuple[str, ...], *, everywhere: bool = 
         for made in kept:
             _comment(session, made, "")
     return [made.identity for made in kept]
+
+
+def _locked(session: Session, marks: tuple[str, ...]) -> list[MadeObject]:
+    """Returns the objects with such marks, whose tables are locked for the session's transaction.
+
+    The marks are read again under the locks: somebody may have put a table of his own in the place of one meanwhile.
+    """
+    ours = [made for made in _objects(session, "true") if made.mark.is_ours(marks)]
+    tables = sorted(made.identity for made in ours if made.letter in TABLES)
+    if not tables:
+        return ours
+    try:
+        with session.transaction():
+            session.execute(f"LOCK TABLE {', '.join(tables)}".encode())
+    except psycopg.errors.UndefinedTable:  # dropped meanwhile, and perhaps with others: each is looked at by itself
+        for table in tables:
+            with suppress(psycopg.errors.UndefinedTable), session.transaction():
+                session.execute(f"LOCK TABLE {table}".encode())
+    return [made for made in _objects(session, "true") if made.mark.is_ours(marks)]
 
 
 def _drop_all(

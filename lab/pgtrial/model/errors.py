@@ -42,6 +42,10 @@ class TrialError(PgtrialError):
     """A trial failed. The study counts it as the worst possible rank and goes on."""
 
 
+class NameTaken(TrialError):
+    """A job failed since the server has something of a name that the job makes: undoing the job could drop that."""
+
+
 class StoreError(PgtrialError):
     """A study directory cannot be read or written."""
 

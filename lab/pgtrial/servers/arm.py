@@ -16,6 +16,7 @@ from psycopg import sql
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.loads.named_objects import Named, names_of_job
 from pgtrial.loads.sql_files import statements
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.machines.windows import AnyMachine
@@ -51,6 +52,8 @@ class Needs:
     """The statements and scripts that the study has written; empty for loads of pgtrial's own."""
     is_opaque: bool = False
     """Whether the load sends statements that are not in these texts: programs, captures and Lua scripts do."""
+    makes: tuple[Named, ...] = ()
+    """What a job makes and its undo drops, as far as their texts name it."""
     sessions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By arm, the settings of its sessions, where the arms share one server."""
 
@@ -64,6 +67,9 @@ class Needs:
         prepared = any(point.protocol == "prepared" for point in points)
         cold = spec.load.runs_suite and spec.load.suite.cache == "cold"
         undo = tuple(statement.text for statement in statements(spec.load.job.undo_sql, {}))
+        names = {point.workload for point in points} & spec.scripts.keys() if spec.load.runs_job else set()
+        job = [statement.text for name in sorted(names) for statement in statements(spec.scripts[name], {})]
+        makes = names_of_job(job, undo) if spec.load.runs_job else ()
         patient_s = patience_s(spec.load.on_server_loss) or 0.0
         load = spec.load
         own = (*spec.scripts.values(), *load.values.values(), load.job.undo_sql)
@@ -76,6 +82,7 @@ class Needs:
             prepared=prepared,
             cold=cold,
             undo=undo,
+            makes=makes,
             texts=tuple(text for text in own if text),
             is_opaque=is_opaque,
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgtrial.loads.data.data import Data
+from pgtrial.loads.data.data import Data, refuse_taken_names
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.target import CONNECT_TIMEOUT_S, TIME_LIMITS, Session, Target, is_pooled, open_session
@@ -25,10 +25,10 @@ from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import Needs, check_data, check_sessions, timed
 from pgtrial.servers.cluster import check_settings
 from pgtrial.servers.connection_errors import cure_of, is_final, reason_of
-from pgtrial.servers.given_data import note_made, note_marked, settle
+from pgtrial.servers.given_data import note_made
 from pgtrial.servers.given_limits import check_connections, check_may_create, check_prepared, check_room, check_writable
 from pgtrial.servers.given_settings import GivenSettings
-from pgtrial.servers.job_undo import UndoRecord, undone_on_exit
+from pgtrial.servers.job_undo import UndoRecord, refuse_taken, undone_on_exit
 from pgtrial.servers.load_rights import obstacle
 from pgtrial.servers.workspace import Workspace
 
@@ -68,9 +68,9 @@ class GivenServer:
         with self._connect() as connection:
             if (against := obstacle(connection, needs)) is not None:
                 raise StudyError(f"arms.{self.name}: {against}")
-            settle(self._workspace.state, connection, self.target)
             check_connections(self.name, self.setup, needs, connection)
             check_data(self.name, needs, connection)
+            refuse_taken(self.target, f"arms.{self.name}: {self.target.label}", needs.makes)
             if self.setup.settings:
                 self._settings.check()
             missing = [data for data in needs.data if not self._is_there(connection, data)]
@@ -98,16 +98,14 @@ class GivenServer:
         sysbench test did not finish is dropped and prepared again.
         """
         with self._connect() as connection:
-            settle(self._workspace.state, connection, self.target)
             if self._is_there(connection, tables):
                 return
             goes_on = tables.clear(connection)
-            note_made(self._workspace, connection, self.target, tables)
+            note_made(self._workspace.state, self.target, tables)
         again = "going on with loading" if goes_on else "loading"
         on_progress(f"{self.target.label}: {again} {tables.label}")
         with self._told(f"{self.target.label} broke off the load"):
             tables.make(self._unhurried, on_progress, self._maker, in_steps=True)
-        note_marked(self._workspace.state, self.target)
 
     @contextmanager
     def serve(self, tables: Data, log: Path, timings: dict[str, float]) -> Iterator[Target]:
@@ -134,14 +132,18 @@ class GivenServer:
             target = self.target
             if self._needs.undo:
                 name = f"pgtrial job {self._workspace.root.name}"
-                record = UndoRecord(self.name, target, self._needs.undo, name)
+                record = UndoRecord(self.name, target, self._needs.undo, name, self._needs.makes, self._workspace.study)
                 undo.enter_context(undone_on_exit(record, self._workspace.root, self._session))
                 target = replace(target, load_name=name)
+            leave = undo.pop_all()
             try:
                 yield target
-            finally:
+            except BaseException as error:
+                with timed(timings, "stop"), leave:  # which has to hear why, and does not undo everything
+                    raise error
+            else:
                 with timed(timings, "stop"):
-                    undo.close()
+                    leave.close()
 
     def close(self) -> None:
         """Let go of the host."""
@@ -194,7 +196,10 @@ class GivenServer:
 
     def _is_there(self, connection: Session, tables: Data) -> bool:
         try:
-            return tables.find(connection)
+            is_there = tables.find(connection)
+            if not is_there:
+                refuse_taken_names(connection, tables)
+            return is_there
         except StudyError as error:
             raise StudyError(f"arms.{self.name}: {error}") from None
 

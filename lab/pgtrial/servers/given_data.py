@@ -19,31 +19,15 @@ import psycopg
 
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.made_objects import copied_objects, drop_marked
-from pgtrial.loads.names import is_reached
-from pgtrial.loads.target import Session, Target, value
+from pgtrial.loads.target import Target, value
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, StudyError, one_line
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.server_locks import ServerLocks
-from pgtrial.servers.workspace import Workspace, is_held
 
 _FOLDER = "given-data"
 _ALWAYS_THERE = ("postgres", "template1")
 """Databases that a server has from its beginning, to ask for others."""
-
-
-@dataclass(frozen=True)
-class Begun:
-    """Tables that an engine makes and that are marked a moment later: known by name, and by what was there before."""
-
-    run: Path
-    """The run of the lab that makes them."""
-    names: str
-    """Regular expression."""
-    before: tuple[int, ...]
-    """Object identifiers of tables with such names."""
-    empty: bool
-    """Whether they have no rows until they are marked: those with rows are somebody else's."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +38,6 @@ class DataRecord:
     target: Target
     made: Mapping[str, tuple[str, ...]]
     """For people what was made, and the marks that its tables have."""
-    begun: Begun | None = None
-    """Tables that are being made and have no mark yet."""
 
     @property
     def what(self) -> str:
@@ -63,57 +45,20 @@ class DataRecord:
         return f"{'; '.join(self.made)} in the database {self.target.dbname} ({self.target.label})"
 
 
-def note_made(workspace: Workspace, session: Session, target: Target, data: Data) -> None:
-    """Record data that is about to be made; on disk on return. No password is written.
+def note_made(state: Path, target: Target, data: Data) -> None:
+    """Record data that is about to be made; on disk on return. No password is written. Raises OSError.
 
-    Raises OSError, and psycopg.Error.
-    """
-    path = _path(workspace.state, target)
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    record = _read(path) if path.exists() else DataRecord(path, target, {})
-    begun = None
-    if data.unmarked:
-        before = tuple(oid for oid, _ in _unmarked(session, data.unmarked, ()))
-        begun = Begun(workspace.root, data.unmarked, before, data.marked_while_empty)
-    _write(replace(record, made={**record.made, data.relations_made: data.marks}, begun=begun))
-
-
-def note_marked(state: Path, target: Target) -> None:
-    """Record that all that was made has its mark. Raises OSError."""
-    _write(replace(_read(_path(state, target)), begun=None))
-
-
-def settle(state: Path, session: Session, target: Target) -> None:
-    """Drop tables that a lab has made and not marked, since it was killed. Raises psycopg.Error, and ArmError.
-
-    They bear the names of the record, belong to the session's role, were not there when the record was written and
-    have no more than such tables have before they are marked.
+    The record says where to look for objects with marks. Nothing without a mark is dropped by it.
     """
     path = _path(state, target)
-    if path.exists() and (begun := (record := _read(path)).begun) is not None and not is_held(begun.run):
-        unmarked = [name for _, name in _unmarked(session, begun.names, begun.before)]
-        if begun.empty:
-            unmarked = [name for name in unmarked if not value(session, f"SELECT EXISTS (SELECT FROM {name})")]
-        if unmarked:
-            session.execute(f"DROP TABLE {', '.join(unmarked)}".encode())
-        _write(replace(record, begun=None))
-
-
-def _unmarked(session: Session, names: str, before: tuple[int, ...]) -> list[tuple[int, str]]:
-    return session.execute(
-        "SELECT oid::bigint, oid::regclass::text FROM pg_class c WHERE relkind IN ('r', 'p') AND relname ~ %s "
-        f"AND {is_reached(session)} AND relpersistence <> 't' AND pg_get_userbyid(relowner) = current_user "
-        "AND obj_description(oid, 'pg_class') IS NULL AND NOT oid::bigint = ANY (%s)".encode(),
-        (f"^({names})$", list(before)),
-    ).fetchall()
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    record = _read(path) if path.exists() else DataRecord(path, target, {})
+    _write(replace(record, made={**record.made, data.relations_made: data.marks}))
 
 
 def _write(record: DataRecord) -> None:
     content: dict[str, Any] = {"target": record.target.without_secrets()}
     content["made"] = {what: list(marks) for what, marks in record.made.items()}
-    if record.begun is not None:
-        begun = record.begun
-        content["begun"] = {"run": str(begun.run), "names": begun.names, "before": begun.before, "empty": begun.empty}
     LOCAL.write_text(record.path, json.dumps(content), mode=0o600, durable=True)
 
 
@@ -147,7 +92,6 @@ def remove(record: DataRecord) -> str:
         with ServerLocks("cleanup") as locks:
             locks.take_one(target)
             with closing(target.connect()) as session:
-                settle(record.path.parent.parent, session, record.target)
                 marks = tuple(mark for marks in record.made.values() for mark in marks)
                 if marks:
                     stays = _stays(drop_marked(session, marks, everywhere=True), copied_objects(session, marks))
@@ -221,10 +165,6 @@ def _read(path: Path) -> DataRecord:
     try:
         content = json.loads(path.read_text())
         made = {str(what): tuple(map(str, marks)) for what, marks in content["made"].items()}
-        begun = content.get("begun")
-        if begun is not None:
-            before = tuple(map(int, begun["before"]))
-            begun = Begun(Path(begun["run"]), str(begun["names"]), before, bool(begun.get("empty")))
-        return DataRecord(path, Target.from_record(content["target"]), made, begun)
+        return DataRecord(path, Target.from_record(content["target"]), made)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise ArmError(f"{path} is no record of data that this pgtrial knows") from None

@@ -1,29 +1,53 @@
 """What undoes a job on a given server: the user's SQL, run after each trial and after a lab that ended abruptly.
 
-Its record is in the run's directory from before the job until it is undone. Sessions of the job that are left are ended
-first: a job that goes on would change the data after the statements that undo it.
+Its record is in the run's directory from before the job until it is undone. It says on which server and database the
+job runs, what it makes, and which transactions its sessions were seen in. After a lab that was killed the sessions and
+programs of the job are ended first. Then the SQL runs by itself only where it is certain that the job changed
+something; where that is unclear, a person is asked.
 """
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 
+from pgtrial.loads.named_objects import Found, Named, find, only_drops
 from pgtrial.loads.target import Session, Target, value
-from pgtrial.model.errors import ArmError, one_line
+from pgtrial.model.errors import ArmError, NameTaken, StudyError, one_line
 from pgtrial.servers.run_records import read_record, record_files, what_of, write_record
 
 _PREFIX = "job-undo-"
 _END_S = 60.0
 _POLL_S = 0.05
+_LOOK_S = 0.5
+"""How often a running job is asked for its transaction."""
+_JOIN_S = 5.0
+"""How long it is waited for the last answer."""
 _END_SESSIONS = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE application_name = %s AND pid <> pg_backend_pid()"""
+_TRANSACTIONS = "SELECT backend_xid::text FROM pg_stat_activity WHERE application_name = %s AND backend_xid IS NOT NULL"
+_PLACE = """SELECT concat((SELECT system_identifier::text FROM pg_control_system()), '/',
+    (SELECT oid::text FROM pg_database WHERE datname = current_database()))"""
+_PLACE_UNKNOWN = "SELECT concat('-/', (SELECT oid::text FROM pg_database WHERE datname = current_database()))"
+_STATUS = """SELECT txid_status(now - ((now - %s) & 4294967295))
+    FROM (SELECT txid_snapshot_xmax(txid_current_snapshot()) AS now) AS here"""
+
+Consent = Callable[[str], bool]
+"""Asks a person whether SQL is to run; the text says why it is asked, and shows the SQL."""
+
+
+class Unclear(ArmError):
+    """It is not certain that what the undo would change was made by the job."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +59,36 @@ class UndoRecord:
     statements: Sequence[str]
     sessions: str
     """The application_name of the job's sessions."""
+    names: Sequence[Named] = ()
+    """What the job makes and its SQL drops. Nothing had these names before the job."""
+    study: str = ""
+    """The directory of the study."""
+    place: str = ""
+    """The identifiers of server and database; "" where they were not found out."""
+    transactions: Sequence[str] = field(default=())
+    """Numbers of transactions in which the job's sessions were seen."""
 
     @property
     def what(self) -> str:
         """For messages."""
         return f"job on {self.target.label}"
 
-    def write_down(self, run: Path) -> Path:
-        """Record this in a run's directory; the file, one per arm, is on disk on return. No password is written."""
-        content = {"statements": list(self.statements), "sessions": self.sessions}
-        return write_record(run, _PREFIX, self.arm, self.target, content)
+    @property
+    def sql(self) -> str:
+        """What undoes it, for messages."""
+        return "; ".join(self.statements)
+
+    def write_down(self, run: Path, *, durable: bool = True) -> Path:
+        """Record this in a run's directory; a durable file is on disk on return. No password is written."""
+        content = {
+            "statements": list(self.statements),
+            "sessions": self.sessions,
+            "names": [list(name) for name in self.names],
+            "study": self.study,
+            "place": self.place,
+            "transactions": list(self.transactions),
+        }
+        return write_record(run, _PREFIX, self.arm, self.target, content, durable=durable)
 
     @classmethod
     def read(cls, path: Path) -> UndoRecord:
@@ -53,26 +97,92 @@ class UndoRecord:
 
     @classmethod
     def _of(cls, arm: str, target: Target, content: Mapping[str, Any]) -> UndoRecord:
-        return cls(arm, target, content["statements"], content["sessions"])
+        names = tuple(Named(*name) for name in content.get("names", ()))
+        study, place = str(content.get("study", "")), str(content.get("place", ""))
+        transactions = tuple(map(str, content.get("transactions", ())))
+        return cls(arm, target, content["statements"], content["sessions"], names, study, place, transactions)
+
+
+def refuse_taken(target: Target, where: str, names: Sequence[Named]) -> None:
+    """Raise StudyError if the database has objects of names that a job makes: they are somebody else's."""
+    there = _there(target, names)
+    if there:
+        listed = ", ".join(str(found.named) for found in there)
+        raise StudyError(
+            f"{where} already has {listed}, which the job would make or its undo would drop, and pgtrial touches "
+            "nothing that others have made; take other names or drop what is there, or, if an interrupted study left "
+            "it, run pgtrial cleanup"
+        )
 
 
 @contextmanager
 def undone_on_exit(record: UndoRecord, run: Path, connect: Callable[[], Session]) -> Iterator[None]:
-    """Within it the job may run; on exit it is undone by a session that `connect` opens. Raises ArmError."""
+    """Within it the job may run; on exit it is undone by a session that `connect` opens.
+
+    A job that failed since something of a name was there already has not made that: then nothing is undone. Raises
+    ArmError, and StudyError where a name is taken before the job begins.
+    """
+    with closing(connect()) as session:
+        refuse_taken(record.target, f"arms.{record.arm}: {record.target.label}", record.names)
+        record = replace(record, place=_place(session))
     entry = record.write_down(run)
+    watch = _Watch(record, run, connect)
+    taken = False
     try:
-        yield
+        with watch:
+            yield
+    except NameTaken:
+        taken = True
+        raise
     finally:
-        try:
-            with closing(connect()) as session:
-                _undo(session, record)
-        except (psycopg.Error, ArmError) as error:
-            reason = one_line(error).removeprefix(f"arms.{record.arm}: ")
-            raise ArmError(
-                f"arms.{record.arm}: the {record.what} could not be undone ({reason}); correct [load.job] undo, or "
-                "what is in its way; pgtrial cleanup tries again"
-            ) from None
-        entry.unlink()
+        if taken:
+            _leave(watch.record, connect)
+        else:
+            try:
+                with closing(connect()) as session:
+                    _end(session, record)
+                _undo(record)
+            except (psycopg.Error, ArmError) as error:
+                reason = one_line(error).removeprefix(f"arms.{record.arm}: ")
+                raise ArmError(
+                    f"arms.{record.arm}: the {record.what} could not be undone ({reason}); correct [load.job] undo, or "
+                    "what is in its way; pgtrial cleanup tries again"
+                ) from None
+            entry.unlink()
+
+
+def _leave(record: UndoRecord, connect: Callable[[], Session]) -> None:
+    """End what is left of a job whose SQL is not run; its record stays for pgtrial cleanup."""
+    with suppress(psycopg.Error, ArmError), closing(connect()) as session:
+        _end(session, record)
+
+
+class _Watch:
+    """Notes the transactions of a running job in its record: what they made is the job's."""
+
+    def __init__(self, record: UndoRecord, run: Path, connect: Callable[[], Session]) -> None:
+        self.record = record
+        self._run, self._connect = run, connect
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join(_JOIN_S)
+
+    def _look(self) -> None:
+        # without a session nothing is noted, and a person is asked
+        with suppress(psycopg.Error, ArmError, OSError), closing(self._connect()) as session:
+            while not self._over.is_set():
+                known = self.record.transactions
+                seen = [xid for (xid,) in session.execute(_TRANSACTIONS, [self.record.sessions]).fetchall()]
+                if new := [xid for xid in seen if xid not in known]:
+                    self.record = replace(self.record, transactions=(*known, *new))
+                    self.record.write_down(self._run, durable=False)
+                self._over.wait(_LOOK_S)
 
 
 def paths(run: Path) -> list[Path]:
@@ -81,36 +191,119 @@ def paths(run: Path) -> list[Path]:
 
 
 def pending(run: Path) -> list[str]:
-    """The jobs that the run of a crashed lab has not undone, in words; no server is asked."""
-    return [what_of(path, UndoRecord.read) for path in paths(run)]
+    """The jobs that the run of a crashed lab has not undone, in words, with their SQL; no server is asked."""
+    return [_with_sql(path) for path in paths(run)]
 
 
-def undo(run: Path) -> tuple[list[str], list[str]]:
-    """Undo what a run's jobs left: a sentence for each that was undone, and for each that could not be."""
+def _with_sql(path: Path) -> str:
+    what = what_of(path, UndoRecord.read)
+    with suppress(ArmError):
+        return f"{what}, to be undone by: {UndoRecord.read(path).sql}"
+    return what
+
+
+def undo(run: Path, *, study: str | None = None, consent: Consent | None = None) -> tuple[list[str], list[str]]:
+    """Undo what a run's jobs left: a sentence for each that was undone, and for each that could not be.
+
+    With `study` only the jobs of that study are undone. Without `consent` nobody is asked, and what is unclear stays.
+    """
     done, failures = [], []
     for path in paths(run):
         try:
             record = UndoRecord.read(path)
+            if study is not None and not (study and record.study == study):
+                failures.append(
+                    f"A {record.what} of the interrupted study {record.study or '(unknown)'} may have left changes "
+                    "there; pgtrial cleanup shows what would undo it."
+                )
+                continue
             with closing(record.target.connect()) as session:
-                _undo(session, record)
+                done.append(_undo_left(session, record, consent))
         except (psycopg.Error, ArmError) as error:
             failures.append(
-                f"The {what_of(path, UndoRecord.read)} could not be undone ({one_line(error)}); run pgtrial cleanup "
+                f"The {_with_sql(path)}: it was not undone ({one_line(error)}); run pgtrial cleanup "
                 f"once its SQL can run there, or undo it yourself and run pgtrial cleanup --forget {path}."
             )
         else:
             path.unlink()
-            done.append(f"Undid the {record.what}.")
     return done, failures
 
 
-def _undo(session: Session, record: UndoRecord) -> None:
-    """End the job's sessions that are left, and run the statements. Raises psycopg.Error, and ArmError."""
+def _undo_left(session: Session, record: UndoRecord, consent: Consent | None) -> str:
+    """Undo a job that a killed lab left; returns a sentence. Raises psycopg.Error, ArmError, and Unclear."""
+    if record.place and _place(session) != record.place:
+        raise ArmError("another server or database answers there")
+    _end(session, record)
+    there = _there(record.target, record.names)
+    if not there and record.names and all(map(only_drops, record.statements)):
+        return f"The {record.what} had changed nothing."
+    if (why := _doubt(session, record, there)) is not None:
+        question = f"The {record.what} of an interrupted study: {why}. What would undo it is: {record.sql}"
+        if consent is None:
+            raise Unclear(f"{why}; in a terminal pgtrial cleanup asks, and pgtrial cleanup --yes runs the SQL")
+        if not consent(question):
+            raise Unclear("it was declined")
+    _undo(record)
+    return f"Undid the {record.what}: {record.sql}."
+
+
+def _doubt(session: Session, record: UndoRecord, there: Sequence[Found]) -> str | None:
+    """Returns why it is not certain that the job made what is there, or changed anything; None if it is."""
+    others = [str(found.named) for found in there if found.made_by not in record.transactions]
+    if others:
+        return f"{', '.join(others)} may have been made by somebody else since"
+    if there or any(_has_committed(session, xid) for xid in record.transactions):
+        return None
+    return "it is not known whether it had changed anything"
+
+
+def _has_committed(session: Session, xid: str) -> bool:
+    if session.info.server_version < 100000:
+        return False
+    return bool(value(session, _STATUS, int(xid)) == "committed")
+
+
+def _place(session: Session) -> str:
+    try:
+        return str(value(session, _PLACE))
+    except psycopg.errors.InsufficientPrivilege:
+        return str(value(session, _PLACE_UNKNOWN))
+
+
+def _end(session: Session, record: UndoRecord) -> None:
+    """End the job's programs on this machine and its sessions. Raises psycopg.Error, and ArmError."""
+    _end_programs(record.sessions)
     deadline = time.monotonic() + _END_S
     while value(session, _END_SESSIONS, record.sessions):
         if time.monotonic() > deadline:
             raise ArmError(f"sessions of the job did not end within {_END_S:.0f}s")
         time.sleep(_POLL_S)
+
+
+def _end_programs(sessions: str) -> None:
+    """End the processes of a job and the groups that they are in: its sessions' name is in their environment alone."""
+    groups = {os.getpgid(0)}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.uids().real != os.geteuid() or process.environ().get("PGAPPNAME") != sessions:
+                continue
+            group = os.getpgid(process.pid)
+            if group not in groups:
+                groups.add(group)
+                os.killpg(group, signal.SIGKILL)
+            process.kill()
+            process.wait(_END_S)
+
+
+def _undo(record: UndoRecord) -> None:
     with closing(record.target.connect_as_load()) as of_study:  # whose names mean what they mean in the job
         for statement in record.statements:
             of_study.execute(statement.encode())
+
+
+def _there(target: Target, names: Sequence[Named]) -> list[Found]:
+    """Returns those of these objects that there are under the names that the job uses. Raises psycopg.Error."""
+    if not names:
+        return []
+    with closing(target.connect_as_load()) as of_study:
+        return find(of_study, names)

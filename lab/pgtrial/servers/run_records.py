@@ -26,11 +26,13 @@ class Described(Protocol):
 Kind = TypeVar("Kind", bound=Described)
 
 
-def write_record(run: Path, prefix: str, arm: str, target: Target, content: Mapping[str, Any]) -> Path:
-    """Write the record of one arm; it is on disk on return."""
+def write_record(
+    run: Path, prefix: str, arm: str, target: Target, content: Mapping[str, Any], *, durable: bool = True
+) -> Path:
+    """Writes the record of one arm; a durable one is on disk on return."""
     path = run / f"{prefix}{arm.encode().hex()}.json"
     text = json.dumps({"arm": arm, "target": target.without_secrets(), **content})
-    LOCAL.write_text(path, text, mode=0o600, durable=True)
+    LOCAL.write_text(path, text, mode=0o600, durable=durable)
     return path
 
 

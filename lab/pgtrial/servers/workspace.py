@@ -25,6 +25,7 @@ from pgtrial.servers import job_undo, settings_record
 from pgtrial.servers.builds.kept import Builds
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.installed_code import digest_of_code
+from pgtrial.servers.job_undo import Consent
 from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.postmaster import stop_servers_below
 from pgtrial.servers.room import Room, servers_account
@@ -57,7 +58,8 @@ class Workspace(Room):
         self.state = (state or state_root()).absolute()
         account = servers_account(LOCAL)
         _make_state(self.state, account)
-        self.notices: list[str] = clean(self.state)
+        self.study = study
+        self.notices: list[str] = clean(self.state, study=study)
         run, self._lock = _claim(self.state)
         super().__init__(LOCAL, run, str(self.state), account, _socket_directory(run))
         self.rooms = Rooms(self.root)
@@ -166,11 +168,13 @@ def leftovers(state: Path | None = None) -> list[Leftover]:
         ]
 
 
-def clean(state: Path | None = None) -> list[str]:
+def clean(state: Path | None = None, *, study: str | None = None, consent: Consent | None = None) -> list[str]:
     """Stop and remove what crashed labs left. Returns sentences on what was done.
 
     Each run is held as its own lab would hold it: others neither wait meanwhile, nor take it for one to be removed.
-    Raises ArmError where another account could have written what would be obeyed.
+    With `study` the jobs of that study alone are undone, and those of others stay; `consent` asks a person about jobs
+    of which it is unclear what they changed. Raises ArmError where another account could have written what would be
+    obeyed.
     """
     root = state or state_root()
     if not root.is_dir():
@@ -182,7 +186,7 @@ def clean(state: Path | None = None) -> list[str]:
             unfinished = templates_of(root).remove_unfinished()
             builds = builds_of(root).remove_unfinished()
             dumps = _remove_dumps(root) if len(claimed) == len(_runs(root)) else []
-        notices = [notice for path, _ in claimed for notice in _remove_run(path)]
+        notices = [notice for path, _ in claimed for notice in _remove_run(path, study, consent)]
     strangers = [path for path in _runs(root) if not is_own(path)]
     return [
         *notices,
@@ -236,12 +240,12 @@ def is_held(run: Path) -> bool:
     return False  # killed between making the directory and locking it
 
 
-def _remove_run(path: Path) -> list[str]:
+def _remove_run(path: Path, study: str | None, consent: Consent | None) -> list[str]:
     stopped = stop_servers_below(path)
     servers = f" and stopped {stopped} of its processes" if stopped else ""
     notices, kept = remove_rooms(path)
     left, of_servers = settings_record.undo(path)
-    undone, of_jobs = job_undo.undo(path)
+    undone, of_jobs = job_undo.undo(path, study=study, consent=consent)
     notices += [*left, *undone]
     kept += [*of_servers, *of_jobs, *undo_all(path, LOCAL)]
     if kept:

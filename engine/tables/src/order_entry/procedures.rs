@@ -97,7 +97,6 @@ fn make_missing(session: &mut Session) -> Result<Option<String>, LoadError> {
 struct There {
     signature: String,
     body: String,
-    /// Versions up to 0.2 set no comment: a procedure without one counts as ours.
     is_ours: bool,
 }
 
@@ -116,7 +115,7 @@ impl Procedure {
             let mut next = || values.next().unwrap_or_default();
             let (signature, body, comment, place) = (next(), next(), next(), next());
             let mark = marks.read(&comment, &place);
-            There { signature, body, is_ours: mark.is_here && (mark.text.is_empty() || mark.text.starts_with(PART)) }
+            There { signature, body, is_ours: mark.is_here && mark.text.starts_with(PART) }
         });
         Ok(rows.collect())
     }

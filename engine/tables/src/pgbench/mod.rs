@@ -15,6 +15,7 @@ use wire::session::Session;
 use wire::target::Target;
 
 use crate::error::LoadError;
+use crate::mark::mark_made;
 use crate::session::{Backends, execute};
 use loader::Loader;
 use options::InitOptions;
@@ -82,7 +83,20 @@ pub fn initialize(
     Ok(())
 }
 
+/// Makes the tables. With `--mark-by` one transaction makes and marks them: whatever interrupts it, no table is left without
+/// its mark.
 fn create_tables(loader: &mut Loader) -> Result<(), LoadError> {
+    let mark_by = loader.options.mark_by.as_deref();
+    if mark_by.is_none() {
+        return create_all(loader);
+    }
+    execute(loader.session, "begin")?;
+    create_all(loader)?;
+    mark_made(loader.session, mark_by)?;
+    execute(loader.session, "commit")
+}
+
+fn create_all(loader: &mut Loader) -> Result<(), LoadError> {
     execute_all(loader, &statements::create(loader.options))?;
     if loader.options.partitions > 0 {
         (loader.target.user.tell)(&format!("creating {} partitions...", loader.options.partitions));

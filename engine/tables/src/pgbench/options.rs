@@ -29,6 +29,8 @@ pub struct InitOptions {
     pub partition_method: PartitionMethod,
     /// The most connections to load over, if the user chooses their number.
     pub jobs: Option<usize>,
+    /// The query of `--mark-by`, whose statements mark the tables in the transaction that makes them.
+    pub mark_by: Option<String>,
     /// The share of this engine of the rows. Engines that share a load neither make nor empty the tables: that is done
     /// before they start.
     pub shard: Shard,
@@ -64,6 +66,7 @@ impl Default for InitOptions {
             partitions: 0,
             partition_method: PartitionMethod::Range,
             jobs: None,
+            mark_by: None,
             shard: Shard::WHOLE,
         }
     }

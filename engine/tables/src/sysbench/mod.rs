@@ -25,6 +25,7 @@ use workload::settings::Settings;
 
 use crate::copy::{CopyFormat, NEVER, copy_rows};
 use crate::error::LoadError;
+use crate::mark::mark_made;
 use crate::progress::{ProgressStyle, TableProgress};
 use crate::session::{MAX_SORT_MEMORY_KB, execute, raise_sort_memory};
 use table::{RowGenerator, SysbenchTable, create_for_bulk};
@@ -52,7 +53,8 @@ pub fn prepare(test: &OltpTest, settings: &Settings, shard: Shard, target: &Arc<
     let progress = &TableProgress::new("sbtest", rows, style, target.user);
     let connections =
         if kind == TestKind::Legacy { 1 } else { shard.turns(parameters.threads).min(tables.len()).max(1) };
-    let work = Work { test, parameters, distributions, target, progress, connections };
+    let mark_by = settings.text("mark_by");
+    let work = Work { test, parameters, distributions, target, progress, connections, mark_by };
     let failures: Vec<String> = thread::scope(|scope| {
         let threads: Vec<_> = (0..connections)
             .map(|first| {
@@ -105,9 +107,22 @@ fn prepare_bulk(test: &OltpTest, settings: &Settings, shard: Shard, target: &Arc
     let mut session = open_silent(function, test, target)?;
     for number in (1..=parameters.threads).filter(|number| shard.has_turn(*number as u64 - 1)) {
         print_stdout(format_args!("Creating table 'sbtest{number}'...\n"));
-        execute(&mut session, &create_for_bulk(number)).map_err(|error| fatal(function, test, error))?;
+        let made = make_for_bulk(&mut session, number, settings.text("mark_by"));
+        made.map_err(|error| fatal(function, test, error))?;
     }
     Ok(())
+}
+
+/// Makes a table of `bulk_insert`. One that is marked must be new: a table that is there is somebody else's.
+fn make_for_bulk(session: &mut Session, number: usize, mark_by: Option<&str>) -> Result<(), LoadError> {
+    let create = create_for_bulk(number);
+    if mark_by.is_none() {
+        return execute(session, &create);
+    }
+    execute(session, "begin")?;
+    execute(session, &create.replace("IF NOT EXISTS ", ""))?;
+    mark_made(session, mark_by)?;
+    execute(session, "commit")
 }
 
 fn open(function: &str, test: &OltpTest, target: &Arc<Target>) -> Result<Session, Fatal> {
@@ -143,6 +158,8 @@ struct Work<'a> {
     progress: &'a TableProgress,
     /// The number of connections.
     connections: usize,
+    /// The query of `--mark-by`.
+    mark_by: Option<&'a str>,
 }
 
 impl Work<'_> {
@@ -181,6 +198,7 @@ impl Work<'_> {
         if let Some(sql) = table.set_sequence() {
             execute(session, &sql)?;
         }
+        mark_made(session, self.mark_by)?;
         execute(session, "commit")?;
         // This makes statistics for the planner, and leaves no page that the first read would write.
         execute(session, &format!("vacuum analyze {}", table.name()))

@@ -50,6 +50,7 @@ impl MainState {
 
     /// Executes a command of the script.
     pub fn perform(&mut self, name: &str) -> Result<(), Fatal> {
+        self.client.mark_by(&self.shared);
         let life = self.state().function("perform").and_then(|perform| perform.call(name));
         life.and_then(|life| self.client.live(life)).map_err(broken)?;
         self.live()?.map_or(Ok(()), |failure| Err(Fatal::new(failure)))

@@ -9,6 +9,7 @@ use mlua::{FromLua, Function, String as LuaString, Table, Thread, ThreadStatus, 
 
 use super::counters::{Counter, Counters};
 use super::kept::Prepared;
+use super::marking::Marking;
 use super::natives;
 use super::request::{Answer, CoroutineRequest, RequestKind};
 use super::shared::SharedStates;
@@ -43,6 +44,8 @@ pub struct LuaClient {
     shared: Option<Arc<SharedStates>>,
     /// Whether the last action is a query of the load.
     asks: bool,
+    /// Marks what a command makes, if that is wanted.
+    marking: Option<Marking>,
     /// What the life is resumed with.
     answer: Answer,
     /// A request that waits for its turn.
@@ -81,8 +84,14 @@ impl LuaClient {
             Role::Events => state.function("events")?.call((script, argument))?,
             Role::Command(name) => state.function("command")?.call((script, argument, name.as_str()))?,
         };
-        let client = Self::living(state, function)?;
+        let mut client = Self::living(state, function)?;
+        client.mark_by(shared);
         Ok(Self { generator: Some(generator), shared: Some(shared.clone()), ..client })
+    }
+
+    /// Marks from now on what the client makes, if the options say by which query.
+    pub fn mark_by(&mut self, shared: &SharedStates) {
+        self.marking = shared.mark_by.get().map(|query| Marking::new(query.clone()));
     }
 
     /// A client whose life in `state` is `function`, and which is not a load's.
@@ -94,6 +103,7 @@ impl LuaClient {
             counters: Counters::default(),
             shared: None,
             asks: false,
+            marking: None,
             answer: Answer::default(),
             waiting: None,
             granted: None,
@@ -259,6 +269,19 @@ impl LuaClient {
         self.statements.get(&number).map_or(Action::End, |prepared| act(&self.values, prepared))
     }
 
+    /// Whether a transaction begins before this statement, in which what it makes is marked.
+    fn begins_marking(&mut self, request: CoroutineRequest) -> bool {
+        let (connection, text) = match request {
+            CoroutineRequest::Query { connection } => (connection, self.text.as_bytes()),
+            CoroutineRequest::Execute { connection, statement } => {
+                let Some(prepared) = self.statements.get(&statement) else { return false };
+                (connection, &*prepared.text)
+            }
+            _ => return false,
+        };
+        self.marking.as_mut().is_some_and(|marking| marking.begin(request, connection, text))
+    }
+
     /// Keeps what the script may fetch.
     fn done(&mut self, answered: &Answered) -> Answer {
         if let Some(number) = self.current {
@@ -282,6 +305,10 @@ impl Program<StagedActions> for LuaClient {
 
     fn next_action(&mut self) -> Action<'_, StagedActions> {
         loop {
+            if self.marking.as_ref().is_some_and(|marking| marking.text().is_some()) {
+                let sql = self.marking.as_ref().and_then(Marking::text).unwrap_or_default();
+                return Action::Request(StagedRequest::Text { sql, rows: Rows::Handed });
+            }
             let request = match self.waiting.take() {
                 Some(request) => request,
                 None => {
@@ -311,6 +338,10 @@ impl Program<StagedActions> for LuaClient {
                     self.waiting = Some(request);
                     return Action::Step(Management::Use(connection));
                 }
+            }
+            if self.asks && self.begins_marking(request) {
+                self.waiting = Some(request);
+                continue;
             }
             match request {
                 CoroutineRequest::Nothing => {}
@@ -391,6 +422,11 @@ impl Program<StagedActions> for LuaClient {
     }
 
     fn complete(&mut self, result: ActionResult<'_>) {
+        if let Some(marking) = self.marking.as_mut().filter(|marking| marking.text().is_some()) {
+            let (answer, next) = marking.complete(&result);
+            (self.answer, self.waiting) = (answer.unwrap_or_default(), next);
+            return;
+        }
         if self.asks {
             match result {
                 ActionResult::Done(answered) => self.counters.add(answered.kind.into()),
@@ -398,13 +434,17 @@ impl Program<StagedActions> for LuaClient {
                 ActionResult::Lost(_) | ActionResult::Refused(_) => {}
             }
         }
-        self.answer = match result {
+        let answer = match &result {
             ActionResult::Done(answered) => self.done(answered),
             ActionResult::Failed(error) => Answer::rejected(error),
             ActionResult::Lost(ConnectionError::Server(error)) => Answer::rejected(error),
             ActionResult::Lost(ConnectionError::Copy) => Answer::Refused,
             ActionResult::Lost(error) => Answer::failed(error.sqlstate(), &error.to_string()),
             ActionResult::Refused(error) => Answer::failed(&error.message, &error.message),
+        };
+        self.answer = match self.marking.as_mut() {
+            Some(marking) => marking.take_answer(self.current, &result, answer).unwrap_or_default(),
+            None => answer,
         };
     }
 

@@ -8,6 +8,8 @@ use wire::statement::{Hole, Statement};
 /// A statement that a client has prepared.
 pub struct Prepared {
     pub statement: Statement,
+    /// As the script wrote it.
+    pub text: Vec<u8>,
     /// How many values it takes.
     pub holes: usize,
 }
@@ -19,7 +21,7 @@ impl Prepared {
         let holes = pieces.len() - 1;
         let named = (0..holes).map(|slot| Hole { slot, name: (slot + 1).to_string() }).collect();
         let statement = Statement::typed(number, &format!("sbstmt{number}"), pieces, named, types);
-        Self { statement, holes }
+        Self { statement, text: text.to_vec(), holes }
     }
 }
 

@@ -6,6 +6,7 @@ mod alone;
 mod client;
 mod counters;
 mod kept;
+mod marking;
 mod natives;
 mod random;
 mod request;

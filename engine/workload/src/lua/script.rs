@@ -49,6 +49,7 @@ impl LuaScript {
             voice,
             settings: OnceLock::new(),
             distributions: OnceLock::new(),
+            mark_by: OnceLock::new(),
             uses_sql: AtomicBool::new(false),
             uncounted: Uncounted::default(),
         });
@@ -87,6 +88,11 @@ impl LuaScript {
     /// Whether the script has a global function of this name: `event`, `prepare`, `cleanup`, `help`.
     pub fn has(&self, function: &str) -> bool {
         matches!(self.global(function), Ok(Value::Function(_)))
+    }
+
+    /// Has what a command makes be marked by the statements that this query returns, once.
+    pub fn mark_by(&self, query: &str) {
+        let _ = self.shared.mark_by.set(query.to_owned());
     }
 
     /// Sets the options that were chosen, and which part of the run is the engine's, once.

@@ -33,6 +33,8 @@ pub struct SharedStates {
     /// Not known to a script's top level.
     pub settings: OnceLock<Arc<Settings>>,
     pub distributions: OnceLock<Arc<Distributions>>,
+    /// The query of `--mark-by`, which scripts do not see.
+    pub mark_by: OnceLock<String>,
     /// Whether any state has asked for a driver.
     pub uses_sql: AtomicBool,
     pub uncounted: Uncounted,

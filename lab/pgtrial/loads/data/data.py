@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
-
-import psycopg
 
 from pgtrial.loads.client_processes import count_clients, wait_for_clients_to_leave
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
-from pgtrial.loads.made_objects import (
-    TABLES,
-    MadeObject,
-    copied_objects,
-    drop_marked,
-    mark_objects,
-    marked_objects,
-    new_relations,
-    present,
-)
-from pgtrial.loads.marks import marked_by
+from pgtrial.loads.made_objects import TABLES, copied_objects, drop_marked, mark_objects, marked_objects
+from pgtrial.loads.marks import Mark, Marks, marked_by, place_in
 from pgtrial.loads.names import is_reached
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import StudyError
@@ -80,12 +68,9 @@ class Data(abc.ABC):
         """SQL condition for its tables on a server, of which pg_class is named `c`."""
 
     @property
-    def unmarked(self) -> str:
-        """Regular expression of the names of tables that an engine makes and that get their mark a moment later."""
-        return ""
-
-    marked_while_empty: ClassVar[bool] = False
-    """Whether these tables get their mark before their first row."""
+    def names(self) -> tuple[str, ...]:
+        """The tables, indexes and views that making it creates, as far as their names are known before."""
+        return ()
 
     @property
     def key(self) -> dict[str, Any]:
@@ -160,38 +145,23 @@ class MarkedTables(Data):
 
     @abc.abstractmethod
     def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
-        """Make the tables. Raises ArmError."""
+        """Make the tables, each thing marked as unfinished in the transaction that makes it. Raises ArmError."""
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Make the tables, mark what is new as pgtrial's, freeze and analyse it. Raises what `fill` raises."""
+        """Make the tables, freeze and analyse those that `fill` has marked, and mark them as complete.
+
+        What has no mark was made by somebody else at the same time. Raises what `fill` raises.
+        """
         owner = server.for_load  # whose tables they are
         with owner.connect() as connection:
-            before, clients = present(connection), count_clients(connection)
-
-        def made(connection: Session) -> list[MadeObject]:
-            new = [relation for relation in new_relations(connection, before) if self.may_make(relation.name)]
-            known = {relation.key for relation in new}
-            return [
-                *new,
-                *(marked for marked in marked_objects(connection, self.unfinished) if marked.key not in known),
-            ]
-
-        try:
-            self.fill(server, report, maker)
-        except BaseException:
-            # a server that is gone takes no mark, and why is what has been raised
-            with suppress(psycopg.Error), owner.connect() as connection:
-                mark_objects(connection, made(connection), self.unfinished)
-            raise
+            clients = count_clients(connection)
+        self.fill(server, report, maker)
         # a session of its own: the rows that others have written reach the server's statistics when those end
         with owner.connect() as connection:
-            new = made(connection)
-            freeze(connection, [relation.identity for relation in new if relation.letter in TABLES], clients)
-            mark_objects(connection, new, self.mark + self.digest)
-
-    def may_make(self, name: str) -> bool:
-        """Whether a new relation of this name can be one of the data's: others may make theirs at the same time."""
-        return True
+            made = marked_objects(connection, self.unfinished)
+            freeze(connection, [relation.identity for relation in made if relation.letter in TABLES], clients)
+            with connection.transaction():
+                mark_objects(connection, marked_objects(connection, self.unfinished), self.mark + self.digest)
 
     def clear(self, connection: Session) -> bool:
         """Drop what pgtrial made in its place, and what was not finished. Raises StudyError if others depend on it."""
@@ -205,6 +175,35 @@ def too_old(connection: Session, what: str, since: int, otherwise: str) -> str |
     if major >= since:
         return None
     return f"{what} PostgreSQL {since} or later, and this server is {major}; take a later one, or {otherwise}"
+
+
+_TAKEN = f"""SELECT c.oid::regclass::text, coalesce(obj_description(b.oid, 'pg_class'), ''),
+        {place_in("b.relname", "b.oid")}
+    FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid
+    JOIN pg_class b ON b.oid = coalesce(i.indrelid, c.oid)
+    WHERE c.relname = ANY (%s) AND :is_reached OR c.oid = ANY (SELECT to_regclass(name)::oid
+        FROM unnest(%s::text[]) AS name WHERE strpos(name, '.') > 0) ORDER BY c.relname"""
+"""What has one of these names, and the comment and the place of its table."""
+
+
+def refuse_taken_names(connection: Session, data: Data) -> None:
+    """Raise StudyError if something that pgtrial did not make has a name that making the data takes."""
+    marks = Marks(connection)
+    names = [name if name.startswith('"') else name.lower() for name in data.names]
+    plain = [name.strip('"').replace('""', '"') for name in names]
+    rows = connection.execute(_TAKEN.replace(":is_reached", is_reached(connection)).encode(), [plain, names]).fetchall()
+    taken = [name for name, comment, place in rows if not marks.read(comment, place).is_ours(data.marks)]
+    if taken:
+        raise tables_of_others(connection, ", ".join(taken), "rename or drop what is there")
+
+
+def refuse_foreign(connection: Session, marks: Mapping[str, Mark], beginning: str) -> None:
+    """Raise StudyError, naming all of them, if tables of others are among these; `marks` are those of each table."""
+    foreign = [name for name, mark in marks.items() if not mark.is_ours(beginning)]
+    if foreign:
+        tables, cure = ("a table", "rename it") if len(foreign) == 1 else ("tables", "rename them")
+        copied = all(marks[name].is_copy(beginning) for name in foreign)
+        raise tables_of_others(connection, f"{tables} {', '.join(foreign)}", cure, copied=copied)
 
 
 def tables_of_others(connection: Session, tables: str, cure: str, *, copied: bool = False) -> StudyError:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from pgtrial.loads.client_processes import count_clients
-from pgtrial.loads.data.data import Data, freeze, tables_of_others, too_old
+from pgtrial.loads.data.data import Data, freeze, refuse_foreign, too_old
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
 from pgtrial.loads.marks import Mark, mark_on
 from pgtrial.loads.names import qualified
@@ -69,6 +69,10 @@ class OrderEntryTables(Data):
         return ", ".join(TABLES) + (f", the procedures {', '.join(_PROCEDURES)}" if self.procedures else "")
 
     @property
+    def names(self) -> tuple[str, ...]:
+        return TABLES
+
+    @property
     def digest(self) -> str:
         return f"orders {self._mark}"
 
@@ -108,10 +112,7 @@ class OrderEntryTables(Data):
     def find(self, connection: Session) -> bool:
         """Whether these very tables are there. Raises StudyError for a table of others in the place of one."""
         marks = {name: mark for name in TABLES if (mark := mark_on(connection, name)) is not None}
-        foreign = next((name for name, mark in marks.items() if not mark.is_ours(_MADE)), None)
-        if foreign is not None:
-            copied = marks[foreign].is_copy(_MADE)
-            raise tables_of_others(connection, f"a table {foreign}", "rename it", copied=copied)
+        refuse_foreign(connection, marks, _MADE)
         return len(marks) == len(TABLES) and marks["warehouse"] == Mark(self._mark)
 
 

@@ -15,7 +15,8 @@ from pgtrial.loads.data.restored_statements import DumpNeeds, Extension
 from pgtrial.loads.load_makers import LoadMaker, OnLine
 from pgtrial.loads.made_objects import MarkingSession
 from pgtrial.loads.marks import Mark, table_marks
-from pgtrial.loads.sql_files import SqlFiles, names_in
+from pgtrial.loads.named_objects import made
+from pgtrial.loads.sql_files import SqlFiles, names_in, statements
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import ArmError, one_line
 from pgtrial.model.records.load_point import LoadPoint
@@ -78,6 +79,13 @@ class PackTables(MarkedTables):
     @property
     def mb(self) -> int:
         return round(self.mb_per_scale * self.scale)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        variables = dict(self.variables)
+        todo = [each for file, text in self.files if file in (SCHEMA, DATA) for each in statements(text, variables)]
+        found = (named for statement in todo for named in made(statement.text) if named.kind == "relation")
+        return tuple(dict.fromkeys(named.name for named in found))
 
     @property
     def digest(self) -> str:

@@ -13,6 +13,7 @@ from pgtrial.loads.client_processes import count_clients
 from pgtrial.loads.data.data import Data, freeze, vacuum
 from pgtrial.loads.data.pgbench_names import TABLES, names_tables
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
+from pgtrial.loads.made_objects import drop_marked, marking_query
 from pgtrial.loads.marks import Mark, mark_on, mark_tables
 from pgtrial.loads.names import qualified
 from pgtrial.loads.target import Session, Target, value
@@ -26,7 +27,8 @@ MB_PER_SCALE = 15
 _MARK = "loaded by pgtrial: "
 _UNFINISHED = "being loaded by pgtrial: "
 _ROWS = "g"
-_PHASES = ("dt", _ROWS, "v", "p", "f")
+_CREATION = "t"
+_PHASES = (_CREATION, _ROWS, "v", "p", "f")
 """pgbench's steps: the tables, their rows, vacuum, primary keys, foreign keys."""
 
 _CONNECTIONS = 8
@@ -38,8 +40,6 @@ class PgbenchTables(Data):
     """pgbench's tables at a scale; `fillfactor` in percent."""
 
     marks: ClassVar[tuple[str, ...]] = (_MARK, _UNFINISHED)
-
-    marked_while_empty: ClassVar[bool] = True
 
     scale: int
     fillfactor: int = 100
@@ -75,8 +75,8 @@ class PgbenchTables(Data):
         return ", ".join(TABLES)
 
     @property
-    def unmarked(self) -> str:
-        return "|".join(TABLES)
+    def names(self) -> tuple[str, ...]:
+        return TABLES
 
     @property
     def short_name(self) -> str:
@@ -109,8 +109,11 @@ class PgbenchTables(Data):
         return present.contents == self and not present.missing
 
     def clear(self, connection: Session) -> bool:
-        """Leave what is there to the load, which replaces it; whether it resumes a load that was interrupted."""
-        return bool(_missing(connection, self))
+        """Drop what pgtrial has made, unless the load resumes one that was interrupted; whether it does."""
+        if _missing(connection, self):
+            return True
+        drop_marked(connection, self.marks)
+        return False
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Create and fill the tables by the engine, mark them as pgtrial's, freeze and analyse them. Raises ArmError.
@@ -127,7 +130,7 @@ class PgbenchTables(Data):
             phases = ("".join(phases),)
         for done, steps in enumerate(phases, 1):
             _carry_out(server, self, steps, report, maker)
-            if in_steps and phases[done:]:
+            if in_steps and phases[done:] and steps != _CREATION:  # the tables are made with that mark
                 _mark(server, _UNFINISHED, {**asdict(self), "missing": phases[done:]})
         with server.connect() as connection:
             freeze(connection, qualified(connection, TABLES), clients)
@@ -219,6 +222,12 @@ def _carry_out(server: Target, tables: PgbenchTables, steps: str, report: OnLine
         with server.connect() as connection:
             connection.execute(f"TRUNCATE {', '.join(qualified(connection, TABLES))}".encode())
     order = tables_order(server.environment(), tables.scale, steps, fillfactor=tables.fillfactor, engines=engines)
+    if steps.startswith(_CREATION):
+        missing = _PHASES[1:] if tables.foreign_keys else _PHASES[1:-1]
+        with server.connect() as connection:
+            mark = _UNFINISHED + json.dumps({**asdict(tables), "missing": missing})
+            marking = f"--mark-by={marking_query(connection, mark)}"
+        order = replace(order, command=[*order.command, marking])
     maker.make(order, report)
 
 
@@ -250,6 +259,14 @@ def _undo_constraints(server: Target, kinds: str) -> None:
 
 
 def _mark(server: Target, mark: str, content: dict[str, Any]) -> None:
-    """Mark all four: one that somebody puts in the place of ours has no mark."""
+    """Mark all four, unless somebody has put one in the place of pgtrial's: that has no mark. Raises ArmError."""
     with server.connect() as connection, connection.transaction():
+        tables = ", ".join(qualified(connection, TABLES))
+        connection.execute(f"LOCK TABLE {tables} IN SHARE UPDATE EXCLUSIVE MODE".encode())
+        marks = {name: mark_on(connection, name) for name in TABLES}
+        replaced = [name for name, there in marks.items() if there is None or not there.is_ours((_MARK, _UNFINISHED))]
+        if replaced:
+            raise ArmError(
+                f"{', '.join(replaced)}: somebody has put tables of others in the place of those being loaded"
+            )
         mark_tables(connection, TABLES, mark + json.dumps(content))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from pgtrial.loads.client_processes import count_clients
-from pgtrial.loads.data.data import Data, freeze, tables_of_others
+from pgtrial.loads.data.data import Data, freeze, refuse_foreign
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
 from pgtrial.loads.marks import Mark, mark_on
 from pgtrial.loads.names import qualified
@@ -71,6 +71,10 @@ class SuiteTables(Data):
         return ", ".join(sorted(self._generator.tables))
 
     @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._generator.tables)
+
+    @property
     def digest(self) -> str:
         return f"{self.name} {self._complete}"
 
@@ -106,8 +110,5 @@ class SuiteTables(Data):
         """Whether these very tables are there. Raises StudyError for a table of others in the place of one."""
         tables = self._generator.tables
         marks = {name: mark for name in tables if (mark := mark_on(connection, name)) is not None}
-        foreign = next((name for name, mark in marks.items() if not mark.is_ours(self._part)), None)
-        if foreign is not None:
-            copied = marks[foreign].is_copy(self._part)
-            raise tables_of_others(connection, f"a table {foreign}", "rename it", copied=copied)
+        refuse_foreign(connection, marks, self._part)
         return len(marks) == len(tables) and marks[tables[0]] == Mark(self._complete)

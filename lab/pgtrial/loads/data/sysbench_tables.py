@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self
@@ -16,7 +16,9 @@ from typing import ClassVar, Self
 from pgtrial.loads.data.data import MarkedTables, tables_of_others
 from pgtrial.loads.engine import server_options
 from pgtrial.loads.load_makers import DataOrder, LoadMaker, OnLine, noticing
+from pgtrial.loads.made_objects import marking_query
 from pgtrial.loads.marks import table_marks
+from pgtrial.loads.named_objects import made
 from pgtrial.loads.process import lua_environment
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.records.load_point import LoadPoint
@@ -36,6 +38,7 @@ _FOR_EACH_THREAD = "bulk_insert"
 
 _OWN_TABLE = re.compile(r"sbtest\d+")
 
+_CREATES = re.compile(r"\bCREATE\s[^\"']*", re.IGNORECASE)
 _CREATING = re.compile(r"\bCreating table '?([^'.]+)'?")
 
 
@@ -88,6 +91,13 @@ class SysbenchTables(MarkedTables):
         return "sbtest1" if self.tables == 1 else f"sbtest1 to sbtest{self.tables}"
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Those of sysbench's own tests, or what the texts of scripts name as a whole."""
+        if self.scripts:
+            return tuple(dict.fromkeys(name for _, text in self.scripts for name in _named_in(text)))
+        return tuple(name for n in range(1, (self.tables or 0) + 1) for name in (f"sbtest{n}", f"k_{n}"))
+
+    @property
     def digest(self) -> str:
         return digest(json.dumps([self.test, self.options, self.threads, self.scripts]))
 
@@ -102,17 +112,10 @@ class SysbenchTables(MarkedTables):
 
     def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
         """Have the test make its tables."""
+        with server.for_load.connect() as connection:
+            mark_by = marking_query(connection, self.unfinished)
         with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
-            maker.make(_order(server, self, Path(folder), maker.engines), _counted(self.tables, report))
-
-    @property
-    def unmarked(self) -> str:
-        """Names that only a script knows are left out: such a table may be anybody's."""
-        return "" if self.scripts else _OWN_TABLE.pattern
-
-    def may_make(self, name: str) -> bool:
-        """Sysbench's own tests make tables of these names alone."""
-        return bool(self.scripts) or _OWN_TABLE.fullmatch(name) is not None
+            maker.make(_order(server, self, Path(folder), maker.engines, mark_by), _counted(self.tables, report))
 
     def find(self, connection: Session) -> bool:
         """Whether the tables of this very data are there. Raises StudyError for somebody else's in their place."""
@@ -123,14 +126,22 @@ class SysbenchTables(MarkedTables):
         others = {name: mark for name, mark in marks.items() if not mark.is_ours(self.marks)}
         foreign = [name for name in others if _OWN_TABLE.fullmatch(name)]
         if foreign and not self.scripts:
-            more = f" and {len(foreign) - 1:,} more" if len(foreign) > 1 else ""
-            tables, copied = f"tables of sysbench ({foreign[0]}{more})", others[foreign[0]].is_copy(self.marks)
+            tables, copied = f"tables of sysbench ({', '.join(foreign)})", others[foreign[0]].is_copy(self.marks)
             raise tables_of_others(connection, tables, "drop them", copied=copied)
         self.refuse_copies(connection)
         return False
 
 
-def _order(server: Target, data: SysbenchTables, folder: Path, engines: int) -> DataOrder:
+def _named_in(script: str) -> Iterator[str]:
+    """The names of what a script creates; one that ends with its text is put together with something else."""
+    for statement in _CREATES.findall(script):
+        for named in made(statement):
+            end = statement.find(named.name) + len(named.name)
+            if named.kind == "relation" and not statement.startswith("%", end) and statement[end:]:
+                yield named.name
+
+
+def _order(server: Target, data: SysbenchTables, folder: Path, engines: int, mark_by: str) -> DataOrder:
     """Threads of a native test are connections: each engine has as many as one has alone. Those of bulk_insert have a
     table each, and what a script makes may depend on their number: it is that of all engines."""
     test, env = data.test, server.environment()
@@ -140,7 +151,7 @@ def _order(server: Target, data: SysbenchTables, folder: Path, engines: int) -> 
         test, env = str(folder / test), {**env, **lua_environment(folder)}
     depends = bool(data.scripts) or data.test == _FOR_EACH_THREAD
     threads = data.threads if depends else data.threads * engines
-    options = [f"--threads={threads}", f"--rand-seed={_SEED}", *data.options]
+    options = [f"--threads={threads}", f"--rand-seed={_SEED}", f"--mark-by={mark_by}", *data.options]
     return sysbench_order(env, test, options, most_parts=data.threads if depends else engines, folder=folder)
 
 

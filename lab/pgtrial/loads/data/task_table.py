@@ -14,9 +14,11 @@ from psycopg import sql
 from pgtrial.loads.client_processes import count_clients
 from pgtrial.loads.data.data import Data, freeze, tables_of_others
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, OnLine, noticing
+from pgtrial.loads.made_objects import drop_marked
 from pgtrial.loads.marks import Mark, mark_on, marked_by
 from pgtrial.loads.names import qualified
 from pgtrial.loads.target import Session, Target
+from pgtrial.model.errors import StudyError
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
@@ -58,6 +60,10 @@ class TaskTable(Data):
     @property
     def relations_made(self) -> str:
         return _TABLE
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return _TABLE, _INDEX
 
     @property
     def digest(self) -> str:
@@ -117,11 +123,8 @@ def table_a_order(env: Mapping[str, str], threads: int, rows: int, steps: str, *
 
 
 def _drop_unfinished(server: Target) -> None:
-    with suppress(psycopg.Error), server.connect() as connection:
-        mark = mark_on(connection, _TABLE)
-        if mark is not None and mark.is_ours(_UNFINISHED):
-            [table] = qualified(connection, [_TABLE])
-            connection.execute(f"DROP TABLE IF EXISTS {table}".encode())
+    with suppress(psycopg.Error, StudyError), server.connect() as connection:
+        drop_marked(connection, (_UNFINISHED,))
 
 
 def creation_s(connection: Session) -> float | None:

@@ -33,7 +33,7 @@ pub struct CommandContext<'a> {
 impl CommandContext<'_> {
     /// Executes the command. Returns the exit status.
     pub fn execute(mut self, command: &str) -> Result<u8, SysbenchError> {
-        self.check_sharing(command)?;
+        self.check_options(command)?;
         match &self.test.program {
             TestProgram::Host(test) => self.host(test, command),
             TestProgram::Native(test) => self.native(test, command),
@@ -41,13 +41,16 @@ impl CommandContext<'_> {
         }
     }
 
-    /// Several engines share a load, or making the tables; only a load has a start.
-    fn check_sharing(&self, command: &str) -> Result<(), SysbenchError> {
+    /// Several engines share a load, or making the tables; only a load has a start, and only making tables marks.
+    fn check_options(&self, command: &str) -> Result<(), SysbenchError> {
         if self.settings.text("shard").is_some() && !matches!(command, "run" | "prepare") {
             return Err(SysbenchError::fatal("--shard is for the commands 'run' and 'prepare' only"));
         }
         if self.settings.text("start_at").is_some() && command != "run" {
             return Err(SysbenchError::fatal("--start-at is for the command 'run' only"));
+        }
+        if self.settings.text("mark_by").is_some() && command != "prepare" {
+            return Err(SysbenchError::fatal("--mark-by is for the command 'prepare' only"));
         }
         Ok(())
     }

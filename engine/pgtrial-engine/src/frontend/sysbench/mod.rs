@@ -79,6 +79,9 @@ fn invoke(args: &[String], log: &mut Log) -> Result<u8, SysbenchError> {
     }
     if let TestProgram::Script(script) = &test.program {
         script.configure(Arc::new(chosen.script), plan::shard(&chosen.all)?)?;
+        if let Some(query) = chosen.all.text("mark_by") {
+            script.mark_by(query);
+        }
     }
     CommandContext { test: &test, settings: Arc::new(chosen.all), log, clock }.execute(&command)
 }

@@ -1,0 +1,252 @@
+//! Marks what a script's command makes: each statement that may make something runs in one transaction with the statements
+//! that mark it, so that no mark is missing where the engine ends, and nothing of another session gets one.
+
+use std::collections::BTreeSet;
+
+use super::request::{Answer, CoroutineRequest};
+use crate::program::ActionResult;
+use wire::Answered;
+
+/// Statements that make nothing by themselves, by their first word.
+const MAKE_NOTHING: &[&str] = &[
+    "abort",
+    "alter",
+    "analyze",
+    "begin",
+    "checkpoint",
+    "close",
+    "cluster",
+    "commit",
+    "copy",
+    "deallocate",
+    "declare",
+    "delete",
+    "discard",
+    "drop",
+    "end",
+    "fetch",
+    "grant",
+    "insert",
+    "listen",
+    "lock",
+    "move",
+    "notify",
+    "prepare",
+    "reindex",
+    "release",
+    "reset",
+    "revoke",
+    "rollback",
+    "savepoint",
+    "set",
+    "show",
+    "start",
+    "truncate",
+    "unlisten",
+    "update",
+    "vacuum",
+];
+
+/// SQLSTATEs of statements that no transaction may contain, such as CREATE INDEX CONCURRENTLY and a CALL that commits.
+const NEED_NO_TRANSACTION: &[&str] = &["25001", "2D000"];
+
+/// Why a text that ends the transaction around it is refused.
+const ENDS_ITSELF: &str = "the text commits by itself, so that pgtrial could not mark what it makes and will never drop \
+                           it; send BEGIN and COMMIT as statements of their own";
+
+/// What comes next of a statement and its marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Nothing is under way.
+    Idle,
+    Begin,
+    /// The statement itself.
+    Statement,
+    /// The query that returns the statements that mark.
+    Ask,
+    Mark,
+    Commit,
+    /// Ends the transaction after a failure.
+    Rollback,
+    /// The statement itself, once more and without a transaction.
+    Alone,
+}
+
+/// Marks what the statements of one client make.
+pub struct Marking {
+    /// Its one value is the statements that mark what the transaction has made.
+    query: String,
+    stage: Stage,
+    /// The statement that is marked.
+    request: CoroutineRequest,
+    /// Whether the transaction around it was begun here.
+    is_own: bool,
+    /// Connections in transactions that the script has begun.
+    open: BTreeSet<usize>,
+    /// The statements that mark.
+    marks: String,
+    /// What the script will be answered.
+    answer: Answer,
+}
+
+impl Marking {
+    /// Marks by the statements that `query` returns.
+    pub fn new(query: String) -> Self {
+        Self {
+            query,
+            stage: Stage::Idle,
+            request: CoroutineRequest::Nothing,
+            is_own: false,
+            open: BTreeSet::new(),
+            marks: String::new(),
+            answer: Answer::Nothing,
+        }
+    }
+
+    /// Notes a statement that comes next, with its text. Returns whether something comes before it.
+    pub fn begin(&mut self, request: CoroutineRequest, connection: usize, text: &[u8]) -> bool {
+        if self.stage != Stage::Idle || !may_make(text) {
+            return false;
+        }
+        self.request = request;
+        self.is_own = !self.open.contains(&connection);
+        self.stage = if self.is_own { Stage::Begin } else { Stage::Statement };
+        self.is_own
+    }
+
+    /// The statement that comes before or after that of the script; `None` if it is the script's turn.
+    pub fn text(&self) -> Option<&str> {
+        Some(match self.stage {
+            Stage::Begin => "BEGIN",
+            Stage::Ask => &self.query,
+            Stage::Mark => &self.marks,
+            Stage::Commit => "COMMIT",
+            Stage::Rollback => "ROLLBACK",
+            Stage::Idle | Stage::Statement | Stage::Alone => return None,
+        })
+    }
+
+    /// Takes the result of the script's statement and what the script is to be answered. Returns the answer if nothing
+    /// comes after it.
+    pub fn take_answer(
+        &mut self,
+        connection: Option<usize>,
+        result: &ActionResult<'_>,
+        answer: Answer,
+    ) -> Option<Answer> {
+        let is_marked = std::mem::replace(&mut self.stage, Stage::Idle) == Stage::Statement;
+        let (next, answer) = match result {
+            ActionResult::Done(answered) if is_marked && answered.in_transaction => (Stage::Ask, answer),
+            ActionResult::Done(_) if is_marked && self.is_own => (Stage::Idle, Answer::failed("25001", ENDS_ITSELF)),
+            ActionResult::Failed(_) if is_marked && self.is_own => (Stage::Rollback, answer),
+            _ => (Stage::Idle, answer),
+        };
+        if !(is_marked && self.is_own) {
+            self.note(connection, result);
+        }
+        if next == Stage::Idle {
+            return Some(answer);
+        }
+        (self.stage, self.answer) = (next, answer);
+        None
+    }
+
+    /// Takes the result of the statement that [`Marking::text`] returned. Returns the script's answer if it was the last,
+    /// and the script's statement if that comes next.
+    pub fn complete(&mut self, result: &ActionResult<'_>) -> (Option<Answer>, Option<CoroutineRequest>) {
+        let failed = match result {
+            ActionResult::Done(_) => None,
+            ActionResult::Failed(error) => Some(Answer::rejected(error)),
+            ActionResult::Lost(error) => Some(Answer::failed(error.sqlstate(), &error.to_string())),
+            ActionResult::Refused(error) => Some(Answer::failed(&error.message, &error.message)),
+        };
+        if let Some(answer) = failed {
+            return self.fail(answer, matches!(result, ActionResult::Failed(_)));
+        }
+        let after = if self.is_own { Stage::Commit } else { Stage::Idle };
+        self.stage = match self.stage {
+            Stage::Begin => Stage::Statement,
+            Stage::Ask => match marks_in(result) {
+                Some(marks) if marks.is_empty() => after,
+                Some(marks) => {
+                    self.marks = marks;
+                    Stage::Mark
+                }
+                None => return self.fail(Answer::failed("22021", "a name is not valid UTF-8"), true),
+            },
+            Stage::Mark => after,
+            Stage::Rollback if needs_no_transaction(&self.answer) => Stage::Alone,
+            Stage::Rollback | Stage::Commit | Stage::Idle | Stage::Statement | Stage::Alone => Stage::Idle,
+        };
+        match self.stage {
+            Stage::Idle => (Some(std::mem::take(&mut self.answer)), None),
+            Stage::Statement | Stage::Alone => (None, Some(self.request)),
+            _ => (None, None),
+        }
+    }
+
+    /// The marks, or the transaction around them, failed: so has the statement.
+    fn fail(&mut self, answer: Answer, is_connected: bool) -> (Option<Answer>, Option<CoroutineRequest>) {
+        let rolls_back = self.is_own && is_connected && matches!(self.stage, Stage::Ask | Stage::Mark);
+        if rolls_back {
+            (self.stage, self.answer) = (Stage::Rollback, answer);
+            return (None, None);
+        }
+        self.stage = Stage::Idle;
+        (Some(answer), None)
+    }
+
+    /// Notes whether a connection is in a transaction that the script has begun. A failure does not end it.
+    fn note(&mut self, connection: Option<usize>, result: &ActionResult<'_>) {
+        let Some(number) = connection else { return };
+        match result {
+            ActionResult::Done(answered) if answered.in_transaction => drop(self.open.insert(number)),
+            ActionResult::Failed(_) => {}
+            ActionResult::Done(_) | ActionResult::Lost(_) | ActionResult::Refused(_) => drop(self.open.remove(&number)),
+        }
+    }
+}
+
+/// Whether a text may make something: several statements may, and one that does not begin with a word for something else.
+fn may_make(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let text = text.strip_suffix(b";").unwrap_or(text);
+    let word = text.split(|byte| !byte.is_ascii_alphabetic()).next().unwrap_or_default().to_ascii_lowercase();
+    !text.is_empty() && (text.contains(&b';') || !MAKE_NOTHING.iter().any(|known| known.as_bytes() == word))
+}
+
+fn needs_no_transaction(answer: &Answer) -> bool {
+    matches!(answer, Answer::Failed { sqlstate, .. } if NEED_NO_TRANSACTION.contains(&sqlstate.as_str()))
+}
+
+/// The one value of the answer; empty if it is null or there is none, `None` if it is not UTF-8.
+fn marks_in(result: &ActionResult<'_>) -> Option<String> {
+    let ActionResult::Done(Answered { data, .. }) = result else { return Some(String::new()) };
+    // A DataRow: its type and length, the number of values, and of the first one the length and the bytes.
+    let length = data.get(7..11).and_then(|length| length.try_into().ok()).map_or(-1, i32::from_be_bytes);
+    let end = usize::try_from(length).map_or(11, |length| 11 + length);
+    String::from_utf8(data.get(11..end).unwrap_or_default().to_vec()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_make_something_is_told_by_its_first_word() {
+        for text in [
+            "CREATE TABLE t()",
+            " select f()",
+            "DO $$ $$",
+            "-- a comment\ninsert",
+            "with x as (select 1) select 1",
+            "begin; create table t(); commit",
+            "call p()",
+        ] {
+            assert!(may_make(text.as_bytes()), "{text}");
+        }
+        for text in ["", " ; ", "INSERT INTO t VALUES (1);", "vacuum t", "COMMIT", "drop table t ;"] {
+            assert!(!may_make(text.as_bytes()), "{text}");
+        }
+    }
+}
