@@ -30,7 +30,7 @@ ENEMY = "nobody"
 
 _PATIENCE_S = 400.0
 _MOST_BYTES = 1 << 24
-_WRONG = re.compile(r"too short; write|No such option|Missing (option|argument)")
+_WRONG = re.compile(r"too short; write|has to be whole|No such option|Missing (option|argument)")
 """What is said of commands and studies that are wrong by themselves, whatever the attack is."""
 
 

@@ -18,7 +18,7 @@ from bench.reliability.ground import ENEMY, SECRET, Ground, Trap, by_command
 from bench.reliability.traps_in_studies import ARCHIVE, Study, stranger
 
 _ARMS = ("jit=on", "jit=off")
-_SMALL = ("--scale", 1, "--clients", 1, "--warmup", "0.2s", "--duration", "1s", "--blocks", 1)
+_SMALL = ("--scale", 1, "--clients", 1, "--warmup", "1s", "--duration", "1s", "--blocks", 1)
 
 # ---- repositories
 

@@ -20,7 +20,7 @@ from bench.reliability.traps_in_studies import Study, stranger
 from pgtrial.loads.target import Target
 
 _ARMS = ("jit=on", "jit=off")
-_SHORT = ("--clients", 1, "--warmup", "0.2s", "--duration", "1s", "--blocks", 1)
+_SHORT = ("--clients", 1, "--warmup", "1s", "--duration", "1s", "--blocks", 1)
 _ROWS = 777
 _PATIENCE_S = 300.0
 
@@ -131,7 +131,7 @@ _TABLES: Mapping[str, tuple[str, str, str]] = {
 _STUDY = """
 [load]
 {load}
-warmup = "0.2s"
+warmup = "1s"
 duration = "1s"
 [server]
 dsn = "{dsn}"

@@ -17,7 +17,7 @@ from tests.servers import hostile
 from bench.reliability.ground import SECRET, Ground, Trap, by_command
 from pgtrial.loads.target import Target
 
-_SHORT = ("--clients", 1, "--warmup", "0.2s", "--duration", "1s", "--blocks", 1)
+_SHORT = ("--clients", 1, "--warmup", "1s", "--duration", "1s", "--blocks", 1)
 _ARMS = ("jit=on", "jit=off")
 
 _FUNCTIONS = """
@@ -341,7 +341,7 @@ _STUDY = """
 workload = "q.sql"
 data = ["{data}"]
 clients = 1
-warmup = "0.2s"
+warmup = "1s"
 duration = "1s"
 [arms.a]
 settings = {{ jit = "on" }}
