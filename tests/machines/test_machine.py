@@ -10,8 +10,9 @@ import pytest
 
 from pgtrial.machines import cpus
 from pgtrial.machines.cpus import usable_cpus
-from pgtrial.machines.machine import Done, HostError, HostLost
+from pgtrial.machines.machine import LOCAL, Done, HostError, HostLost
 from pgtrial.machines.volumes import Mount, Pool, mountinfo
+from pgtrial.servers.room import servers_account
 from tests.conftest import require_root
 from tests.machines.shell import ShellMachine
 
@@ -264,3 +265,13 @@ def test_without_root_nothing_runs_as_another_user(monkeypatch):
         HostError, match=r"only root may run .* user nobody on \S+; log in as root, or write sudo = true"
     ):
         machine.run(["true"], user="nobody")
+
+
+def test_programs_of_another_account_have_no_token_of_the_callers(monkeypatch):
+    require_root()
+    for name in ("AWS_SECRET_ACCESS_KEY", "GH_TOKEN", "PGPASSWORD"):
+        monkeypatch.setenv(name, "t0ken")
+    account = servers_account(LOCAL)
+    assert account is not None
+    assert "t0ken" not in LOCAL.run(["env"], user=account).stdout
+    assert "GH_TOKEN=t0ken" in LOCAL.run(["env"]).stdout

@@ -209,7 +209,8 @@ class Local(Machine):
                 check=False,
                 timeout=timeout_s,
                 cwd="/",
-                env=_environment(),
+                # another account may read the environment of its own processes
+                env=_environment() if user is None else _environment_of_servers(),
                 **standard_input,
             )
         except FileNotFoundError as error:
@@ -356,12 +357,13 @@ def _environment() -> dict[str, str]:
 
 
 _FOR_SERVERS = ("LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
-"""The variables of the lab's environment that a server gets. Tokens, keys and passwords of the caller stay out of the
-environment of processes that run the functions of a dump, and so does HOME, where libpq would look for .pgpass."""
+"""The variables of the lab's environment that a server and programs of its account get. Tokens, keys and passwords of
+the caller stay out of the environment of processes that run the functions of a dump or are another account's, and so
+does HOME, where libpq would look for .pgpass."""
 
 
 def _environment_of_servers() -> dict[str, str]:
-    """Returns the environment of a server that the lab starts on this machine."""
+    """Returns the environment of a server, and of programs of its account, that the lab starts on this machine."""
     return {name: value for name, value in _environment().items() if name in (*_FOR_SERVERS, "LC_ALL")}
 
 
