@@ -24,7 +24,7 @@ from pgtrial.servers.workspace import Workspace, clean
 _NAME = "attackers"
 _AT_ONCE = 4
 """Groups of attacks that are carried out beside each other, each with servers and a state directory of its own."""
-_WHOLE_S = 700.0
+_WHOLE_S = 750.0
 
 _PATHS = {15: '"$user", public', 18: "public, pg_catalog"}
 """The search path of the database in which all names are overloaded, by version: the default, and the owner's first."""
@@ -61,8 +61,11 @@ def _groups() -> dict[str, list[Trap]]:
 def _run(campaign: Campaign) -> Iterator[Figure]:
     with ProcessPoolExecutor(_AT_ONCE, mp_context=get_context("fork")) as pool:
         groups = [pool.submit(_group, campaign, source) for source in _groups()]
-        for done in as_completed(groups):
-            yield done.result()
+        try:
+            for done in as_completed(groups):
+                yield done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)  # after Ctrl-C no other group begins
 
 
 def _group(campaign: Campaign, source: str) -> Figure:

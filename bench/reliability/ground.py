@@ -117,7 +117,8 @@ class Ground:
 
         `program`: what is run in place of a lab that is forked from one that has imported everything.
         """
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        kept = (name for name in os.environ if name != "PYTHONPATH" and not name.startswith("GIT_"))
+        environment = {name: os.environ[name] for name in kept}
         environment |= {"PGPASSWORD": SECRET, "COLUMNS": "200", **variables}
         command = [str(program or self.commands.folder / "pgtrial"), *map(str, words)]
         try:

@@ -41,7 +41,6 @@ _SETTINGS: Mapping[str, str] = {
     "restore_command": "cp -u token:{secret} %f %p",
     "archive_cleanup_command": "clean --password {secret}",
     "app.token": "{secret}",
-    "cluster_name": "",
 }
 """Settings of a given server, which is none of the victim's own."""
 
@@ -52,11 +51,10 @@ def secrets(*majors: int) -> Iterator[Trap]:
         yield Trap(f"a password {what}", lambda ground, words=words: _typed(ground, words))  # type: ignore[misc]
     for major in majors:
         for name, text in _SETTINGS.items():
-            if text:
-                yield Trap(
-                    f"on {major}, a password in the setting {name}",
-                    lambda ground, major=major, name=name, text=text: _set(ground, major, name, text),  # type: ignore[misc]
-                )
+            yield Trap(
+                f"on {major}, a password in the setting {name}",
+                lambda ground, major=major, name=name, text=text: _set(ground, major, name, text),  # type: ignore[misc]
+            )
     yield Trap("a token in the environment of a server that pgtrial makes", _inherited)
 
 
@@ -73,7 +71,8 @@ def _set(ground: Ground, major: int, name: str, text: str) -> Iterator[str]:
     """The facts, the report and the bundle of a study on the server hold no such value."""
     target = _database(ground, major)
     with closing(_session(target)) as session:
-        session.execute(f"ALTER SYSTEM SET {name} = '{text.replace('{secret}', SECRET)}'".encode())
+        where = "DATABASE shop" if "." in name else "SYSTEM"  # before 16 a server has no names of others' settings
+        session.execute(f"ALTER {where} SET {name} = '{text.replace('{secret}', SECRET)}'".encode())
         session.execute("SELECT pg_reload_conf()")
     try:
         server = ("--server", _dsn(target))
@@ -87,7 +86,7 @@ def _set(ground: Ground, major: int, name: str, text: str) -> Iterator[str]:
             subprocess.run(["tar", "-xf", "b.tar.xz"], cwd=ground.work, check=True)
     finally:
         with closing(_session(target)) as session:
-            session.execute(f"ALTER SYSTEM RESET {name}".encode())
+            session.execute(f"ALTER {where} RESET {name}".encode())
             session.execute("SELECT pg_reload_conf()")
 
 
@@ -111,9 +110,10 @@ def _inherited(ground: Ground) -> Iterator[str]:
                     if process.info["name"] == "postgres" and str(ground.campaign.state) in " ".join(process.cmdline()):
                         variables = process.environ()
                         servers += 1
-                        seen |= {name for name, text in variables.items() if SECRET in text}
+                        words_of = " ".join(process.cmdline()[:3])
+                        seen |= {f"{name} in {words_of}" for name, text in variables.items() if SECRET in text}
     if seen:
-        yield f"a server has {', '.join(sorted(seen))}"
+        yield f"these have it: {'; '.join(sorted(seen))}"
     if not servers:
         yield "no server was seen, so that this attack shows nothing"
 
