@@ -9,13 +9,14 @@ from pgtrial.evidence.collect.collect import collect
 from pgtrial.evidence.observe import views
 from pgtrial.evidence.observe.job import ProgressViews
 from pgtrial.evidence.observe.sampler import Sampler
+from pgtrial.loads.data.data import refuse_taken_names
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.data.order_entry_tables import OrderEntryTables
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.data.suite_tables import SuiteTables
 from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.loads.data.task_table import TaskTable
-from pgtrial.loads.made_objects import copied_objects, drop_marked, new_relations, present
+from pgtrial.loads.made_objects import copied_objects, drop_marked, marking_query
 from pgtrial.servers import given as given_server
 from pgtrial.servers.server_locks import ServerLocks
 from tests.poolers import pooled
@@ -68,6 +69,7 @@ def read_all(target):
         for data in DATA:
             assert not data.find(session)
             data.table_names(session)
+            refuse_taken_names(session, data)
             views.read_relations(session, data.relations(session))
             warm_relations(target, checked_setup(target), data)
         views.read_counters(session)
@@ -75,8 +77,8 @@ def read_all(target):
         views.Views(session).statements()
         views.read_waits(session)
         ProgressViews(session).look()
-        before = present(session)
-        assert new_relations(session, before) == []
+        with target.connect_as_load() as load, load.transaction():
+            load.execute(marking_query(session, "made by a test").encode())
         assert copied_objects(session, ("no such mark",)) == []
         assert drop_marked(session, ("no such mark",), everywhere=True) == []
     with Sampler(target.connect, None, None) as sampler:
