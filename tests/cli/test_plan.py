@@ -9,6 +9,10 @@ import socket
 import pytest
 
 from pgtrial.cli import main
+from pgtrial.cli.plan import plan_command
+from pgtrial.conduct import place
+from pgtrial.model.errors import BudgetError, StudyError
+from pgtrial.store.study_file import build_study, read_study
 
 GIVEN = """
 [arms.here]
@@ -91,7 +95,7 @@ def test_the_published_comparison_of_systems_is_planned_on_hosts_that_do_not_exi
         "each arm with its own host"
     ) in lines
     assert "interleaved all servers are up at once, and the load alternates between them every 250 ms" in lines
-    assert "time about 37d 10h at most, less if an earlier look at the verdict decides; loading comes on top" in lines
+    assert "time about 37d 10h, less if an earlier look at the verdict decides; loading comes on top" in lines
 
 
 def test_a_plan_tells_where_given_servers_are_without_their_passwords(planned):
@@ -244,8 +248,9 @@ def test_a_plan_tells_which_length_of_trials_takes_less_time(planned, noise):
 def test_a_margin_out_of_reach_is_told_with_the_blocks_that_it_takes_and_the_feasible_one(planned, noise):
     (warning,) = planned(LIKE_IT.replace("MARGIN", "1%"), "--json")["warnings"]
     assert warning == (
-        "the margin of 1% takes about 590 blocks (3h 32min) in the noise of 12 blocks of study jit (2026-11-20) on "
-        'this machine; for the 12 planned blocks, set [verdict] margin = "7.4%", or plan more'
+        "the 12 planned blocks can find a difference, but are too few to establish that there is none beyond the "
+        "margin of 1%: that would take about 590 blocks (3h 32min) if the noise is as in 12 blocks of study jit "
+        '(2026-11-20) on this machine; [verdict] margin = "7.4%" is within reach'
     )
 
 
@@ -297,6 +302,55 @@ def test_a_plan_names_host_port_database_and_role_of_given_servers(planned):
         for arm, jit in (("a", "on"), ("b", "off"))
     )
     assert "servers a and b: db:5433, database shop, role me" in planned(two + "[verdict]\nblocks = 8\n")
+
+
+def test_a_plan_names_what_the_environment_adds_to_a_connection_string(planned, monkeypatch):
+    for name, value in {"PGHOST": "/run/other", "PGPORT": "6432", "PGUSER": "bench", "PGDATABASE": "shop"}.items():
+        monkeypatch.setenv(name, value)
+    arms = "".join(f'[arms.{arm}]\nsettings = {{ jit = "{arm}" }}\n' for arm in ("on", "off"))
+    lines = planned(f'[server]\ndsn = "dbname=bench"\n{arms}[verdict]\nblocks = 8\nmargin = "2%"\n')
+    assert "servers on and off: /run/other:6432, database bench, role bench" in lines
+    assert not [line for line in lines if line.startswith("hosts ")], "nothing is known of them but the servers"
+    assert any(line.startswith("looks ") and line.endswith("; margin 2%") for line in lines)
+
+
+def test_what_an_earlier_study_took_beside_its_loads_refuses_no_plan(monkeypatch):
+    def study(budget: str):
+        return build_study({"arms": {"a": {}, "b": {}}, "verdict": {"budget": budget}}, "s")
+
+    usual = place.plan_now(study("3min")).max_blocks
+    monkeypatch.setattr(place, "overhead_for", lambda *_: 500.0)
+    assert place.plan_now(study("3min")).max_blocks == usual, "the preliminary block of the run measures it anew"
+    with pytest.raises(BudgetError, match=r"a verdict needs at least 8 blocks of about 10\.6s "):
+        place.plan_now(study("1min"))
+
+
+def test_the_directory_of_a_study_shows_its_plan(planned, tmp_path, capsys):
+    (tmp_path / "s.toml").write_text("[study]\nseed = 7\n[arms.a]\n[arms.b]\n[verdict]\nblocks = 8\n")
+    study, _ = place.find_or_create(read_study(tmp_path / "s.toml"), tmp_path / "there", anew=False)
+    assert plan_command(str(study.path)) == 0
+    assert " ".join(capsys.readouterr().out.split()).count("order block 1") == 1
+    with pytest.raises(StudyError, match="has its plan already"):
+        plan_command(str(study.path), seed=1)
+    with pytest.raises(StudyError, match=r"is the directory of a study.*name .*there/study\.toml"):
+        read_study(study.path)
+
+
+@pytest.mark.server
+def test_a_budget_that_is_too_short_is_told_after_what_the_rehearsal_finds(clusters, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    cluster = clusters(18)
+    where = f"host={cluster.socket_directory} port={cluster.port} user=postgres dbname=postgres"
+    server = f'dsn = "{where}"\n'
+    arms = "".join(f'[arms.{arm}]\nsettings = {{ jit = "{arm}" }}\n' for arm in ("on", "off"))
+    load = '[load]\nquery = "SELECT wrong"\nclients = 1\n'
+    (tmp_path / "s.toml").write_text(f'{load}[server]\n{server}{arms}[verdict]\nbudget = "1min"\n')
+    with pytest.raises(StudyError, match=r'column "wrong" does not exist'):
+        plan_command("s.toml", rehearse=True)
+    with pytest.raises(
+        StudyError, match=r"a verdict needs at least 8 blocks .*; set \[verdict\] budget to 2min or more"
+    ):
+        plan_command("s.toml")
 
 
 @pytest.mark.server

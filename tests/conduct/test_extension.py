@@ -145,12 +145,12 @@ def test_a_time_without_a_look_is_refused_with_the_time_that_holds_one():
     first = planned(study)
     with pytest.raises(
         StudyError,
-        match=r"^1min 19s holds 3 blocks of about 20s, and the next look at the verdict is after block 12, 4 blocks "
-        r"ahead: --more 80s; --blocks 3 runs what the time holds, and it waits for that look$",
+        match=r"^1min 19s holds 3 blocks of about 20s, and the next look at the verdict comes "
+        r"after 4: give --more 80s$",
     ):
         gone_on(first, study, time_s=79)
     assert gone_on(first, study, time_s=80).end == 12
-    with pytest.raises(StudyError, match=r"^19s holds 0 blocks of about 20s.*: --more 80s$"):
+    with pytest.raises(StudyError, match=r"^19s holds 0 blocks of about 20s.*: give --more 80s$"):
         gone_on(first, study, time_s=19)
 
 

@@ -201,7 +201,7 @@ def test_a_budget_that_the_preliminary_block_finds_too_short_by_minutes_holds_th
     assert "8 blocks take about 3min" in told
     assert told.endswith("longer than the budget of 2min, since fewer allow no verdict")
     assert not [warning for warning in warnings(spec, plan) if "ends the study" in warning]
-    with pytest.raises(BudgetError, match=r"set \[verdict\] budget \(--budget\) to \d+min or more"):
+    with pytest.raises(BudgetError, match=r"set \[verdict\] budget to \d+min or more"):
         chosen(spec, overhead_s=40.0)
 
 

@@ -70,7 +70,7 @@ def test_cleanup_says_what_it_would_do_and_does_it(fresh_state, monkeypatch, cap
     abandoned = fresh_state / "runs" / "1-dead"
     abandoned.mkdir()
     assert _run("cleanup", "--dry-run") == 0
-    assert str(abandoned) in capsys.readouterr().out
+    assert f"would remove {abandoned}: " in capsys.readouterr().out
     assert abandoned.exists()
     assert _run("cleanup") == 0
     assert str(abandoned) in capsys.readouterr().out

@@ -94,7 +94,7 @@ def test_a_socket_that_is_not_there_is_told(workspace, tmp_path):
     [
         ("service=nowhere", r'definition of service "nowhere" not found; add it to ~/.pg_service.conf'),
         ("host=127.0.0.1 port=abc", r'invalid integer value "abc" for connection option "port"; correct the dsn'),
-        ("env", "No such file or directory; check that the server runs, and PGHOST and PGPORT"),
+        ("env", r'on socket "/.*\.s\.PGSQL\.\d+": No such file or directory; .* and set PGHOST'),
     ],
 )
 def test_what_names_no_server_is_told_with_what_to_mend(workspace, dsn, words, tmp_path, monkeypatch):

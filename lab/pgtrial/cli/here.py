@@ -153,6 +153,11 @@ def _time(study: str, profile: str | None) -> str:
     return format_duration(study_estimate(spec, plan))
 
 
+def _fate(*, in_use: bool) -> str:
+    """Returns the words of a dry run for what was chosen."""
+    return "would keep, since it is in use," if in_use else "would remove"
+
+
 def cleanup_command(
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
@@ -200,18 +205,22 @@ def cleanup_command(
     chosen_builds = _chosen("build", made.kept(), build or [], unused, all_of_them=builds)
     left = False
     if dry_run:
-        sentences = [f"{leftover.path}: {leftover.what}" for leftover in (*leftovers(), *scratch.leftovers())]
-        sentences += [f"{record.path}: {record.what}" for record in given_data.records(state_root())]
+        sentences = [
+            f"would remove {leftover.path}: {leftover.what}" for leftover in (*leftovers(), *scratch.leftovers())
+        ]
+        sentences += [f"would remove {record.path}: {record.what}" for record in given_data.records(state_root())]
         sentences += [
-            f"{store.root / kept_one.name}: template, {kept_one.contents}, {format_size(kept_one.bytes_on_disk)}"
-            f"{', stays since it is in use' if kept_one.in_use else ''}"
+            f"{_fate(in_use=kept_one.in_use)} {store.root / kept_one.name}: template, {kept_one.contents}, "
+            f"{format_size(kept_one.bytes_on_disk)}"
             for kept_one in chosen
         ]
         sentences += [
-            f"{made.root / one.name}: build of {one.contents}, {format_size(one.bytes_on_disk)}"
-            f"{', stays since it is in use' if one.in_use else ''}"
+            f"{_fate(in_use=one.in_use)} {made.root / one.name}: build of {one.contents}, "
+            f"{format_size(one.bytes_on_disk)}"
             for one in chosen_builds
         ]
+        if staying := sum(one.bytes_on_disk for one in store.kept() if one not in chosen):
+            sentences.append(f"{format_size(staying)} of templates stay; --templates removes them too")
     else:
         sentences = [forgotten.forget(state_root(), record) for record in forget or []]
         sentences += [*scratch.clean(), *clean(consent=_consent(yes=yes))]

@@ -128,7 +128,7 @@ class LiveDisplay:
             if reach := by_the_end(self._block):
                 rows.add_row("by the end", reach)
         left = max(0.0, begun.left_s - (time.monotonic() - self._since))
-        rows.add_row("left", f"at most about {format_duration(round(left) or 1)}")
+        rows.add_row("left", f"about {format_duration(round(left) or 1)}")
         bar = ProgressBar(total=begun.planned, completed=begun.number - 1, width=60)
         return Group(Padding(bar, 0), rows)  # the bar alone would not end its line
 

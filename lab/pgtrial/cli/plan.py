@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import psycopg
@@ -25,9 +26,10 @@ from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate, warnings
 from pgtrial.conduct.rehearsal import has_own
 from pgtrial.conduct.rehearsed_plans import has_listed
+from pgtrial.conduct.scope import UNNAMED
 from pgtrial.loads.data.data import needed_mb
 from pgtrial.loads.target import open_session
-from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.model.errors import ArmError, BudgetError, StudyError
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.fleet import LOCAL, FleetSection
@@ -35,13 +37,14 @@ from pgtrial.model.study.places import shared_places
 from pgtrial.model.study.servers import Given, MadeHere, conninfo_of, parts_of
 from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.model.units import format_duration, grouped, plural
+from pgtrial.model.units import as_written, format_duration, grouped, plural
 from pgtrial.servers.abilities import check_abilities
 from pgtrial.servers.arm import Needs
-from pgtrial.servers.connection_errors import reason_of
+from pgtrial.servers.connection_errors import address_of, reason_of, with_defaults
 from pgtrial.servers.given import without_password
 from pgtrial.servers.installations import resolve
 from pgtrial.statistics.scalability import FEWEST_BLOCKS
+from pgtrial.store.directory import STUDY, StudyDirectory
 from pgtrial.verdict.rules.case import listed
 from pgtrial.verdict.sweeps import sweeps
 
@@ -49,7 +52,7 @@ _SHOWN_BLOCKS = 3
 
 
 def plan_command(
-    study: Annotated[str, typer.Argument(help="A study file, or a bundled study (@NAME).")],
+    study: Annotated[str, typer.Argument(help="A study file, a bundled study (@NAME), or the directory of a study.")],
     *,
     profile: Profile = None,
     seed: Seed = None,
@@ -70,9 +73,14 @@ def plan_command(
     """
     if rehearse and json:
         raise StudyError("--json prints the plan and nothing else; leave out --rehearse, or --json")
-    spec = read(study, profile, seed)
-    spec = study_options.by_fleet(spec, fleet, machines, pack=pack)
-    plan = plan_now(spec)
+    if (Path(study) / STUDY).is_file():
+        if rehearse or profile is not None or seed is not None or fleet is not None or machines is not None or pack:
+            raise StudyError(f"{study} has its plan already, which is shown without options but --json")
+        there = StudyDirectory.open(Path(study))
+        spec, plan = there.spec, there.plan
+    else:
+        spec = study_options.by_fleet(read(study, profile, seed), fleet, machines, pack=pack)
+        plan = _planned(spec, rehearse=rehearse)
     expected = outlook(spec, plan)
     sentences = [*_not_here(spec), *_lacking(spec), *warnings(spec, plan), *cautions(expected, spec, plan)]
     if json:
@@ -94,6 +102,20 @@ def plan_command(
     if rehearse:
         _rehearse(spec, plan)
     return 0
+
+
+def _planned(spec: StudySpec, *, rehearse: bool) -> Plan:
+    """Returns the plan of a study that starts now. Raises StudyError.
+
+    With `rehearse`, a budget that is too short for a verdict is told after the rehearsal, which may find worse.
+    """
+    try:
+        return plan_now(spec)
+    except BudgetError as error:
+        if rehearse:
+            longer = spec.model_copy(update={"verdict": spec.verdict.model_copy(update={"budget": 2 * error.needed_s})})
+            _rehearse(longer, plan_now(longer))
+        raise
 
 
 def _rehearse(spec: StudySpec, plan: Plan) -> None:
@@ -182,7 +204,8 @@ def _where(spec: StudySpec, plan: Plan, *, ask: bool) -> Iterator[tuple[str, str
         yield "interleaved", f"no: {why_not(spec)}"
     for number, text in enumerate(_made_on_given(spec)):
         yield "will make" if number == 0 else "", text
-    for number, (arm, hosts) in enumerate(plan.hosts.items()):
+    told = {arm: hosts for arm, hosts in plan.hosts.items() if any(map(_is_named, hosts))}
+    for number, (arm, hosts) in enumerate(told.items()):
         yield "hosts" if number == 0 else "", f"{arm}: {', '.join(_host(host) for host in hosts)}"
     for number, text in enumerate(_given_servers(spec, ask=ask)):
         yield "servers" if number == 0 else "", text
@@ -257,13 +280,18 @@ def _asked(dsn: str) -> str:
 
 
 def _named(dsn: str) -> str:
-    """Returns host, port, database and role as far as the connection string names them."""
-    parts = parts_of(dsn)
+    """Returns host, port, database and role as far as the connection string and the environment name them."""
+    parts = with_defaults(parts_of(dsn))
     if "service" in parts:
         return f"service {parts['service']}"
-    where = f"{parts.get('host') or parts.get('hostaddr') or 'the default host'}:{parts.get('port') or 5432}"
+    where = address_of(parts)
     more = [f"{word} {parts[key]}" for word, key in (("database", "dbname"), ("role", "user")) if key in parts]
     return ", ".join([where, *more])
+
+
+def _is_named(host: ServerHost) -> bool:
+    """True unless the connection string names no host: the line `servers` says where libpq then connects."""
+    return host.label not in UNNAMED or host.looked_at is not None
 
 
 def _host(host: ServerHost) -> str:
@@ -312,7 +340,7 @@ def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator
         what = "fixed work before each block, which shows whether the machine is as usual"
         canaries = f"{format_duration(canary)} of it for canaries ({what}), "
     at_most = format_duration(estimates["seconds_at_most"])
-    yield "time", f"about {at_most} at most{early}; {canaries}loading comes on top"
+    yield "time", f"about {at_most}{early}; {canaries}loading comes on top"
     on_each = " on each host" if plan.hosts else ""
     yield "disk", f"about {estimates['disk_mb']:,} MB{on_each} while it runs, with the largest data"
     if plan.metrics:
@@ -320,7 +348,7 @@ def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator
     looks = ", ".join(map(str, plan.looks_within))
     yield (
         "looks",
-        f"the verdict is read after block {looks}; margin {plan.margin:.3g}"
+        f"the verdict is read after block {looks}; margin {as_written(plan.margin)}"
         if looks
         else f"none: the first possible one is at {estimates['fewest_blocks']} blocks",
     )

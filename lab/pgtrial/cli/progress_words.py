@@ -81,8 +81,8 @@ def state(event: BlockEnds) -> str:
 
 
 def beginning(event: StudyBegins) -> str:
-    """Returns where the study is stored, how many trials it has still to run, and how long they take at most."""
+    """Returns where the study is stored, how many trials it has still to run, and about how long they take."""
     return (
         f"{event.directory}: {event.planned - event.stored} of {event.planned} trials to run, "
-        f"{plural(event.blocks, 'block')}, at most about {format_duration(event.left_s)}"
+        f"{plural(event.blocks, 'block')}, about {format_duration(event.left_s)}"
     )

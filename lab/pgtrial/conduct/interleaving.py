@@ -20,6 +20,7 @@ from pgtrial.model.study.setup import SESSION_SETTINGS
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import format_duration, setting_bytes
+from pgtrial.servers.connection_errors import address_of, with_defaults
 
 if TYPE_CHECKING:  # a plan does without what trials need
     from pgtrial.conduct.course import Course
@@ -147,8 +148,9 @@ def _places(servers: dict[str, Server]) -> Iterator[tuple[str, str]]:
             case Given(dsn=dsns):
                 for dsn in dsns:
                     parts = parts_of(dsn)
-                    address = parts.get("hostaddr") or parts.get("host") or parts.get("service")
-                    yield arm, f"are one given server, {address or 'the default host'}:{parts.get('port') or 5432}"
+                    parts = {"host": parts["service"], **parts} if "service" in parts else with_defaults(parts)
+                    parts = {**parts, "host": parts["hostaddr"]} if "hostaddr" in parts else parts
+                    yield arm, f"are one given server, {address_of(parts)}"
 
 
 _FACTORS = (1, 2, 4, 8, 12, 20, 40, 60, 120)

@@ -268,7 +268,7 @@ def _too_short(spec: StudySpec, known: _Known) -> BudgetError:
     minutes = math.ceil(needed_s / 60)
     return BudgetError(
         f"a verdict needs at least {blocks} blocks of about {format_duration(block_s)} and one before them that does "
-        f"not count, and the budget is {format_duration(spec.verdict.budget)}; set [verdict] budget (--budget) to "
+        f"not count, and the budget is {format_duration(spec.verdict.budget)}; set [verdict] budget to "
         f"{minutes}min or more{fewer}",
         60.0 * minutes,
     )

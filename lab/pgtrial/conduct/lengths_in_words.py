@@ -40,5 +40,5 @@ def in_words(plan: Plan, spec: StudySpec) -> Iterator[str]:
     if plan.warmup_s < chosen.wanted_warmup_s and spec.load.given_s[0] is None:
         yield (
             f"a warm-up of {format_duration(chosen.wanted_warmup_s)} does not fit the budget of "
-            f"{format_duration(spec.verdict.budget)}; a longer one (--budget) holds it"
+            f"{format_duration(spec.verdict.budget)}; a longer [verdict] budget holds it"
         )

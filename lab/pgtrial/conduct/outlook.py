@@ -96,10 +96,11 @@ def cautions(known: Outlook | None, spec: StudySpec, plan: Plan) -> list[str]:
         about = float(f"{known.blocks_for_margin:.2g}")
         needed = f"about {about:,.0f} blocks ({format_duration(about * plan.block_estimate_s)})"
     feasible = _rounded_up(known.precision.margin)
-    cure = f'set [verdict] margin = "{as_written(feasible)}", or plan more' if feasible < 1 else "longer trials help"
+    cure = f'; [verdict] margin = "{as_written(feasible)}" is within reach' if feasible < 1 else "; longer trials help"
     return [
-        f"the margin of {as_written(plan.margin)} takes {needed} in the noise of {_source(known.noise)}; for the "
-        f"{plural(plan.max_blocks, 'planned block')}, {cure}"
+        f"the {plural(plan.max_blocks, 'planned block')} can find a difference, but are too few to establish that "
+        f"there is none beyond the margin of {as_written(plan.margin)}: that would take {needed} if the noise is as in "
+        f"{_source(known.noise)}{cure}"
     ]
 
 

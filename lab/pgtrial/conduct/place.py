@@ -17,7 +17,7 @@ from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.readings import Readings
 from pgtrial.conduct.stopping import Stop, ended_too_early, next_step_of
 from pgtrial.files.reading import read_bytes
-from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.errors import BudgetError, StoreError, StudyError
 from pgtrial.model.records.plan import EarlierTry, Plan
 from pgtrial.model.study.frozen import freeze, thaw, without_secrets
 from pgtrial.model.study.spec import StudySection, StudySpec
@@ -75,8 +75,14 @@ def plan_now(spec: StudySpec) -> Plan:
     seed = spec.study.seed if spec.study.seed is not None else secrets.randbelow(2**32)
     interleaving = interleaving_of(spec)
     overhead_s, noise = overhead_for(spec, interleaving), noise_for(spec, interleaving, spec.load.given_s[1] or 0.0)
-    lengths = expected_lengths(spec, overhead_s, noise)
-    return make_plan(spec, seed, datetime.now(UTC).isoformat(timespec="seconds"), lengths)
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    try:
+        return make_plan(spec, seed, created, expected_lengths(spec, overhead_s, noise))
+    except BudgetError:
+        if overhead_s is None:
+            raise
+        # a machine that was busy during an earlier study does not refuse this one: its preliminary block measures anew
+        return make_plan(spec, seed, created, expected_lengths(spec, None, noise))
 
 
 def _planned(spec: StudySpec, results: Path) -> Plan:

@@ -272,11 +272,9 @@ def _blocks(more: More, plan: Plan, after: int, stored: Sequence[Trial]) -> int:
         looks = takewhile(lambda look: look.blocks <= after + held, p8.plan_and_beyond(plan.looks))
         return max(look.blocks for look in looks) - after
     needed_s = (ahead - after) * block_s
-    anyhow = f"; --blocks {held} runs what the time holds, and it waits for that look" if held else ""
     raise StudyError(
         f"{format_duration(more.time_s)} holds {plural(held, 'block')} of about {format_duration(round(block_s))}, and "
-        f"the next look at the verdict is after block {ahead}, {plural(ahead - after, 'block')} ahead: --more "
-        f"{as_option(needed_s)}{anyhow}"
+        f"the next look at the verdict comes after {ahead - after}: give --more {as_option(needed_s)}"
     )
 
 

@@ -130,6 +130,8 @@ def _blocks(volume: Volume) -> Hashable:
 
 
 HERE = ServerHost(label="this machine", by="this machine")
+UNNAMED = ("a given server", "as the environment says")
+"""The labels of given servers whose connection string names no host: it names other things, or nothing."""
 
 
 def hosts_of(spec: StudySpec) -> dict[str, list[ServerHost]]:
@@ -151,10 +153,10 @@ def _hosts_of_arm(server: Server) -> list[ServerHost]:
 def _given_host(server: Given) -> ServerHost:
     """Named by its host only, since a connection string may contain a password."""
     if server.dsn == [ENVIRONMENT]:
-        return ServerHost(label="as the environment says", by="dsn", looked_at=server.ssh)
+        return ServerHost(label=UNNAMED[1], by="dsn", looked_at=server.ssh)
     parts = parts_of(server.dsn[0])
     host, address = parts.get("host"), parts.get("hostaddr")
-    unnamed = f"service {parts['service']}" if "service" in parts else "a given server"
+    unnamed = f"service {parts['service']}" if "service" in parts else UNNAMED[0]
     label = host or address or unnamed
     return ServerHost(label=label, by="dsn", address=address or host, looked_at=server.ssh)
 

@@ -36,6 +36,47 @@ def _where_password_is(parameters: Mapping[str, object]) -> str:
     return "the password in PGPASSWORD or ~/.pgpass"
 
 
+_DEFAULTS = (b"host", b"hostaddr", b"port", b"dbname", b"user", b"service")
+"""The parameters that say where a connection leads."""
+
+
+def with_defaults(parts: Mapping[str, str]) -> dict[str, str]:
+    """Returns the parameters of a connection string with those that libpq adds: from PGHOST, PGPORT and the like, and
+    the name of the account.
+    """
+    defaults = {
+        option.keyword.decode(): option.val.decode()
+        for option in psycopg.pq.Conninfo.get_defaults()
+        if option.val and option.keyword in _DEFAULTS
+    }
+    known = {**defaults, **parts}
+    return {**({"dbname": known["user"]} if "user" in known else {}), **known}
+
+
+def address_of(parts: Mapping[str, str]) -> str:
+    """Returns host and port for people; of a Unix socket the directory."""
+    host = parts.get("host") or parts.get("hostaddr") or "the default socket directory"
+    return f"{host}:{parts.get('port') or 5432}"
+
+
+_TRIED = re.compile(r'connection to server (on socket "[^"]+"|at "[^"]+"(?: \([^)]+\))?, port \d+) failed')
+
+
+def where_tried(error: psycopg.Error, parts: Mapping[str, object]) -> str:
+    """Returns the socket or host and port that libpq tried, where the connection string does not name both; or ""."""
+    match = _TRIED.search(str(error))
+    has_all = "port" in parts and ("host" in parts or "hostaddr" in parts)
+    return "" if match is None or has_all else f" {match[1]}"
+
+
+def what_to_check(parts: Mapping[str, object]) -> str:
+    """Returns what to check after a failure that has no cure of its own."""
+    missing = [name for name, key in (("PGHOST", "host"), ("PGPORT", "port")) if key not in parts]
+    if not missing or "hostaddr" in parts or "service" in parts:
+        return "check that the server runs, and the host and port of the dsn"
+    return f"check that the server runs, and set {' and '.join(missing)}, or name host and port in the dsn"
+
+
 def is_final(error: psycopg.Error) -> bool:
     """Whether waiting mends nothing: the server has answered, and not that it is starting, stopping or full."""
     message = str(error)

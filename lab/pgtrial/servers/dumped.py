@@ -25,7 +25,7 @@ from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.servers import MadeHere, conninfo_of
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_size
-from pgtrial.servers.connection_errors import cure_of, reason_of
+from pgtrial.servers.connection_errors import cure_of, reason_of, what_to_check, where_tried
 from pgtrial.servers.given import target_of, without_password
 from pgtrial.servers.installations import ServerBinaries, client_directories, find_servers, resolve
 from pgtrial.store.own_data import DUMP_ENDINGS, data_places, is_to_be_dumped, note_size, size_of_dumped
@@ -51,8 +51,11 @@ def take_dump(spec: StudySpec) -> str | None:
             size = int(value(session, "SELECT pg_database_size(current_database())"))
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
         reason = reason_of(error)
-        cure = cure_of(reason, conninfo_to_dict(conninfo)) or "check that the server runs, and the host and port"
-        raise StudyError(f"[load] data: cannot connect to {shown}: {reason}; {cure}") from None
+        parts = conninfo_to_dict(conninfo)
+        cure = cure_of(reason, parts) or what_to_check(parts)
+        raise StudyError(
+            f"[load] data: cannot connect to {shown}{where_tried(error, parts)}: {reason}; {cure}"
+        ) from None
     server = _oldest([resolve(made.postgres) for arm in spec.arms if isinstance(made := spec.resolved(arm), MadeHere)])
     if server.major < major:
         raise StudyError(

@@ -24,7 +24,7 @@ from pgtrial.model.study.frozen import SECRETS
 from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import Needs, check_data, check_sessions, timed
 from pgtrial.servers.cluster import check_settings
-from pgtrial.servers.connection_errors import cure_of, is_final, reason_of
+from pgtrial.servers.connection_errors import cure_of, is_final, reason_of, what_to_check, where_tried
 from pgtrial.servers.given_data import note_made
 from pgtrial.servers.given_limits import check_connections, check_may_create, check_prepared, check_room, check_writable
 from pgtrial.servers.given_settings import GivenSettings
@@ -263,9 +263,10 @@ class GivenServer:
 
     def _unreachable(self, error: psycopg.Error) -> str:
         reason = reason_of(error)
-        named = "the host and port of the dsn" if self.setup.conninfo else "PGHOST and PGPORT"
-        cure = cure_of(reason, conninfo_to_dict(self.setup.conninfo)) or f"check that the server runs, and {named}"
-        return f"arms.{self.name}: cannot connect to {without_password(self.setup.conninfo)}: {reason}; {cure}"
+        parts = conninfo_to_dict(self.setup.conninfo)
+        cure = cure_of(reason, parts) or what_to_check(parts)
+        to = f"{without_password(self.setup.conninfo)}{where_tried(error, parts)}"
+        return f"arms.{self.name}: cannot connect to {to}: {reason}; {cure}"
 
 
 def _as_found(tables: str) -> str:

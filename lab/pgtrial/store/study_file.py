@@ -179,7 +179,9 @@ def _text(path: Path) -> str:
         raise StudyError(f"{path} is not a text file in UTF-8; a study is a TOML file") from None
     except IsADirectoryError:
         raise StudyError(
-            f"{path} is a directory without a study.toml; name a study file or a study's directory"
+            f"{path} is the directory of a study, and a study file is needed here; name {path / 'study.toml'}"
+            if (path / "study.toml").is_file()
+            else f"{path} is a directory without a study.toml; name a study file or a study's directory"
         ) from None
     except FileNotFoundError:
         raise StudyError(f"there is no study file {path}; `pgtrial studies` lists the bundled ones (@name)") from None
