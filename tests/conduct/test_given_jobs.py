@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -187,6 +188,26 @@ def test_what_somebody_makes_after_the_lab_was_killed_stays_when_a_person_declin
     assert record.exists()
     assert "DROP TABLE IF EXISTS made" in asked[0]
     assert job_undo.undo(record.parent, consent=lambda question: True)[1] == []
+    assert made(server) == 0
+
+
+def test_the_undo_of_a_killed_lab_does_not_run_by_a_superusers_rights_where_others_own_anything(server, record):
+    with server.target.connect_as_user() as session:
+        session.execute("CREATE ROLE app; CREATE TABLE theirs (); ALTER TABLE theirs OWNER TO app")
+    _, [failure] = job_undo.undo(record.parent, consent=lambda question: True)
+    assert "its SQL would run as" in failure
+    assert "theirs of app" in failure
+    assert made(server) == 1
+    assert record.exists()
+
+
+def test_a_session_of_another_role_with_the_name_of_a_jobs_neither_stops_the_undo_nor_is_ended(server, record):
+    name = json.loads(record.read_text())["sessions"]
+    with server.target.connect_as_user() as session:
+        session.execute("CREATE ROLE other LOGIN")
+    with replace(server.target, user="other").connect_as_user(application_name=name) as other:
+        assert job_undo.undo(record.parent, consent=lambda question: True)[1] == []
+        assert other.execute("SELECT 1").fetchone() == (1,)
     assert made(server) == 0
 
 

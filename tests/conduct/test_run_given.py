@@ -7,9 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from pgtrial.conduct import run_trial
+from pgtrial.conduct.progress import Preparing, TrialEnds
 from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.process import engine_path, finished
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.servers import lock_waits
 from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import FAST, each_once, measuring, once, small_study
 from tests.conftest import require_engine
@@ -178,3 +181,37 @@ def test_the_trials_of_a_block_run_on_the_deployments_that_the_plan_drew(start_c
     [unlike] = [finding for finding in told_apart if " differ in settings." in finding.message]
     assert unlike.arms == ["b"]
     assert "settings.work_mem: 4MB in deployment 1 and 8MB in deployment 2" in unlike.message
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_tables_that_a_bystander_holds_are_not_awaited_in_silence(start_cluster, tmp_path, monkeypatch, ends):
+    """His transaction has read the history, which is emptied before each trial; here it ends or goes on."""
+    require_engine()
+    monkeypatch.setattr(lock_waits, "_LIMIT_S", 2)
+    monkeypatch.setattr(run_trial, "_LOCK_PAUSE_S", 0)
+    cluster = start_cluster(settings=FAST)
+    with cluster.target.connect_as_user() as connection:
+        connection.execute("CREATE ROLE bystander LOGIN IN ROLE pg_read_all_data")
+    dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user=postgres"
+    arms = {name: {"dsn": dsn, "settings": {"work_mem": size}} for name, size in [("a", "5MB"), ("b", "6MB")]}
+    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}}, load=CALM)
+    with replace(cluster.target, user="bystander").connect_as_user(autocommit=False) as bystander:
+        told = []
+
+        def listener(event):
+            if isinstance(event, TrialEnds):
+                bystander.execute("SELECT 1 FROM pgbench_history LIMIT 1")
+            if isinstance(event, Preparing) and "tries again" in event.text:
+                told.append(event.text)
+                if ends:
+                    bystander.rollback()
+
+        held = rf"not free within 2s: process {bystander.info.backend_pid} of bystander has a lock on it"
+        if ends:
+            run_study(study, listener)
+            assert [trial.reason for trial in StudyDirectory.open(study.path).trials()] == [None, None]
+        else:
+            with pytest.raises(ArmError, match=held):
+                run_study(study, listener)
+        assert told
+        assert re.search(held, told[0])

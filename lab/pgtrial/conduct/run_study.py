@@ -408,12 +408,13 @@ def _check_start(trials: list[Trial], arms: set[str]) -> None:
         raise ArmError(f"no arm's server starts any more: {last[-1].start_failures[-1]}")
 
 
-_NUMBER = re.compile(r"\d+")
+_OF_ONE_ARM = re.compile(r"\d+|'[^']*'")
+"""Parts of a reason in which arms differ: numbers, and what is quoted, such as their programs."""
 
 
 def _check_alike(trials: list[Trial], block: list[PlannedTrial]) -> None:
     """Raise ArmError if every trial of the first block has failed, and all arms for one reason: no block can help."""
-    reasons = {trial.reason and _NUMBER.sub("0", trial.reason) for trial in trials}
+    reasons = {trial.reason and _OF_ONE_ARM.sub("0", trial.reason) for trial in trials}
     if len(trials) == len(block) and len(reasons) == 1 and (reason := trials[0].reason) is not None:
         raise ArmError(f"every trial of the first block failed, on all arms alike: {reason}")
 

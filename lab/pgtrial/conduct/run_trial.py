@@ -8,6 +8,7 @@ unless its load had ended. No decision depends on the arm.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -24,6 +25,7 @@ from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.errors import ArmError, StartError, TrialError
 from pgtrial.model.records.trial import Trial
 from pgtrial.servers.arm import Arm
+from pgtrial.servers.lock_waits import LockWait
 
 WhileServed = Callable[[Arm, Target, int | None, str | None], None]
 """Arm, where its server is, the place that the trial has, and what its client program says that it is."""
@@ -147,10 +149,23 @@ class RunningTrial:
 
 
 _ATTEMPTS = 2
+_LOCK_ATTEMPTS = 5
+_LOCK_PAUSE_S = 2.0
+"""The time between two attempts to get a lock, for those who queued behind the first."""
 
 
 def _served(course: Course, arm: Arm, log: Path, stack: ExitStack) -> Target:
     """The arm's server until `stack` ends. Raises ArmError, and TrialError when it does not start at any attempt."""
+    for _ in range(_LOCK_ATTEMPTS - 1):
+        try:
+            return _started(course, arm, log, stack)
+        except LockWait as error:
+            course.listener(Preparing(f"{arm.name}: {error}; pgtrial tries again", stays=True))
+            time.sleep(_LOCK_PAUSE_S)
+    return _started(course, arm, log, stack)
+
+
+def _started(course: Course, arm: Arm, log: Path, stack: ExitStack) -> Target:
     for _ in range(_ATTEMPTS):
         if course.start_failures:
             course.listener(Preparing(f"{arm.name}: {course.start_failures[-1]}; starting it once more"))

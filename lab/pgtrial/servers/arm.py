@@ -48,10 +48,8 @@ class Needs:
     """Whether the kernel's cache of files is emptied."""
     undo: tuple[str, ...] = ()
     """The statements that undo a job on a given server."""
-    texts: tuple[str, ...] = ()
-    """The statements and scripts that the study has written; empty for loads of pgtrial's own."""
-    is_opaque: bool = False
-    """Whether the load sends statements that are not in these texts: programs, captures and Lua scripts do."""
+    has_users_sql: bool = False
+    """True if the load sends statements that are not pgtrial's own, or the study sets where its tables are found."""
     makes: tuple[Named, ...] = ()
     """What a job makes and its undo drops, as far as their texts name it."""
     sessions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -72,9 +70,8 @@ class Needs:
         makes = names_of_job(job, undo) if spec.load.runs_job else ()
         patient_s = patience_s(spec.load.on_server_loss) or 0.0
         load = spec.load
-        own = (*spec.scripts.values(), *load.values.values(), load.job.undo_sql)
-        is_lua = any(name.endswith(".lua") for name in spec.scripts)
-        is_opaque = bool(is_lua or load.data or load.replays or load.runs_programs or load.job.command)
+        own = spec.scripts or load.values or load.data or load.replays or load.runs_programs or load.runs_once
+        sets_path = any("search_path" in (spec.resolved(arm).settings or {}) for arm in spec.arms)
         return cls(
             clients,
             by_scale,
@@ -83,8 +80,7 @@ class Needs:
             cold=cold,
             undo=undo,
             makes=makes,
-            texts=tuple(text for text in own if text),
-            is_opaque=is_opaque,
+            has_users_sql=bool(own or sets_path),
         )
 
     @property

@@ -30,6 +30,7 @@ from pgtrial.servers.given_limits import check_connections, check_may_create, ch
 from pgtrial.servers.given_settings import GivenSettings
 from pgtrial.servers.job_undo import UndoRecord, refuse_taken, undone_on_exit
 from pgtrial.servers.load_rights import obstacle
+from pgtrial.servers.lock_waits import short_lock_waits
 from pgtrial.servers.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ class GivenServer:
         with self._connect() as connection:
             if self._is_there(connection, tables):
                 return
-            goes_on = tables.clear(connection)
+            with short_lock_waits(connection, self._session):
+                goes_on = tables.clear(connection)
             note_made(self._workspace.state, self.target, tables)
         again = "going on with loading" if goes_on else "loading"
         on_progress(f"{self.target.label}: {again} {tables.label}")
@@ -119,7 +121,8 @@ class GivenServer:
                 if self.setup.reset != "none":
                     with self._connect() as connection:
                         if (of_others := tables.used_as_found(connection)) is None:
-                            tables.reset(connection)
+                            with short_lock_waits(connection, self._session):
+                                tables.reset(connection)
                         else:
                             self._notes.append(_as_found(of_others))
         with self._connect() as connection:

@@ -23,6 +23,7 @@ from pgtrial.loads.target import Target, value
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, StudyError, one_line
 from pgtrial.servers.arm import Arm
+from pgtrial.servers.lock_waits import short_lock_waits
 from pgtrial.servers.server_locks import ServerLocks
 
 _FOLDER = "given-data"
@@ -94,7 +95,8 @@ def remove(record: DataRecord) -> str:
             with closing(target.connect()) as session:
                 marks = tuple(mark for marks in record.made.values() for mark in marks)
                 if marks:
-                    stays = _stays(drop_marked(session, marks, everywhere=True), copied_objects(session, marks))
+                    with short_lock_waits(session, target.connect):
+                        stays = _stays(drop_marked(session, marks, everywhere=True), copied_objects(session, marks))
     record.path.unlink(missing_ok=True)
     return stays
 

@@ -24,6 +24,7 @@ import psycopg
 from pgtrial.loads.named_objects import Found, Named, find, only_drops
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.model.errors import ArmError, NameTaken, StudyError, one_line
+from pgtrial.servers.load_rights import obstacle_to_sql
 from pgtrial.servers.run_records import read_record, record_files, what_of, write_record
 
 _PREFIX = "job-undo-"
@@ -33,9 +34,11 @@ _LOOK_S = 0.5
 """How often a running job is asked for its transaction."""
 _JOIN_S = 5.0
 """How long it is waited for the last answer."""
-_END_SESSIONS = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-    WHERE application_name = %s AND pid <> pg_backend_pid()"""
-_TRANSACTIONS = "SELECT backend_xid::text FROM pg_stat_activity WHERE application_name = %s AND backend_xid IS NOT NULL"
+_ITS_SESSIONS = "application_name = %s AND usename = session_user AND datname = current_database()"
+"""The job's sessions. Another role may take their name for its own."""
+_END_SESSIONS = f"""SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+    WHERE {_ITS_SESSIONS} AND pid <> pg_backend_pid()"""
+_TRANSACTIONS = f"SELECT backend_xid::text FROM pg_stat_activity WHERE {_ITS_SESSIONS} AND backend_xid IS NOT NULL"
 _PLACE = """SELECT concat((SELECT system_identifier::text FROM pg_control_system()), '/',
     (SELECT oid::text FROM pg_database WHERE datname = current_database()))"""
 _PLACE_UNKNOWN = "SELECT concat('-/', (SELECT oid::text FROM pg_database WHERE datname = current_database()))"
@@ -234,6 +237,8 @@ def _undo_left(session: Session, record: UndoRecord, consent: Consent | None) ->
     if record.place and _place(session) != record.place:
         raise ArmError("another server or database answers there")
     _end(session, record)
+    if (against := obstacle_to_sql(session, "its SQL")) is not None:
+        raise ArmError(against)
     there = _there(record.target, record.names)
     if not there and record.names and all(map(only_drops, record.statements)):
         return f"The {record.what} had changed nothing."

@@ -3,18 +3,20 @@
 Triggers, rules, views, defaults, policies, functions of indexes and operators run by the rights of whoever uses a
 table, and of an overloaded function or operator the one runs whose types fit best. Whoever owns one of those that the
 load of a superuser uses is a superuser by that. So such a load is refused, before anything is changed; a load by a role
-without superuser has no more rights than its owner gave it.
+without superuser has no more rights than its owner gave it. Which objects the statements of a user reach is not
+guessed from their texts: names are put together from variables, and functions, casts and foreign keys lead further. So
+a database in which others own anything is refused for them. What pgtrial's own loads send is known to the letter.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
 import psycopg
 
+from pgtrial.loads.data.data import Data
 from pgtrial.loads.names import array_of, is_reached
 from pgtrial.loads.target import Session, schemas_of_load, value
 from pgtrial.servers.arm import Needs
@@ -22,29 +24,39 @@ from pgtrial.servers.arm import Needs
 _SHOWN = 3
 """How many objects a refusal names."""
 
-_IS_SUPERUSER = "SELECT bool_or(rolsuper) FROM pg_roles WHERE rolname IN (current_user, session_user)"
-"""Either: what runs within a session may go back to the role that has logged in."""
+_IS_MIGHTY = """EXISTS (SELECT FROM unnest(ARRAY(SELECT oid FROM pg_roles WHERE rolsuper
+        OR rolname IN ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files')
+        OR rolcreaterole AND current_setting('server_version_num')::int < 160000)) AS mighty
+    WHERE pg_has_role(r.oid, mighty, 'MEMBER'))"""
+"""Condition for a role `r` that is a superuser or can be one as soon as it wishes: as a member of such a role, directly
+or not, or by programs and files of the server's machine. Before PostgreSQL 16 a role with CREATEROLE may make itself a
+member of any role without superuser.
+"""
 
-_OBJECTS = """SELECT o.class::regclass::text, o.name, o.shown, r.rolname, o.schema = ANY ({path}), o.is_overload, {used}
+_IS_SUPERUSER = f"SELECT bool_or({_IS_MIGHTY}) FROM pg_roles r WHERE r.rolname IN (current_user, session_user)"
+"""Both roles count: what runs within a session may go back to the role that has logged in."""
+
+_OBJECTS = """SELECT o.class::regclass::text, o.shown, r.rolname, o.schema = ANY ({path}), o.is_overload, {used}
     FROM (
-        SELECT 'pg_class'::regclass::oid, c.oid, c.relname::text, c.oid::regclass::text, c.relowner, c.relnamespace,
+        SELECT 'pg_class'::regclass::oid, c.oid, c.oid::regclass::text, c.relowner, c.relnamespace,
             false, {of_data}
             FROM pg_class c WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
-        UNION ALL SELECT 'pg_proc'::regclass, p.oid, p.proname, p.oid::regprocedure::text, p.proowner, p.pronamespace,
+        UNION ALL SELECT 'pg_proc'::regclass, p.oid, p.oid::regprocedure::text, p.proowner, p.pronamespace,
             EXISTS (SELECT FROM pg_proc s WHERE s.proname = p.proname AND s.pronamespace = 'pg_catalog'::regnamespace),
             false FROM pg_proc p
-        UNION ALL SELECT 'pg_operator'::regclass, x.oid, x.oprname, x.oid::regoperator::text, x.oprowner,
+        UNION ALL SELECT 'pg_operator'::regclass, x.oid, x.oid::regoperator::text, x.oprowner,
             x.oprnamespace, EXISTS (SELECT FROM pg_operator s
                 WHERE s.oprname = x.oprname AND s.oprnamespace = 'pg_catalog'::regnamespace),
             false FROM pg_operator x
-        UNION ALL SELECT 'pg_type'::regclass, t.oid, t.typname, t.oid::regtype::text, t.typowner, t.typnamespace,
+        UNION ALL SELECT 'pg_type'::regclass, t.oid, t.oid::regtype::text, t.typowner, t.typnamespace,
             EXISTS (SELECT FROM pg_type s WHERE s.typname = t.typname AND s.typnamespace = 'pg_catalog'::regnamespace),
             false FROM pg_type t WHERE t.typtype <> 'p'
                 AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = t.typrelid AND c.relkind <> 'c')
-    ) AS o (class, oid, name, shown, owner, schema, is_overload, of_data) JOIN pg_roles r ON r.oid = o.owner
-    WHERE NOT r.rolsuper ORDER BY 1, 3"""
-"""The objects of roles without superuser: catalog, name, name for people, owner, whether unqualified names reach their
-schema, whether pg_catalog has the name, and whether the load's data or an object of a superuser uses them.
+    ) AS o (class, oid, shown, owner, schema, is_overload, of_data) JOIN pg_roles r ON r.oid = o.owner
+    WHERE NOT {is_mighty} ORDER BY 1, 2"""
+"""The objects of roles that are no superusers and cannot become one: catalog, name for people, owner, whether
+unqualified names reach their schema, whether pg_catalog has the name, and whether the load's data or an object of a
+superuser uses them.
 """
 
 _USED = """o.of_data OR EXISTS (SELECT FROM pg_event_trigger e
@@ -52,6 +64,9 @@ _USED = """o.of_data OR EXISTS (SELECT FROM pg_event_trigger e
     OR EXISTS (SELECT FROM pg_inherits h JOIN pg_class parent ON parent.oid = h.inhparent
         JOIN pg_roles of_parent ON of_parent.oid = parent.relowner
         WHERE o.class = 'pg_class'::regclass AND h.inhrelid = o.oid AND of_parent.rolsuper)
+    OR EXISTS (SELECT FROM pg_constraint f JOIN pg_class target ON target.oid = f.confrelid
+        JOIN pg_roles of_target ON of_target.oid = target.relowner
+        WHERE o.class = 'pg_class'::regclass AND f.contype = 'f' AND f.conrelid = o.oid AND of_target.rolsuper)
     OR EXISTS (SELECT FROM pg_depend d
         LEFT JOIN pg_trigger g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid
         LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
@@ -64,18 +79,24 @@ _USED = """o.of_data OR EXISTS (SELECT FROM pg_event_trigger e
             = coalesce(g.tgrelid, w.ev_class, a.adrelid, y.polrelid, nullif(n.conrelid, 0), i.indrelid, c.oid)
         JOIN pg_roles of_it ON of_it.oid = by_it.relowner
         WHERE d.refclassid = o.class AND d.refobjid = o.oid AND of_it.rolsuper)"""
-"""What objects of superusers use: event triggers, triggers, rules and views, defaults, policies, checks, indexes."""
+"""What objects of superusers use: event triggers, triggers, rules and views, defaults, policies, checks, indexes. A
+foreign key that leads to a table of a superuser counts too: rows that are deleted or changed there fire its triggers.
+"""
 
 
 @dataclass(frozen=True)
 class _Object:
     catalog: str
-    name: str
     shown: str
     owner: str
     is_in_path: bool
     is_overload: bool
     is_used: bool
+
+    @property
+    def is_met(self) -> bool:
+        """True if a statement of pgtrial's own loads may find it in place of one of PostgreSQL's."""
+        return self.is_overload and self.is_in_path
 
 
 def obstacle(session: Session, needs: Needs) -> str | None:
@@ -85,8 +106,19 @@ def obstacle(session: Session, needs: Needs) -> str | None:
     """
     if not _is_superuser(session):
         return None
-    words = LoadWords.of(needs.texts)
-    found = [one for one in _objects(session, needs) if one.is_used or _may_meet(one, needs, words)]
+    found = [one for one in _objects(session, needs.data) if needs.has_users_sql or one.is_used or one.is_met]
+    return _refusal(session, found, "the load")
+
+
+def obstacle_to_sql(session: Session, what: str) -> str | None:
+    """Returns why a user's SQL may not run by the rights of this session's role, as `obstacle`. Raises psycopg.Error.
+
+    `what` is what would run, for the message.
+    """
+    return _refusal(session, _objects(session, []), what) if _is_superuser(session) else None
+
+
+def _refusal(session: Session, found: list[_Object], what: str) -> str | None:
     if not found:
         return None
     names = [f"{one.shown} of {one.owner}" for one in found[:_SHOWN]]
@@ -94,7 +126,7 @@ def obstacle(session: Session, needs: Needs) -> str | None:
     tables = [one for one in found if one.catalog == "pg_class"]
     owner = (tables or found)[0].owner
     return (
-        f"the load would run as {session.info.user}, a superuser, on what roles without superuser own "
+        f"{what} would run as {session.info.user}, a superuser, on what roles without superuser own "
         f"({', '.join(names)}{more}), and their triggers, functions and operators would run by its rights; name a role "
         f"without superuser in the dsn, such as user={owner}"
     )
@@ -106,38 +138,8 @@ def _is_superuser(session: Session) -> bool:
     return False
 
 
-@dataclass(frozen=True)
-class LoadWords:
-    """The names that statements may use, in small letters, and the whole of their texts for other names."""
-
-    words: frozenset[str]
-    text: str
-
-    @classmethod
-    def of(cls, texts: Iterable[str]) -> LoadWords:
-        """Of the texts of a load's statements."""
-        text = "\n".join(texts).lower()
-        return cls(frozenset(re.findall(r"\w+", text)), text)
-
-    def have(self, name: str) -> bool:
-        """True if a statement may mean an object of this name."""
-        lowered = name.lower()
-        return lowered in self.words if re.fullmatch(r"\w+", lowered) else lowered in self.text
-
-
-def _may_meet(one: _Object, needs: Needs, words: LoadWords) -> bool:
-    """True if the load's statements may use an object of another role by its name."""
-    if needs.is_opaque:
-        return True
-    if one.is_overload and one.is_in_path and (not needs.texts or one.catalog == "pg_operator"):
-        return True
-    if one.catalog == "pg_operator":
-        return words.have(one.name) and (one.is_in_path or words.have("operator"))
-    return words.have(one.name)
-
-
-def _objects(session: Session, needs: Needs) -> list[_Object]:
+def _objects(session: Session, load: Iterable[Data]) -> list[_Object]:
     reached = is_reached(session)
-    of_data = " OR ".join(f"({data.relations(session)}) AND {reached}" for data in needs.data) or "false"
-    query = _OBJECTS.format(path=array_of(schemas_of_load(session)), used=_USED, of_data=of_data)
+    of_data = " OR ".join(f"({data.relations(session)}) AND {reached}" for data in load) or "false"
+    query = _OBJECTS.format(path=array_of(schemas_of_load(session)), used=_USED, of_data=of_data, is_mighty=_IS_MIGHTY)
     return [_Object(*row) for row in session.execute(query.encode()).fetchall()]

@@ -1,0 +1,79 @@
+"""Limits how long statements of the lab's own wait for locks on a given server.
+
+A statement that waits for a strong lock also holds up everybody who comes after it. So it gives up after some seconds,
+and the error names the sessions that hold the lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+
+import psycopg
+
+from pgtrial.loads.target import Session, is_pooled
+from pgtrial.model.errors import ArmError
+
+_LIMIT_S = 5
+_LOOK_S = 0.5
+"""How often it is asked who holds the lock."""
+
+_BLOCKING = """SELECT format('process %%s of %%s', a.pid, coalesce(a.usename, 'the server'))
+    FROM pg_stat_activity a WHERE a.pid = ANY (pg_blocking_pids(%s)) ORDER BY a.pid"""
+
+
+class LockWait(ArmError):
+    """Another session holds a lock that a statement of the lab's own needs."""
+
+
+@contextmanager
+def short_lock_waits(session: Session, connect: Callable[[], Session]) -> Iterator[None]:
+    """Within it a statement of the session waits for a lock for some seconds at most. Raises LockWait.
+
+    `connect` opens the session that looks for those who hold the lock. Behind a pooler there is no limit: it would stay
+    with whoever has that session next.
+    """
+    if is_pooled(session):
+        yield
+        return
+    with _Look(session, connect) as look:
+        session.execute(f"SET lock_timeout = '{_LIMIT_S}s'".encode())
+        try:
+            yield
+        except psycopg.errors.LockNotAvailable:
+            held = ", ".join(look.blocking) or "a session that has ended since"
+            raise LockWait(
+                f"{session.info.dbname}: a table was not free within {_LIMIT_S}s: {held} has a lock on it; "
+                "end that session's transaction"
+            ) from None
+        finally:
+            with suppress(psycopg.Error):
+                session.execute(b"SET lock_timeout = 0")
+
+
+class _Look:
+    """Looks who makes a session wait, from the time when that has lasted for a moment."""
+
+    def __init__(self, session: Session, connect: Callable[[], Session]) -> None:
+        self.blocking: list[str] = []
+        self._process = session.info.backend_pid
+        self._connect = connect
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> _Look:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join(_LIMIT_S)
+
+    def _look(self) -> None:
+        if self._over.wait(_LOOK_S):
+            return
+        with suppress(psycopg.Error, ArmError), closing(self._connect()) as session:
+            while not self._over.wait(_LOOK_S):
+                found = session.execute(_BLOCKING.encode(), (self._process,)).fetchall()
+                self.blocking = [told for (told,) in found] or self.blocking
