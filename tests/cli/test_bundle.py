@@ -58,6 +58,18 @@ def test_a_study_is_bundled_and_verified(pgtrial, study, tmp_path, example):
     assert f"{parts + 1} parts" in pgtrial("verify", "all.tar.xz", cwd=tmp_path).stdout
 
 
+def test_a_bundle_with_values_that_may_be_secrets_says_so(pgtrial, study, tmp_path):
+    done = pgtrial("bundle", "s", "-o", "plain.tar.xz", cwd=tmp_path)
+    assert "secret" not in done.stderr
+    text = (study / "study.toml").read_text()
+    (study / "study.toml").write_text(
+        text.replace("[server.environment]\n", '[server.environment]\nAPI_TOKEN = "t0p"\n', 1)
+    )
+    done = pgtrial("bundle", "s", "-o", "named.tar.xz", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "look whether one is a secret: server.environment.API_TOKEN\n" in done.stderr
+
+
 def test_a_bundle_is_read_as_its_directory_is(pgtrial, study, tmp_path):
     for command in (["verdict"], ["verdict", "--json"], ["facts"], ["facts", "--json"]):
         done, same = (pgtrial(*command, path, cwd=tmp_path) for path in (BUNDLE, study))

@@ -9,9 +9,11 @@ from typing import Annotated
 
 import typer
 
-from pgtrial.cli.output import say
+from pgtrial.cli.output import say, warn
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.effects import KINDS, SQL, Effect
+from pgtrial.model.study.frozen import texts_that_may_be_secrets
+from pgtrial.model.study.spec import StudySpec
 
 Trust = Annotated[
     bool,
@@ -80,3 +82,9 @@ def _cut(text: str) -> list[str]:
     return (
         lines if more <= 0 else [*lines[:_MOST_LINES], f"... and {more} lines more: read the file before you trust it"]
     )
+
+
+def warn_of_secrets(spec: StudySpec) -> None:
+    """Warn whoever hands a bundle on of values in it that may hold secrets."""
+    if found := texts_that_may_be_secrets(spec):
+        warn(f"the bundle holds these values as they are written; look whether one is a secret: {', '.join(found)}")

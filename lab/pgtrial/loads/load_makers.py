@@ -143,13 +143,17 @@ class LoadMaker:
             raise ArmError(f"{order.what} failed: {last_words(tail, process.returncode)}")
 
 
+_LEVELS = ("NOTICE", "INFO", "LOG", "DEBUG", "DEBUG1", "DEBUG2", "DEBUG3", "DEBUG4", "DEBUG5")
+_MESSAGES = tuple(f"{word}:" for word in (*_LEVELS, "DETAIL", "HINT", "CONTEXT", "LOCATION"))
+"""How messages of a server begin that are no trouble; client_min_messages may ask for all of them."""
+
 ENGINE_HERE = LoadMaker()
 """Who makes loads and data where nobody else is named."""
 
 
 def is_progress(line: str) -> bool:
-    """Whether a line of an engine reports progress, unlike the server's notice that a table does not exist."""
-    return not line.startswith("NOTICE:")
+    """True if a line of an engine reports progress, and is no message of the server, such as a notice."""
+    return not line.startswith(_MESSAGES)
 
 
 def noticing(env: Mapping[str, str]) -> Mapping[str, str]:
