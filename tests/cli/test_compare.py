@@ -68,6 +68,9 @@ def test_a_colon_after_a_name_is_answered_with_the_form(text):
 
 
 def test_something_else_is_refused_with_the_forms_there_are():
+    for sql in ("none", "index=CREATE INDEX ON orders (customer)", "drop index a"):
+        with pytest.raises(StudyError, match=r'(?s)is no set-up: an index, .* setup_sql = "CREATE INDEX ON orders'):
+            parse_setup(sql)
     with pytest.raises(StudyError, match=r"'fast' is no set-up; write NAME=VALUE"):
         parse_setup("fast")
 

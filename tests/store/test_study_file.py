@@ -250,6 +250,8 @@ def test_a_section_called_wrongly_is_one_mistake_and_not_also_the_missing_one(tm
 NOT_TOML = {
     "duration = 30s": 'a text is written in quotes: duration = "30s"',
     "workload = select-only": 'a text is written in quotes: workload = "select-only"',
+    "query = SELECT max(a) FROM t": 'a text is written in quotes: query = "SELECT max(a) FROM t"',
+    "workload = it's mine": 'a text is written in quotes: workload = "it\'s mine"',
     "clients = 4, 8": "a list is written in brackets: clients = [4, 8]",
     "clients: 4": "write = in place of the colon: clients = 4",
     "check = yes": 'write check = true, or check = "yes" where a text is meant',
@@ -266,6 +268,15 @@ def test_a_line_that_is_no_toml_is_shown_as_it_is_written(tmp_path, lines, cure)
     with pytest.raises(StudyError, match=r"is not valid TOML.*line \d") as refused:
         read_study(file)
     assert str(refused.value).endswith(f"; {cure}")
+
+
+def test_a_table_that_stands_twice_is_named_as_it_is_written(tmp_path):
+    file = tmp_path / "s.toml"
+    file.write_text("[arms.a]\n[arms.index]\nthp = 'never'\n[arms.index]\nthp = 'always'\n")
+    with pytest.raises(StudyError) as refused:
+        read_study(file)
+    told = "[arms.index] stands twice (lines 2 and 4); give each table once, with all of its keys"
+    assert str(refused.value) == f"{file} is not valid TOML: {told}"
 
 
 def test_a_key_within_a_long_text_is_not_taken_for_the_line_of_a_key(tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.query_forms import KEYS_OF_ALL_ARMS, TWO_FORMS
+from pgtrial.model.query_forms import KEYS_OF_ALL_ARMS, OBJECTS, TWO_FORMS
 from pgtrial.model.study.servers import SERVER_KEYS, names_server, parts_of
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.tokens import without_tokens
@@ -23,6 +23,10 @@ _NEXT_KEY = re.compile(r",(?=\s*[A-Za-z_][\w.]*\s*=)")
 _COMMAND = re.compile(r"(?:(.*?),\s*)??command\s*=\s*(.*)", re.DOTALL)
 """A client program is the last part of a set-up, since its arguments may have commas."""
 _DEFAULT = "default"
+_SQL = re.compile(
+    r"(?:none|(?:[\w.-]+\s*=\s*)?(?:CREATE|DROP|ALTER|INSERT|UPDATE|DELETE|SELECT)\s.*)", re.I | re.DOTALL
+)
+"""SQL, named or not, or `none`, its usual counterpart."""
 _LONGEST_NAME = 56
 """Characters."""
 
@@ -92,6 +96,8 @@ def parse_setup(text: str) -> dict[str, Any]:
         return {}
     if names_server(text):
         return {"dsn": text}
+    if _SQL.match(text):
+        raise StudyError(f"{text!r} is no set-up: {OBJECTS}")
     setup: dict[str, Any] = {}
     if (match := _COMMAND.fullmatch(text)) is not None:
         text, setup["command"] = match[1], match[2]

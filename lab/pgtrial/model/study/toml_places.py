@@ -70,11 +70,24 @@ _CURES = {
     ),
     rf"{_ASSIGNED}(?P<value>[\d.]+(?:\s*,\s*[\d.]+)+){_REST}": "a list is written in brackets: {key} = [{value}]",
     rf"{_ASSIGNED}(?P<value>{_BARE}){_REST}": 'a text is written in quotes: {key} = "{value}"',
+    rf"{_ASSIGNED}(?P<value>[A-Za-z][^\"#]*?){_REST}": 'a text is written in quotes: {key} = "{value}"',
     rf".*[{{,]\s*{_ASSIGNED}(?!true\b|false\b)(?P<value>[\w.-]*[A-Za-z][\w.-]*)\s*[,}}].*": (
         'a text is written in quotes: {key} = "{value}"'
     ),
 }
 """How a line must look as a whole, and how to write it; the first that fits."""
+
+
+def declared_again(text: str, error: str) -> str | None:
+    """Returns that a table stands twice, with the lines of both; None if the parser's message says something else."""
+    match = _ERROR_LINE.search(error)
+    lines = text.splitlines()
+    if match is None or "Cannot declare" not in error or int(match[1]) > len(lines):
+        return None
+    number, header = int(match[1]), lines[int(match[1]) - 1].strip()
+    first = next((earlier for earlier, line in enumerate(lines, start=1) if line.strip() == header), number)
+    lines_of_both = f"lines {first} and {number}" if first < number else f"line {number}"
+    return f"{header} stands twice ({lines_of_both}); give each table once, with all of its keys"
 
 
 def cure_of(text: str, error: str) -> str | None:
