@@ -75,11 +75,20 @@ def run_setup_sql(target: Target, arm: str, server: Server) -> None:
                     raise StudyError(f"{failed}: {against}")
             has_several = target.owner is not None and any(_BY_SUPERUSER.match(part) for part in parts)
             try:
-                for part in parts if has_several else [statement]:
-                    by = superuser if has_several and _BY_SUPERUSER.match(part) else session
-                    by.execute(part.encode())
+                for sent in parts if has_several else [statement]:
+                    by = superuser if has_several and _BY_SUPERUSER.match(sent) else session
+                    by.execute(sent.encode())
             except psycopg.Error as error:
-                raise StudyError(f"{failed}: {first_line(error)}") from None
+                cure = "correct that statement, or what it needs"
+                raise StudyError(f"{failed}{_place(error, sent)}: {first_line(error)}; {cure}") from None
+
+
+def _place(error: psycopg.Error, sent: str) -> str:
+    """Returns the line and the character at which PostgreSQL stopped in a text; empty where it names none."""
+    if error.diag.statement_position is None:
+        return ""
+    before = sent[: int(error.diag.statement_position) - 1]
+    return f" at line {before.count(chr(10)) + 1}, character {len(before) - before.rfind(chr(10))}"
 
 
 _OWN_TABLES = """SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
