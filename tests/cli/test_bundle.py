@@ -62,9 +62,8 @@ def test_a_bundle_with_values_that_may_be_secrets_says_so(pgtrial, study, tmp_pa
     done = pgtrial("bundle", "s", "-o", "plain.tar.xz", cwd=tmp_path)
     assert "secret" not in done.stderr
     text = (study / "study.toml").read_text()
-    (study / "study.toml").write_text(
-        text.replace("[server.environment]\n", '[server.environment]\nAPI_TOKEN = "t0p"\n', 1)
-    )
+    named = text.replace("environment = {}", 'environment = { API_TOKEN = "t0p" }', 1)
+    (study / "study.toml").write_text(named)
     done = pgtrial("bundle", "s", "-o", "named.tar.xz", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "look whether one is a secret: server.environment.API_TOKEN\n" in done.stderr
