@@ -120,7 +120,7 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
         return Headline(claim.verdict, f"all arms failed in all {number}", [])
     if tally is not None and tally.trials and tally.failed_trials == tally.trials:
         return Headline(claim.verdict, f"{claim.arm} failed in all {plural(tally.trials, 'trial')}", [])
-    lines = [Line("medians", levels)] if (levels := _levels(claim, result)) else []
+    lines = [Line("medians", f"{levels}{_contrary(claim, result)}")] if (levels := _levels(claim, result)) else []
     lines += [Line(part.regime or "interval", _difference(part, plan)) for part in claim.read]
     if len(plan.load_points) > 1:
         counts = Counter(claim.verdict for claim in result.claims(claim.arm))
@@ -146,6 +146,17 @@ def _levels(claim: Claim, result: StudyResult) -> str:
     texts = _level_texts(result)
     pair = [texts.get(arm) for arm in (claim.arm, claim.baseline)]
     return " against ".join(text for text in pair if text) if all(pair) else ""
+
+
+def _contrary(claim: Claim, result: StudyResult) -> str:
+    """Returns why the percentage and the medians of throughput have opposite signs; empty where they have not."""
+    medians = {level.arm: level.tps.median for level in result.levels if level.tps is not None}
+    arm, baseline = medians.get(claim.arm), medians.get(claim.baseline)
+    if measure_of(result.load_points) != "goodput" or claim.difference is None or arm is None or baseline is None:
+        return ""
+    return (
+        "; the percentage is that of the ratios within blocks" if (arm - baseline) * claim.difference.value < 0 else ""
+    )
 
 
 def _level_texts(result: StudyResult) -> dict[str, str]:
