@@ -154,9 +154,7 @@ def _contrary(claim: Claim, result: StudyResult) -> str:
     arm, baseline = medians.get(claim.arm), medians.get(claim.baseline)
     if measure_of(result.load_points) != "goodput" or claim.difference is None or arm is None or baseline is None:
         return ""
-    return (
-        "; the percentage is that of the ratios within blocks" if (arm - baseline) * claim.difference.value < 0 else ""
-    )
+    return "; the % is that of ratios within blocks" if (arm - baseline) * claim.difference.value < 0 else ""
 
 
 def _level_texts(result: StudyResult) -> dict[str, str]:
