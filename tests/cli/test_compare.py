@@ -154,7 +154,7 @@ def test_a_job_has_a_limit(started, tmp_path, monkeypatch):
         ({"workload": "job:index.sql", "cache": "os"}, "--cache is for a suite of queries; name one"),
         ({"workload": "tpcb-like", "unchecked": "q1"}, "--unchecked is for a suite of queries"),
         ({"limit": "2min"}, "--limit is for a suite of queries or a job; name one"),
-        ({"workload": "suite:joins", "cache": "hot"}, "--cache: input should be 'warm', 'os' or 'cold'"),
+        ({"workload": "suite:joins", "cache": "hot"}, "--cache must be 'warm', 'os' or 'cold'"),
         ({"workload": "suite:joins", "unchecked": "q77"}, "--unchecked: there is no query 'q77' in joins"),
     ],
 )

@@ -125,10 +125,11 @@ def test_no_password_gets_into_the_record(state, tmp_path):
     assert json.loads(text)["studies"][0]["conditions"]["servers"] == ["db.example"]
 
 
-def test_a_state_directory_that_is_gone_is_told_in_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.setenv("PGTRIAL_STATE", str(tmp_path / "gone"))
+def test_a_state_directory_that_cannot_be_made_is_told_in_one_sentence(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("PGTRIAL_STATE", str(tmp_path / "file" / "gone"))
     study = small_study(tmp_path / "s", blocks=12)
-    with pytest.raises(StoreError, match=r"gone cannot be written \(No such file or directory\)$"):
+    with pytest.raises(StoreError, match=r"gone cannot be written \(Not a directory\)$"):
         keep(study.spec, Grid(study.plan, run(study.plan, noisy({}))))
 
 

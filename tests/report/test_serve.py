@@ -170,6 +170,8 @@ class TestList:
         require_root()
         for name in ("hidden", "open"):
             shutil.copytree(studies("demo").path, disk_path / name, ignore=WRITTEN)
+        for path in (disk_path / "open", *(disk_path / "open").rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
         (disk_path / "hidden").chmod(0o700)
         try:
             os.seteuid(65534)

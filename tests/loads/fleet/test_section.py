@@ -63,11 +63,11 @@ WRONG = {
         {"address": "local", "machines": 2},
         r'\[fleet\]: "local" is this machine alone, and machines = 2; write pack = true \(--pack\)',
     ),
-    "no machines": ({"machines": 0}, r"\[fleet\] machines: "),
+    "no machines": ({"machines": 0}, r"\[fleet\] machines must be greater than or equal to 1"),
     "no policy": ({"on_machine_loss": "panic"}, 'is no such policy; write "continue", "stop"'),
     "no time": ({"on_machine_loss": "wait 30h"}, "out of range; wait for 1s to 24h"),
     "unknown key": ({"adress": "auto"}, r"unknown key 'adress' in \[fleet\]; did you mean 'address'\?"),
-    "engine": ({"engine": "slurm"}, r"\[fleet\] engine: "),
+    "engine": ({"engine": "slurm"}, r"\[fleet\] engine must be 'ray'"),
 }
 
 
