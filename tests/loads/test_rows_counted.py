@@ -29,8 +29,14 @@ class LateMaker(LoadMaker):
 
     def make(self, order, on_line=None):
         late = self.target.connect_as_user()
-        for table in self.tables:
-            late.execute(f"CREATE TABLE {table} (n int)")
+        with late.transaction():
+            for table in self.tables:
+                late.execute(f"CREATE TABLE {table} (n int)")
+            for query in [word.removeprefix("--mark-by=") for word in order.command if word.startswith("--mark-by=")]:
+                cursor = late.execute(query.encode())
+                while cursor.nextset():
+                    pass
+                late.execute(cursor.fetchone()[0].encode())
         for table in self.tables:  # what follows within a second of a report is reported at the end
             late.execute(f"INSERT INTO {table} SELECT generate_series(1, 60)")
         self.ending = threading.Timer(1.0, late.close)

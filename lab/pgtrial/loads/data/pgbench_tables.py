@@ -109,11 +109,8 @@ class PgbenchTables(Data):
         return present.contents == self and not present.missing
 
     def clear(self, connection: Session) -> bool:
-        """Drop what pgtrial has made, unless the load resumes one that was interrupted; whether it does."""
-        if _missing(connection, self):
-            return True
-        drop_marked(connection, self.marks)
-        return False
+        """Leave what is there to the load, which replaces it; whether it resumes a load that was interrupted."""
+        return bool(_missing(connection, self))
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Create and fill the tables by the engine, mark them as pgtrial's, freeze and analyse them. Raises ArmError.
@@ -128,6 +125,9 @@ class PgbenchTables(Data):
         elif maker.engines <= 1:
             # one engine alone freezes the rows as they come in, since it makes the tables in the same run
             phases = ("".join(phases),)
+        if phases[0].startswith(_CREATION):
+            with server.connect() as connection:
+                drop_marked(connection, self.marks)
         for done, steps in enumerate(phases, 1):
             _carry_out(server, self, steps, report, maker)
             if in_steps and phases[done:] and steps != _CREATION:  # the tables are made with that mark
