@@ -96,7 +96,7 @@ def parse_setup(text: str) -> dict[str, Any]:
         return {}
     if names_server(text):
         return {"dsn": text}
-    if _SQL.match(text):
+    if _SQL.match(text) and text.partition("=")[0].strip() not in KEYS_OF_ALL_ARMS:
         raise StudyError(f"{text!r} is no set-up: {OBJECTS}")
     setup: dict[str, Any] = {}
     if (match := _COMMAND.fullmatch(text)) is not None:
