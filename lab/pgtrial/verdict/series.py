@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from pgtrial.model.records.claims import Estimate, Word
 from pgtrial.statistics import p8
-from pgtrial.statistics.rules import Reader
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metric import RATIO, Scale
 
@@ -32,8 +31,6 @@ class Question:
     """Claims that share the error of the look."""
     margin: float
     scale: Scale = RATIO
-    bounds: frozenset[int] = frozenset()
-    """Units whose value is only a bound: with one of them a look cannot find the arms equivalent."""
 
     @property
     def limits(self) -> p8.Limits:
@@ -74,9 +71,7 @@ class Series:
     @property
     def within_margin(self) -> bool:
         """Whether the whole interval lies within the margin, whatever the verdict."""
-        if self.shown is None or self.asked.bounds.intersection(self.used):
-            return False
-        return self.shown.between(self.asked.limits)
+        return self.shown is not None and self.shown.between(self.asked.limits)
 
     def verdict(self, *, withheld: bool) -> Word:
         """The verdict in one word; `withheld`: something forbids one."""
@@ -94,7 +89,6 @@ def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
     """
     asked: dict[Key, Question] = {}
     readings: dict[Key, list[p8.Reading]] = {}
-    readers: dict[Key, Reader] = {}
     latest: Mapping[Key, Question] | None = None
     reached = grid.units.reached(grid.counted)
     for look, units in reached:
@@ -108,17 +102,14 @@ def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
         for key, question in chosen.items():
             asked[key] = question
             of_claim = readings.setdefault(key, [])
-            if known := [unit for unit in units if unit in question.values]:
-                reader = readers.setdefault(key, grid.units.reader())
-                values = [question.values[unit] for unit in known]
-                reading = reader.read(look, known, values, question.limits, question.family)
-                of_claim.append(_not_equivalent(reading) if question.bounds.intersection(known) else reading)
+            if values := [question.values[unit] for unit in units if unit in question.values]:
+                of_claim.append(grid.units.reading(look, values, question.limits, question.family))
     if latest is None:
         latest = choice(set(grid.blocks), set()) or {}
     units_of = dict(reached)
 
     def series(key: Key, question: Question) -> Series:
-        decision = p8.conclude(readings.get(key, ()))
+        decision = p8.conclude(readings.get(key, ()), question.limits)
         rests_on = units_of[decision.shown.look] if decision.shown is not None else question.values
         return Series(question, decision, [unit for unit in rests_on if unit in question.values])
 
@@ -127,27 +118,12 @@ def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
     return now | {key: of_claim for key, of_claim in earlier.items() if of_claim.decided}
 
 
-def _not_equivalent(reading: p8.Reading) -> p8.Reading:
-    word = "undecided" if reading.verdict == "equivalent" else reading.verdict
-    return replace(reading, verdict=word, equivalent=False)
-
-
 def read(
-    grid: Grid,
-    logs: Mapping[int, float],
-    family: int,
-    margin: float | None = None,
-    scale: Scale = RATIO,
-    *,
-    bounds: frozenset[int] = frozenset(),
+    grid: Grid, logs: Mapping[int, float], family: int, margin: float | None = None, scale: Scale = RATIO
 ) -> Series:
-    """One claim that every look reads, from the values of blocks; within the study's margin unless said otherwise.
-
-    `bounds` are the blocks whose value is only a bound.
-    """
+    """One claim that every look reads, from the values of blocks; within the study's margin unless said otherwise."""
     values = grid.units.means(logs, grid.counted)
-    of_units = frozenset(unit for unit in values if bounds.intersection(grid.units.blocks([unit])))
-    question = Question(values, family, grid.plan.margin if margin is None else margin, scale, of_units)
+    question = Question(values, family, grid.plan.margin if margin is None else margin, scale)
     return follow(grid, lambda _, __: {None: question})[None]
 
 
@@ -161,7 +137,8 @@ def described(grid: Grid, logs: Mapping[int, float], family: int, scale: Scale =
     if not reached:
         return len(values), None
     look = reached[-1]
-    return look.blocks, as_difference(grid.units.at_once(values[: look.blocks], look, family), scale)
+    reading = grid.units.reading(look, values[: look.blocks], scale.limits(grid.plan.margin), family)
+    return look.blocks, as_difference(reading.interval, scale)
 
 
 def established_margin(interval: p8.Interval, scale: Scale = RATIO) -> float:
