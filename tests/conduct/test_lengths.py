@@ -110,7 +110,7 @@ def test_two_blocks_more_than_a_verdict_takes_are_planned_where_trials_are_not_t
 
 def test_two_minutes_are_the_least_and_three_work():
     for budget in ("1min", "119s", "90s"):
-        with pytest.raises(StudyError, match=r"at least 8 blocks of about .* \(--budget\) to 2min or more$"):
+        with pytest.raises(StudyError, match=r"at least 8 blocks of about .* set \[verdict\] budget to 2min or more$"):
             make_plan(study(budget), 7, NOW)
     for arms in (SERVERS, SESSIONS):
         assert make_plan(study("2min", arms=arms), 7, NOW).looks[0] == 8
@@ -121,7 +121,7 @@ def test_what_cannot_fit_is_refused_with_the_budget_and_the_load_points_that_fit
     load = {"clients": [1, 2, 4, 8]}
     with pytest.raises(StudyError, match=r"at least 8 blocks .* to (\d+)min or more, or use 1 load point$") as refused:
         make_plan(study("3min", load=load), 7, NOW)
-    enough = str(refused.value).partition("(--budget) to ")[2].partition("min")[0]
+    enough = str(refused.value).partition("[verdict] budget to ")[2].partition("min")[0]
     make_plan(study(f"{enough}min", load=load), 7, NOW)
     make_plan(study("3min"), 7, NOW)
     with pytest.raises(StudyError, match=r"at least 8 blocks of about 2min 10s .* to 19min or more"):

@@ -59,12 +59,12 @@ def _spec(script, server, **load):
         (OTHERS[0], {"dsn": "host=db1"}, {}, NO_TABLES),
         (NAMING[0], {"dsn": "host=db1"}, {}, PgbenchTables(10)),
         (OTHERS[0], {"dsn": "host=db1"}, {"scale": 10}, PgbenchTables(10)),
-        (OTHERS[0], {}, {}, PgbenchTables(10)),
+        (OTHERS[0], {}, {}, NO_TABLES),
+        (NAMING[0], {}, {}, PgbenchTables(10)),
+        (OTHERS[0], {}, {"scale": 10}, PgbenchTables(10)),
     ],
 )
-def test_a_script_gets_the_tables_on_a_given_server_if_it_names_them_or_the_study_sets_the_scale(
-    script, server, load, tables
-):
+def test_a_script_gets_the_tables_if_it_names_them_or_the_study_sets_the_scale(script, server, load, tables):
     spec = _spec(script, server, **load)
     again = thaw(freeze(spec)).with_scripts(spec.scripts)
     for study in (spec, again):

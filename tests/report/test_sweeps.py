@@ -116,7 +116,7 @@ def test_the_verdict_in_short_names_cliffs_and_sizes_that_narrow_them(over_sizes
     (figure,) = forest(over_sizes)
     names = [row["claim"] for rows in figure.spec["datasets"].values() for row in rows if "claim" in row]
     assert names[:2] == ["load points below the cliff", "load points above the cliff"]
-    places = [row[1] for row in ratio_table(over_sizes).rows]
+    places = [row[2] for row in ratio_table(over_sizes).rows]
     assert places[:2] == ["load points below the cliff (primary)", "load points above the cliff (primary)"]
 
 
