@@ -116,7 +116,7 @@ class Liar:
             while not self._ended.is_set():
                 client, _ = self._listener.accept()
                 server = socket.socket(socket.AF_UNIX)
-                server.connect_as_user(str(self._server))
+                server.connect(str(self._server))
                 self._ends += [client, server]
                 threading.Thread(target=_forward, args=(client, server), daemon=True).start()
                 threading.Thread(target=self._lie, args=(server, client), daemon=True).start()

@@ -78,7 +78,7 @@ class Proxy:
             with self._changes:
                 if self._server is None:
                     return
-                server.connect_as_user(str(self._server))
+                server.connect(str(self._server))
                 self._ends += [client, server]
             back = threading.Thread(target=self._forward, args=(server, client))
             back.start()

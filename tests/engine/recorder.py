@@ -59,7 +59,7 @@ class Recorder:
         if isinstance(self._server, int):
             return socket.create_connection((ADDRESS, self._server))
         server = socket.socket(socket.AF_UNIX)
-        server.connect_as_user(str(self._server))
+        server.connect(str(self._server))
         return server
 
 

@@ -206,8 +206,9 @@ def _make_owner(room: Room, server: ServerBinaries, data: Path) -> None:
     statements = [
         f"CREATE ROLE {OWNER} LOGIN CREATEDB",
         f"ALTER DATABASE {DATABASE} OWNER TO {OWNER}",
-        f"GRANT pg_monitor TO {OWNER}",
     ]
+    if server.major >= 10:  # 9.6 has no such role
+        statements.append(f"GRANT pg_monitor TO {OWNER}")
     if server.major >= 15:
         statements += [f"GRANT pg_checkpoint TO {OWNER}", f"GRANT SET ON PARAMETER session_replication_role TO {OWNER}"]
     else:  # since 15 the owner of the database owns this schema
