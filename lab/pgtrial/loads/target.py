@@ -81,7 +81,8 @@ CHANGED_BY_LAB = (*TIME_LIMITS, *_OF_LAB)
 """Settings that the lab's own sessions may have otherwise than those of the load."""
 
 _HAS_OTHERWISE = f"""SELECT pg_catalog.set_config(name, text, false) FROM (
-    SELECT name, '0' AS text FROM pg_catalog.unnest('{{{", ".join(TIME_LIMITS)}}}'::pg_catalog.text[]) AS name
+    SELECT name, '0'::pg_catalog.text AS text
+    FROM pg_catalog.unnest('{{{", ".join(TIME_LIMITS)}}}'::pg_catalog.text[]) AS name
     :settings) AS wanted
     WHERE pg_catalog.current_setting(name, true) OPERATOR(pg_catalog.<>) text
         AND pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) :process"""
@@ -92,7 +93,10 @@ the database or the server: so all that it names is qualified, and each argument
 
 _FOR_LOAD = _HAS_OTHERWISE.replace(":settings", "")
 _FOR_LAB = _HAS_OTHERWISE.replace(
-    ":settings", " ".join(f"UNION ALL SELECT '{name}', '{text}'" for name, text in _OF_LAB.items())
+    ":settings",
+    " ".join(
+        f"UNION ALL SELECT '{name}'::pg_catalog.text, '{text}'::pg_catalog.text" for name, text in _OF_LAB.items()
+    ),
 )
 
 _SCHEMAS = """SELECT n.oid FROM pg_catalog.unnest(pg_catalog.current_schemas(true)) WITH ORDINALITY AS s (name, place)

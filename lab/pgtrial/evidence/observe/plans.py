@@ -35,6 +35,9 @@ _NAME = "pgtrial_explained"
 
 _CHOOSES = 6
 """The execution at which PostgreSQL decides between custom plans and the generic plan."""
+_TELLS_PLANNING_TIME = 100_000
+"""The version from which on EXPLAIN tells the planning time without executing the statement."""
+
 _PLAN_CACHE_MODE = 120_000
 _COUNTS_PLANS = 140_000
 _EXPLAINS_GENERIC = 160_000
@@ -148,7 +151,8 @@ def _execution(session: Session, values: Sequence[str]) -> _Execution:
     counts = session.info.server_version >= _COUNTS_PLANS
     before = value(session, _GENERIC_PLANS, _NAME) if counts else 0
     arguments = ", ".join(sql.Literal(text).as_string(session) for text in values)
-    explained = _explained(session, f"EXECUTE {_NAME}({arguments})", "(SUMMARY)")
+    timed = "(SUMMARY)" if session.info.server_version >= _TELLS_PLANNING_TIME else ""
+    explained = _explained(session, f"EXECUTE {_NAME}({arguments})", timed)
     lines = _without_costs(explained)
     after = value(session, _GENERIC_PLANS, _NAME) if counts else any(map(_PARAMETER.search, lines))
     times = [float(found[1]) for line in explained if (found := _PLANNING_TIME.match(line))]
