@@ -126,9 +126,8 @@ def test_your_own_query(tmp_path, workspace, commands):
     fewer = {
         r"generate_series\(1, 200000\)": "generate_series(1, 6000)",
         r"--budget 3min": "--blocks 1 --warmup 300ms --duration 1s",
+        r'^clients = 1\nwarmup = "300ms"$': "",  # every study of this page gets them with its data
         r'data = "shop.sql"': 'data = "shop.sql"\nclients = 1\nwarmup = "300ms"\nduration = "1s"',
-        r"clients = 2": "",
-        r'budget = "[45]min"': "blocks = 1\ncanary = false",
     }
     done = run_page("docs/tutorials/own-query.md", tmp_path, fewer, programs=commands.folder)
     assert done.returncode == 0, done.stderr
