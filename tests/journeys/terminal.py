@@ -1,7 +1,7 @@
 """A person's terminal: a shell in a pseudo-terminal, and the screen that the person sees.
 
-Commands are typed into it as a page shows them. What a program draws, erases and draws again is what is left on the
-screen, and `history` has the lines that have scrolled out of it.
+Commands are typed into it as a page shows them. The screen has what is left after a program has drawn, erased and drawn
+again, and `history` has the lines that have scrolled out of the screen.
 """
 
 from __future__ import annotations

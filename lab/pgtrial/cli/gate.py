@@ -195,7 +195,7 @@ _OUTCOME = "gate.json"
 """In the directory of a gate's study, and so in its bundle."""
 
 _MARKS = {"--summary": ("### pgtrial gate: ",), "--junit": ('package="pgtrial"', 'name="pgtrial gate"')}
-"""What the files of a gate have near their beginning."""
+"""By option, the texts that stand near the beginning of every such file that a gate writes."""
 
 
 def _check_bundle(path: Path) -> None:

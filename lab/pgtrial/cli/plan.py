@@ -256,7 +256,7 @@ def _made_on_given(spec: StudySpec) -> list[str]:
 
 
 _PATIENCE_S = 3
-"""How long a given server has for its answer."""
+"""Seconds within which a given server must answer."""
 
 
 def _given_servers(spec: StudySpec, *, ask: bool) -> Iterator[str]:

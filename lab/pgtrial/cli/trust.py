@@ -30,7 +30,7 @@ Allow = Annotated[
 ]
 
 _MOST_LINES = 60
-"""Of one script; a longer one is cut, and the cut is told."""
+"""The lines that are shown of one script; a longer script is cut, and the cut is told."""
 
 
 _STRANGE = "was not made by this account on this machine"

@@ -34,7 +34,7 @@ def statements_of(
 
 
 def are_listed(point: LoadPoint) -> bool:
-    """Whether files list the statements of a load; those of a job have no plans to compare."""
+    """True if files list the statements of a load. The statements of a job have no plans to compare."""
     return front_end(point) in ("pgbench", "suite") and point.job is None
 
 
@@ -50,7 +50,7 @@ def listed_statements(point: LoadPoint, script: Path | None, values: Mapping[str
 
 
 def known_statements(point: LoadPoint, script: Path | None) -> list[str]:
-    """Those that files list, without values; `script` as for `engine_options`."""
+    """Returns the statements that files list, without values; `script` is as for `engine_options`."""
     if not are_listed(point) or point.job is not None or point.programs:
         return []
     return [without_values(one.text) for one in listed_statements(point, script, {}, 1).sent.values()]

@@ -36,7 +36,7 @@ class Stop:
 
     reason: str
     blocks_to_look: int = 0
-    """How many more blocks there are up to the next look at the verdict, if the budget has ended the study; else 0."""
+    """The blocks that are missing up to the next look at the verdict, if the budget has ended the study; else 0."""
 
 
 Step = PlannedTrial | Stop

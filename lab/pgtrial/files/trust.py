@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 _PARTS = re.compile(r"""[\s=;,:'"()<>|&]+""")
-"""What divides the names of files in a word of a command."""
+"""The characters that divide the names of files in a word of a command."""
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 _MOST_LINKS = 40
 _ACCESS_LIST = "system.posix_acl_access"
@@ -48,7 +48,7 @@ class Weakness:
 
     @property
     def cure(self) -> str:
-        """What the user can do, for the end of a sentence."""
+        """Returns what the user can do about it, for the end of a sentence."""
         if self.owner is None:
             return f"take that right away (chmod go-w {self.path})"
         return f"run pgtrial as {self.name}"

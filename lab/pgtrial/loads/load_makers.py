@@ -145,7 +145,7 @@ class LoadMaker:
 
 _LEVELS = ("NOTICE", "INFO", "LOG", "DEBUG", "DEBUG1", "DEBUG2", "DEBUG3", "DEBUG4", "DEBUG5")
 _MESSAGES = tuple(f"{word}:" for word in (*_LEVELS, "DETAIL", "HINT", "CONTEXT", "LOCATION"))
-"""How messages of a server begin that are no trouble; client_min_messages may ask for all of them."""
+"""The beginnings of messages of a server that report no trouble; client_min_messages may ask for all of them."""
 
 ENGINE_HERE = LoadMaker()
 """Who makes loads and data where nobody else is named."""

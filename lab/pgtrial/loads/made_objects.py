@@ -58,7 +58,7 @@ _PART = (
 """Parts of other objects have no mark of their own: those of extensions, row types, sequences of columns."""
 
 _AHEAD = "(((XMIN::text::bigint - (txid_current() & 4294967295) + 6442450944) & 4294967295) - 2147483648)"
-"""How far the transaction that made a row is ahead of the session's own; of its own and its parts it is little."""
+"""The distance from the own transaction to the one that made a row; it is small for the own subtransactions."""
 _MOST_AHEAD = 2**20
 _MADE_HERE = (
     f"CASE WHEN {_AHEAD} NOT BETWEEN 0 AND {_MOST_AHEAD} THEN false "
@@ -72,7 +72,7 @@ _MAY_MARK = "MAY"
 """SQL condition for the objects that the session's role may comment on."""
 
 _MOST_NAMED = 5_000
-"""As many objects that were there before are named in a query, and no more."""
+"""The most objects that were there before which a query may name."""
 
 _FIXED_PATH = (
     "SELECT WHERE pg_catalog.set_config("
@@ -101,7 +101,7 @@ class MadeObject(NamedTuple):
     letter: str
     schema: int
     reached: bool
-    """Whether it is in a schema in which unqualified names of the load are looked up, or in none."""
+    """True if the object is in a schema in which unqualified names of the load are looked up, or in none."""
 
     @property
     def key(self) -> tuple[str, int]:

@@ -63,7 +63,7 @@ _FIND: dict[str, str] = {
     "AND NOT attisdropped",
     "constraint": "pg_constraint WHERE conrelid = to_regclass(%(table)s) AND conname = (parse_ident(%(name)s))[1]",
 }
-"""Where an object of a name is found, before all of it is looked for in pg_catalog alone."""
+"""The catalog and the condition by which an object of each kind is found by its name."""
 _QUALIFY = re.compile(r"\b(?:pg|to|parse)_\w+|=")
 
 

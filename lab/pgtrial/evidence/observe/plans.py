@@ -30,7 +30,7 @@ _PLANNING_TIME = re.compile(r"Planning Time: ([\d.]+) ms")
 _NODE = re.compile(r"\S|\s*->")
 """The beginning of a line about a node; the other lines tell more of the node above them."""
 _PRUNED = re.compile(r"Subplans Removed|One-Time Filter: false")
-"""What shows that NULL as a value has removed a part of the plan."""
+"""The words by which a plan shows that a NULL as a value has removed a part of it."""
 _NAME = "pgtrial_explained"
 
 _CHOOSES = 6
@@ -50,15 +50,15 @@ class SentStatement:
     """A statement, and how the load sends it."""
 
     text: str
-    """As the server parses it: with `$1` where a parameter is."""
+    """The statement as the server parses it, with `$1` where a parameter stands."""
     protocol: str = "simple"
-    """Of pgbench: simple, extended or prepared."""
+    """The protocol of pgbench by which the load sends the statement: simple, extended or prepared."""
     values: Sequence[Sequence[str]] = ()
     """The values of the parameters in a few executions; empty: they are not known."""
     sent: str | None = None
     """The whole text of one execution, where the protocol puts the values into it; None: it is not known."""
     hides_values: bool = False
-    """Whether the values are data of the user, which plans must not show."""
+    """True if the values are data of the user, which plans must not show."""
 
 
 def without_values(text: str) -> str:

@@ -48,7 +48,7 @@ class Statements:
 
     sent: dict[str, SentStatement]
     are_complete: bool
-    """Whether the load has no others."""
+    """True if the load sends no other statements than these."""
 
     def plans(self, session: Session) -> dict[str, LoadStatement]:
         """The statements with their plans on the session's server, by their text without values.

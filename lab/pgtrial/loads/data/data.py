@@ -183,7 +183,7 @@ _TAKEN = f"""SELECT c.oid::regclass::text, coalesce(obj_description(b.oid, 'pg_c
     JOIN pg_class b ON b.oid = coalesce(i.indrelid, c.oid)
     WHERE c.relname = ANY (%s) AND :is_reached OR c.oid = ANY (SELECT to_regclass(name)::oid
         FROM unnest(%s::text[]) AS name WHERE strpos(name, '.') > 0) ORDER BY c.relname"""
-"""What has one of these names, and the comment and the place of its table."""
+"""Finds the objects that have a name which the data need, with the comment and the place of the table of each."""
 
 
 def refuse_taken_names(connection: Session, data: Data) -> None:

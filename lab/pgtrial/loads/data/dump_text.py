@@ -20,12 +20,12 @@ _COMMAND = re.compile(rb"\s*(\\\S+)")
 _RESTRICTS = (rb"\restrict", rb"\unrestrict")
 _CONNECTS = (rb"\c", rb"\connect")
 _OF_A_SERVER = b"-- PostgreSQL database cluster dump"
-"""How the output of pg_dumpall begins."""
+"""The first line of what pg_dumpall writes."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """What a server gets at once."""
+    """The text that is sent to the server at once."""
 
     text: bytes
     line: int
@@ -42,7 +42,7 @@ class DumpText:
         """`treat` says what becomes of a statement that is looked at."""
         self.named = named
         self.left_out: list[str] = []
-        """What the statements that were left out would have made."""
+        """Returns what the statements that were left out would have made, for people."""
         self._lines = lines
         self._treat = treat
         self._scanner = Scanner()

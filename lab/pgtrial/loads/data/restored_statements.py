@@ -88,7 +88,7 @@ class Extension:
 
 @dataclass
 class DumpNeeds:
-    """What a server must have, or a superuser makes there, before the statements of dumps run."""
+    """The things that a server must have, or that a superuser makes there, before the statements of dumps run."""
 
     extensions: dict[str, Extension] = field(default_factory=dict)
     """Languages too: each is an extension of its name."""
@@ -135,7 +135,7 @@ class Treated:
     may_fail: bool = False
     """True for privileges on what the owner does not own, such as the functions of an extension."""
     left_out: str = ""
-    """What is missing in the database afterwards, for people: `the event trigger guard`."""
+    """The object that the database lacks afterwards, for people: `the event trigger guard`."""
 
 
 def treated(text: str, schemas: Iterable[str]) -> Treated:

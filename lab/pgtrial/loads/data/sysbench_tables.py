@@ -92,7 +92,7 @@ class SysbenchTables(MarkedTables):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Those of sysbench's own tests, or what the texts of scripts name as a whole."""
+        """Returns the tables of sysbench's own tests, or those whose names the texts of scripts have as a whole."""
         if self.scripts:
             return tuple(dict.fromkeys(name for _, text in self.scripts for name in _named_in(text)))
         return tuple(name for n in range(1, (self.tables or 0) + 1) for name in (f"sbtest{n}", f"k_{n}"))

@@ -28,7 +28,7 @@ KINDS = {
     "sources": "builds of source code, whose own scripts run",
     "files": "files of this machine that are read",
 }
-"""What a study may do, by the word that allows it."""
+"""The things that a study may do, by the word that allows each."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Effect:
     kind: str
     """One of KINDS."""
     text: str
-    """What it is, of one or several lines; not yet printable."""
+    """A description of one or several lines. Control characters are still in it."""
 
 
 _HARMLESS = frozenset(

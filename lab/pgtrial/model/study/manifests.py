@@ -102,15 +102,15 @@ _KINDS = {
     "model": "a table of keys and values",
     "list": "a list",
 }
-"""What a value of the wrong type must be, by the beginning of pydantic's name of the error."""
+"""The type that a value must have, by the beginning of pydantic's name of the error."""
 _WRONG_TYPES = ("_type", "_parsing", "_from_float")
 
 
 def _errors(error: ValidationError) -> Iterator[tuple[Location, str | None]]:
     """Yields where each error is and what it says; None: the key is unknown.
 
-    What an unknown key has caused is left out: that the key which was meant is missing. Inputs are not quoted: they may
-    hold secrets.
+    An unknown key is often a misspelt one; then the error that the right key is missing is left out. Inputs are not
+    quoted, since they may hold secrets.
     """
     errors = error.errors(include_url=False, include_input=False, include_context=False)
     misspelt = {item["loc"][:-1] for item in errors if item["type"] == _UNKNOWN}

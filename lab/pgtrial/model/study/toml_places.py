@@ -75,7 +75,7 @@ _CURES = {
         'a text is written in quotes: {key} = "{value}"'
     ),
 }
-"""How a line must look as a whole, and how to write it; the first that fits."""
+"""Patterns of lines that are no TOML, each with the way to write such a line; the first that fits is told."""
 
 
 def declared_again(text: str, error: str) -> str | None:
