@@ -51,7 +51,7 @@ def listed_statements(point: LoadPoint, script: Path | None, values: Mapping[str
 
 def known_statements(point: LoadPoint, script: Path | None) -> list[str]:
     """Returns the statements that files list, without values; `script` is as for `engine_options`."""
-    if not are_listed(point) or point.job is not None or point.programs:
+    if not are_listed(point) or point.programs:
         return []
     return [without_values(one.text) for one in listed_statements(point, script, {}, 1).sent.values()]
 
