@@ -88,6 +88,23 @@ def test_what_fails_on_one_arm_alone_is_said_of_that_arm(study):
     assert 'PostgreSQL says: relation "orders" does not exist, on other alone; ' in message
 
 
+MAKES_A_POINT = "SELECT pg_create_restore_point('x');\n"
+
+
+def test_a_right_that_the_role_of_the_load_lacks_is_named_with_its_cure(study):
+    assert refusal(study(MAKES_A_POINT)).endswith(
+        "PostgreSQL says: permission denied for function pg_create_restore_point, on all arms; the load runs as "
+        "pgtrial, which is no superuser: GRANT it what it needs in setup_sql of [server]"
+    )
+
+
+def test_setup_sql_grants_the_role_of_the_load_what_it_needs(study):
+    grant = "GRANT EXECUTE ON FUNCTION pg_create_restore_point(text) TO pgtrial"
+    granted = study(MAKES_A_POINT, server={"setup_sql": [grant]})
+    run_study(granted, lambda event: None)
+    assert [trial.status for trial in granted.trials()] == ["completed", "completed"]
+
+
 def test_setup_sql_is_rehearsed(study):
     server = {"setup_sql": ["CREATE TABLE more (n int)", "CREATE TABLE more (n int)"]}
     assert "setup_sql 'CREATE TABLE more (n int)' failed: relation \"more\" already" in refusal(

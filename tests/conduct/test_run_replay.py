@@ -95,7 +95,7 @@ def test_what_the_engine_has_against_a_capture_ends_the_study_at_once(shop, work
     study = study_of(shop, blocks=1, max_connections=40, copies=40, arms={"a": {}, "b": {"settings": {"jit": "off"}}})
     spec = study.spec.model_copy(update={"server": study.spec.server.model_copy(update={"settings": FEW})})
     arms = make_arms(spec, workspace)
-    told = r"the engine refuses the replay: --max-connections=40 is more than the server allows: .* at most 20 "
+    told = r"the engine refuses the replay: --max-connections=40 is more than the server allows: .* at most 17 "
     with pytest.raises(StudyError, match=told):
         run_trials(study, study.plan.trials[:1], arms, lambda event: None)
     assert study.trials() == []

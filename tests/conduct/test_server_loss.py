@@ -72,7 +72,10 @@ def test_a_disk_that_fills_in_mid_trial_fails_that_trial_and_the_panic_is_told(t
         seed=4,
         folder=tmp_path,
         load={"workload": "filler.sql", "clients": 1, "duration": "7s"},
-        server={"settings": {**FAST, "max_wal_size": "4GB"}, "setup_sql": ["CREATE SEQUENCE turns"]},
+        server={
+            "settings": {**FAST, "max_wal_size": "4GB"},
+            "setup_sql": ["CREATE SEQUENCE turns", "GRANT EXECUTE ON FUNCTION pg_switch_wal() TO pgtrial"],
+        },
         # room for the data and some WAL, but not for that of this load
         arms={
             "roomy": {"initdb": LARGE_SEGMENTS},

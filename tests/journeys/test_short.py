@@ -108,7 +108,7 @@ def test_a_window_that_is_resized_while_a_study_runs(open_terminal: Open):
     screen.watch(a_trial_runs)
     for columns, lines in ((40, 12), (20, 24), (132, 50)):
         screen.resize(columns, lines)
-        screen.watch(lambda shown: any("left" in line and "at most" in line for line in shown))
+        screen.watch(lambda shown: any(line.startswith("left ") and "about" in line for line in shown))
         assert all(len(line) <= columns for line in screen.screen)
     screen.interrupt()
     done = screen.end()

@@ -117,6 +117,8 @@ class LiveDisplay:
             return rows
         begun = self._begun
         rows.add_row("trial", f"{begun.number} of {begun.planned}, block {begun.trial.block + 1} of {begun.blocks}")
+        left = max(0.0, begun.left_s - (time.monotonic() - self._since))
+        rows.add_row("left", f"about {format_duration(round(left) or 1)}")  # a low window shows the first rows alone
         rows.add_row("arm", Text(" and ".join([begun.trial.arm, *begun.others]), style="bold cyan"))
         rows.add_row("load", begun.load_point.label)
         self._add_now(rows, begun)
@@ -127,8 +129,6 @@ class LiveDisplay:
             rows.add_row("so far", f"{running_estimate(self._block) or 'no estimate yet'} ({state(self._block)})")
             if reach := by_the_end(self._block):
                 rows.add_row("by the end", reach)
-        left = max(0.0, begun.left_s - (time.monotonic() - self._since))
-        rows.add_row("left", f"about {format_duration(round(left) or 1)}")
         bar = ProgressBar(total=begun.planned, completed=begun.number - 1, width=60)
         return Group(Padding(bar, 0), rows)  # the bar alone would not end its line
 

@@ -278,7 +278,7 @@ class _Stage:
             return None
         origin = self.spec.origin(point.workload)
         words = failure.words.replace(f"{self.folder}/", "")
-        return RehearsalFailure(f"{origin}: {words}", cure_of(self.spec, failure))
+        return RehearsalFailure(f"{origin}: {words}", cure_of(self.spec, failure, self.target.owner))
 
     def _parse(self, point: LoadPoint) -> list[RehearsalFailure]:
         """Have a given server parse the scripts, where their tables are there."""
@@ -330,7 +330,7 @@ class _Stage:
             place = commands_of(self.spec, self.folder, script)[failure.command].place_in(place)
         by_server = "PostgreSQL says: " if failure.sqlstate is not None else ""
         words = failure.words.replace(f"{self.folder}/", "").removesuffix(".")
-        return RehearsalFailure(f"{place}: {by_server}{words}", cure_of(self.spec, failure))
+        return RehearsalFailure(f"{place}: {by_server}{words}", cure_of(self.spec, failure, self.target.owner))
 
 
 def _the_query(spec: StudySpec, script: str) -> str:

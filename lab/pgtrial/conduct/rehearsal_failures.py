@@ -13,6 +13,9 @@ from pgtrial.model.study.spec import StudySpec
 _MISSING = frozenset(("42P01", "3F000", "42703", "42883", "42704"))
 """SQLSTATEs of names that the server does not know."""
 
+_NOT_PERMITTED = "42501"
+"""SQLSTATE of what the role of the load may not do."""
+
 TOO_LONG = "take a statement that needs less time, less data, or a longer [load] duration"
 
 
@@ -28,14 +31,16 @@ class RehearsalFailure:
         raise StudyError(f"{self.text}, {where}; {self.cure}")
 
 
-def cure_of(spec: StudySpec, failure: ScriptFailure) -> str:
-    """What the user can do."""
+def cure_of(spec: StudySpec, failure: ScriptFailure, owner: str | None) -> str:
+    """Returns what the user can do. `owner` is the role of the load on a server that pgtrial makes, None elsewhere."""
     if failure.sqlstate in _MISSING:
         return (
             "correct the name, or load what is missing by --data ([load] data)"
             if not spec.load.data
             else ("correct the name, or add what is missing to the data")
         )
+    if failure.sqlstate == _NOT_PERMITTED and owner is not None:
+        return f"the load runs as {owner}, which is no superuser: GRANT it what it needs in setup_sql of [server]"
     if "has no value" in failure.words:
         return "give it a value by \\set, or by --values NAME=TABLE.COLUMN ([load] values)"
     if "the limit of a rehearsal" in failure.words:

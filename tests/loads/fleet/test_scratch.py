@@ -97,7 +97,8 @@ def test_what_a_killed_lab_left_of_its_cluster_is_told_and_ended_and_nobody_else
     command = [sys.executable, "-c", "import sys; sys.stdin.read()", "/x/ray/y"]
     with scratch.scratch() as living, subprocess.Popen([*command, living], stdin=subprocess.PIPE) as others:
         assert others.stdin is not None
-        for option, told in (("--dry-run", f"{killed}: the Ray cluster of a lab"), ("", f"Removed {killed}, the Ray")):
+        would = f"would remove {killed}: the Ray cluster of a lab"
+        for option, told in (("--dry-run", would), ("", f"Removed {killed}, the Ray")):
             with pytest.raises(SystemExit):
                 main(["cleanup", *option.split()])
             (said,) = [line for line in capsys.readouterr().out.splitlines() if str(killed) in line]
