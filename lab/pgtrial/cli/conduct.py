@@ -25,6 +25,7 @@ from pgtrial.model.study.frozen import has_secrets
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.brief import brief
 from pgtrial.report.build import ReportNotWrittenError, build_report
+from pgtrial.report.never_measured import never_measured
 from pgtrial.servers.configured_values import check_configured
 from pgtrial.store.directory import StudyDirectory
 
@@ -33,6 +34,10 @@ Again = Callable[[Path], str]
 
 Conclude = Callable[[StudyDirectory], RenderableType]
 """Writes what follows from a study that has run; returns what the terminal shows of it."""
+
+
+_SOMETHING_IS_MISSING = 2
+"""The exit status of a study that is complete, but has measured nothing of an arm."""
 
 
 def start(
@@ -86,7 +91,7 @@ def conduct(
 
     `again` returns the command that goes on with the study, by default `pgtrial run DIRECTORY`; `quiet` leaves out what
     a person should know before it. What a person reads is drawn on `console`, by default stdout.
-    The exit status: 0 when it is complete, 128 + signal when stopped.
+    The exit status: 0 when it is complete, 2 when no trial of an arm completed, 128 + signal when stopped.
     """
     console = console or Terminal()
     ended = study.plan if more is not None else None
@@ -119,10 +124,13 @@ def conduct(
                 f"the study goes on with: {goes_on}",
             )
         raise
+    missing = never_measured(study.plan, study.trials())
     if not as_json:
         console.print(conclusion)
         console.print_line(f"report: {study.path / 'report.html'}")
-    return 0
+    elif missing is not None:
+        say(missing)
+    return 0 if missing is None else _SOMETHING_IS_MISSING
 
 
 def stopped(interrupted: Interrupted, then: str = "") -> int:

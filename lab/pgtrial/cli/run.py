@@ -76,7 +76,8 @@ def run_command(
     terminal or with --trust; programs, servers that are reached, changes of this machine, builds and files that are
     read take --allow too.
 
-    The exit status is 0 when the study is complete, whatever the verdict; `pgtrial verdict` prints the verdict.
+    The exit status is 0 when the study is complete, whatever the verdict; `pgtrial verdict` prints the verdict. It is 2
+    when all trials of an arm failed, so that nothing was measured of it.
     """
     directory = resume or (Path(study) if study and (Path(study) / "study.toml").is_file() else None)
     if directory is not None:

@@ -26,6 +26,9 @@ _LONGER_TO_FIRST_LOOK_S = 180.0
 spent for nothing.
 """
 
+_FAILED_BLOCKS = 2
+"""After so many blocks in which no trial completed the study ends: one may be a passing fault of the machine."""
+
 _FEWEST_MEASURED = 2
 """Blocks that tell what a block takes; one may be slow by chance."""
 
@@ -89,6 +92,8 @@ def next_step(
     if missing.block == 0 or missing != first:
         return missing
     complete = [trial for trial in stored if trial.block < missing.block]
+    if missing.block >= _FAILED_BLOCKS and not plan.extensions and all(trial.status == "failed" for trial in complete):
+        return Stop(f"no trial of the first {missing.block} blocks completed, on any arm")
     extension = plan.extensions[-1] if plan.extensions else None
     if plan.others and plan.stop_early and missing.block in plan.looks and not (extension and extension.decided):
         known = regimes() if regimes else None

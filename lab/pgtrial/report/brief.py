@@ -17,6 +17,7 @@ from pgtrial.model.records.results import Failures, Level, StudyResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural, shortened
 from pgtrial.report.alone import alone_measured, capacity_text, interval_text, withheld_text
+from pgtrial.report.never_measured import never_measured
 from pgtrial.report.statement_errors import errors_text
 from pgtrial.report.sweep_words import next_sizes, peak_text, sweep_remarks
 from pgtrial.report.tables.metrics import metric_text, metric_value
@@ -68,6 +69,8 @@ class Brief:
     headlines: list[Headline]
     measured: str
     failures: str
+    missing: str | None
+    """The arms of which no trial completed, and why; None: each arm was measured."""
     errors: str | None
     """Of a replay: which statements failed anew on which arm, beside the recorded errors; None: none failed."""
     watched: list[str]
@@ -82,21 +85,25 @@ class Brief:
         lines = [Line("measured", self.measured), Line("failures", self.failures)]
         lines += [Line("errors", self.errors)] if self.errors is not None else []
         lines += [Line("watch out", "; ".join(shown))] if shown else []
-        return [*lines, Line("next", self.then)] if self.then is not None else lines
+        lines += [Line("next", self.then)] if self.then is not None else []
+        return [*lines, Line("missing", self.missing)] if self.missing is not None else lines
 
 
 def brief(result: StudyResult, plan: Plan, directory: Path | None = None, trials: Sequence[Trial] = ()) -> Brief:
     """Returns the result in short; `directory` is the study's, for the command that goes on with it. `trials` are the
     stored ones, which know why some failed.
     """
+    missing = never_measured(plan, trials)
+    steps = [] if missing else [next(_steps(result, plan, directory), None), next_sizes(result)]
     return Brief(
         [_headline(claim, result, plan) for claim in result.primary]
         or [_alone(level, result, plan) for level in result.levels],
         measured=_measured(result, plan, result.primary[0]) if result.primary else alone_measured(result, plan),
         failures=_failures(result, plan, trials),
+        missing=missing,
         errors="; ".join(errors_text(of_arm) for of_arm in result.failures if of_arm.statements) or None,
         watched=_watched(result, plan),
-        then="; ".join(filter(None, [next(_steps(result, plan, directory), None), next_sizes(result)])) or None,
+        then="; ".join(filter(None, steps)) or None,
     )
 
 
@@ -291,8 +298,8 @@ def _failures(result: StudyResult, plan: Plan, trials: Sequence[Trial]) -> str:
 
 def _reason(failures: Failures, trials: Sequence[Trial]) -> str:
     reasons = [trial.reason for trial in trials if trial.arm == failures.arm and trial.reason]
-    if not failures.failed_trials or not reasons:
-        return ""
+    if not 0 < failures.failed_trials < failures.trials or not reasons:
+        return ""  # `missing` has the reasons of an arm whose trials all failed
     first = "the first: " if len(set(reasons)) > 1 else ""
     return f" ({first}{shortened(' '.join(reasons[0].split()), _LONGEST_REASON)})"
 

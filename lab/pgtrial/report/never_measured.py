@@ -1,0 +1,52 @@
+"""Names the arms of which no trial completed, and why: of such an arm a study has measured nothing."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.trial import Trial
+from pgtrial.model.units import plural, shortened
+
+_LONGEST_REASON = 160
+"""The most characters of a reason that are shown."""
+
+_NAMED = 3
+"""How many reasons of an arm are shown; the most frequent come first."""
+
+_NUMBERS = re.compile(r"\d+")
+"""Numbers in reasons, such as process numbers, differ between trials that failed alike."""
+
+
+def never_measured(plan: Plan, trials: Sequence[Trial]) -> str | None:
+    """Returns the sentence on the arms whose trials all failed, each with its reasons and their counts.
+
+    `trials` are the stored ones. None: a trial of each arm has completed, or an arm has no trial yet.
+    """
+    of_arms = {arm: [trial for trial in trials if trial.arm == arm] for arm in plan.arms}
+    failed = {arm: own for arm, own in of_arms.items() if own and all(trial.status == "failed" for trial in own)}
+    if not failed:
+        return None
+    arms = "; ".join(f"{arm}: {reasons_text(own)}" for arm, own in failed.items())
+    what = "nothing was measured" if len(failed) == len(of_arms) else f"nothing was measured of {' and '.join(failed)}"
+    return f"{what}, since all trials failed: {arms}; mend that, and run the study again"
+
+
+def reasons_text(trials: Sequence[Trial]) -> str:
+    """Returns the reasons of failed trials with their counts, each as its first trial tells it: `2 trials: REASON`."""
+    reasons: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for trial in trials:
+        if trial.status == "failed":
+            told = " ".join((trial.reason or "no reason is known").split())
+            kind = _NUMBERS.sub("0", told)
+            reasons.setdefault(kind, told)
+            counts[kind] += 1
+    named = [
+        f"{plural(number, 'trial')}: {shortened(reasons[kind], _LONGEST_REASON).rstrip('.')}"
+        for kind, number in counts.most_common(_NAMED)
+    ]
+    rest = counts.total() - sum(number for _, number in counts.most_common(_NAMED))
+    return ", ".join([*named, *([f"{plural(rest, 'trial')} for other reasons"] if rest else [])])
