@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +12,9 @@ from pgtrial.loads.sql_files import objection, reads_rows, statements
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec, load_points
+
+_EMPTY = "empty command list"
+"""What pgbench says of a script that is empty, or has comments alone."""
 
 
 def check_scripts(spec: StudySpec) -> None:
@@ -24,8 +27,7 @@ def check_scripts(spec: StudySpec) -> None:
     scripts = _scripts_of(spec)
     if scripts:
         with written_scripts(spec) as folder:
-            for script in scripts:
-                commands_of(spec, folder, script)
+            _check_statements(spec, {script: commands_of(spec, folder, script) for script in scripts})
 
 
 def _check_job(place: str, text: str, what: str) -> None:
@@ -41,6 +43,21 @@ def _check_job(place: str, text: str, what: str) -> None:
             )
         if against is not None:
             raise StudyError(f"{place}, line {statement.line}: {against}")
+
+
+def _check_statements(spec: StudySpec, commands: Mapping[str, Sequence[ScriptCommand]]) -> None:
+    """Raise StudyError for a load whose scripts have no statement at all; `commands` are those of each script.
+
+    Of several scripts of a load one may have none, such as a pause of the users.
+    """
+    for point in load_points(spec):
+        names = scripts_at(spec, point) if point.job is None else scripts_beside(point)
+        own = [name for name in names if name in commands]
+        if own and not any(command.sql for name in own for command in commands[name]):
+            raise StudyError(
+                f"[load] {' and '.join(map(spec.origin, own))}: no SQL statement is there, so that the load would send "
+                "the server nothing; write a statement that ends in a semicolon"
+            )
 
 
 @contextmanager
@@ -82,4 +99,8 @@ def commands_of(spec: StudySpec, folder: Path, script: str) -> list[ScriptComman
         return script_commands(["-M", spec.load.protocol, "-f", f"{folder / script}@1"])
     except StudyError as error:
         words = str(error).replace(str(folder / script), spec.origin(script))
+        if words.startswith(_EMPTY):
+            raise StudyError(
+                f"[load] {spec.origin(script)} has no command; write a statement that ends in a semicolon"
+            ) from None
         raise StudyError(f"[load] {words}; correct the script") from None

@@ -18,6 +18,7 @@ from pgtrial.conduct.course import Course, sentence
 from pgtrial.conduct.measured_load import MeasuredLoad
 from pgtrial.conduct.progress import Preparing
 from pgtrial.conduct.trial_record import record, write_measurements
+from pgtrial.conduct.unsent import check_sent
 from pgtrial.evidence.observe import server_log
 from pgtrial.loads.load_run import Event, LoadRun
 from pgtrial.loads.target import Target
@@ -108,6 +109,7 @@ class RunningTrial:
         if self._load_ended and self._measured is not None:
             with self.course.failing():
                 self._measured.collect()
+                check_sent(self.course)
         self._sessions.close()
 
     def stop(self) -> None:

@@ -1,0 +1,53 @@
+"""Finds loads that send no statement: their transactions cost the client something, and the server nothing.
+
+What the text of a script shows is refused at planning (`own_scripts.py`).
+"""
+
+from __future__ import annotations
+
+from pgtrial.conduct.course import Course
+from pgtrial.conduct.engine_options import front_end, scripts_of
+from pgtrial.loads.script_commands import script_commands
+from pgtrial.model.errors import StudyError
+from pgtrial.model.units import plural
+
+_HARDLY = 0.1
+"""Transactions that the server has counted, by those of the client, below which the client has sent hardly any.
+
+Each transaction of a script that sends a statement is at least one of the server's."""
+
+
+def check_sent(course: Course) -> None:
+    """Raise StudyError if transactions were measured, and a statement was sent in none of them.
+
+    sysbench's statements are counted by the engine. pgbench's are not: there all have to stand in branches that the
+    engine does not reach, and the server has to have counted next to no transaction.
+    """
+    measured, point = course.outcome.measured, course.point
+    if course.reason is not None or measured is None or measured.transactions == 0 or course.script is None:
+        return
+    kind = front_end(point)
+    if kind == "sysbench":
+        queries = course.outcome.done["measure"].get("queries") or {"reads": 1}
+        if not any(queries.get(name) for name in ("reads", "writes", "others", "errors")):
+            raise _nothing_sent(course, measured.transactions, "")
+    elif kind == "pgbench" and point.job is None and not point.programs:
+        counts = course.deltas.get("database", {})
+        by_server = counts.get("xact_commit", measured.transactions) + counts.get("xact_rollback", 0)
+        by_server -= course.deltas.get("sampler", {}).get("transactions", 0)
+        if by_server < _HARDLY * measured.transactions and not _reaches_statements(course):
+            raise _nothing_sent(course, measured.transactions, r"all statements are in \if branches that are not run; ")
+
+
+def _reaches_statements(course: Course) -> bool:
+    """True if a client that begins with the trial's seed sends a statement in its first transactions."""
+    seed = ["--random-seed", str(course.planned.seed)]
+    options = [*scripts_of(course.point, course.script), "-M", course.point.protocol, *seed]
+    return any(command.values for command in script_commands(options))
+
+
+def _nothing_sent(course: Course, transactions: int, why: str) -> StudyError:
+    return StudyError(
+        f"{course.point.workload}: {plural(transactions, 'transaction')} of {course.planned.arm} sent the server no "
+        f"statement, so that nothing of it was measured: {why}correct the script"
+    )
