@@ -67,6 +67,40 @@ def test_a_search_path_of_an_arm_is_compared_with_that_of_the_loads_sessions(giv
     assert served(arm, tmp_path, lambda target: collect("A", target).facts["settings"]["search_path"]) == path
 
 
+_OF_A_DATABASE = {
+    "client_min_messages": "debug5",
+    "default_transaction_isolation": "serializable",
+    "default_transaction_read_only": "on",
+    "default_transaction_deferrable": "on",
+    "standard_conforming_strings": "off",
+    "transform_null_equals": "on",
+    "quote_all_identifiers": "on",
+    "bytea_output": "escape",
+    "extra_float_digits": "-15",
+}
+
+
+def test_settings_of_a_database_change_nothing_of_what_the_labs_sessions_do_and_are_among_the_facts(given):
+    execute(
+        given, "CREATE DATABASE odd", *(f"ALTER DATABASE odd SET {n} = '{text}'" for n, text in _OF_A_DATABASE.items())
+    )
+    target = replace(given.target, dbname="odd")
+    told = []
+    with target.connect() as session:
+        session.add_notice_handler(told.append)
+        in_lab = {name: value(session, "SELECT current_setting(%s)", name) for name in _OF_A_DATABASE}
+        assert value(session, "SELECT 0.1::float8 + 0.2") == 0.1 + 0.2
+        assert value(session, r"SELECT length('\\')") == 2
+        session.execute("CREATE TABLE public.kept (n int)")
+        assert value(session, "SELECT current_setting('transaction_isolation')") == "read committed"
+    assert told == []
+    assert not in_lab.items() & _OF_A_DATABASE.items()
+    with target.connect_as_load() as session:
+        assert {name: value(session, "SELECT current_setting(%s)", name) for name in _OF_A_DATABASE} == _OF_A_DATABASE
+    settings = collect("A", target).facts["settings"]
+    assert {name: settings[name] for name in _OF_A_DATABASE} == _OF_A_DATABASE
+
+
 @pytest.mark.parametrize("limit", ["idle_session_timeout", "transaction_timeout", "statement_timeout"])
 def test_limits_of_milliseconds_end_no_session_of_the_lab_and_are_among_the_facts(given, workspace, tmp_path, limit):
     require_engine()

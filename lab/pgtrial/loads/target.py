@@ -70,9 +70,24 @@ and vacuum."""
 _WITHOUT_LIMIT = """SELECT pg_catalog.set_config('statement_timeout', '0', false)
     WHERE pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) :process"""
 
-_OF_LAB = {"search_path": "pg_catalog, pg_temp", "row_security": "off"}
-"""Settings of the lab's own sessions: their statements find nothing of a user's schemas, no function, operator, type or
-table, and no policy of a table runs by the rights of the lab's role.
+_OF_LAB = {
+    "search_path": "pg_catalog, pg_temp",
+    "row_security": "off",
+    "client_min_messages": "warning",
+    "default_transaction_isolation": "read committed",
+    "default_transaction_read_only": "off",
+    "default_transaction_deferrable": "off",
+    "standard_conforming_strings": "on",
+    "transform_null_equals": "off",
+    "quote_all_identifiers": "off",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+}
+"""Settings of the lab's own sessions, whatever a role, a database or a server has: their statements find nothing of a
+user's schemas, no function, operator, type or table, and no policy of a table runs by the rights of the lab's role.
+They are sent no messages below warnings, may write, mean what they say, and get numbers in full.
+
+All may be set by any role. Settings of the planner are not among them: they cost the lab time, and change no answer.
 """
 
 _PATH_OF_LAB = f"SET LOCAL search_path = {_OF_LAB['search_path']}"
