@@ -53,3 +53,13 @@ def test_a_file_that_is_too_long_is_refused(tmp_path, monkeypatch):
 def test_line_ends_are_those_of_a_text(tmp_path):
     (tmp_path / "text").write_bytes(b"a\r\nb\rc\n")
     assert read_text(tmp_path / "text") == "a\nb\nc\n"
+
+
+def test_a_pipe_that_the_shell_has_passed_is_read_again():
+    ours, theirs = os.pipe()
+    os.write(theirs, b"SELECT 1")
+    os.close(theirs)
+    try:
+        assert [read_bytes(Path(f"/dev/fd/{ours}")) for _ in range(2)] == [b"SELECT 1"] * 2
+    finally:
+        os.close(ours)

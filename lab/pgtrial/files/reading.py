@@ -15,13 +15,21 @@ _NOT_REGULAR = "it is no regular file"
 _PASSED = (Path("/dev/fd"), Path("/proc/self/fd"))
 """Directories of what a shell has opened for this process, as `<(...)` does."""
 
+_kept: dict[tuple[int, int], bytes] = {}
+"""The contents of the pipes that this process has read, by device and inode: a pipe gives its content only once."""
+
+
+def is_passed(path: Path) -> bool:
+    """True if a path names what the shell has opened for this process: /dev/stdin or /dev/fd/N."""
+    return path.parent in _PASSED or path == Path("/dev/stdin")
+
 
 def open_file(path: Path) -> BufferedReader:
     """Open a regular file for reading, without waiting. Raises OSError for everything else.
 
-    A pipe is read that the caller has passed as /dev/stdin or /dev/fd/N.
+    A pipe is read that the caller has passed as /dev/stdin or /dev/fd/N; its content comes only once.
     """
-    passed = path.parent in _PASSED or path == Path("/dev/stdin")
+    passed = is_passed(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if passed else os.O_NONBLOCK))
     kind = os.fstat(descriptor).st_mode
     if stat.S_ISREG(kind) or (passed and stat.S_ISFIFO(kind)):
@@ -39,12 +47,28 @@ def check_regular(path: Path) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a regular file. Raises OSError, also for one that is longer than 256 MB."""
+    """Return the content of a regular file. Raises OSError, also for one that is longer than 256 MB.
+
+    The content of a pipe that the caller has passed is kept, so that it can be read again.
+    """
+    pipe = _pipe(path)
+    if pipe in _kept:
+        return _kept[pipe]
     with open_file(path) as file:
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise OSError(errno.EFBIG, f"it is longer than {MOST_BYTES // 2**20} MB", str(path))
+    if pipe is not None:
+        _kept[pipe] = content
     return content
+
+
+def _pipe(path: Path) -> tuple[int, int] | None:
+    """Return the device and the inode of a pipe that the caller has passed; None for everything else."""
+    if not is_passed(path) or not path.is_fifo():
+        return None
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 def read_text(path: Path, encoding: str = "utf-8", errors: str = "strict") -> str:

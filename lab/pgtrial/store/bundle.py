@@ -186,7 +186,9 @@ def _padding(size: int) -> bytes:
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether the file looks like a bundle; its content decides when it is read."""
+    """Whether the file looks like a bundle; its content decides when it is read. A pipe is none, and is not read."""
+    if path.is_fifo():
+        return False
     with contextlib.suppress(OSError), open_file(path) as file:
         return file.read(len(_MAGIC)) == _MAGIC
     return False
@@ -200,6 +202,8 @@ def open_study(path: Path, *, head: bool = False) -> Iterator[StudyDirectory]:
     private directory, which is removed at the end; files that are not needed for a report are not unpacked. With `head`
     it has only what the first parts hold: study file, plan, verdict, scripts. The parts behind these are not read.
     """
+    if path.is_fifo():
+        raise StoreError(f"{path} is a pipe, and a bundle is read several times; write it to a file, and name that")
     if not path.is_file():
         yield StudyDirectory.open(path)
         return

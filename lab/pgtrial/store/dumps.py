@@ -23,6 +23,11 @@ _CONTENTS = "toc.dat"
 
 def kind_of_dump(path: Path) -> DumpKind:
     """How a dump is restored. Raises StudyError for what is none."""
+    if path.is_fifo():
+        raise StudyError(
+            f"{path} is a pipe, which can be read only once, and data is read several times, also when a study goes "
+            "on; write it to a file, and name that"
+        )
     if path.is_dir():
         if (path / "PG_VERSION").is_file():
             raise StudyError(

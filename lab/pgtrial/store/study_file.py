@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from pgtrial.files.reading import read_text
+from pgtrial.files.reading import is_passed, read_text
 from pgtrial.model.errors import StudyError
 from pgtrial.model.query_forms import KEYS_OF_ALL_ARMS, TWO_FORMS
 from pgtrial.model.study.fleet import FleetSection
@@ -66,6 +66,9 @@ _NESTED: dict[str, type[BaseModel]] = {
 }
 """Tables within others."""
 
+
+_PASSED = "study"
+"""The name of a study whose file is a pipe; the number of /dev/fd/63 says nothing."""
 
 Change = Callable[[dict[str, Any]], Mapping[str, Any]]
 """A change of the keys of a study file, before they are checked."""
@@ -141,6 +144,8 @@ def _parsed(source: str | Path) -> tuple[str, str, dict[str, Any], Path]:
     """Returns the name, the text and its keys, and the folder that paths of scripts are relative to."""
     if isinstance(source, str) and source.startswith("@"):
         name, text, folder = source[1:], _bundled_text(source[1:]), Path()
+    elif is_passed(Path(source)):
+        name, text, folder = _PASSED, _text(Path(source)), Path()
     else:
         name, text, folder = Path(source).stem, _text(Path(source)), Path(source).parent
     data = parsed(text, str(source))
