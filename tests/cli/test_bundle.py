@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.store.bundle import open_study
 from tests.conftest import EXAMPLES
 
 NAME = "huge-pages-1gb"
@@ -58,15 +59,32 @@ def test_a_study_is_bundled_and_verified(pgtrial, study, tmp_path, example):
     assert f"{parts + 1} parts" in pgtrial("verify", "all.tar.xz", cwd=tmp_path).stdout
 
 
-def test_a_bundle_with_values_that_may_be_secrets_says_so(pgtrial, study, tmp_path):
+def test_a_bundle_has_marks_in_place_of_values_that_may_be_secrets_and_who_runs_it_is_asked_for_them(
+    pgtrial, study, tmp_path
+):
     done = pgtrial("bundle", "s", "-o", "plain.tar.xz", cwd=tmp_path)
     assert "secret" not in done.stderr
+    plan = json.loads((study / "plan.json").read_text())
+    plan.pop("sha256", None)  # the digests of a study.toml that this test changes
+    (study / "plan.json").write_text(json.dumps(plan))
     text = (study / "study.toml").read_text()
-    named = text.replace("environment = {}", 'environment = { API_TOKEN = "t0p" }', 1)
+    named = text.replace("environment = {}", 'environment = { API_TOKEN = "t0p-0f-all" }', 1)
     (study / "study.toml").write_text(named)
     done = pgtrial("bundle", "s", "-o", "named.tar.xz", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "look whether one is a secret: server.environment.API_TOKEN\n" in done.stderr
+    assert "may be secrets: server.environment.API_TOKEN (PGTRIAL_SECRET_1); whoever runs" in done.stderr
+    with open_study(tmp_path / "named.tar.xz") as opened:
+        assert opened.spec.server.environment == {"API_TOKEN": "(cut: PGTRIAL_SECRET_1)"}
+        assert not any(b"t0p-0f-all" in path.read_bytes() for path in opened.path.rglob("*") if path.is_file())
+    done = pgtrial("verify", "named.tar.xz", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "the verdict follows from the 12 trials" in done.stdout
+    shutil.unpack_archive(tmp_path / "named.tar.xz", tmp_path / "got")
+    shutil.rmtree(min((tmp_path / "got" / "study" / "trials").iterdir()))
+    allowed = ["--trust", "--allow", "commands,servers,machine,sources,files"]
+    asked = pgtrial("run", "got/study", *allowed, cwd=tmp_path)
+    assert asked.returncode == 3
+    assert "set the environment variables PGTRIAL_SECRET_1 (server.environment.API_TOKEN) to the values" in asked.stderr
 
 
 def test_a_bundle_is_read_as_its_directory_is(pgtrial, study, tmp_path):

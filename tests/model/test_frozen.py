@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.study.frozen import freeze, has_secrets, texts_that_may_be_secrets, thaw
-from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.frozen import freeze, has_secrets, thaw
 from pgtrial.store.study_file import build_study
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=20)
@@ -90,22 +89,3 @@ def test_storage_that_does_not_fit_together_is_refused():
         build_study({"arms": {"a": {"storage": {"fs": "ext4"}, "reset": "vacuum"}, "b": {}}}, "test")
     with pytest.raises(StudyError, match="its server is a given one"):
         build_study({"arms": {"a": {"storage": {"fs": "ext4"}, "dsn": "host=x"}, "b": {}}}, "test")
-
-
-def test_values_that_may_be_secrets_are_named():
-    """Secret or not is unknown: their keys are named to whoever hands a bundle on."""
-    arms = {
-        "a": {
-            "settings": {"app.api_key": "k7", "archive_command": "curl -u me:pw", "work_mem": "64MB", "app.limit": 3},
-        },
-        "b": {"settings": {"primary_conninfo": "host=h password=p", "wal_compression": "lz4", "app.on": "off"}},
-    }
-    spec = StudySpec.model_validate({"server": {"environment": {"API_TOKEN": "t", "LC_ALL": "C"}}, "arms": arms})
-    assert texts_that_may_be_secrets(spec) == [
-        "server.environment.API_TOKEN",
-        "arms.a.settings.app.api_key",
-        "arms.a.settings.archive_command",
-        "arms.b.settings.primary_conninfo",
-    ]
-    with_options = {"arms": {"a": {"dsn": "host=h options='-c app.password=x'"}, "b": {"dsn": "host=h"}}}
-    assert texts_that_may_be_secrets(StudySpec.model_validate(with_options)) == ["arms.a.dsn options"]

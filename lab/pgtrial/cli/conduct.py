@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from pgtrial.conduct.provider_metrics import import_metrics
 from pgtrial.conduct.run_study import run_study
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import ArmError, PgtrialError, StoreError, StudyError
+from pgtrial.model.study.cut_values import filled
 from pgtrial.model.study.frozen import has_secrets
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.brief import brief
@@ -52,7 +54,7 @@ def start(
     again: Again | None = None,
 ) -> int:
     """Begin the study, or go on with the same one. What is printed is as `reword` returns it; the rest as `conduct`."""
-    check_configured(spec)
+    check_configured(filled(spec, os.environ))
     study, there = find_or_create(spec, results, anew=anew, after_budget=again is None)
     if there:
         say(f"going on with {study.path}: {len(study.trials())} of {len(study.plan.due)} trials are stored")

@@ -24,7 +24,7 @@ from pgtrial.cli.invocation import same_command
 from pgtrial.cli.output import json_text, say, warn
 from pgtrial.cli.study_options import Profile, Seed, parsed, read
 from pgtrial.cli.terminal import Terminal
-from pgtrial.cli.trust import warn_of_secrets
+from pgtrial.cli.trust import warn_of_cut_values
 from pgtrial.cli.verdict import in_short
 from pgtrial.conduct.outlook import in_words, outlook
 from pgtrial.conduct.place import plan_now
@@ -241,7 +241,7 @@ class Files:
         if self.bundle is not None:
             with new_file(self.bundle, "--bundle", replace=True) as new:
                 write_bundle(study, new.file, everything=False)
-            warn_of_secrets(study.spec)
+            warn_of_cut_values(study.spec)
         text = summary(data, of_gate, self.bundle.name if self.bundle is not None else None)
         self._write(text, of_gate, seconds, data.plan.created, "\n".join([of_gate.sentence, *data.result.sentences]))
 

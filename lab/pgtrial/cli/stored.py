@@ -15,7 +15,7 @@ import typer
 
 from pgtrial.cli.output import json_line, json_text, line, say, warn
 from pgtrial.cli.terminal import Terminal
-from pgtrial.cli.trust import Allow, Trust, check_trust, warn_of_secrets
+from pgtrial.cli.trust import Allow, Trust, check_trust, warn_of_cut_values
 from pgtrial.cli.verdict import in_full, in_short
 from pgtrial.conduct.place import RESULTS
 from pgtrial.conduct.provider_metrics import import_metrics, measured_arms
@@ -144,7 +144,7 @@ def bundle_command(
             if written.trials() != study.trials():
                 raise StoreError(f"{directory} has changed meanwhile, or holds links to folders; let its run end first")
     say(_kept(study, manifest, target))
-    warn_of_secrets(study.spec)
+    warn_of_cut_values(study.spec)
     line(target)
     return 0
 

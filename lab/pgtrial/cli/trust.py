@@ -11,8 +11,8 @@ import typer
 
 from pgtrial.cli.output import say, warn
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.cut_values import cut, kept
 from pgtrial.model.study.effects import KINDS, SQL, Effect
-from pgtrial.model.study.frozen import texts_that_may_be_secrets
 from pgtrial.model.study.spec import StudySpec
 
 Trust = Annotated[
@@ -84,7 +84,13 @@ def _cut(text: str) -> list[str]:
     )
 
 
-def warn_of_secrets(spec: StudySpec) -> None:
-    """Warn whoever hands a bundle on of values in it that may hold secrets."""
-    if found := texts_that_may_be_secrets(spec):
-        warn(f"the bundle holds these values as they are written; look whether one is a secret: {', '.join(found)}")
+def warn_of_cut_values(spec: StudySpec) -> None:
+    """Tell whoever hands a bundle on which values it does not hold, and how they are given back."""
+    if variables := cut(spec)[1]:
+        found = "; ".join(f"{', '.join(where)} ({name})" for name, where in variables.items())
+        warn(
+            f"the bundle holds marks in place of values that may be secrets: {found}; whoever runs its study sets "
+            "these environment variables to them"
+        )
+    if places := kept(spec):
+        warn(f"the bundle holds these values as they are written; look whether one is a secret: {', '.join(places)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -37,6 +38,7 @@ from pgtrial.loads.target import Target
 from pgtrial.model.errors import ArmError, StoreError, StudyError
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
+from pgtrial.model.study.cut_values import filled
 from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import plural
@@ -88,6 +90,7 @@ def run_study(
                 listener(Preparing(notice, stays=True))
             _end(study, step, listener)
             return
+        given = filled(given, os.environ)
         check_unchanged(given)
         check_configured(given)
         check_data_unchanged(given)
@@ -145,6 +148,7 @@ def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> Rehearsed
 
     A given server is looked at, and gets no data. Raises StudyError and ArmError.
     """
+    spec = filled(spec, os.environ)
     plans = RehearsedPlans()
     if is_to_be_dumped(spec):
         raise StudyError(

@@ -118,16 +118,20 @@ class _AnyFormat(BaseModel):
 def write_bundle(study: StudyDirectory, target: BinaryIO, *, everything: bool) -> Manifest:
     """Write a study's bundle; without `everything` only what reports and verdicts are made of.
 
+    Values of the study that may be secrets are not in it: its study.toml has marks in their place.
+
     Raises StoreError for a file that cannot be a part, OSError where `target` cannot be written.
     """
     names = sorted(name for name in files_of(study.path) if everything or _kind(name) < len(_STUDY))
-    parts = [_part(study.path / name, name) for name in sorted(names, key=_kind)]
+    cut = {name: text.encode() for name, text in study.without_secrets().items()}
+    parts = [_part(study.path / name, name, cut.get(name)) for name in sorted(names, key=_kind)]
     manifest = Manifest(parts=parts)
     text = manifest.model_dump_json(indent=1).encode()
     with lzma.open(target, "wb") as file:
         _add(file, MANIFEST, len(text), io.BytesIO(text))
         for part in parts:
-            with open_file(study.path / part.name) as source:
+            other = cut.get(part.name)
+            with open_file(study.path / part.name) if other is None else io.BytesIO(other) as source:
                 _add(file, part.name, part.size, source)
         file.write(bytes(2 * _BLOCK))
     return manifest
@@ -147,8 +151,9 @@ def _kind(name: str) -> int:
     return next((i for i, (pattern, _) in enumerate(_STUDY) if pattern.fullmatch(name)), len(_STUDY))
 
 
-def _part(path: Path, name: str) -> Part:
-    size, sha256 = _measure(path)
+def _part(path: Path, name: str, text: bytes | None) -> Part:
+    """The part of a file, or of a text that is bundled in its place. Raises StoreError."""
+    size, sha256 = _measure(path) if text is None else (len(text), hashlib.sha256(text).hexdigest())
     try:
         return Part(name=name, size=size, sha256=sha256)
     except ValidationError as error:

@@ -28,6 +28,7 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.replay import StatementPlans
 from pgtrial.model.records.trial import SliceRow, Trial
+from pgtrial.model.study.cut_values import cut
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.packs import MANIFEST
 from pgtrial.model.study.spec import StudySpec
@@ -123,6 +124,14 @@ class StudyDirectory:
         """Go on by this plan, which adds to the one that is there. Raises StoreError."""
         _write_plan(self.path, plan, read_bytes(self.path / STUDY).decode(), made_here=self.made_here)
         self.plan = plan
+
+    def without_secrets(self) -> dict[str, str]:
+        """Returns by name the texts of files that others get in place of these: without values that may be secrets."""
+        spec, places = cut(self.spec)
+        if not places:
+            return {}
+        frozen = freeze(spec)
+        return {STUDY: frozen, PLAN: _plan_text(self.plan, frozen, made_here=self.made_here)}
 
     def script(self, point: LoadPoint) -> Path | None:
         """The file of a workload of the study's own, of a pack, a suite or a mix the folder; None: a built-in one."""
@@ -351,10 +360,14 @@ class StudyDirectory:
 
 def _write_plan(directory: Path, plan: Plan, study: str, *, made_here: bool) -> None:
     """Write the plan of a study whose study.toml has this text. Raises StoreError."""
+    write_atomically(directory / PLAN, _plan_text(plan, study, made_here=made_here))
+
+
+def _plan_text(plan: Plan, study: str, *, made_here: bool) -> str:
     content = json.loads(plan.model_dump_json())
     digests = {PLAN: _digest_of(content), STUDY: digest(study)}
     content[_KEY] = {**digests, **({_SEAL: seal(_as_one(digests))} if made_here else {})}
-    write_atomically(directory / PLAN, json.dumps(content, indent=1, ensure_ascii=False))
+    return json.dumps(content, indent=1, ensure_ascii=False)
 
 
 def _read_plan(directory: Path, study: str) -> tuple[Plan, bool]:

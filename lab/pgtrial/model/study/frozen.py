@@ -11,7 +11,6 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.known_settings import KNOWN
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.servers import conninfo_of, names_server
 from pgtrial.model.study.setup import SetUp
@@ -21,9 +20,6 @@ from pgtrial.model.study.workload_names import is_script
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 """Parameters of a connection string that are never written down."""
-_SECRET_NAME = re.compile(r"pass|token|secret|key|credential|dsn|conninfo", re.IGNORECASE)
-_PLAIN = re.compile(r"|on|off|true|false|yes|no|[+-]?[\d.]+ *[a-z]{0,3}", re.IGNORECASE)
-"""Values of settings that are switches or quantities."""
 
 
 def freeze(spec: StudySpec) -> str:
@@ -66,35 +62,6 @@ def without_secrets(spec: StudySpec) -> StudySpec:
 def has_secrets(spec: StudySpec) -> bool:
     """Whether a connection string of the study carries a password."""
     return without_secrets(spec) != spec
-
-
-def texts_that_may_be_secrets(spec: StudySpec) -> list[str]:
-    """Returns the keys of a study whose values may hold secrets and are kept as they are written.
-
-    These are settings of which facts have a digest alone, `options` of connection strings, and variables of the
-    environment with names such as API_KEY.
-    """
-    found = []
-    for where, keys in {"server": spec.server, **{f"arms.{name}": keys for name, keys in spec.arms.items()}}.items():
-        settings = [name for name, value in keys.settings.items() if not _is_told(name, value)]
-        found += [f"{where}.settings.{name}" for name in settings]
-        found += [f"{where}.environment.{name}" for name in keys.environment or {} if _SECRET_NAME.search(name)]
-        found += [f"{where}.dsn options" for dsn in keys.dsn or [] if "options" in _parts(dsn)]
-    return found
-
-
-def _is_told(name: str, value: object) -> bool:
-    """True if a setting's value is hardly a secret: facts know its type too, which a study does not."""
-    if _PLAIN.fullmatch(str(value)) or name in KNOWN.texts_that_are_told:
-        return True
-    return "." not in name and not name.endswith(("_command", "conninfo"))
-
-
-def _parts(dsn: str) -> dict[str, Any]:
-    try:
-        return conninfo_to_dict(conninfo_of(dsn))
-    except ProgrammingError:
-        return {}
 
 
 def _stripped_load(load: LoadSection) -> LoadSection:

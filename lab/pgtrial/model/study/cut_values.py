@@ -1,0 +1,156 @@
+"""Values of a study that may be secrets: a bundle has marks in their place, and environment variables give them back.
+
+A study file does not say what is a secret. Cut are, of its servers, settings of which facts have a digest alone,
+`options` of connection strings, variables of the environment with names such as API_KEY, and texts in which a password
+or a token is found. Values of the load are in the plan and in each trial too, and scripts are files of their own: these
+stay as they are, and whoever makes a bundle is told of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.known_settings import KNOWN
+from pgtrial.model.records import Record
+from pgtrial.model.study.servers import conninfo_of
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.tokens import without_tokens
+
+_SECRET_NAME = re.compile(r"pass|token|secret|key|credential|dsn|conninfo", re.IGNORECASE)
+_PLAIN = re.compile(r"|on|off|true|false|yes|no|[+-]?[\d.]+ *[a-z]{0,3}", re.IGNORECASE)
+"""Values of settings that are switches or quantities."""
+
+_VARIABLE = "PGTRIAL_SECRET_"
+_MARK = re.compile(rf"\(cut: ({_VARIABLE}\d+)\)")
+
+_OPTION = re.compile(r"(?:-c\s*|--)([\w.]+)=((?:[^\s\\]|\\.)*)")
+"""A setting in `options`."""
+
+Change = Callable[[str, str], str]
+"""Returns what stands in place of a value, from where it stands, such as `arms.new.settings.app.key`, and its text."""
+
+
+def cut(spec: StudySpec) -> tuple[StudySpec, dict[str, list[str]]]:
+    """Returns the study without the values that may be secrets, and by environment variable where its value stood.
+
+    Equal values have one variable, so that arms which are alike stay so.
+    """
+    taken = _variables_in(spec)
+    unused = (name for number in count(1) if (name := f"{_VARIABLE}{number}") not in taken)
+    variables: dict[str, str] = {}
+    places: dict[str, list[str]] = {}
+
+    def mark(place: str, text: str) -> str:
+        earlier = _MARK.fullmatch(text)
+        if earlier is None and text not in variables:
+            variables[text] = next(unused)
+        name = earlier[1] if earlier is not None else variables[text]
+        places.setdefault(name, []).append(place)
+        return _mark(name)
+
+    return _changed(spec, mark), places
+
+
+def filled(spec: StudySpec, environment: Mapping[str, str]) -> StudySpec:
+    """Returns the study with values of the environment in place of marks. Raises StudyError where one is missing."""
+    wanted = _variables_in(spec)
+    missing = [f"{name} ({', '.join(places)})" for name, places in wanted.items() if name not in environment]
+    if missing:
+        raise StudyError(
+            "the study comes from a bundle without the values that may be secrets; set the environment variables "
+            f"{' and '.join(missing)} to the values that are to be used"
+        )
+    marks = {_mark(name): environment[name] for name in wanted}
+    return _changed(spec, lambda _, text: marks.get(text, text)) if marks else spec
+
+
+def _mark(variable: str) -> str:
+    return f"(cut: {variable})"
+
+
+def _variables_in(spec: StudySpec) -> dict[str, list[str]]:
+    """Returns the environment variables that marks of a study name, each with the places of its marks."""
+    places: dict[str, list[str]] = {}
+
+    def note(place: str, text: str) -> str:
+        if (mark := _MARK.fullmatch(text)) is not None:
+            places.setdefault(mark[1], []).append(place)
+        return text
+
+    _changed(spec, note)
+    return places
+
+
+def kept(spec: StudySpec) -> list[str]:
+    """Returns the places of values of the load that may be secrets: they are in the plan too, and are not cut."""
+    places: list[str] = []
+
+    def note(place: str, text: str) -> str:
+        places.append(place)
+        return text
+
+    _walked(spec.load, "load", note)
+    return places
+
+
+def _changed(spec: StudySpec, change: Change) -> StudySpec:
+    """Returns the study with other texts in place of those of its servers that may be secrets."""
+    arms = {arm: _walked(keys, f"arms.{arm}", change) for arm, keys in spec.arms.items()}
+    return spec.model_copy(update={"server": _walked(spec.server, "server", change), "arms": arms})
+
+
+def _walked(value: Any, place: str, change: Change) -> Any:
+    match value:
+        case Record():
+            fields = type(value).model_fields
+            parts = {
+                name: (getattr(value, name), _walked(getattr(value, name), f"{place}.{name}", change))
+                for name in fields
+            }
+            update = {name: new for name, (old, new) in parts.items() if new != old}
+            return value.model_copy(update=update) if update else value
+        case dict():
+            return {key: _walked(item, f"{place}.{key}", change) for key, item in value.items()}
+        case list() | tuple():
+            return type(value)(_walked(item, place, change) for item in value)
+        case str() if place.endswith(".dsn"):
+            return _with_options(value, f"{place} options", change)
+        case str() if _MARK.fullmatch(value) or _may_be_secret(place, value):
+            return change(place, value)
+    return value
+
+
+def _may_be_secret(place: str, text: str) -> bool:
+    _, of_settings, setting = place.partition(".settings.")
+    if of_settings:
+        return not _is_told(setting, text)
+    _, of_variables, name = re.sub(r"\.variables\.", ".environment.", place).partition(".environment.")
+    return bool(of_variables and _SECRET_NAME.search(name)) or without_tokens(text) != text
+
+
+def _is_told(name: str, value: str) -> bool:
+    """True if a setting's value is hardly a secret: facts know its type too, which a study does not."""
+    if _PLAIN.fullmatch(value) or name in KNOWN.texts_that_are_told:
+        return True
+    return "." not in name and not name.endswith(("_command", "conninfo")) and without_tokens(value) == value
+
+
+def _with_options(dsn: str, place: str, change: Change) -> str:
+    """Returns a connection string with other `options`, as it was written if it has none."""
+    try:
+        parts = conninfo_to_dict(conninfo_of(dsn))
+    except ProgrammingError:
+        return dsn
+    former = str(parts.get("options", ""))
+    settings = _OPTION.findall(former)
+    if not _OPTION.sub("", former).strip() and all(_is_told(name, text) for name, text in settings):
+        return dsn
+    options = change(place, former)
+    return dsn if options == former else make_conninfo("", **{**parts, "options": options})
