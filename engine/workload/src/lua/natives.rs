@@ -2,12 +2,15 @@
 //! when they start.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use ground::trust::open_file;
 use mlua::{Function, IntoLua, LightUserData, Lua, String as LuaString, Table, Value};
 
 use super::kept::Fetched;
@@ -61,7 +64,7 @@ type Native = (&'static str, fn(&Lua, Reach) -> mlua::Result<Function>);
 
 /// The native functions that the prelude calls. Those that it calls through `ffi` are in [`random`] and
 /// [`counters`].
-const NATIVES: [Native; 8] = [
+const NATIVES: [Native; 10] = [
     ("rand_string", |lua, _| lua.create_function(rand_string)),
     ("rand_varstring", |lua, _| lua.create_function(rand_varstring)),
     ("rows", |lua, reach| {
@@ -82,6 +85,8 @@ const NATIVES: [Native; 8] = [
             Ok(())
         })
     }),
+    ("refusal", |lua, _| lua.create_function(|_, file: LuaString| Ok(search::refusal(&path_of(&file))))),
+    ("find_module", |lua, _| lua.create_function(find_module)),
     ("use_sql", |lua, reach| {
         lua.create_function(move |_, ()| {
             reach.shared.uses_sql.store(true, Ordering::Relaxed);
@@ -159,6 +164,22 @@ fn rand_varstring(lua: &Lua, (min, max): (u32, u32)) -> mlua::Result<LuaString> 
     let mut text = Vec::new();
     random::draw((), |_, random| sb_rand::varstring(random, min, max, &mut text));
     lua.create_string(text)
+}
+
+/// Returns the file of a module; without one nil, and the files that were tried, in Lua's words.
+fn find_module(lua: &Lua, (name, path): (LuaString, LuaString)) -> mlua::Result<(Option<LuaString>, LuaString)> {
+    let mut tried = Vec::new();
+    for file in search::candidates(&name.as_bytes(), &path.as_bytes()) {
+        if open_file(Path::new(OsStr::from_bytes(&file))).is_ok() {
+            return Ok((Some(lua.create_string(&file)?), lua.create_string("")?));
+        }
+        tried.extend([b"\n\tno file '", &file[..], b"'"].concat());
+    }
+    Ok((None, lua.create_string(tried)?))
+}
+
+fn path_of(file: &LuaString) -> PathBuf {
+    OsStr::from_bytes(&file.as_bytes()).into()
 }
 
 /// Sets `sysbench.opt`. A script that declares no options finds them as global variables too, as in sysbench 0.5, except

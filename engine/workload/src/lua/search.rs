@@ -45,11 +45,22 @@ impl Chunk {
     }
 }
 
-/// Reads a script that root may run: neither it nor a module in the current directory is another account's.
+/// Reads a script, which root runs only if no other account could exchange it.
 fn runnable(path: &Path) -> std::io::Result<Vec<u8>> {
     check_exchangeable(path)?;
-    check_exchangeable(Path::new("."))?;
     read_file(path)
+}
+
+/// Returns why root must not run a file, if so.
+pub fn refusal(file: &Path) -> Option<String> {
+    check_exchangeable(file).err().map(|error| error.to_string())
+}
+
+/// Returns the files in which a path of Lua's looks for a module, in their order.
+pub fn candidates(module: &[u8], path: &[u8]) -> Vec<Vec<u8>> {
+    let place: Vec<u8> = module.iter().map(|byte| if *byte == b'.' { b'/' } else { *byte }).collect();
+    let templates = path.split(|byte| *byte == b';').filter(|template| !template.is_empty());
+    templates.map(|template| template.split(|byte| *byte == b'?').collect::<Vec<_>>().join(&place[..])).collect()
 }
 
 /// A first line that starts with `#` is not Lua. Lines keep their numbers.
@@ -99,6 +110,12 @@ mod tests {
         assert_eq!(without_first_comment(b"#!/usr/bin/env sysbench\nx = 1".to_vec()), b"\nx = 1");
         assert_eq!(without_first_comment(b"#!sysbench".to_vec()), b"");
         assert_eq!(without_first_comment(b"x = #t".to_vec()), b"x = #t");
+    }
+
+    #[test]
+    fn a_module_is_looked_for_in_the_order_of_the_path() {
+        let found = candidates(b"a.b", b"./?.lua;;/x/?/?.so;whole");
+        assert_eq!(found, [&b"./a/b.lua"[..], b"/x/a/b/a/b.so", b"whole"]);
     }
 
     #[test]

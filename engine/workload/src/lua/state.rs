@@ -18,9 +18,10 @@ use super::shared::SharedStates;
 use super::slate::Slate;
 
 /// The prelude's parts in the order in which they are run.
-const PRELUDE: [(&str, &str); 16] = [
+const PRELUDE: [(&str, &str); 17] = [
     ("=slate.lua", include_str!("prelude/slate.lua")),
     ("=requests.lua", include_str!("prelude/requests.lua")),
+    ("=files.lua", include_str!("prelude/files.lua")),
     ("=interface.lua", include_str!("prelude/interface.lua")),
     ("=rand.lua", include_str!("prelude/rand.lua")),
     ("=report.lua", include_str!("prelude/report.lua")),

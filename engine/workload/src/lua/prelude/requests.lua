@@ -113,54 +113,6 @@ function coroutine.wrap(f)
    end
 end
 
--- Files whose top level may ask the server: Lua's own functions would stand between it and the reactor.
-
-function dofile(path)
-   local chunk, problem = loadfile(path)
-   if not chunk then
-      error(problem, 0)
-   end
-   return chunk()
-end
-
-local loading = {}
-
-function require(name)
-   name = tostring(name)
-   local loaded = package.loaded
-   if loaded[name] ~= nil then
-      if loaded[name] == loading then
-         error("loop or previous error loading module '" .. name .. "'", 2)
-      end
-      return loaded[name]
-   end
-   local tried = {}
-   for _, find in ipairs(package.loaders) do
-      local found = find(name)
-      if type(found) == "function" then
-         loaded[name] = loading
-         local made = found(name)
-         if made ~= nil then
-            loaded[name] = made
-         elseif loaded[name] == loading then
-            loaded[name] = true
-         end
-         return loaded[name]
-      elseif type(found) == "string" then
-         tried[#tried + 1] = found
-      end
-   end
-   error("module '" .. name .. "' not found:" .. table.concat(tried), 2)
-end
-
--- Modules of sysbench that scripts require, for where it is not installed.
-table.insert(package.loaders, function(name)
-   local source = native.modules[name]
-   if source then
-      return assert(loadstring(source, "=" .. name .. ".lua"))
-   end
-end)
-
 -- What is printed goes out line by line, and in one order whether by print or by io.write.
 
 io.stdout:setvbuf("no")
