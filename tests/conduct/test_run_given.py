@@ -206,7 +206,8 @@ def test_tables_that_a_bystander_holds_are_not_awaited_in_silence(start_cluster,
                 if ends:
                     bystander.rollback()
 
-        held = rf"not free within 2s: process {bystander.info.backend_pid} of bystander has a lock on it"
+        who = f"process {bystander.info.backend_pid} of bystander"
+        held = f"postgres: public.pgbench_history was not free within 2s: {who} has a lock on it"
         if ends:
             run_study(study, listener)
             assert [trial.reason for trial in StudyDirectory.open(study.path).trials()] == [None, None]

@@ -270,6 +270,24 @@ def test_a_line_that_is_no_toml_is_shown_as_it_is_written(tmp_path, lines, cure)
     assert str(refused.value).endswith(f"; {cure}")
 
 
+UNCLOSED = {
+    'workload = "a.sql': 'the text "a.sql has no closing quote; write workload = "a.sql"',
+    "workload = 'a.sql": "the text 'a.sql has no closing quote; write workload = 'a.sql'",
+    'workload = ["a.sql", "b.sql]': 'the text "b.sql] has no closing quote; write workload = ["a.sql", "b.sql"]',
+    'values = { a = "t.a }': 'the text "t.a } has no closing quote; write values = { a = "t.a" }',
+    '"clients = 4': 'the text "clients = 4 has no closing quote; write clients = 4',
+}
+
+
+@pytest.mark.parametrize(("line", "told"), UNCLOSED.items(), ids=UNCLOSED.keys())
+def test_a_text_without_its_closing_quote_is_named_with_its_line(tmp_path, line, told):
+    file = tmp_path / "s.toml"
+    file.write_text(f"[study]\nquestion = \"Is it 'on'?\" # it's\n[load]\n{line}\n{ARMS.replace(chr(39), chr(34))}")
+    with pytest.raises(StudyError) as refused:
+        read_study(file)
+    assert str(refused.value) == f"{file} is not valid TOML: line 4: {told}"
+
+
 def test_a_table_that_stands_twice_is_named_as_it_is_written(tmp_path):
     file = tmp_path / "s.toml"
     file.write_text("[arms.a]\n[arms.index]\nthp = 'never'\n[arms.index]\nthp = 'always'\n")

@@ -19,6 +19,11 @@ _LIMIT_S = 5
 _LOOK_S = 0.5
 """How often it is asked who holds the lock."""
 
+_WANTED = """SELECT DISTINCT format('%%I.%%I', n.nspname, c.relname) AS name FROM pg_locks l
+    JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
+    WHERE NOT l.granted AND l.pid = %s ORDER BY name"""
+
 _BLOCKING = """SELECT format('process %%s of %%s', a.pid, coalesce(a.usename, 'the server'))
     FROM pg_stat_activity a WHERE a.pid = ANY (pg_blocking_pids(%s)) ORDER BY a.pid"""
 
@@ -44,7 +49,7 @@ def short_lock_waits(session: Session, connect: Callable[[], Session]) -> Iterat
         except psycopg.errors.LockNotAvailable:
             held = ", ".join(look.blocking) or "a session that has ended since"
             raise LockWait(
-                f"{session.info.dbname}: a table was not free within {_LIMIT_S}s: {held} has a lock on it; "
+                f"{session.info.dbname}: {look.wanted} was not free within {_LIMIT_S}s: {held} has a lock on it; "
                 "end that session's transaction"
             ) from None
         finally:
@@ -57,6 +62,8 @@ class _Look:
 
     def __init__(self, session: Session, connect: Callable[[], Session]) -> None:
         self.blocking: list[str] = []
+        self.wanted = "a table"
+        """What the session waits for, by name where that is known."""
         self._process = session.info.backend_pid
         self._connect = connect
         self._over = threading.Event()
@@ -77,3 +84,5 @@ class _Look:
             while not self._over.wait(_LOOK_S):
                 found = session.execute(_BLOCKING.encode(), (self._process,)).fetchall()
                 self.blocking = [told for (told,) in found] or self.blocking
+                wanted = session.execute(_WANTED.encode(), (self._process,)).fetchall()
+                self.wanted = ", ".join(name for (name,) in wanted) or self.wanted

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records import Record
-from pgtrial.model.study.toml_places import cure_of, declared_again, line_of
+from pgtrial.model.study.toml_places import cure_of, declared_again, line_of, unclosed
 from pgtrial.model.units import nearest
 
 _R = TypeVar("_R", bound=Record)
@@ -24,8 +24,8 @@ def parsed(text: str, source: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        if (again := declared_again(text, str(error))) is not None:
-            raise StudyError(f"{source} is not valid TOML: {again}") from None
+        if (known := declared_again(text, str(error)) or unclosed(text, str(error))) is not None:
+            raise StudyError(f"{source} is not valid TOML: {known}") from None
         cure = cure_of(text, str(error))
         raise StudyError(f"{source} is not valid TOML: {error}{f'; {cure}' if cure is not None else ''}") from None
 

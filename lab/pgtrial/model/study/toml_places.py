@@ -58,6 +58,8 @@ def _parts(key: str) -> tuple[str, ...]:
 
 
 _ERROR_LINE = re.compile(r"\(at line (\d+), column \d+\)")
+_OPEN_AT_LINE = re.compile(r"Illegal character '\\n'")
+_WHOLE_TEXT = re.compile(r"""\"(?:[^\"\\]|\\.)*\"|'[^']*'""")
 _CURLY = str.maketrans("“”„‘’‚«»", '"""' + "'''" + '""')
 _BARE = r"""[^\s"'\[\]{},#=]+(?: [^\s"'\[\]{},#=]+)*"""
 _TRUTHS = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
@@ -88,6 +90,44 @@ def declared_again(text: str, error: str) -> str | None:
     first = next((earlier for earlier, line in enumerate(lines, start=1) if line.strip() == header), number)
     lines_of_both = f"lines {first} and {number}" if first < number else f"line {number}"
     return f"{header} stands twice ({lines_of_both}); give each table once, with all of its keys"
+
+
+def unclosed(text: str, error: str) -> str | None:
+    """Returns which line has a text without its closing quote; None if the parser's message says something else.
+
+    The parser calls the end of such a line an illegal character, and names the end of the file for texts in single
+    quotes.
+    """
+    if _OPEN_AT_LINE.search(error) is None and "at end of document" not in error:
+        return None
+    match = _ERROR_LINE.search(error)
+    lines = list(enumerate(text.splitlines(), start=1))
+    for number, line in lines[int(match[1]) - 1 : int(match[1])] if match is not None else lines[::-1]:
+        if (begun := _left_open(line)) is not None:
+            closed = _closed(line.strip(), begun)
+            return f"line {number}: the text {begun} has no closing quote; write {closed}"
+    return None
+
+
+def _left_open(line: str) -> str | None:
+    """Returns the text at the end of a line that has no closing quote, with its opening one; None if there is none."""
+    rest = _WHOLE_TEXT.sub("", line)
+    if rest.lstrip().startswith("#") or _LONG_TEXT.search(line):
+        return None
+    begun = re.search(r"""^[^#]*?(?P<text>["'].*)$""", rest)
+    return begun["text"].rstrip() if begun is not None else None
+
+
+def _closed(line: str, begun: str) -> str:
+    """Returns a line with the closing quote, before brackets, braces and commas that are hardly part of the text.
+
+    A key without the quote before it needs none.
+    """
+    if line == begun:
+        return line[1:]
+    ends = re.search(r"[\s\]},]*$", begun)
+    tail = ends[0] if ends is not None else ""
+    return f"{line[: len(line) - len(tail)]}{begun[0]}{tail}"
 
 
 def cure_of(text: str, error: str) -> str | None:
