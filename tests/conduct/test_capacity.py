@@ -160,3 +160,19 @@ def test_one_arm_alone_has_a_report_and_a_bundle_that_is_verified(tmp_path, few_
     write_bundle(study, tmp_path / "s.tar.xz", everything=False)
     with open_study(tmp_path / "s.tar.xz") as bundled:
         assert differences(bundled) == []
+
+
+@pytest.mark.server
+def test_no_load_of_a_search_is_faster_than_the_rate_allowed(tmp_path, few_probes):
+    promise = {"p50": "500ms", "at_most": 40}
+    study = small_study(tmp_path / "s", 1, load={**LOAD, "capacity": promise}, arms={"alone": {}})
+    events = []
+    run_study(study, events.append)
+    (trial,) = study.trials()
+    rates = {event.rate for event in events if isinstance(event, Second)}
+    assert max(rate or math.inf for rate in rates) == 40.0, "the load that warms the server up has that rate too"
+    assert trial.probes[-1].rate == trial.capacity == 40.0
+    assert trial.probes[-1].kept
+    build_report(study)
+    ended = "the search ended at the highest rate that was allowed, and the capacity may be higher"
+    assert ended in " ".join((study.path / "report.md").read_text().split())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -11,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.model.errors import ArmError
+from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.kept_templates import TemplateInUse, Templates
 from pgtrial.servers.templates import TemplateKey, TemplateOrder
+from pgtrial.store.state import state_limit
 
 KEY = TemplateKey("PostgreSQL 18.6 1234 initdb", "18.6", 20)
 
@@ -319,3 +322,49 @@ def test_a_directory_that_is_exchanged_while_it_is_looked_through_shows_no_names
     data = store.ensure(_order(), tmp_path / "staging", _unheard, [])
     assert exchanged
     assert "secret" not in (data.parent / "files.json").read_text()
+
+
+def _key(scale):
+    return TemplateKey("PostgreSQL 18.6 1234 initdb", "18.6", scale)
+
+
+def _used(store, scale, day):
+    """A template that was last used on this day."""
+    store.ensure(_order(key=_key(scale)), store.root.parent / f"staging-{scale}", _unheard, [])
+    store.close()
+    uses = {"by_study": {"": f"2026-11-{day:02}T00:00:00Z"}}
+    (store.root / _key(scale).name / "uses.json").write_text(json.dumps(uses))
+
+
+def test_beyond_the_limit_the_least_recently_used_go_and_those_in_use_stay(store, tmp_path):
+    for scale, day in ((1, 3), (2, 1), (3, 2), (4, 4)):
+        _used(store, scale, day)
+    size = store.kept()[0].bytes_on_disk
+    notes = []
+    other = Templates(store.root)
+    other.ensure(_order(_never, _key(2)), tmp_path / "other", _unheard, [])
+    (store.root / _key(2).name / "uses.json").write_text('{"by_study": {"": "2026-11-01T00:00:00Z"}}')
+    limited = Templates(store.root, limit=int(3.5 * size))
+    limited.ensure(_order(key=_key(5)), tmp_path / "new", _unheard, notes)
+    assert set(_kept(store)) == {_key(scale).name for scale in (2, 4, 5)}
+    [sentence] = notes
+    assert sentence.startswith("removed 2 templates of ")
+    assert sentence.endswith("(PGTRIAL_STATE_LIMIT)")
+    limited.ensure(_order(_never, _key(4)), tmp_path / "again", _unheard, notes)
+    assert len(notes) == 1, "a template that is there already makes no other go"
+
+
+def test_a_template_larger_than_the_limit_is_kept_while_it_is_in_use(store, tmp_path):
+    limited = Templates(store.root, limit=1)
+    limited.ensure(_order(), tmp_path / "staging", _unheard, [])
+    assert _kept(store) == [KEY.name]
+
+
+def test_the_limit_is_a_tenth_of_the_file_system_unless_it_is_set(tmp_path, monkeypatch):
+    monkeypatch.delenv("PGTRIAL_STATE_LIMIT", raising=False)
+    assert state_limit(tmp_path / "not" / "there") == int(0.1 * shutil.disk_usage(tmp_path).total)
+    monkeypatch.setenv("PGTRIAL_STATE_LIMIT", "20GB")
+    assert state_limit(tmp_path) == 20_000_000_000
+    monkeypatch.setenv("PGTRIAL_STATE_LIMIT", "much")
+    with pytest.raises(StudyError, match="PGTRIAL_STATE_LIMIT: 'much' is not a size; write for example 8GB"):
+        state_limit(tmp_path)

@@ -103,3 +103,22 @@ def test_the_next_rate_follows_from_rates_and_shares_alone() -> None:
     scaled = searched(9000, lambda rate: Reading(rate, 1e4, 1e4 * share(rate, 10_000, 20)))
     assert [10 * reading.rate for reading in first] == pytest.approx([reading.rate for reading in scaled])
     assert search.EXPECTED == CLOSE + 2
+
+
+@pytest.mark.parametrize("start", [CAPACITY / 3, CAPACITY * 3])
+def test_no_probe_is_faster_than_the_rate_allowed_and_one_that_keeps_the_promise_there_ends_the_search(start) -> None:
+    random = np.random.default_rng(4)
+
+    def allowed(most: float) -> list[Reading]:
+        readings: list[Reading] = []
+        while (rate := next_rate(start, readings, PROMISE, most)) is not None:
+            readings.append(one_server(random, rate))
+        return readings
+
+    below = allowed(CAPACITY / 2)
+    assert max(reading.rate for reading in below) == CAPACITY / 2
+    assert found(below) == CAPACITY / 2
+    assert below[-1].rate == CAPACITY / 2
+    above = allowed(CAPACITY * 1.5)
+    assert max(reading.rate for reading in above) <= CAPACITY * 1.5
+    assert abs(math.log(found(above) / CAPACITY)) < 0.12

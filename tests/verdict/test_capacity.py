@@ -8,7 +8,7 @@ import pytest
 
 from pgtrial.statistics import p8
 from pgtrial.verdict.declared import declared_metric
-from tests.verdict.capacities import capacity_plan, trials_of
+from tests.verdict.capacities import POINT, capacity_plan, trials_of
 from tests.verdict.studies import verdict_of
 
 
@@ -63,3 +63,29 @@ def test_too_few_transactions_beyond_the_percentile_withhold_the_verdict():
     assert any("100 transactions beyond the percentile" in finding.message for finding in few.findings)
     enough = verdict_of(plan, trials_of(plan, lambda planned: noisy(planned, 0.9), transactions=5000))
     assert enough.primary[0].verdict == "worse"
+
+
+CEILING = POINT.model_copy(update={"capacity": POINT.capacity.model_copy(update={"at_most": 500.0})})
+
+
+def at_most_500(on: float, off: float):
+    plan = capacity_plan()
+    plan = plan.model_copy(update={"load_points": [CEILING]})
+    return verdict_of(plan, trials_of(plan, lambda planned: on if planned.arm == "on" else off), seconds={})
+
+
+def test_arms_that_both_reach_the_rate_allowed_are_not_called_alike():
+    result = at_most_500(500.0, 500.0)
+    [finding] = [finding for finding in result.findings if finding.rule == "ceiling"]
+    assert (finding.severity, finding.arms) == ("withhold", ["off"])
+    assert "on and off kept the promise at 500/s, the highest rate that the study allows" in finding.message
+    assert result.primary[0].verdict == "withheld"
+
+
+def test_an_arm_that_alone_reaches_the_rate_allowed_is_better_by_at_least_what_is_shown():
+    result = at_most_500(400.0, 500.0)
+    [finding] = [finding for finding in result.findings if finding.rule == "ceiling"]
+    assert (finding.severity, finding.arms) == ("warning", ["off"])
+    assert "and the difference larger" in finding.message
+    assert result.primary[0].verdict == "better"
+    assert not [finding for finding in at_most_500(400.0, 450.0).findings if finding.rule == "ceiling"]

@@ -20,6 +20,14 @@ def capacity_command(
     p99: Annotated[str | None, typer.Option("--p99", help="Limit of the p99, e.g. 20ms.")] = None,
     p999: Annotated[str | None, typer.Option("--p99.9", help="Limit of the p99.9.")] = None,
     failures: Annotated[str | None, typer.Option(help="Transactions that may fail; default: 0.1%.")] = None,
+    at_most: Annotated[
+        float | None,
+        typer.Option(
+            help="The highest rate that the search tries, transactions per second: for a server that others use.",
+            metavar="RATE",
+            show_default=False,
+        ),
+    ] = None,
     workload: Annotated[str | None, typer.Option(help="As of `pgtrial compare`; default: tpcb-like.")] = None,
     query: Annotated[str | None, typer.Option(help="One query in place of a workload.", show_default=False)] = None,
     values: Annotated[
@@ -49,12 +57,13 @@ def capacity_command(
     Example: pgtrial capacity shared_buffers=128MB shared_buffers=2GB --p99 20ms --workload select-only --clients 16
     """
     limits = {"p50": p50, "p90": p90, "p95": p95, "p99": p99, "p99.9": p999}
+    others = {"failures": failures, "at_most": at_most}
     given = [f"{name}={limit}" for name, limit in limits.items() if limit is not None]
     if len(given) != 1:
         raise StudyError("a capacity has the limit of one percentile; write for example --p99 20ms")
     return compare_command(
         arms,
-        capacity=",".join([*given, *([f"failures={failures}"] if failures is not None else [])]),
+        capacity=",".join([*given, *(f"{name}={value}" for name, value in others.items() if value is not None)]),
         workload=workload,
         query=query,
         values=values,

@@ -32,7 +32,7 @@ from pgtrial.servers.job_undo import Consent
 from pgtrial.servers.kept_templates import KeptTemplate, Templates
 from pgtrial.servers.workspace import builds_of, clean, leftovers, templates_of
 from pgtrial.store.repositories import remove_fetched
-from pgtrial.store.state import state_root
+from pgtrial.store.state import state_limit, state_root
 from pgtrial.store.study_file import bundled_studies, profiles_of, read_study
 from pgtrial.store.suites import described_suites
 from pgtrial.store.workloads import described_packs
@@ -124,8 +124,9 @@ def _kept(templates: Sequence[KeptTemplate]) -> str:
     size = format_size(sum(template.bytes_on_disk for template in templates))
     return (
         f"{plural(len(templates), 'template')}, made once and shared by all studies: {size} in {root}, where "
-        f"{format_size(shutil.disk_usage(root).free)} are free. `pgtrial cleanup --template NAME` removes one, "
-        "`--unused 30d` those that were not used for 30 days, `--templates` all."
+        f"{format_size(shutil.disk_usage(root).free)} are free. Templates may take {format_size(state_limit(root))} "
+        "(PGTRIAL_STATE_LIMIT): beyond that, those used least recently are removed. `pgtrial cleanup --template NAME` "
+        "removes one, `--unused 30d` those that were not used for 30 days, `--templates` all."
     )
 
 

@@ -65,9 +65,12 @@ def search(course: Course, started: Started, watch: ProbeWatch) -> None:
 
 
 def _warm_up(course: Course, started: Started, watch: ProbeWatch) -> float:
-    """Run a closed loop; where the search begins."""
+    """Runs a closed loop, below a ceiling of the rate a load at that; returns where the search begins."""
     seconds = max(1.0, float(math.ceil(course.load.phases_s[0])))
-    ended = _run(replace(course, load=course.load.timed(0.0, seconds), outcome=Outcome()), started, watch, seconds)
+    ceiling = course.point.capacity.at_most if course.point.capacity is not None else None
+    point = course.point.model_copy(update={"rate": ceiling})
+    warming = replace(course, load=course.load.timed(0.0, seconds), point=point, outcome=Outcome())
+    ended = _run(warming, started, watch, seconds)
     if course.start_rate is not None:
         return course.start_rate
     measured = ended.measured

@@ -85,7 +85,7 @@ class Search:
     @property
     def next_rate(self) -> float | None:
         """The rate of the next probe; None: the search has ended."""
-        return next_rate(self._start, self._readings, self._promise)
+        return next_rate(self._start, self._readings, self._promise, self._asked.at_most or math.inf)
 
     def add(self, outcome: Outcome, rate: float) -> None:
         """Take the run that was made at the rate."""

@@ -15,7 +15,10 @@ def capacity_text(level: Level, plan: Plan) -> str:
     label = promise.label if promise is not None else ""
     if level.tps is None:
         return f"{level.arm} kept the promise of {label} in no trial"
-    return f"{level.arm} serves {_rate(level.tps.median)} transactions per second with {label}"
+    served = f"{level.arm} serves {_rate(level.tps.median)} transactions per second with {label}"
+    if promise is not None and promise.at_most is not None and level.tps.median >= promise.at_most:
+        return f"{served}: the search ended at the highest rate that was allowed, and the capacity may be higher"
+    return served
 
 
 def interval_text(level: Level) -> str:

@@ -25,6 +25,7 @@ from pgtrial import __version__
 from pgtrial.machines.locks import NAME_LOCK, holding_name, is_held, open_lock, take, wait_for
 from pgtrial.model.errors import ArmError
 from pgtrial.model.records import Record
+from pgtrial.model.units import format_size, plural
 from pgtrial.servers.templates import DATA_FORMAT, TemplateKey, TemplateOrder
 from pgtrial.servers.trees import bytes_below, entries
 from pgtrial.store.state import is_own
@@ -88,9 +89,12 @@ class KeptTemplate:
 class Templates:
     """The templates below a directory, as one lab sees them."""
 
-    def __init__(self, root: Path, study: str = "") -> None:
-        """`study` is the directory of the study that uses them, for `pgtrial list`."""
+    def __init__(self, root: Path, study: str = "", limit: int | None = None) -> None:
+        """`study` is the directory of the study that uses them, for `pgtrial list`. `limit` is what all of them may
+        take on the disk, bytes; None: anything.
+        """
         self.root = root
+        self._limit = limit
         self._study = study
         self._held: dict[str, IO[bytes]] = {}
         """By name, the shared lock on each template that this lab uses."""
@@ -104,10 +108,10 @@ class Templates:
         """The data directory of the template, in use by this lab from now on.
 
         It is made in `staging`, on the same file system, if there is none; of two labs that want it one makes it, and
-        `on_wait` hears that the other one waits. A damaged one is made anew, with a sentence in `notes`. Raises
-        ArmError where another lab uses that.
+        `on_wait` hears that the other one waits. A damaged one is made anew, with a sentence in `notes`, and so is
+        told which others had to go for a new one. Raises ArmError where another lab uses a damaged one.
         """
-        name = order.key.name
+        name, made = order.key.name, False
         home = self.root / name
         if name in self._held and _fault(home) is None:
             return home / "data"
@@ -119,9 +123,12 @@ class Templates:
                     self._remove(name, f"the template {name} is damaged ({fault}) and another pgtrial uses it")
                     notes.append(f"the template {name} is damaged ({fault}); it is made anew")
                 _make(order, staging, home)
+                made = True
             self._held[name] = lock = open_lock(home / _IN_USE)
             wait_for(lock, shared=True)
             _note_use(home, self._study)
+        if made and (trimmed := self._trim()) is not None:
+            notes.append(trimmed)
         return home / "data"
 
     def remove(self, name: str) -> None:
@@ -160,6 +167,28 @@ class Templates:
         """What the templates that no lab uses now take on the disk."""
         idle = [path for path in self._present() if not self._is_in_use(path)]
         return sum(record.bytes_on_disk for path in idle if (record := _record(path)) is not None)
+
+    def _trim(self) -> str | None:
+        """Removes templates that no lab uses, the least recently used first, until all take no more than the limit.
+
+        Returns a sentence on what was removed; None: nothing.
+        """
+        if self._limit is None:
+            return None
+        known = [(path, record) for path in self._present() if (record := _record(path)) is not None]
+        excess = sum(record.bytes_on_disk for _, record in known) - self._limit
+        removed: list[int] = []
+        for path, record in sorted(known, key=lambda kept: max(_uses(kept[0]).values(), default=kept[1].made)):
+            if excess > sum(removed) and not self._is_in_use(path):
+                with suppress(ArmError):  # a lab has begun to use it
+                    self.remove(path.name)
+                    removed.append(record.bytes_on_disk)
+        if not removed:
+            return None
+        return (
+            f"removed {plural(len(removed), 'template')} of {format_size(sum(removed))}, used least recently: together "
+            f"templates may take {format_size(self._limit)} (PGTRIAL_STATE_LIMIT)"
+        )
 
     def close(self) -> None:
         """End the use of all templates."""

@@ -33,7 +33,7 @@ from pgtrial.servers.rooms import Rooms, pending_rooms, remove_rooms
 from pgtrial.servers.templates import RoomTemplates
 from pgtrial.servers.trees import open_to_all
 from pgtrial.store.own_data import DUMP_ENDINGS, dumps_of
-from pgtrial.store.state import check_state, is_own, own_directory, state_root
+from pgtrial.store.state import check_state, is_own, own_directory, state_limit, state_root
 
 _SOCKET_PATH_MAX = 107
 _OF_A_LAB = "directories and servers of a lab that ended abruptly"
@@ -210,7 +210,7 @@ def _remove_dumps(root: Path) -> list[Path]:
 
 def templates_of(state: Path, study: str = "") -> Templates:
     """The templates that are kept in a state directory, as a study uses them."""
-    return Templates(state / "templates", study)
+    return Templates(state / "templates", study, state_limit(state))
 
 
 def builds_of(state: Path) -> Builds:

@@ -90,8 +90,18 @@ class Reading:
         return min(max(slower, failed if self.failed else 0.0), 1 / promise.slower)
 
 
-def next_rate(start: float, readings: Sequence[Reading], promise: Promise) -> float | None:
-    """The rate of the next probe of a search that begins at `start`; None: the search has ended."""
+def next_rate(start: float, readings: Sequence[Reading], promise: Promise, at_most: float = math.inf) -> float | None:
+    """Returns the rate of the next probe of a search that begins at `start`; None: the search has ended.
+
+    No rate is above `at_most`; a probe at that rate which keeps the promise ends the search.
+    """
+    if any(reading.rate >= at_most and reading.strain(promise) <= 1 for reading in readings):
+        return None
+    rate = _next_rate(start, readings, promise)
+    return min(rate, at_most) if rate is not None else None
+
+
+def _next_rate(start: float, readings: Sequence[Reading], promise: Promise) -> float | None:
     if not readings:
         return start
     kept, broken = _rates(readings, promise)

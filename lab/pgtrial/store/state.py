@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,9 +18,10 @@ from typing import TypeVar
 from pydantic_core import from_json
 
 from pgtrial.files.reading import read_bytes
-from pgtrial.model.errors import StoreError
+from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records import Record
 from pgtrial.model.records.machine import Certificate, Certificates, Conditions, Noise, NoiseRecord
+from pgtrial.model.units import parse_size
 from pgtrial.store.files import first_line, write_atomically
 
 CERTIFICATES = "certificates.json"
@@ -35,6 +37,24 @@ def state_root() -> Path:
     if os.geteuid() == 0:
         return Path("/var/lib/pgtrial")
     return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "pgtrial"
+
+
+_LIMIT_SHARE = 0.1
+"""Share of its file system that the templates in a state directory may take, unless the user says otherwise."""
+
+
+def state_limit(state: Path) -> int:
+    """Returns what the templates in a state directory may take on the disk together, in bytes.
+
+    That is $PGTRIAL_STATE_LIMIT, else a tenth of the file system. Raises StudyError.
+    """
+    if chosen := os.environ.get("PGTRIAL_STATE_LIMIT"):
+        try:
+            return parse_size(chosen)
+        except ValueError as error:
+            raise StudyError(f"PGTRIAL_STATE_LIMIT: {error}") from None
+    present = next(path for path in (state.absolute(), *state.absolute().parents) if path.exists())
+    return int(_LIMIT_SHARE * shutil.disk_usage(present).total)
 
 
 _OWN_ENTRIES = frozenset(

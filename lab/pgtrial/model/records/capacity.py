@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pgtrial.model.records import Record
+from pgtrial.model.records import Record, added
 
 
 class CapacityLoad(Record):
@@ -13,9 +13,11 @@ class CapacityLoad(Record):
     percentile: str
     limit_s: float
     failures: float = Field(description="The share of transactions that may fail.")
+    at_most: float | None = added(None, "The highest rate that is tried, transactions per second; None: no limit.")
 
     @property
     def label(self) -> str:
-        """For people: `p99 within 20ms`."""
+        """Returns the promise for people: `p99 within 20ms`, `p99 within 20ms, at most 500/s`."""
         limit = f"{self.limit_s * 1000:.6g}ms" if self.limit_s < 1 else f"{self.limit_s:.6g}s"
-        return f"{self.percentile} within {limit}"
+        ceiling = f", at most {self.at_most:,.10g}/s" if self.at_most is not None else ""
+        return f"{self.percentile} within {limit}{ceiling}"

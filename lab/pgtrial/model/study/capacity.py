@@ -34,6 +34,8 @@ class CapacitySection(Record):
     percentile: str
     limit: Seconds = Field(gt=0, le=600)
     failures: Share = Field(0.001, ge=0, lt=1)
+    at_most: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """The highest rate that the search tries, transactions per second; None: as high as the server goes."""
 
     @property
     def slower(self) -> float:
@@ -68,15 +70,16 @@ def _promise(value: Any) -> Any:
     if not isinstance(value, Mapping) or "percentile" in value:
         return value
     named = [key for key in value if key in PERCENTILES]
-    unknown = [key for key in value if key not in PERCENTILES and key != "failures"]
+    unknown = [key for key in value if key not in PERCENTILES and key not in _OTHERS]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is no part of a promise; {nearest(unknown[0], _PARTS, 'there are')}")
     if len(named) != 1:
         raise ValueError('a promise has one percentile and its limit; write for example { p99 = "20ms" }')
-    rest = {"failures": value["failures"]} if "failures" in value else {}
+    rest = {key: value[key] for key in _OTHERS if key in value}
     return {"percentile": named[0], "limit": value[named[0]], **rest}
 
 
-_PARTS = [*PERCENTILES, "failures"]
+_OTHERS = ("failures", "at_most")
+_PARTS = [*PERCENTILES, *_OTHERS]
 
 Capacity = Annotated[CapacitySection, BeforeValidator(_promise)]

@@ -80,7 +80,8 @@ class LoadKeys(Record):
     )
     capacity: Capacity | None = Field(
         None,
-        description="The promise of which the highest rate is looked for ([how](capacity.md)): "
+        description="The promise of which the highest rate is looked for ([how](capacity.md)), and with `at_most` the "
+        "highest that is tried: "
         '`{ p99 = "20ms", failures = "0.1%" }`. `duration` is then the length of a probe.',
     )
     sysbench: SysbenchSection = Field(SysbenchSection(), description="See `[load.sysbench]`.")

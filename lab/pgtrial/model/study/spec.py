@@ -285,7 +285,12 @@ def load_points(spec: StudySpec) -> list[LoadPoint]:
     rates: list[float | None] = [*load.rate] or [None]
     promise = load.capacity
     capacity = (
-        CapacityLoad(percentile=promise.percentile, limit_s=promise.limit, failures=promise.failures)
+        CapacityLoad(
+            percentile=promise.percentile,
+            limit_s=promise.limit,
+            failures=promise.failures,
+            at_most=promise.at_most,
+        )
         if promise is not None
         else None
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 
@@ -14,7 +14,7 @@ from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import plural
 from pgtrial.statistics.p8 import TOLERATED
 from pgtrial.verdict.percentiles import percentile_of
-from pgtrial.verdict.rules.case import Case, Concern, Severity, rule
+from pgtrial.verdict.rules.case import Case, Concern, Severity, listed, rule
 
 _KEPT = 0.99
 """Share of the asked rate that an arm has to serve, but for three standard deviations of its Poisson count."""
@@ -70,6 +70,30 @@ def rate_not_kept(case: Case) -> Iterator[Concern]:
         "tells how long the trial was.",
         "Lower [load] rate to what every arm can serve, or leave it out to compare throughput.",
     )
+
+
+@rule("ceiling", "the search ended at the highest rate allowed", over_trials=True)
+def ceiling(case: Case) -> Iterator[Concern]:
+    """Where both arms of a comparison reach the rate, they are alike only in that, and there is no verdict."""
+    for place, point in enumerate(case.plan.load_points):
+        most = point.capacity.at_most if point.capacity is not None else None
+        at_most = [arm for arm in case.plan.arms if most is not None and _reach(case.grid.of(arm, place), most)]
+        others = [arm for arm in at_most if arm != case.baseline]
+        both = case.baseline in at_most and bool(others)
+        if at_most and case.others:
+            yield Concern(
+                others if both else at_most,
+                f"{listed(at_most)} kept the promise at {most:,.10g}/s, the highest rate that the study allows "
+                f"({point.label}): the capacity may be higher"
+                + (", and how the arms compare is not known." if both else ", and the difference larger."),
+                "Allow a higher rate (--at-most, or at_most in [load] capacity), if the server may be loaded so much.",
+                "withhold" if both else "warning",
+            )
+
+
+def _reach(trials: Sequence[Trial], rate: float) -> bool:
+    """True if more trials than the rare exception found the capacity at this rate."""
+    return sum((trial.capacity or 0.0) >= rate for trial in trials) > TOLERATED * len(trials)
 
 
 def _spoilt(
