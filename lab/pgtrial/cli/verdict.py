@@ -12,7 +12,7 @@ from rich.text import Text
 
 from pgtrial.cli.terminal import VERDICT_STYLES, for_terminal
 from pgtrial.model.records.claims import Claim, Word
-from pgtrial.model.records.load_point import measure_of
+from pgtrial.model.records.load_point import measure_of, rate_unit
 from pgtrial.model.records.results import Criterion, MetricClaim, StudyResult
 from pgtrial.model.records.where_it_ran import MachinePart, WhereItRan
 from pgtrial.report.brief import Brief, Line
@@ -115,7 +115,7 @@ def _comparisons(result: StudyResult) -> Table[_Row]:
         [
             Column("load point", lambda row: row.place),
             Column("arm", lambda row: row.arm),
-            number("tps" if by_goodput else "mean ms", lambda row: row.measured),
+            number(rate_unit(result.load_points) if by_goodput else "mean ms", lambda row: row.measured),
             number(compared, lambda row: row.difference, verdict=lambda row: row.verdict),
             number("95% interval", lambda row: row.interval, verdict=lambda row: row.verdict),
             Column("verdict", lambda row: row.verdict or "", verdict=lambda row: row.verdict),
@@ -165,21 +165,22 @@ def _criteria(result: StudyResult) -> Table[Criterion]:
 
 def _metrics(result: StudyResult) -> Table[MetricClaim]:
     """The claims on declared metrics; the report has their intervals."""
+    rate = rate_unit(result.load_points)
     return Table(
         "",
         result.metrics,
         [
             Column("metric", lambda row: row.metric + (" (primary)" if row.primary else "")),
-            number("baseline", lambda row: _with_name(row, row.baseline)),
-            number("arm", lambda row: _with_name(row, row.arm)),
+            number("baseline", lambda row: _with_name(row, row.baseline, rate)),
+            number("arm", lambda row: _with_name(row, row.arm, rate)),
             number("difference", lambda row: row.difference and signed(row.difference.value)),
             Column("verdict", lambda row: row.verdict, verdict=lambda row: row.verdict),
         ],
     )
 
 
-def _with_name(row: MetricClaim, arm: str) -> str:
-    value = metric_value(row, arm)
+def _with_name(row: MetricClaim, arm: str, rate: str) -> str:
+    value = metric_value(row, arm, rate)
     return f"{arm}: {value}" if value is not None else arm
 
 

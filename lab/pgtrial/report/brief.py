@@ -133,7 +133,7 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
         counts = Counter(claim.verdict for claim in result.claims(claim.arm))
         lines.append(Line("by load", ", ".join(f"{word} at {number}" for word, number in counts.most_common())))
     secondary = [row for row in result.metrics if row.arm == claim.arm and not row.primary]
-    lines += [Line("metric", f"{row.metric} {metric_text(row)}") for row in secondary]
+    lines += [Line("metric", f"{row.metric} {metric_text(row, rate_unit(plan.load_points))}") for row in secondary]
     lines += [Line("peak", peak)] if (peak := peak_text(result, claim.arm)) else []
     lines += [Line("slower", slower)] if (slower := _statements(result, claim)) else []
     lines += [Line("queries", queries)] if (queries := _queries(result, claim)) else []
@@ -148,7 +148,7 @@ def _levels(claim: Claim, result: StudyResult) -> str:
         return ""
     if result.metrics:
         row = next(row for row in result.metrics if row.primary and row.arm == claim.arm)
-        pair = [metric_value(row, arm) for arm in (claim.arm, claim.baseline)]
+        pair = [metric_value(row, arm, rate_unit(result.load_points)) for arm in (claim.arm, claim.baseline)]
         return " against ".join(text for text in pair if text) if all(pair) else ""
     texts = _level_texts(result)
     pair = [texts.get(arm) for arm in (claim.arm, claim.baseline)]

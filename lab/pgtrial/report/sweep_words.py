@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint, rate_unit
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.sweeps import Bounds, Cliff, Scaling, SizeCurve
 from pgtrial.model.units import percent, plural
@@ -64,22 +64,22 @@ def peak_place(of_arm: Scaling) -> str | None:
 
 def peak_text(result: StudyResult, arm: str) -> str:
     """`11,200 tps at 44 clients (43 to 46) against 9,800 tps at ..., +14% (+12 to +16%), better`; empty without one."""
-    texts, sweeps = [], by_sweep(result.scaling)
+    texts, sweeps, unit = [], by_sweep(result.scaling), rate_unit(result.load_points)
     for same in sweeps.values():
         curves = {other.arm: other for other in same}
         of_arm, baseline = curves[arm], curves[result.baseline]
         if of_arm.difference is None or of_arm.verdict == "withheld":
             continue
-        pair = " against ".join(_peak(of_one) for of_one in (of_arm, baseline))
+        pair = " against ".join(_peak(of_one, unit) for of_one in (of_arm, baseline))
         value = f"{signed(of_arm.difference.value)} ({bounds_text(of_arm.difference)})"
         place = f"{sweep_label(result.load_points, of_arm)}: " if len(sweeps) > 1 else ""
         texts.append(f"{place}{pair}, {value}, {of_arm.verdict}")
     return "; ".join(texts)
 
 
-def _peak(of_arm: Scaling) -> str:
+def _peak(of_arm: Scaling, unit: str) -> str:
     highest = of_arm.law.highest.value if of_arm.law is not None else None
-    tps = f"{highest:,.0f} tps" if highest is not None else "not known"
+    tps = f"{highest:,.0f} {unit}" if highest is not None else "not known"
     place = peak_place(of_arm) or ""
     return f"{tps} at {place}" if place[:1].isdigit() else f"{tps} (the peak is {place})"
 

@@ -47,6 +47,8 @@ class Readings:
     arms: list[str]
     levels: list[dict[str, Any]]
     trials: list[dict[str, Any]]
+    unit: str
+    """The unit of what the load does in a second."""
 
     @property
     def places(self) -> list[int]:
@@ -95,7 +97,7 @@ def readings(data: StudyData, inside: list[int], over: Over) -> Readings:
         and points.index(t.load_point) in inside
         and (t.arm, t.load_point) not in changed
     ]
-    return Readings(over, data.plan.arms, levels, trials)
+    return Readings(over, data.plan.arms, levels, trials, rate_unit(points))
 
 
 def _where(point: LoadPoint, over: Over) -> dict[str, Any]:
@@ -103,15 +105,26 @@ def _where(point: LoadPoint, over: Over) -> dict[str, Any]:
     return {"place": place, "where": over.words(place)}
 
 
-_TRIAL = ["arm:N", channel("where:N", title="at"), "block:Q", "trial:Q", channel("tps:Q", format=",.0f")]
-_MEDIAN = [
-    "arm:N",
-    channel("where:N", title="at"),
-    "regime:N",
-    channel("tps:Q", format=",.0f", title="median tps"),
-    channel("low:Q", format=",.0f", title="from"),
-    channel("high:Q", format=",.0f", title="to"),
-]
+def _in_full(unit: str) -> str:
+    return "transactions per second" if unit == "tps" else unit
+
+
+def _of_trial(unit: str) -> list[str | Channel]:
+    """What is shown at the dot of a trial."""
+    speed = channel("tps:Q", format=",.0f", **({} if unit == "tps" else {"title": unit}))
+    return ["arm:N", channel("where:N", title="at"), "block:Q", "trial:Q", speed]
+
+
+def _of_median(unit: str) -> list[str | Channel]:
+    """What is shown at the mark of a median trial."""
+    return [
+        "arm:N",
+        channel("where:N", title="at"),
+        "regime:N",
+        channel("tps:Q", format=",.0f", title=f"median {unit}"),
+        channel("low:Q", format=",.0f", title="from"),
+        channel("high:Q", format=",.0f", title="to"),
+    ]
 
 
 def lines(canvas: Canvas, measured: Readings, places: list[int]) -> list[Layer]:
@@ -122,10 +135,10 @@ def lines(canvas: Canvas, measured: Readings, places: list[int]) -> list[Layer]:
     dots = canvas.chart(measured.trials).mark("circle", size=18, opacity=0.35)
     return [
         base.mark("line", strokeWidth=1.5).encode(y=y, strokeDash=arm_dash(measured.arms), detail="regime:N"),
-        dots.encode(x=x, y=y, color=colour, tooltip=_TRIAL),
+        dots.encode(x=x, y=y, color=colour, tooltip=_of_trial(measured.unit)),
         base.mark("rule", strokeWidth=2).encode(y=channel("low:Q", title=None), y2="high:Q"),
         base.mark("point", filled=True, size=90, opacity=1).encode(
-            y=y, shape=arm_shape(measured.arms), tooltip=_MEDIAN
+            y=y, shape=arm_shape(measured.arms), tooltip=_of_median(measured.unit)
         ),
     ]
 
@@ -152,7 +165,7 @@ def tps_charts(data: StudyData) -> list[Figure]:
         layers = lines(canvas, measured, measured.places) if several else _side_by_side(canvas, measured, unit)
         height = 260 if several else 40 + 48 * len(measured.arms)
         title = f"{load}{_at_rate(rate)}"
-        alt_text = f"Throughput in transactions per second, {title}: {measured.in_words()}."
+        alt_text = f"Throughput in {_in_full(measured.unit)}, {title}: {measured.in_words()}."
         figures.append(canvas.figure(title, layers, height, alt_text, unit))
     return figures
 
@@ -183,9 +196,11 @@ def _side_by_side(canvas: Canvas, measured: Readings, unit: str) -> list[Layer]:
     dots = canvas.chart(measured.trials).mark("circle", size=36, opacity=0.4, yOffset=12)
     whisker = base.mark("rule", strokeWidth=4, strokeCap="round", opacity=0.6)
     return [
-        dots.encode(x=x, y=y, color=colour, tooltip=_TRIAL),
+        dots.encode(x=x, y=y, color=colour, tooltip=_of_trial(measured.unit)),
         whisker.encode(x=channel("low:Q", title=unit), x2="high:Q"),
-        base.mark("point", filled=True, size=130, opacity=1).encode(x=x, shape=shape, tooltip=_MEDIAN),
+        base.mark("point", filled=True, size=130, opacity=1).encode(
+            x=x, shape=shape, tooltip=_of_median(measured.unit)
+        ),
     ]
 
 
@@ -228,7 +243,7 @@ def over_size(data: StudyData) -> Over:
 def _over_size(data: StudyData, title: str, measured: Readings) -> Figure:
     canvas = Canvas()
     layers: list[Any] = lines(canvas, measured, measured.places)
-    alt_text = f"Throughput in transactions per second, {title}: {measured.in_words()}."
+    alt_text = f"Throughput in {_in_full(measured.unit)}, {title}: {measured.in_words()}."
     cache = _shared_buffers(data) if measured.over.in_megabytes else None
     if cache is not None and measured.places[0] / _NEAR <= cache["place"] <= measured.places[-1] * _NEAR:
         # the words stand on the side where there is more room
@@ -242,7 +257,7 @@ def _over_size(data: StudyData, title: str, measured: Readings) -> Figure:
             *layers,
         ]
         alt_text += f" All arms have {cache['text']}."
-    return canvas.figure(title, layers, 260, alt_text, "tps")
+    return canvas.figure(title, layers, 260, alt_text, rate_unit(data.plan.load_points))
 
 
 def _words(megabytes: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint, rate_unit
 from pgtrial.model.units import format_duration, percent
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash, arm_shape
 from pgtrial.report.charts.vega import channel
@@ -30,7 +30,7 @@ def _slices(data: StudyData, point: LoadPoint) -> Figure | None:
     planned borders."""
     arms = data.plan.arms
     paced = point.rate is not None
-    what, digits = ("mean response time, ms", ",.3f") if paced else ("tps", ",.0f")
+    what, digits = ("mean response time, ms", ",.3f") if paced else (rate_unit(data.plan.load_points), ",.0f")
     all_of_block = middle_block(data, point)
     rows: list[dict[str, Any]] = [
         {

@@ -38,7 +38,7 @@ def _scaling(data: StudyData, points: list[int], laws: dict[str, Scaling]) -> Fi
     title = f"{sweep_label(data.plan.load_points, next(iter(laws.values())))}, over clients"
     peaks = "; ".join(f"peak of {arm}: {peak_place(of_arm)}" for arm, of_arm in laws.items())
     text = f"Scalability law of throughput, {title}: {peaks}. Medians: {measured.in_words()}."
-    return canvas.figure(title, [band, _line(base, measured), *_marks(canvas, measured)], 260, text, "tps")
+    return canvas.figure(title, [band, _line(base, measured), *_marks(canvas, measured)], 260, text, measured.unit)
 
 
 def _curve(of_arm: Scaling, law: Law) -> list[dict[str, Any]]:
@@ -103,7 +103,8 @@ def _cliffs(data: StudyData, points: list[int], arms: list[SizeCurve]) -> Figure
     ]
     title = f"{sweep_label(data.plan.load_points, arms[0])}, cliffs over size"
     cliffs = "; ".join(f"{of_arm.arm}: {cliff_text(cliff)}" for of_arm in arms for cliff in of_arm.cliffs)
-    return canvas.figure(title, layers, 260, f"Throughput, {title}: {cliffs}. Medians: {measured.in_words()}.", "tps")
+    text = f"Throughput, {title}: {cliffs}. Medians: {measured.in_words()}."
+    return canvas.figure(title, layers, 260, text, measured.unit)
 
 
 def _field(over: Over, measured: Readings, name: str) -> dict[str, Any]:

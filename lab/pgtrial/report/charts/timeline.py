@@ -7,7 +7,7 @@ from typing import Any
 
 from pgtrial.model.records.load_point import rate_unit
 from pgtrial.report.charts.parts import SECONDS, Canvas, Figure, arm_colour, arm_dash, seconds_axis
-from pgtrial.report.charts.vega import channel
+from pgtrial.report.charts.vega import Channel, channel
 from pgtrial.report.data import StudyData, whole_seconds
 
 _MOST_POINTS = 150
@@ -54,7 +54,11 @@ def _figure(data: StudyData, point: int) -> Figure | None:
     ]
     levels = _levels(data, point)
     if levels:
-        shown = canvas.chart(levels).transform({"filter": "block === datum.block"}).encode(color=colour, tooltip=_LEVEL)
+        shown = (
+            canvas.chart(levels)
+            .transform({"filter": "block === datum.block"})
+            .encode(color=colour, tooltip=_shown(unit))
+        )
         level = shown.mark("rule", strokeWidth=3, opacity=0.9, clip=True)
         change = shown.transform({"filter": "datum.changed"}).mark("rule", strokeWidth=1.5, strokeDash=[2, 3])
         layers.append(level.encode(x=channel("from:Q", title=SECONDS), x2="to:Q", y="tps:Q"))
@@ -71,12 +75,14 @@ def _figure(data: StudyData, point: int) -> Figure | None:
     return canvas.figure(load_point.label, layers, 220, alt_text, unit)
 
 
-_LEVEL = [
-    "arm:N",
-    channel("tps:Q", format=",.0f", title="level, tps"),
-    channel("from:Q", format=".0f", title="from second"),
-    channel("to:Q", format=".0f", title="to second"),
-]
+def _shown(unit: str) -> list[str | Channel]:
+    """What is shown at a level."""
+    return [
+        "arm:N",
+        channel("tps:Q", format=",.0f", title=f"level, {unit}"),
+        channel("from:Q", format=".0f", title="from second"),
+        channel("to:Q", format=".0f", title="to second"),
+    ]
 
 
 def _levels(data: StudyData, point: int) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from pgtrial.model.records.load_point import rate_unit
 from pgtrial.model.records.trial import Trial
 from pgtrial.report.charts.parts import Canvas, Figure, seconds_axis, start_of_measuring
 from pgtrial.report.charts.server import provider_charts, wait_charts, work_charts
@@ -56,7 +57,7 @@ def _throughput(data: StudyData, trial: Trial) -> list[Figure]:
     if measured:
         text += f"; in the measured part {min(measured):,} to {max(measured):,}"
     text += f"; {len(failed)} seconds with failures, marked." if failed else "; no failures."
-    return [canvas.figure("Throughput", layers, _HEIGHT, text, "tps", wide=True)]
+    return [canvas.figure("Throughput", layers, _HEIGHT, text, rate_unit([trial.load_point]), wide=True)]
 
 
 def _latency(data: StudyData, trial: Trial) -> list[Figure]:

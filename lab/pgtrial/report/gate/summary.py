@@ -53,7 +53,7 @@ def _lines(data: StudyData, of_gate: Outcome, bundle: str | None) -> Iterator[st
         yield f"and {plural(more, 'more load point')}, see the report\n"
     for row in result.metrics:
         if row.arm == head and not row.primary:
-            yield f"- {_text(row.metric)}: {_text(metric_text(row))}"
+            yield f"- {_text(row.metric)}: {_text(metric_text(row, rate_unit(data.plan.load_points)))}"
     for failure in result.failures:
         if failure.failed_trials or failure.failed_transactions:
             failed = f"{failure.failed_trials} of {plural(failure.trials, 'trial')} failed"

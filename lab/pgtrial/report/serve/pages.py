@@ -178,7 +178,7 @@ def _about(trial: Trial) -> list[tuple[str, str]]:
         ("block", str(trial.block + 1)),
         ("started", trial.started[:19].replace("T", " ")),
         ("outcome", f"failed: {trial.reason}" if trial.reason else trial.status),
-        *([("committed", f"{measured.tps:,.0f} tps")] if measured else []),
+        *([("committed", f"{measured.tps:,.0f} {rate_unit([trial.load_point])}")] if measured else []),
         *([("latency", f"mean {latency.mean / 1000:.3g} ms, 99% {latency.p99 / 1000:.3g} ms")] if latency else []),
         *([("failed transactions", f"{sum(measured.failures.values()):,}")] if measured else []),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pgtrial.model.metrics import METRICS
+from pgtrial.model.records.load_point import rate_unit
 from pgtrial.model.records.results import CurvePoint, MetricClaim
 from pgtrial.model.units import as_written, decimals_for, plural
 from pgtrial.report.data import StudyData
@@ -42,6 +43,7 @@ def curve_table(data: StudyData) -> Table[CurvePoint]:
 
 def _of_arm(data: StudyData, rows: list[MetricClaim]) -> Table[MetricClaim]:
     arm, baseline, units = rows[0].arm, rows[0].baseline, Units(data.plan)
+    rate = rate_unit(data.plan.load_points)
     others = [row for row in rows if not row.primary]
     shared = (
         f" Others are secondary, {plural(others[0].claims, 'claim')} in all: they share the error of each look evenly, "
@@ -51,12 +53,12 @@ def _of_arm(data: StudyData, rows: list[MetricClaim]) -> Table[MetricClaim]:
     )
     return Table(
         f"{arm} against {baseline} by the declared metrics, margin {as_written(data.plan.margin)}. The first is the "
-        f"primary claim.{shared} Values are of the median trial. A difference is one of values, of tps, response "
+        f"primary claim.{shared} Values are of the median trial. A difference is one of values, of {rate}, response "
         "and time one of speed. In a percentile a failed transaction counts as one that took the whole measured part.",
         rows,
         [
             Column("metric", lambda row: METRICS[row.metric].noun + (" (primary)" if row.primary else "")),
-            *(number(name, _value_of(name)) for name in (baseline, arm)),
+            *(number(name, _value_of(name, rate)) for name in (baseline, arm)),
             number("difference", lambda row: row.difference and signed(row.difference.value)),
             number("95% interval", lambda row: row.difference and row.difference.text()),
             Column("verdict", verdict_text, verdict=lambda row: row.verdict),
@@ -67,26 +69,26 @@ def _of_arm(data: StudyData, rows: list[MetricClaim]) -> Table[MetricClaim]:
     )
 
 
-def _value_of(arm: str) -> Callable[[MetricClaim], str | None]:
-    return lambda row: metric_value(row, arm)
+def _value_of(arm: str, rate: str) -> Callable[[MetricClaim], str | None]:
+    return lambda row: metric_value(row, arm, rate)
 
 
-def metric_value(row: MetricClaim, arm: str) -> str | None:
-    """`8.12 ms`, `1,234 bytes`; None where it is not known."""
+def metric_value(row: MetricClaim, arm: str, rate: str) -> str | None:
+    """`8.12 ms`, `1,234 bytes`; None where it is not known. `rate` is the unit of what the load does in a second."""
     value = row.values.get(arm)
     if value is None:
         return None
     if row.unit == "us":
         return f"{milliseconds(value)} ms"
-    unit = "tps" if row.unit == "1/s" else row.unit
+    unit = rate if row.unit == "1/s" else row.unit
     return f"{digits(value)} {unit}".rstrip()
 
 
-def metric_text(row: MetricClaim) -> str:
+def metric_text(row: MetricClaim, rate: str) -> str:
     """`9.1 ms against 8.1 ms, +12% (+8 to +17%), worse`."""
     if row.withheld is not None:
         return f"no verdict: {row.withheld}"
-    pair = [metric_value(row, name) for name in (row.arm, row.baseline)]
+    pair = [metric_value(row, name, rate) for name in (row.arm, row.baseline)]
     parts = [" against ".join(text for text in pair if text)] if all(pair) else []
     if row.difference is not None:
         value = signed(row.difference.value, decimals_for(row.difference.known))

@@ -342,8 +342,8 @@ def look_table(data: StudyData) -> Table[PlannedLook]:
 def steadiness_table(data: StudyData) -> Table[Steadiness]:
     """Whether tps still moved within the measured part."""
     return Table(
-        "Trend of tps from start to end of the measured part (Theil-Sen slope per trial, averaged within a block; sign "
-        "test over blocks). Trends below 1% are not called trends.",
+        f"Trend of {rate_unit(data.plan.load_points)} from start to end of the measured part (Theil-Sen slope per "
+        "trial, averaged within a block; sign test over blocks). Trends below 1% are not called trends.",
         data.result.steadiness,
         [
             Column("arm", lambda entry: entry.arm),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pgtrial.model.records.claims import Claim, Estimate
-from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.load_point import LoadPoint, rate_unit
 from pgtrial.model.records.results import CarryOver, CarryOverShift
 from pgtrial.model.records.trial import SliceRow, Trial
 from pgtrial.model.units import format_duration, percent
@@ -110,7 +110,7 @@ def _block_table(data: StudyData) -> Table[tuple[Trial, SliceRow]]:
             number("clients' s", lambda row: row[1].client_s, ".3f"),
             number("committed", lambda row: row[1].transactions, ","),
             number("failed", lambda row: row[1].failures, ","),
-            number("tps", lambda row: slice_tps(*row), ",.0f"),
+            number(rate_unit(data.plan.load_points), lambda row: slice_tps(*row), ",.0f"),
             number("mean ms", lambda row: row[1].mean_us and row[1].mean_us / 1000, ".3f"),
         ],
         folded=True,

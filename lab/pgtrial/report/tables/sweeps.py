@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pgtrial.model.records.claims import Estimate
+from pgtrial.model.records.load_point import rate_unit
 from pgtrial.model.records.sweeps import Bounds, Cliff, Law, Scaling, SizeCurve
 from pgtrial.model.units import percent
 from pgtrial.report.data import StudyData
@@ -17,20 +18,21 @@ from pgtrial.report.words import signed
 def law_table(data: StudyData) -> Table[Scaling]:
     """The parameters of each arm's law, how far it misses, and the peaks."""
     points = data.plan.load_points
+    unit = rate_unit(points)
     return Table(
         "The universal scalability law: X(n) = g n / (1 + a (n - 1) + b n (n - 1)) for n clients, with 95% jackknife "
-        "intervals over blocks. The largest tps is that of the law within the tested numbers; its difference to the "
-        "baseline's is the Hodges-Lehmann estimate over blocks with its sequential interval. Where the law misses by "
-        "more than twice the noise of a block it does not describe the arm, and only what was measured is shown.",
+        f"intervals over blocks. The largest {unit} is that of the law within the tested numbers; its difference to "
+        "the baseline's is the Hodges-Lehmann estimate over blocks with its sequential interval. Where the law misses "
+        "by more than twice the noise of a block it does not describe the arm, and only what was measured is shown.",
         data.result.scaling,
         [
             Column("load", lambda row: sweep_label(points, row)),
             Column("arm", lambda row: row.arm),
-            number("one client, tps (g)", _parameter(lambda law: law.single, ",.0f")),
+            number(f"one client, {unit} (g)", _parameter(lambda law: law.single, ",.0f")),
             number("serial (a)", _parameter(lambda law: law.serial, ".2%")),
             number("mutual (b)", _parameter(lambda law: law.mutual, ".3g")),
             number("peak", _peak),
-            number("largest tps", _parameter(lambda law: law.highest, ",.0f")),
+            number(f"largest {unit}", _parameter(lambda law: law.highest, ",.0f")),
             number("most measured", _most_measured),
             number(
                 "misses by / noise", lambda row: row.law and f"{percent(row.law.misfit)} / {percent(row.law.noise)}"
