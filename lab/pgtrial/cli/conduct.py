@@ -18,6 +18,7 @@ from pgtrial.cli.verdict import in_short
 from pgtrial.conduct.outlook import cautions, outlook
 from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.plan import More, warnings
+from pgtrial.conduct.progress import Listener, Preparing, ProgressEvent, StudyBegins
 from pgtrial.conduct.provider_metrics import import_metrics
 from pgtrial.conduct.run_study import run_study
 from pgtrial.machines.interrupt import Interrupted, interruptible
@@ -98,14 +99,14 @@ def conduct(
     console = console or Terminal()
     ended = study.plan if more is not None else None
     goes_on = again(study.path) if again is not None else f"pgtrial run {shlex.quote(str(study.path))}"
-    if not quiet and more is None:
-        expected = None if study.trials() else outlook(spec, study.plan)
-        for warning in [*warnings(spec, study.plan), *cautions(expected, spec, study.plan)]:
-            warn(reword(warning))
+    cautious = not quiet and more is None
+    for warning in warnings(spec, study.plan) if cautious else ():
+        warn(reword(warning))
+
     try:
         with interruptible():
             with shown(console, as_json=as_json, reword=reword) as listener:
-                run_study(study, listener, spec=spec, more=more)
+                run_study(study, _cautioning(listener, study, spec) if cautious else listener, spec=spec, more=more)
             for sentence in import_metrics(study, say):
                 warn(f"{sentence}; pgtrial metrics {shlex.quote(str(study.path))} imports them later")
             conclusion = _report(study, reword) if conclude is None else conclude(study)
@@ -133,6 +134,22 @@ def conduct(
     elif missing is not None:
         say(missing)
     return 0 if missing is None else _SOMETHING_IS_MISSING
+
+
+def _cautioning(listener: Listener, study: StudyDirectory, spec: StudySpec) -> Listener:
+    """Returns a listener that also warns of a margin that the plan cannot establish.
+
+    It warns when the study begins: a study that the rehearsal refuses has more urgent things to mend, and lengths that
+    the preliminary block chooses are known then.
+    """
+
+    def hear(event: ProgressEvent) -> None:
+        if isinstance(event, StudyBegins) and not event.stored:
+            for sentence in cautions(outlook(spec, study.plan), spec, study.plan):
+                listener(Preparing(f"warning: {sentence}", stays=True))
+        listener(event)
+
+    return hear
 
 
 def stopped(interrupted: Interrupted, then: str = "") -> int:
