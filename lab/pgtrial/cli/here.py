@@ -124,9 +124,10 @@ def _kept(templates: Sequence[KeptTemplate]) -> str:
     size = format_size(sum(template.bytes_on_disk for template in templates))
     return (
         f"{plural(len(templates), 'template')}, made once and shared by all studies: {size} in {root}, where "
-        f"{format_size(shutil.disk_usage(root).free)} are free. Templates may take {format_size(state_limit(root))} "
-        "(PGTRIAL_STATE_LIMIT): beyond that, those used least recently are removed. `pgtrial cleanup --template NAME` "
-        "removes one, `--unused 30d` those that were not used for 30 days, `--templates` all."
+        f"{format_size(shutil.disk_usage(root).free)} are free. With builds and copies of installations they "
+        f"may take {format_size(state_limit(root))} (PGTRIAL_STATE_LIMIT): beyond that, what was used least recently "
+        "is removed. `pgtrial cleanup --template NAME` removes one, `--unused 30d` those that were not used for 30 "
+        "days, `--templates` all."
     )
 
 

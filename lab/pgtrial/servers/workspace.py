@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +30,7 @@ from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.postmaster import stop_servers_below
 from pgtrial.servers.room import Room, servers_account
 from pgtrial.servers.rooms import Rooms, pending_rooms, remove_rooms
+from pgtrial.servers.state_limit import trim, use_of_install
 from pgtrial.servers.templates import RoomTemplates
 from pgtrial.servers.trees import open_to_all
 from pgtrial.store.own_data import DUMP_ENDINGS, dumps_of
@@ -69,6 +70,10 @@ class Workspace(Room):
         self.own_templates = RoomTemplates(LOCAL)
         """Those that this run alone uses."""
         self._reachable: dict[ServerBinaries, ServerBinaries] = {}
+        self._copies = ExitStack()
+        """The locks on the copies of installations that this run uses."""
+        if (trimmed := trim(self.templates, self.builds, self.state / "installs", state_limit(self.state))) is not None:
+            self.notices.append(trimmed)
 
     @property
     def larger(self) -> str:
@@ -91,8 +96,17 @@ class Workspace(Room):
     def reachable(self, server: ServerBinaries) -> ServerBinaries:
         """The installation, or a copy of it below the state root when the account cannot run it where it is."""
         if server not in self._reachable:  # to find out takes a look at each file of it
-            self._reachable[server] = runnable(self, server, self.state / "installs")
+            self._reachable[server] = runnable(self, server, self.state / "installs", self._hold)
         return self._reachable[server]
+
+    def _hold(self, copy: Path) -> None:
+        """Use a copy of an installation until this run ends. Raises ArmError."""
+        try:
+            lock = self._copies.enter_context(open_lock(use_of_install(copy)))
+            wait_for(lock, shared=True)
+            use_of_install(copy).touch()
+        except OSError as error:
+            raise ArmError(f"the lock of {copy} cannot be taken ({error.strerror})") from None
 
     def close(self) -> None:
         """Stop every server that this run started and remove its directories. Raises ArmError, of hosts LeftOnHost.
@@ -102,6 +116,7 @@ class Workspace(Room):
         stop_servers_below(self.root)
         self.templates.close()
         self.builds.close()
+        self._copies.close()
         _, of_servers = settings_record.undo(self.root)
         _, of_jobs = job_undo.undo(self.root)
         elsewhere, here = self.rooms.remove(), [*of_servers, *of_jobs, *undo_all(self.root, LOCAL)]
@@ -318,8 +333,10 @@ def _check_state(root: Path) -> None:
         raise ArmError(f"{error.filename or root} cannot be read ({error.strerror})") from None
 
 
-def runnable(room: Room, server: ServerBinaries, installs: Path) -> ServerBinaries:
+def runnable(room: Room, server: ServerBinaries, installs: Path, hold: Callable[[Path], None]) -> ServerBinaries:
     """The installation itself, or its copy below `installs`, made once. Raises ArmError if neither can be run.
+
+    `hold` keeps the copy from being removed by others; it is called before it is looked for.
 
     The copy keeps the place of the programs' libraries: programs in wheels look for them in `../lib` or in a directory
     `PACKAGE.libs` beside the package (RPATH relative to $ORIGIN).
@@ -329,6 +346,7 @@ def runnable(room: Room, server: ServerBinaries, installs: Path) -> ServerBinari
     prefix = server.bin.parent
     package = prefix.parent
     home = installs / f"pg{server.version}-{digest_of_code(prefix)[:8]}"
+    hold(home)
     if not home.is_dir():
         staged = room.root / f"install-{home.name}"
         _copy_tree(prefix, staged / package.name / prefix.name)

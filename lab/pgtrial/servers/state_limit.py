@@ -1,0 +1,92 @@
+"""Keeps what the state directory holds for later studies below a limit: templates, builds, copies of installations.
+
+All of them can be made again. Those that were used least recently go first, and none that a running lab uses. Records,
+runs, the sources of builds and fetched wheels are not counted: they are small, or not made by a study.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from pgtrial.machines.locks import NAME_LOCK, is_held, open_lock, take
+from pgtrial.model.errors import ArmError
+from pgtrial.model.units import format_size, plural
+from pgtrial.servers.builds.kept import Builds
+from pgtrial.servers.kept_templates import Templates
+from pgtrial.servers.trees import bytes_below
+from pgtrial.store.state import is_own
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Something that is kept, whoever keeps it."""
+
+    what: str
+    bytes_on_disk: int
+    last_used: datetime
+    in_use: bool
+    remove: Callable[[], None]
+    """Raises ArmError if a lab has begun to use it, or if it cannot be removed."""
+
+
+def trim(templates: Templates, builds: Builds, installs: Path, limit: int) -> str | None:
+    """Removes what was used least recently until the rest takes no more than so many bytes.
+
+    Returns a sentence on what was removed; None: nothing.
+    """
+    kept = sorted(_all(templates, builds, installs), key=lambda one: one.last_used)
+    excess = sum(one.bytes_on_disk for one in kept) - limit
+    removed: list[_Kept] = []
+    for one in kept:
+        if excess > sum(gone.bytes_on_disk for gone in removed) and not one.in_use:
+            with suppress(ArmError):
+                one.remove()
+                removed.append(one)
+    if not removed:
+        return None
+    numbers = Counter(gone.what for gone in removed)
+    named = " and ".join(plural(number, what) for what, number in numbers.items())
+    return (
+        f"removed {named} of {format_size(sum(gone.bytes_on_disk for gone in removed))}, used least recently: what is "
+        f"kept for later studies may take {format_size(limit)} (PGTRIAL_STATE_LIMIT)"
+    )
+
+
+def _all(templates: Templates, builds: Builds, installs: Path) -> Iterator[_Kept]:
+    for template in templates.kept():
+        remove = partial(templates.remove, template.name)
+        yield _Kept("template", template.bytes_on_disk, template.last_used, template.in_use, remove)
+    for build in builds.kept():
+        remove = partial(builds.remove, build.name)
+        yield _Kept("build", build.bytes_on_disk, build.last_used, build.in_use, remove)
+    for home in installs.glob("pg*"):
+        lock = use_of_install(home)
+        if home.is_dir() and is_own(home) and lock.exists():
+            used = datetime.fromtimestamp(lock.stat().st_mtime, UTC)
+            remove = partial(_remove_install, home)
+            yield _Kept("installation", bytes_below(home), used, is_held(lock), remove)
+
+
+def use_of_install(home: Path) -> Path:
+    """Returns the lock file that each lab holds, together with others, which uses a copy of an installation.
+
+    It stays when the copy goes, so that it is the same file for all labs.
+    """
+    return home.with_name(f"{home.name}{NAME_LOCK}")
+
+
+def _remove_install(home: Path) -> None:
+    try:
+        with open_lock(use_of_install(home)) as lock:
+            if not take(lock):
+                raise ArmError(f"{home} is in use by a running pgtrial")
+            shutil.rmtree(home)
+    except OSError as error:
+        raise ArmError(f"{home} cannot be removed ({error.strerror})") from None
