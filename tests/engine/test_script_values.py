@@ -118,3 +118,20 @@ def test_statements_are_listed_with_the_values_of_six_transactions(run, tmp_path
 def test_a_wrong_command_is_found_before_a_server_is_asked(run):
     done = run("SELECT 1;\n\\nonsense\n", "--list-commands", "-h", "/nowhere")
     assert (done.status, "s.sql:2: invalid command" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(("mode", "sent"), [("simple", ["SELECT 7 + 1;", "SELECT 7 + 2;"]), ("prepared", [None, None])])
+def test_statements_that_a_run_sends_are_listed_with_their_first_six_executions(run, tmp_path, mode, sent):
+    text = "\\set a 7\nSELECT :a + 1;\nSELECT :a + 2;\n"
+    assert run(text, "--list-statements=sent", "-M", mode, transactions=8).status == 0
+    lines = [json.loads(line) for line in (tmp_path / "sent").read_text().splitlines()]
+    expected = [
+        {"sql": f"SELECT $1 + {number};", "values": ["7"], "sent": whole}
+        for number, whole in zip((1, 2), sent, strict=True)
+    ]
+    assert lines == expected * 6
+
+
+def test_a_file_for_statements_that_cannot_be_made_is_refused(run):
+    done = run("SELECT 1;\n", "--list-statements=none/sent")
+    assert (done.status, 'could not open statements file "none/sent"' in done.stderr) == (1, True), done.stderr

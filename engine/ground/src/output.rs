@@ -40,7 +40,7 @@ pub fn heed_closed_pipe(written: io::Result<()>) -> io::Result<()> {
 
 /// A file that is written while a run goes on, or standard output.
 pub struct OutputFile {
-    out: BufWriter<Box<dyn Write>>,
+    out: BufWriter<Box<dyn Write + Send>>,
     /// What could not be written, if that fails.
     pub name: String,
 }

@@ -15,6 +15,7 @@ pub mod recorded;
 pub mod replay;
 pub mod sb_rand;
 pub mod seeds;
+pub mod sent;
 pub mod settings;
 pub mod statistics;
 

@@ -72,6 +72,11 @@ pub trait Actions: Debug + Copy + 'static {
     type Request<'a>: Debug + Copy;
     /// Does anything else.
     type Step: Debug + Copy;
+
+    /// Returns the text that a request sends as a query of the load, if it sends one.
+    fn text<'a>(_request: &Self::Request<'a>) -> Option<&'a str> {
+        None
+    }
 }
 
 /// What a client does next. `command` is the index of the command in its script.
@@ -131,6 +136,13 @@ pub enum StagedActions {}
 impl Actions for StagedActions {
     type Request<'a> = StagedRequest<'a>;
     type Step = Management;
+
+    fn text<'a>(request: &Self::Request<'a>) -> Option<&'a str> {
+        match request {
+            StagedRequest::Text { sql, rows } if *rows != Rows::Skipped => Some(sql),
+            _ => None,
+        }
+    }
 }
 
 /// A request of a staged run.

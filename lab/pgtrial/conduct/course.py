@@ -11,11 +11,10 @@ from pathlib import Path
 import psycopg
 
 from pgtrial.conduct.engine_options import ALONE, Turn
-from pgtrial.conduct.load_statements import known_statements
+from pgtrial.conduct.load_statements import FindStatements, known_statements
 from pgtrial.conduct.outcome import Outcome
 from pgtrial.conduct.progress import Listener
 from pgtrial.evidence.observe.sampler import Observation, OwnTime, Sampler
-from pgtrial.evidence.observe.statements import Statements
 from pgtrial.evidence.observe.views import Counters
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.load_makers import LoadMaker
@@ -59,8 +58,8 @@ class Course:
     """The files of the workload, if it is a pack."""
     values: Mapping[str, Path] = field(default_factory=dict)
     """By variable the file of which each transaction draws a value."""
-    statements: Statements | None = None
-    """Where the statements of the load are gathered; None: they are known already, or not asked for."""
+    statements: FindStatements | None = None
+    """Finds the statements of the load; None: they are known already, or not asked for."""
     loads_begin: float | None = None
     """When all loads that alternate begin, by time.monotonic(); None: it runs by itself, or has not got there."""
     inbox: Inbox | None = None
@@ -75,6 +74,8 @@ class Course:
     notes: list[str] = field(default_factory=list)
     deltas: Counters = field(default_factory=dict)
     plans: dict[str, LoadStatement] = field(default_factory=dict)
+    unplanned: bool = False
+    """True if the load sends, or may send, further statements that have no plan here."""
     relations_before: Counters = field(default_factory=dict)
     relations: Counters = field(default_factory=dict)
     checkpoint_s: float | None = None

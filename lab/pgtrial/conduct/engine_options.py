@@ -90,6 +90,30 @@ def engine_options(
     return [*options, *turn.options(seed)]
 
 
+def short_options(load: LoadSection, point: LoadPoint, seed: int, script: Path | None) -> list[str]:
+    """Returns the options of a short run of one client, of a load that is no script of pgbench, suite or replay."""
+    tail = ["-j", "1", "--random-seed", str(seed)]
+    match front_end(point):
+        case "tasks":
+            few = load.tasks.model_copy(update={"apps": 1, "pool": 1, "tasks": _EXECUTIONS, "arrival": "at-once"})
+            return [*few.arguments(), "-M", point.protocol, *tail]
+        case "order-entry":
+            calls = ["--procedures"] if load.procedures else []
+            return ["run", "-M", point.protocol, "-c", "1", "-t", f"{_SHORT_RUN}", *calls, *tail]
+        case _:
+            limits = ["--threads=1", "--jobs=1", f"--events={_SHORT_RUN}", f"--time={_SHORT_RUN_S}"]
+            given = load.sysbench.arguments(point.workload)
+            return [str(script or point.workload), *given, *limits, *_protocol_and_seed(point, seed)]
+
+
+_SHORT_RUN = 100
+"""The transactions of a short run: the transactions of order entry that are drawn in 4% of all cases are among them
+with a probability of 98%."""
+_SHORT_RUN_S = 5
+_EXECUTIONS = 6
+"""The executions after which PostgreSQL has chosen the kind of plan of a prepared statement."""
+
+
 def front_end(point: LoadPoint) -> FrontEnd:
     """Which of the engine's front ends has the workload."""
     if point.tasks is not None:
@@ -155,10 +179,13 @@ def _sysbench(load: LoadSection, point: LoadPoint, seed: int, jobs: int, turn: T
     options = load.sysbench.arguments(point.workload)
     options += [f"--threads={point.clients}", f"--jobs={jobs}"]
     options += [f"--time={duration:.0f}", f"--warmup-time={warmup:.0f}"]
-    options += [f"--db-ps-mode={'disable' if point.protocol == 'simple' else 'auto'}"]
-    # 0 would stand for the time
-    options += [f"--rand-seed={seed or 1}"]
+    options += _protocol_and_seed(point, seed)
     return options if point.rate is None else [*options, f"--rate={point.rate:.0f}"]
+
+
+def _protocol_and_seed(point: LoadPoint, seed: int) -> list[str]:
+    # 0 would stand for the time
+    return [f"--db-ps-mode={'disable' if point.protocol == 'simple' else 'auto'}", f"--rand-seed={seed or 1}"]
 
 
 def scripts_of(point: LoadPoint, script: Path | None) -> list[str]:

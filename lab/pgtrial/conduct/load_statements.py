@@ -1,36 +1,90 @@
-"""Which statements the load of a first block sends, as far as files list them."""
+"""Which statements the load of a first block sends: those that files list, or those of a short run of one client."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
-from pgtrial.conduct.engine_options import front_end, scripts_of
+from pgtrial.conduct.engine_options import front_end, scripts_of, short_options
 from pgtrial.evidence.observe.plans import SentStatement, without_values
 from pgtrial.evidence.observe.statements import MOST_STATEMENTS, Statements, by_text
 from pgtrial.files.reading import read_bytes
+from pgtrial.loads.process import lua_environment
 from pgtrial.loads.script_commands import ScriptCommand, script_commands
+from pgtrial.loads.sent_statements import SentText, sent_statements
 from pgtrial.loads.sql_files import statements
+from pgtrial.loads.target import Target
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.records.suite import SuiteLoad
+from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.suites import QUERY_ENDING
 from pgtrial.store.directory import StudyDirectory
+
+FindStatements = Callable[[Target], Statements]
+"""Finds the statements of a load when it has ended, on its server. Raises as EngineRun does."""
 
 
 def statements_of(
     study: StudyDirectory, due: PlannedTrial, values: Mapping[str, Path] | None = None
-) -> Statements | None:
-    """Returns what is known of the statements before a trial; None if they are not to be explained.
+) -> FindStatements | None:
+    """Returns what finds the statements of the load of a trial; None if they are not to be explained.
 
     `values` are the files of which variables of scripts have values.
     """
     load, point = study.spec.load, study.plan.load_points[due.load_point]
     if due.block > 0 or not load.observe or load.replays or load.runs_job or load.runs_programs:
         return None
-    return listed_statements(point, study.script(point), values or {}, study.plan.seed) if are_listed(point) else None
+    script, seed = study.script(point), study.plan.seed
+    if not are_listed(point):
+        return SentStatements(load, point, script, seed)
+    listed = listed_statements(point, script, values or {}, seed)
+    return lambda _: listed
+
+
+@dataclass
+class SentStatements:
+    """Finds the statements of a load that no file lists by a short run of one client. Arms that alternate share it.
+
+    All arms draw the same values, by the same seed.
+    """
+
+    load: LoadSection
+    point: LoadPoint
+    script: Path | None
+    seed: int
+    found: Statements = field(default_factory=lambda: Statements({}, are_complete=False))
+
+    def __call__(self, target: Target) -> Statements:
+        """Return the statements, which are known after the first run that has sent any."""
+        if not self.found.sent:
+            environment = target.environment()
+            if self.script is not None:
+                environment |= lua_environment(self.script.parent)
+            options = short_options(self.load, self.point, self.seed, self.script)
+            self.found = self._of(sent_statements(front_end(self.point), options, environment))
+        return self.found
+
+    def _of(self, sent: list[SentText]) -> Statements:
+        executions: dict[str, list[SentText]] = {}
+        for one in sent:
+            executions.setdefault(one.sql, []).append(one)
+        every = by_text(_as_sent(text, self.point.protocol, of_text) for text, of_text in executions.items())
+        kept = dict(islice(every.items(), MOST_STATEMENTS))
+        # a script may send a statement seldom, and order entry does
+        sends_all = self.script is None and self.point.workload != ORDER_ENTRY
+        return Statements(kept, are_complete=sends_all and 0 < len(every) == len(kept), left_out=len(every) - len(kept))
+
+
+def _as_sent(text: str, protocol: str, executions: list[SentText]) -> SentStatement:
+    """Returns the statement of a text with the values of its first executions."""
+    known = [[value for value in one.values if value is not None] for one in executions if None not in one.values]
+    return SentStatement(text, protocol, known, next((one.sent for one in executions if one.sent is not None), None))
 
 
 def are_listed(point: LoadPoint) -> bool:
@@ -46,7 +100,7 @@ def listed_statements(point: LoadPoint, script: Path | None, values: Mapping[str
     if point.suite is not None and script is not None:
         return Statements(_of_suite(point.suite, script), are_complete=True)
     listed = by_text(_listed(point, script, values, seed))
-    return Statements(listed, are_complete=0 < len(listed) <= MOST_STATEMENTS)
+    return Statements(listed, are_complete=bool(listed))
 
 
 def known_statements(point: LoadPoint, script: Path | None) -> list[str]:

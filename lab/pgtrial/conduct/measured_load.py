@@ -152,11 +152,8 @@ class MeasuredLoad:
                     self._job.end()
                 if self._before is not None:
                     course.deltas |= views.deltas(self._before, self._counters())
-                if course.statements is not None:
-                    # to plan a statement may call functions of the data
-                    with self._target.connect_as_load() as reader:
-                        course.plans = course.statements.plans(reader)
                 course.relations = views.read_relations(session, course.data.relations(session))
+                self._take_plans()
             except psycopg.OperationalError as error:
                 course.lose(error)
         if course.lost is not None and patience_s(course.load.on_server_loss) is None:
@@ -171,6 +168,22 @@ class MeasuredLoad:
                     check(course.pack, self._target, "after the load")
                 with timed(course.timings, "measure"):
                     course.quality = measure(course.pack, self._target)
+
+    def _take_plans(self) -> None:
+        """Take the plans of the statements, when all that the load has changed is read: a short run may change rows."""
+        course, target = self._course, self._target
+        if course.statements is None:
+            return
+        found = course.statements(target)
+        # to plan a statement may call functions of the data
+        with target.connect_as_load() as reader:
+            course.plans = found.plans(reader)
+        course.unplanned = not found.are_complete
+        if found.left_out:
+            kept = len(found.sent)
+            course.note(
+                f"plans are of the first {kept} statements of the load; {found.left_out} more are not explained"
+            )
 
     @property
     def _counts(self) -> bool:

@@ -27,7 +27,7 @@ class RehearsedPlans:
     by_arm: dict[str, dict[str, LoadStatement]] = field(default_factory=dict)
     """By arm, then by the statement's text without values; several load points each with their own."""
     unlisted: set[str] = field(default_factory=set)
-    """Workloads of which scripts list no statements, or too many."""
+    """Workloads of which scripts list no statements."""
 
     def take(self, arm: str, session: Session, point: LoadPoint, listed: Statements | None, *, several: bool) -> None:
         """Take the plans of a load point, whose statements are `listed`, None: by no file.

@@ -52,6 +52,7 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
         server_deltas={} if course.shared_server else course.deltas,
         shared_deltas=course.deltas if course.shared_server else {},
         statements=course.plans,
+        statements_left_out=course.unplanned,
         huge_pages=host_seen,
         program=outcome.program,
         failure_spans=outcome.failure_spans,

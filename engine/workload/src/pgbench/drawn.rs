@@ -1,21 +1,19 @@
 //! The values with which the first transactions of a script send its statements, found out without a server.
 
 use ground::random::Random;
-use wire::statement::QueryMode;
 use wire::value::Value;
 
 use super::scripts::Scripts;
 use super::steps::{Operation, ScriptState, StepResult};
+use crate::sent::SentStatement;
 
 /// One execution of a statement, as a client would send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrawnStatement {
     /// The index of the statement's command in its script.
     pub command: usize,
-    /// The values of its parameters as text. `None`: only a server or a shell knows the value.
-    pub values: Vec<Option<String>>,
-    /// The whole text of simple mode; `None` in the other modes, and where a value is not known.
-    pub sent: Option<String>,
+    /// A value that only a server or a shell knows is not known here.
+    pub sent: SentStatement,
 }
 
 /// Returns the statements that the first client would send in so many transactions of one script.
@@ -58,14 +56,8 @@ fn send_all(scripts: &Scripts, state: &mut ScriptState, found: &mut Vec<DrawnSta
         }
         match state.execute(&scripts.symbols, scripts.mode, step) {
             Ok(StepResult::Query(index, _)) => {
-                let statement = &script.statements[index];
-                let values: Vec<_> = statement.slots().map(|slot| text(&state.values[slot])).collect();
-                let sent = (scripts.mode == QueryMode::Simple && values.iter().all(Option::is_some)).then(|| {
-                    let mut whole = Vec::new();
-                    statement.write_text(&state.values, &mut whole);
-                    ground::text::of(&whole)
-                });
-                found.push(DrawnStatement { command: step.command, values, sent });
+                let sent = SentStatement::of(&script.statements[index], &state.values, scripts.mode);
+                found.extend(sent.map(|sent| DrawnStatement { command: step.command, sent }));
             }
             Ok(_) => {}
             Err(_) => return,
@@ -73,17 +65,11 @@ fn send_all(scripts: &Scripts, state: &mut ScriptState, found: &mut Vec<DrawnSta
     }
 }
 
-/// Returns the text of a value; `None` for one that is not known.
-fn text(value: &Value) -> Option<String> {
-    let mut written = Vec::new();
-    value.write_text(&mut written);
-    (*value != Value::Unset).then(|| ground::text::of(&written))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{ScriptEnvironment, parse};
     use super::*;
+    use wire::statement::QueryMode;
 
     fn found(text: &str, mode: QueryMode, lists: &[(&str, &[i64])]) -> Vec<DrawnStatement> {
         let lists = lists.iter().map(|(name, values)| {
@@ -103,24 +89,27 @@ mod tests {
     }
 
     fn values(found: &[DrawnStatement]) -> Vec<(usize, Vec<Option<&str>>)> {
-        found.iter().map(|one| (one.command, one.values.iter().map(Option::as_deref).collect())).collect()
+        found.iter().map(|one| (one.command, one.sent.values.iter().map(Option::as_deref).collect())).collect()
     }
 
     #[test]
     fn values_are_those_that_the_script_draws() {
         let found = found("\\set a random(1, 1000)\n\\set b :a + 1\nSELECT :a, :b;\n", QueryMode::Prepared, &[]);
         assert_eq!(found.len(), 3);
-        let numbers: Vec<i64> =
-            found.iter().flat_map(|one| &one.values).map(|value| value.as_ref().unwrap().parse().unwrap()).collect();
+        let numbers: Vec<i64> = found
+            .iter()
+            .flat_map(|one| &one.sent.values)
+            .map(|value| value.as_ref().unwrap().parse().unwrap())
+            .collect();
         assert!(numbers.chunks(2).all(|pair| (1..=1000).contains(&pair[0]) && pair[1] == pair[0] + 1), "{numbers:?}");
         assert!(numbers[0] != numbers[2] || numbers[2] != numbers[4], "{numbers:?}");
-        assert!(found.iter().all(|one| one.command == 2 && one.sent.is_none()));
+        assert!(found.iter().all(|one| one.command == 2 && one.sent.whole.is_none()));
     }
 
     #[test]
     fn the_simple_mode_has_the_values_in_the_text() {
         let found = found("SELECT :a, ':b';\n", QueryMode::Simple, &[("a", &[5]), ("b", &[6])]);
-        assert_eq!(found[0].sent.as_deref(), Some("SELECT 5, '6';"));
+        assert_eq!(found[0].sent.whole.as_deref(), Some("SELECT 5, '6';"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 """The statements of a load; `plans.py` has their plans.
 
-Only what the study itself sends is explained: its scripts, its queries, what its capture has recorded. No session of
+Only what the study itself sends is explained: its scripts, its queries, what its engine lists, what its capture has
+recorded. No session of
 others is looked at: its statement may call a function that waits to be planned by somebody with more rights.
 """
 
@@ -15,7 +16,7 @@ from pgtrial.loads.target import Session
 from pgtrial.model.records.trial import LoadStatement
 
 MOST_STATEMENTS = 40
-"""Statements of a load that are kept: the first ones."""
+"""The statements of a load that are explained, if no file lists them: the first ones."""
 
 _NOT_KEPT = re.compile(
     r"\s*((begin|commit|end|rollback|abort|start|savepoint|release|set|reset|show|deallocate|discard)\b|$)",
@@ -49,6 +50,8 @@ class Statements:
     sent: dict[str, SentStatement]
     are_complete: bool
     """True if the load sends no other statements than these."""
+    left_out: int = 0
+    """Further statements of the load, which are not explained."""
 
     def plans(self, session: Session) -> dict[str, LoadStatement]:
         """The statements with their plans on the session's server, by their text without values.

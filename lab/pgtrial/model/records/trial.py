@@ -271,6 +271,9 @@ class Trial(Record):
     statements: dict[str, LoadStatement] = added(
         {}, "Of the trials of the first block: statements of the load, by their text without values."
     )
+    statements_left_out: bool = added(
+        False, "Whether the load sends further statements, or may do so: they are many, or a short run has found them."
+    )
     sessions_seen: Count = added(
         0, "So many times a session of the load was looked at for its last statement; 0: they are those of the scripts."
     )

@@ -213,6 +213,8 @@ def _in_trials(case: Case, arm: str) -> LoadUse | None:
 
 def _are_all_seen(trials: Sequence[Trial]) -> bool:
     """Whether no statement of weight can be without a known plan."""
+    if any(trial.statements_left_out for trial in trials):
+        return False
     sampled = [trial.sessions_seen for trial in trials if trial.sessions_seen]
     return not sampled or sum(sampled) >= _FEWEST_SESSIONS
 

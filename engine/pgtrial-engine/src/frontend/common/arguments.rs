@@ -85,6 +85,8 @@ pub struct OutputOptions {
     pub percentiles: bool,
     pub histogram: Option<PathBuf>,
     pub events: Option<Events>,
+    /// The file for the statements that clients send.
+    pub statements: Option<PathBuf>,
 }
 
 impl OutputOptions {

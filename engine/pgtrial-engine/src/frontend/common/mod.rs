@@ -11,5 +11,6 @@ pub mod plan;
 pub mod pooling;
 pub mod rows;
 pub mod self_check;
+pub mod sent_statements;
 pub mod sharing;
 pub mod values;

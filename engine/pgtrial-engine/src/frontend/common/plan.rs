@@ -6,9 +6,11 @@ use std::time::Duration;
 use super::failure::Failure;
 use super::messages::FrontEnd;
 use super::options::{LogOptions, RunOptions};
+use super::sent_statements::listed;
 use drive::ledger::log::LogPlan;
 use drive::plan::{Load, Plan, ScriptOptions};
 use drive::{ClosedPlan, PooledPlan};
+use ground::output::CouldNot;
 use wire::target::Target;
 use wire::value::Value;
 use workload::Workload;
@@ -74,7 +76,7 @@ impl RunOptions {
     }
 
     /// The plan of a run of this workload. What threads write themselves begins with the front end's name. `origin` is the
-    /// origin of the run's clock since 1970.
+    /// origin of the run's clock since 1970. Fails if the file for its statements cannot be made.
     pub fn plan(
         &self,
         front_end: FrontEnd,
@@ -82,8 +84,9 @@ impl RunOptions {
         workload: Arc<dyn Workload>,
         seeds: Seeds,
         origin: Duration,
-    ) -> Plan {
+    ) -> Result<Plan, CouldNot> {
         let (share, settings) = (&self.load.share, &self.load.settings);
+        let workload = listed(workload, settings.mode, self.output.statements.as_deref())?;
         let script_options = ScriptOptions {
             log: self.log.as_ref().map(|log| self.log_plan(log, origin)),
             program: front_end.name,
@@ -104,7 +107,7 @@ impl RunOptions {
                 },
             ),
         };
-        Plan {
+        Ok(Plan {
             start: settings.start,
             slices: self.load.slices,
             jobs: share.jobs,
@@ -113,7 +116,7 @@ impl RunOptions {
             warmup: settings.warmup,
             exit_on_abort: settings.exit_on_abort,
             ..Plan::new(Some(target), share.part, seeds, load)
-        }
+        })
     }
 
     fn log_plan(&self, log: &LogOptions, origin: Duration) -> LogPlan {

@@ -46,6 +46,9 @@ pub const WARMUP: Row = value("--warmup=SECONDS", |o, v| set(&mut o.load.setting
 pub const EVENTS: Row =
     value("--events=FILE|-", |o, v| set(&mut o.output.events, Ok::<_, Failure>(Events::named(v.text))));
 
+pub const LIST_STATEMENTS: Row =
+    value("--list-statements=FILE", |o, v| set(&mut o.output.statements, Ok::<_, Failure>(ground::text::path(v.text))));
+
 pub const SHARD: Row = value("--shard=I/N", |o, v| set(&mut o.load.shard, sharing::shard(v.text)));
 pub const SLICE: Row = value("--slice=TIME", |o, v| set(&mut o.load.slicing.length, sharing::slice_length(v.text)));
 pub const SLICE_OF: Row = value("--slice-of=I/N", |o, v| set(&mut o.load.slicing.part, sharing::slice_part(v.text)));

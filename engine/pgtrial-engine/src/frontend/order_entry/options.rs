@@ -172,6 +172,8 @@ const OPTIONS: &[Row] = &[
     Row::part(&rows::CONTINUE_ON_ERROR, Run, "go on after any SQL error, counting the transaction as failed"),
     Row::part(&rows::EVENTS, Run,
         "write what happens as JSON Lines to FILE; with \"-\" to\nstandard output, in place of the report"),
+    Row::part(&rows::LIST_STATEMENTS, Run,
+        "write the statements that clients send to FILE as JSON Lines,\neach with the values of its first six executions"),
     Row::part(&rows::EXIT_ON_ABORT, Run, "exit when any client is aborted"),
     Row::part(&rows::LATENCY_LIMIT, Run, "count transactions lasting more than NUM ms as late"),
     Row::part(&rows::MAX_TRIES, Run,

@@ -44,7 +44,7 @@ pub fn run(command: &OrderEntryRun) -> Result<u8, Failure> {
     let of_seeds = (seeds.hashes, made.seed);
     let (whole, mode) = (run.load.share.part.whole, run.load.settings.mode);
     let workload = OrderEntry::new(made.warehouses, whole, *mix, *style, of_seeds, mode);
-    let plan = run.plan(ORDER_ENTRY, Arc::clone(&target), Arc::new(workload), seeds, origin);
+    let plan = run.plan(ORDER_ENTRY, Arc::clone(&target), Arc::new(workload), seeds, origin)?;
     let hello = RunDescription {
         frontend: "order-entry",
         plan: &plan,

@@ -56,7 +56,7 @@ pub fn run(mut benchmark: Benchmark) -> Result<u8, Failure> {
     }
     let seeds = benchmark.run.seeds(benchmark.sources.seed_of_hashes());
     let workload = benchmark.sources.link(&benchmark.run, &automatic(&benchmark, facts.scale), seeds.hashes)?;
-    let mut plan = benchmark.run.plan(PGBENCH, target, Arc::new(workload), seeds, origin);
+    let mut plan = benchmark.run.plan(PGBENCH, target, Arc::new(workload), seeds, origin)?;
     benchmark.sources.scripts = Vec::new();
     // Made before the run, so that a wrong name is refused in time.
     let histogram = benchmark.run.output.histogram.as_deref().map(|path| OutputFile::create("histogram file ", path));

@@ -92,8 +92,8 @@ pub fn listing(scripts: &[Parsed], linked: &Scripts, random: &Random) -> Result<
                 "script": script.description,
                 "line": command.line,
                 "text": command.text,
-                "values": sql.is_some().then(|| of_command().map(|one| &one.values).collect::<Vec<_>>()),
-                "sent": sql.is_some().then(|| of_command().filter_map(|one| one.sent.as_ref()).collect::<Vec<_>>()),
+                "values": sql.is_some().then(|| of_command().map(|one| &one.sent.values).collect::<Vec<_>>()),
+                "sent": sql.is_some().then(|| of_command().filter_map(|one| one.sent.whole.as_ref()).collect::<Vec<_>>()),
                 "sql": sql,
                 "variables": variables,
             });

@@ -9,18 +9,20 @@ use super::plan;
 use super::report::observer::LoadRun;
 use super::report::run::run_test;
 use super::test::{Test, TestProgram};
+use crate::frontend::common::sent_statements::listed;
 use drive::plan::Plan;
 use drive::{Abortion, Observer, RunError};
 use ground::clock::Clock;
 use ground::interrupt;
 use ground::output::print_stdout;
 use tables::sysbench::{cleanup, prepare, prewarm};
+use wire::statement::QueryMode;
 use wire::target::Target;
 use workload::host::MachineTest as HostTest;
 use workload::lua::{LuaScript, NO_MYSQL, Role};
 use workload::settings::Settings;
 use workload::statistics::Hooks;
-use workload::{AbortReason, oltp};
+use workload::{AbortReason, StagedActions, Workload, oltp};
 
 /// What the commands of a test work with.
 pub struct CommandContext<'a> {
@@ -96,8 +98,9 @@ impl CommandContext<'_> {
             }
             _ => {
                 let part = plan::part(&self.settings)?;
-                let workload = test.workload(&self.settings, part.shard)?;
-                let clients = plan::command(&self.settings, part, target, workload, test.mode(&self.settings));
+                let mode = test.mode(&self.settings);
+                let workload = self.listed(test.workload(&self.settings, part.shard)?, mode)?;
+                let clients = plan::command(&self.settings, part, target, workload, mode);
                 return Ok(self.run(&plan::load(&self.settings, clients)?, test));
             }
         }
@@ -121,13 +124,23 @@ impl CommandContext<'_> {
                 let target = self.target()?;
                 let part = plan::part(&self.settings)?;
                 script.init()?;
-                let workload = script.workload(Role::Events)?;
-                let clients =
-                    plan::command(&self.settings, part, target, workload, plan::mode_of_scripts(&self.settings));
+                let mode = plan::mode_of_scripts(&self.settings);
+                let workload = self.listed(script.workload(Role::Events)?, mode)?;
+                let clients = plan::command(&self.settings, part, target, workload, mode);
                 Ok(self.run(&plan::load(&self.settings, clients)?, script))
             }
             _ => Err(unknown(command)),
         }
+    }
+
+    /// The workload of a load, which lists its statements if the options ask for that.
+    fn listed(
+        &self,
+        workload: Arc<dyn Workload<StagedActions>>,
+        mode: QueryMode,
+    ) -> Result<Arc<dyn Workload<StagedActions>>, SysbenchError> {
+        let file = self.settings.text("list_statements").map(ground::text::path);
+        listed(workload, mode, file.as_deref()).map_err(SysbenchError::fatal)
     }
 
     fn describe(&self) -> Result<u8, SysbenchError> {

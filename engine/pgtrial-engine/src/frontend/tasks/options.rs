@@ -143,6 +143,8 @@ const OPTIONS: &[Row] = &[
         |o| &mut o.lines.csv),
     Row::part(&rows::EVENTS, OUTPUT,
         "write what happens as JSON Lines to FILE; with \"-\" to standard\noutput, in place of the lines and the summary"),
+    Row::part(&rows::LIST_STATEMENTS, OUTPUT,
+        "write the statements that clients send to FILE as JSON Lines,\neach with the values of its first six executions"),
     Row::text("--log=FILE", OUTPUT,
         "write the lines \"ApplicationId | Running Tasks | Task Duration |\n\
          EndTime\" to FILE instead of standard output",

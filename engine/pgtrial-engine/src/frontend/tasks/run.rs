@@ -67,7 +67,7 @@ pub fn run(command: TasksRun) -> Result<u8, Failure> {
     let variables = [("threads", shape.threads.into()), ("rows", shape.rows.into())];
     let workload = sources.link(run, &variables, seeds.hashes)?;
     let plan =
-        run.plan(TASKS, target, Arc::new(workload), seeds, origin.duration_since(UNIX_EPOCH).unwrap_or_default());
+        run.plan(TASKS, target, Arc::new(workload), seeds, origin.duration_since(UNIX_EPOCH).unwrap_or_default())?;
     let lines = open_lines(&command, origin)?;
     let server = Some(session.server.version.as_str());
     let seed = run.load.seed;

@@ -147,6 +147,8 @@ pub const OPTIONS: &[PgbenchOption] = &[
     PgbenchOption::switch("--list-commands", Added(OptionMode::Benchmarking),
         "list the commands of the scripts as JSON Lines, statements with\nthe values of six transactions, then exit",
         |o| &mut o.lists_commands),
+    PgbenchOption::part(&rows::LIST_STATEMENTS, Added(OptionMode::Benchmarking),
+        "write the statements that clients send to FILE as JSON Lines,\neach with the values of its first six executions"),
     PgbenchOption::value("--load-jobs=NUM", Added(OptionMode::Initialization),
         "number of connections that load partitions in initialization\nmode, 1 to 1000 (default: 1)",
         |o, v| set(&mut o.init.tables.jobs, integer(v, 1, 1000).map(|jobs| jobs as usize))),

@@ -157,6 +157,7 @@ pub const OPTIONS: &[SysbenchOption] = &[
     option(Own, "jobs", Int, None, "number of operating system threads that carry the --threads; by default one for each of up to 12, for more two for each CPU, but at least four",
         |checks, option| checks.number(option, 1).map(drop)),
     option(Own, "jsonl", Text, None, "write what happens as JSON Lines to this file, or with '-' to standard output in place of the report", ANY),
+    option(Own, "list-statements", Text, None, "write the statements that threads of 'run' send to this file as JSON Lines, each with the values of its first six executions", ANY),
     option(Own, "mark-by", Text, None, "run this query in the transaction of each statement of 'prepare' that may make something: its one value is SQL that marks what was made, and is run before the commit", ANY),
     option(Own, "no-describe", Bool, Some("off"), "do not ask for the columns of the results of prepared statements, as libpq does; the server has less to do", ANY),
     option(Own, "percentiles", List, None, "percentiles to report in addition to --percentile, such as 50,99,99.9",

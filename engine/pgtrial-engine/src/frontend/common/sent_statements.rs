@@ -1,0 +1,58 @@
+//! The file with the statements that the clients of a run send.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::messages::USER;
+use ground::output::{CouldNot, OutputFile};
+use wire::statement::QueryMode;
+use workload::sent::{SentStatement, told};
+use workload::{Actions, Workload};
+
+/// The executions of each text that are written: PostgreSQL plans a prepared statement for its values five times, and
+/// decides at the sixth whether it goes on with one plan for all values.
+const EXECUTIONS: usize = 6;
+
+/// The texts that are written: a load that has its values in them sends a new one each time.
+const TEXTS: usize = 5000;
+
+/// Returns the workload. If there is a path, it writes the statements that its clients send to this file, as JSON Lines.
+pub fn listed<A: Actions>(
+    workload: Arc<dyn Workload<A>>,
+    mode: QueryMode,
+    path: Option<&Path>,
+) -> Result<Arc<dyn Workload<A>>, CouldNot> {
+    let Some(path) = path else { return Ok(workload) };
+    let out = OutputFile::create("statements file ", path)?;
+    let list = Mutex::new(List { out: Some(out), executions: HashMap::new() });
+    let listener = move |sent| list.lock().unwrap_or_else(PoisonError::into_inner).add(&sent);
+    Ok(told(workload, mode, Arc::new(listener)))
+}
+
+/// The file, and what is in it.
+struct List {
+    /// `None` once it could not be written to.
+    out: Option<OutputFile>,
+    /// By text of a statement.
+    executions: HashMap<String, usize>,
+}
+
+impl List {
+    fn add(&mut self, sent: &SentStatement) {
+        if self.executions.len() >= TEXTS && !self.executions.contains_key(&sent.sql) {
+            return;
+        }
+        let count = self.executions.entry(sent.sql.clone()).or_default();
+        *count += 1;
+        if *count > EXECUTIONS {
+            return;
+        }
+        let line = serde_json::json!({"sql": sent.sql, "values": sent.values, "sent": sent.whole});
+        let written = self.out.as_mut().map(|out| out.write(|file| writeln!(file, "{line}")));
+        if let Some(Err(problem)) = written {
+            (USER.tell)(&format!("error: {problem}"));
+            self.out = None;
+        }
+    }
+}
