@@ -68,3 +68,8 @@ def test_a_bundle_from_a_pipe_is_refused(typed, command):
     status, said = typed(f"pgtrial {command} <(cat study.toml)")
     assert status == 3
     assert "is a pipe, and a bundle is read several times" in said
+
+
+def test_pgbench_reads_a_script_from_a_pipe(typed):
+    status, said = typed("pgtrial pgbench -n -f <(echo 'SELECT 7;') --list-commands")
+    assert (status, '"sql":"SELECT 7;"' in said) == (0, True), said
