@@ -28,7 +28,7 @@ def check_sent(course: Course) -> None:
         return
     kind = front_end(point)
     if kind == "sysbench":
-        queries = course.outcome.done["measure"].get("queries") or {"reads": 1}
+        queries = (course.outcome.done.get("measure") or {}).get("queries") or {"reads": 1}
         if not any(queries.get(name) for name in ("reads", "writes", "others", "errors")):
             raise _nothing_sent(course, measured.transactions, "")
     elif kind == "pgbench" and point.job is None and not point.programs:
