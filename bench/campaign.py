@@ -28,8 +28,9 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.records import Record
 from pgtrial.model.records.machine import Selftest, StudyRun
 from pgtrial.model.units import as_written, format_duration, parse_duration, parse_share, percent
-from pgtrial.statistics import p8
-from pgtrial.statistics.precision import spread
+from pgtrial.statistics import p8, p9
+from pgtrial.statistics.rules import planned
+from pgtrial.statistics.shamos import spread
 from pgtrial.store.certificates import selftest_in
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.verdict.certificate import SAME_BLOCKS, Series, consecutive, series
@@ -172,7 +173,7 @@ def _studies(of: Recorded) -> tuple[list[StudyRun], bool]:
     if not of.slower_by:
         return consecutive(blocks, SAME_BLOCKS, _MARGIN), False
     most_s = 5 * 60 if of.slower_by >= 0.05 else 12 * 60
-    longest = max(p8.first_look(), int(most_s / blocks.block_s))
+    longest = max(p9.first_look(kept=0.0), int(most_s / blocks.block_s))
     runs = consecutive(blocks, longest, _MARGIN)
     cut_off = bool(runs) and runs[-1].verdict == "undecided" and runs[-1].blocks < longest
     return runs[:-1] if cut_off else runs, cut_off
@@ -242,10 +243,10 @@ def _draw(known: Sequence[Recorded]) -> None:
 
 def _found(study: Any, studies: int, longest: int) -> dict[int, float]:
     """By number of blocks, the share of studies that had a verdict other than equivalent by then."""
-    looks = p8.looks(longest)
+    looks, limits = planned(longest, 1, kept=0.0), p8.ratio_limits(_MARGIN)
     at = np.zeros(longest + 1)
     for _ in range(studies):
-        for reading in p8.decide(list(study()), _MARGIN, planned=looks).readings:
+        for reading in looks.readings(list(study()), limits):
             if reading.verdict in ("better", "worse"):
                 at[reading.look.blocks] += 1
                 break

@@ -35,6 +35,7 @@ from pgtrial.model.records.capacity import CapacityLoad
 from pgtrial.statistics import p8
 from pgtrial.statistics.capacity import Promise, Reading, capacity, next_rate
 from pgtrial.statistics.describe import median_interval
+from pgtrial.statistics.rules import planned
 
 _FIGURES = Path(__file__).with_name("capacity.json")
 _BLOCKS = 11
@@ -138,9 +139,8 @@ def simulated(case: Case, studies: int, transactions: int, seed: int) -> Figures
 
 
 def _word(logs: np.ndarray) -> str:
-    readings = p8.decide(logs.tolist(), _MARGIN, claims=1, planned=p8.looks(len(logs), 1)).readings
-    decided = [reading.verdict for reading in readings if reading.verdict != "undecided"]
-    return decided[0] if decided else "undecided"
+    readings = planned(len(logs), 1).readings(logs.tolist(), p8.ratio_limits(_MARGIN))
+    return next((reading.verdict for reading in readings if reading.verdict != "undecided"), "undecided")
 
 
 def _figures(by: str, case: Case, truth: float, transactions: int, found: np.ndarray) -> dict[str, object]:

@@ -219,11 +219,11 @@ def test_a_plan_tells_what_it_can_find_from_studies_of_this_machine(planned, noi
     study = LIKE_IT.replace("MARGIN", "8%")
     (line,) = [line for line in planned(study) if line.startswith("precision ")]
     assert line == (
-        "precision finds a difference of 6.6% (80% power) and establishes a margin of 7.3% within 12 blocks, 4min 31s; "
+        "precision finds a difference of 5.8% (80% power) and establishes a margin of 5.8% within 12 blocks, 4min 31s; "
         "from 12 blocks of study jit (2026-11-20) on this machine"
     )
     told = planned(study, "--json")
-    assert told["precision"]["margin"] == pytest.approx(0.073, abs=0.0005)
+    assert told["precision"]["margin"] == pytest.approx(0.058, abs=0.0005)
     assert told["noise"]["spread"] == 0.05
     assert told["warnings"] == []
 
@@ -249,8 +249,8 @@ def test_a_margin_out_of_reach_is_told_with_the_blocks_that_it_takes_and_the_fea
     (warning,) = planned(LIKE_IT.replace("MARGIN", "1%"), "--json")["warnings"]
     assert warning == (
         "the 12 planned blocks can find a difference, but are too few to establish that there is none beyond the "
-        "margin of 1%: that would take about 590 blocks (3h 32min) if the noise is as in 12 blocks of study jit "
-        '(2026-11-20) on this machine; [verdict] margin = "7.4%" is within reach'
+        "margin of 1%: that would take about 290 blocks (1h 44min) if the noise is as in 12 blocks of study jit "
+        '(2026-11-20) on this machine; [verdict] margin = "5.8%" is within reach'
     )
 
 
@@ -321,7 +321,7 @@ def test_what_an_earlier_study_took_beside_its_loads_refuses_no_plan(monkeypatch
     usual = place.plan_now(study("3min")).max_blocks
     monkeypatch.setattr(place, "overhead_for", lambda *_: 500.0)
     assert place.plan_now(study("3min")).max_blocks == usual, "the preliminary block of the run measures it anew"
-    with pytest.raises(BudgetError, match=r"a verdict needs at least 8 blocks of about 10\.6s "):
+    with pytest.raises(BudgetError, match=r"a verdict needs at least 6 blocks of about 10\.6s "):
         place.plan_now(study("1min"))
 
 

@@ -119,7 +119,7 @@ def test_a_calibration_that_is_too_light_or_too_heavy_is_tried_anew():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--budget", "1min"], "--budget 1min is too short for this self-test; give it at least 5min"),
+        (["--budget", "1min"], "--budget 1min is too short for this self-test; give it at least 4min"),
         (["--budget", "soon"], "--budget: 'soon' is not a duration"),
         (["--planted", "90%"], "--planted 90% cannot be planted; write shares between 0.5% and 50%"),
         (["--planted", "5%,5%"], "--planted 5%,5% names a share twice"),

@@ -68,7 +68,7 @@ def test_where_pgtrial_chooses_the_length_the_budget_is_what_to_raise():
         (["p99", "p50"], "p99 decides; p50 has an error of its own and is decided after block 8 at the earliest"),
         (
             ["response", "p50", "p99"],
-            "response decides; p50 and p99 share an error and are decided after block 9 at the earliest",
+            "response decides; p50 and p99 share an error and are decided after block 10 at the earliest",
         ),
     ],
 )

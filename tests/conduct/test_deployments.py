@@ -26,7 +26,7 @@ def plan_of(number, **verdict):
 
 @pytest.mark.parametrize(
     ("number", "blocks", "looks"),
-    [(2, 8, [8]), (3, 12, [8, 12]), (4, 8, [8]), (7, 28, [28]), (8, 32, [32]), (12, 24, [16, 24])],
+    [(2, 8, [8]), (3, 12, [8, 10, 12]), (4, 8, [8]), (7, 28, [28]), (8, 32, [32]), (12, 24, [16, 20, 24])],
 )
 def test_the_looks_are_those_of_blocks_or_of_deployments(number, blocks, looks):
     plan = plan_of(number, blocks=blocks)
@@ -64,9 +64,9 @@ def test_deployments_that_cannot_be_paired_are_refused(other, message):
 
 
 def test_too_few_deployments_for_so_many_arms_are_told_before_the_first_trial():
-    spec = spec_of(8, arms="abc", blocks=16)
+    spec = spec_of(8, arms="abcdefghi", blocks=16)
     plan = make_plan(spec, 7, NOW)
-    assert "with 8 deployments no verdict is possible; 3 arms take at least 12 of each" in warnings(spec, plan)
+    assert "with 8 deployments no verdict is possible; 9 arms take at least 9 of each" in warnings(spec, plan)
     enough = spec_of(8, blocks=16)
     assert fewest_blocks(enough, make_plan(enough, 7, NOW)) == 16
 

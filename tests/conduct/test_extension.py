@@ -1,6 +1,6 @@
 """A study that has ended goes on: the order and the looks continue, and nothing that was fixed changes."""
 
-from itertools import islice
+from itertools import accumulate, islice
 
 import polars as pl
 import pytest
@@ -14,10 +14,11 @@ from pgtrial.conduct.stopping import Stop, next_step
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.report.data import read_data
-from pgtrial.statistics import p8
+from pgtrial.statistics import p9
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from pgtrial.store.tables import TIMELINE_SCHEMA
+from pgtrial.verdict.units import looks_of
 from tests.conduct.small import each_once, small_study
 from tests.conduct.test_stopping import HOUR, trials
 from tests.conftest import require_engine
@@ -65,23 +66,24 @@ def test_however_a_study_goes_on_its_order_and_its_looks_are_those_that_its_firs
     assert plan.trials[: len(first.trials)] == first.trials
     assert plan.trials == gone_on(first, study, sum(steps)).trials
     assert plan.max_blocks == plan.end == blocks + sum(steps)
-    expected = [look for look in islice(p8.plan_and_beyond(first.looks), 40) if look.blocks <= plan.end]
-    assert p8.schedule(plan.looks_within) == expected
+    fixed = p9.plan_and_beyond(first.looks, p9.Spending(first.max_blocks))
+    expected = [look for look in islice(fixed, 40) if look.blocks <= plan.end]
+    assert looks_of(plan).within(plan.end).schedule() == expected
     assert sum(look.alpha for look in expected) < 0.05
     assert plan.looks[: len(first.looks)] == first.looks
 
 
-def test_a_study_too_short_for_a_look_goes_on_to_those_of_a_longer_one():
-    study = spec(3, blocks=8)
+def test_a_study_too_short_for_a_look_goes_on_to_the_first_possible_one_and_those_behind_it():
+    study = spec(3, blocks=6)
     first = planned(study)
-    assert gone_on(first, study, 10).looks == planned(spec(3, blocks=18)).looks == [9, 12, 18]
-    # 8 blocks, had they been a look, could not have decided two claims
-    assert gone_on(first, study, 1).looks == [9]
-    of_before = first.model_copy(update={"looks": []})
-    assert gone_on(of_before, study, 10).looks == [9, 12, 18]
-    assert gone_on(of_before, study, time_s=31).end == 9, "three trials of ten seconds reach the first look"
-    told = announcement(gone_on(first, study, 1), trials(first, 8, 1.0))
-    assert told.endswith("; looks at the verdict after block 9")
+    assert gone_on(first, study, 12).looks == [7, 8, 10, 12, 15, 18]
+    # 6 blocks, had they been a look, could not have decided two claims
+    assert gone_on(first, study, 1).looks == [7]
+    of_before = first.model_copy(update={"looks": [], "spending": None})
+    assert gone_on(of_before, study, 12).looks == [9, 12, 18], "the rule P8 of older studies"
+    assert gone_on(of_before, study, time_s=91).end == 9, "nine trials of ten seconds reach the first look"
+    told = announcement(gone_on(first, study, 1), trials(first, 6, 1.0))
+    assert told.endswith("; looks at the verdict after block 7")
 
 
 def test_a_study_goes_from_undecided_to_a_verdict_with_the_errors_of_its_plan_continued():
@@ -92,8 +94,9 @@ def test_a_study_goes_from_undecided_to_a_verdict_with_the_errors_of_its_plan_co
     plan = extend(first, study, More(blocks=30), undecided(first, 10), decided=False, created=NOW)
     after = verdict_of(plan, undecided(plan, 10)).primary[0]
     assert after.verdict == "better"
-    assert [look.blocks for look in after.looks] == [8, 10, 12, 18, 27, 40]
-    assert [look.alpha for look in after.looks] == list(p8.ALPHAS[:6])
+    assert [look.blocks for look in after.looks] == [8, 10, 12, 15, 18, 22, 27, 33, 40]
+    spent = list(accumulate(look.alpha for look in after.looks))
+    assert spent == pytest.approx([p9.Spending(10).until(look.blocks) for look in after.looks])
     assert after.looks[:2] == before.looks
 
 
@@ -101,8 +104,8 @@ def test_a_study_that_goes_on_undecided_ends_at_the_look_that_decides():
     study = spec(blocks=8)
     plan = gone_on(planned(study), study, 30)
     stored = undecided(plan, 8)
-    assert isinstance(next_step(plan, HOUR, stored[: 2 * 17]), PlannedTrial)
-    assert next_step(plan, HOUR, stored[: 2 * 18]) == Stop("the intervals of all comparisons decide after 18 blocks")
+    assert isinstance(next_step(plan, HOUR, stored[: 2 * 21]), PlannedTrial)
+    assert next_step(plan, HOUR, stored[: 2 * 22]) == Stop("the intervals of all comparisons decide after 22 blocks")
 
 
 def test_a_decided_study_goes_on_to_the_end_that_was_asked_for_and_not_to_that_of_its_plan():
@@ -113,8 +116,8 @@ def test_a_decided_study_goes_on_to_the_end_that_was_asked_for_and_not_to_that_o
     assert (plan.trials, plan.looks, plan.max_blocks) == (first.trials, first.looks, 60)
     assert isinstance(next_step(plan, HOUR, trials(plan, 19, 2.0)), PlannedTrial)
     assert next_step(plan, HOUR, trials(plan, 20, 2.0)) == Stop(
-        "all 20 planned blocks are complete; 2 of them wait for the next look at the verdict, after block 27 "
-        "(7 blocks, about 2min 20s: --more 3min)"
+        "all 20 planned blocks are complete; 2 of them wait for the next look at the verdict, after block 22 "
+        "(2 blocks, about 40s: --more 40s)"
     )
     assert len(plan.due) == 40
     whole = gone_on(plan, study, 45, ratio=2.0, decided=True)
@@ -127,30 +130,29 @@ def test_a_time_holds_as_many_blocks_as_the_trials_so_far_take_and_ends_the_stud
     # two trials of ten seconds a block
     plan = gone_on(first, study, time_s=100)
     assert (plan.end, plan.extensions[0].after, plan.extensions[0].budget_s) == (12, 8, 100), "13 is no look"
-    assert plan.looks == [8, 12]
+    assert plan.looks == [8, 10, 12]
     assert isinstance(next_step(plan, 60.0, trials(plan, 11, 1.0)), PlannedTrial)
     assert next_step(plan, 60.0, trials(plan, 12, 1.0)) == Stop("all 12 planned blocks are complete")
-    assert gone_on(first, study, time_s=1e4).end == 450, "a look, the last of those up to block 508"
+    assert gone_on(first, study, time_s=1e4).end == 444, "a look, the last of those up to block 508"
     slow = [*trials(plan, 8, 1.0), *(trial for trial in trials(plan, 11, 1.0, seconds=40.0) if trial.block >= 8)]
     ended = next_step(plan, 60.0, slow)
     assert isinstance(ended, Stop)
     assert ended.reason.startswith(
         "the budget of 1min 40s ended after 11 of 12 blocks: 1 more block up to the next look at the verdict would"
     )
-    assert "; 3 of them wait for the next look at the verdict, after block 12 (1 block, about " in ended.reason
+    assert "; 1 of them waits for the next look at the verdict, after block 12 (1 block, about " in ended.reason
 
 
 def test_a_time_without_a_look_is_refused_with_the_time_that_holds_one():
-    study = spec(blocks=8)
+    study = spec(blocks=12)
     first = planned(study)
     with pytest.raises(
         StudyError,
-        match=r"^1min 19s holds 3 blocks of about 20s, and the next look at the verdict comes "
-        r"after 4: give --more 80s$",
+        match=r"^59s holds 2 blocks of about 20s, and the next look at the verdict comes after 3: give --more 60s$",
     ):
-        gone_on(first, study, time_s=79)
-    assert gone_on(first, study, time_s=80).end == 12
-    with pytest.raises(StudyError, match=r"^19s holds 0 blocks of about 20s.*: give --more 80s$"):
+        gone_on(first, study, time_s=59)
+    assert gone_on(first, study, time_s=60).end == 15
+    with pytest.raises(StudyError, match=r"^19s holds 0 blocks of about 20s.*: give --more 60s$"):
         gone_on(first, study, time_s=19)
 
 
@@ -158,15 +160,17 @@ def test_what_comes_is_announced_with_its_looks():
     study = spec(blocks=20)
     plan = planned(study)
     more = gone_on(plan, study, 20)
-    expected = "going on after 20 blocks with 20 more, about 6min 40s; looks at the verdict after block 27, 40"
+    expected = "going on after 20 blocks with 20 more, about 6min 40s; looks at the verdict after block 22, 27, 33, 40"
     assert announcement(more, trials(plan, 20, 1.0)) == expected
+    study = spec(blocks=27)
+    plan = planned(study)
     few = gone_on(plan, study, 3)
     expected = (
-        "going on after 20 blocks with 3 more, about 1min; no look at the verdict among them; 3 of them wait "
+        "going on after 27 blocks with 3 more, about 1min; no look at the verdict among them; 3 of them wait "
         "for the next look at the verdict, after block "
-        "27 (4 blocks, about 1min 20s: --more 80s)"
+        "33 (3 blocks, about 1min: --more 60s)"
     )
-    assert announcement(few, trials(plan, 20, 1.0)) == expected
+    assert announcement(few, trials(plan, 27, 1.0)) == expected
 
 
 @pytest.mark.parametrize("change", [{"margin": "2%"}, {"stop_early": False}])
@@ -252,7 +256,7 @@ def test_more_blocks_take_a_real_study_from_undecided_to_a_verdict(tmp_path):
     scan = {"enable_indexscan": "off", "enable_bitmapscan": "off", "enable_indexonlyscan": "off", "jit": "off"}
     study = small_study(
         tmp_path / "s",
-        blocks=7,
+        blocks=5,
         load={"workload": "select-only", "warmup": "200ms"},
         arms={"index": {}, "scan": {"settings": scan}},
     )
@@ -266,7 +270,7 @@ def test_more_blocks_take_a_real_study_from_undecided_to_a_verdict(tmp_path):
     assert run_command(str(study.path), blocks=1) == 0
     again = StudyDirectory.open(study.path)
     claim = read_data(again).result.primary[0]
-    assert (claim.verdict, claim.blocks) == ("worse", 8)
-    assert [(look.blocks, look.alpha) for look in claim.looks] == [(8, p8.ALPHAS[0])]
+    assert (claim.verdict, claim.blocks) == ("worse", 6)
+    assert [(look.blocks, look.alpha) for look in claim.looks] == [(6, pytest.approx(p9.Spending(5).until(6)))]
     assert each_once(again)
-    assert again.plan.trials[:14] == study.plan.trials
+    assert again.plan.trials[:10] == study.plan.trials

@@ -84,27 +84,27 @@ def test_the_blocks_are_as_many_as_the_budget_holds_and_the_last_is_a_look():
 def test_a_budget_below_the_smallest_verdict_is_refused_with_the_budget_it_takes():
     lengths = {"warmup": "10s", "duration": "30s"}
     with pytest.raises(
-        StudyError, match=r"at least 8 blocks.*budget of 1min holds 0.*budget = \"\d+min\".*shorten the"
+        StudyError, match=r"at least 6 blocks.*budget of 1min holds 0.*budget = \"\d+min\".*shorten the"
     ):
         make_plan(study(load=lengths, verdict={"budget": "1min"}), 1, NOW)
     with pytest.raises(StudyError, match=r"budget of 3min holds 2; .* leave out warmup and duration, or use fewer"):
         make_plan(study(load=lengths, verdict={"budget": "3min"}), 1, NOW)
     one_minute = {"load": {"warmup": "1s", "duration": "2s"}, "verdict": {"budget": "1min"}}
-    assert make_plan(study(**one_minute), 1, NOW).looks == [8], "sessions of one server, which starts once a block"
+    assert make_plan(study(**one_minute), 1, NOW).looks == [6], "sessions of one server, which starts once a block"
 
 
 def test_more_arms_take_more_blocks_for_a_first_verdict():
-    with pytest.raises(StudyError, match="at least 9 blocks"):
+    with pytest.raises(StudyError, match="at least 7 blocks"):
         make_plan(study(["a", "b", "c"], verdict={"budget": "1min"}), 1, NOW)
-    assert make_plan(study(["a", "b", "c"], verdict={"blocks": 20}), 1, NOW).looks == [9, 12, 18, 20]
+    assert make_plan(study(["a", "b", "c"], verdict={"blocks": 20}), 1, NOW).looks == [8, 10, 12, 15, 18, 20]
 
 
 def test_fewer_blocks_than_a_verdict_takes_are_planned_with_a_warning():
     spec = study(verdict={"blocks": 3})
     plan = make_plan(spec, 1, NOW)
-    assert (plan.looks, plan.looks_within) == ([8], [])
+    assert (plan.looks, plan.looks_within) == ([6], [])
     assert any(
-        "with blocks = 3 no verdict is possible; 2 arms take at least 8" in warning for warning in warnings(spec, plan)
+        "with blocks = 3 no verdict is possible; 2 arms take at least 6" in warning for warning in warnings(spec, plan)
     )
 
 

@@ -84,7 +84,7 @@ def test_queries_that_are_too_long_for_the_budget_end_the_study_before_its_first
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(preliminary, "longest_loads", lambda spec: 0.0)
-    with pytest.raises(BudgetError, match=r"the queries took .*s on \w+, and a verdict takes at least 10 blocks; set"):
+    with pytest.raises(BudgetError, match=r"the queries took .*s on \w+, and a verdict takes at least 8 blocks; set"):
         start({"load": {"workload": "suite:queries", "data": "shop.sql"}, "arms": ARMS})
 
 

@@ -77,28 +77,28 @@ def test_a_study_that_does_not_stop_early_goes_on_after_a_decision():
 @pytest.mark.parametrize(
     ("budget", "blocks", "ended"),
     [
-        # blocks of two trials of ten seconds; the looks are after 8, 12, 18 and 27
-        (193.0, 8, None),
+        # blocks of two trials of ten seconds; the looks are after 8, 10, 12, 15, 18, 22 and 27
+        (161.0, 8, None),
         (
-            191.0,
+            159.0,
             8,
-            "the budget of 3min 11s ended after 8 of 27 blocks: 4 more blocks up to the next look at the verdict would "
-            "take about 1min 20s",
+            "the budget of 2min 39s ended after 8 of 27 blocks: 2 more blocks up to the next look at the verdict would "
+            "take about 40s",
         ),
-        (193.0, 11, None),
+        (353.0, 21, None),
         (
-            150.0,
-            11,
-            "the budget of 2min 30s ended after 11 of 27 blocks: 1 more block up to the next look at the verdict would "
+            300.0,
+            21,
+            "the budget of 5min ended after 21 of 27 blocks: 1 more block up to the next look at the verdict would "
             "take about 20s; "
-            "3 of them wait for the next look at the verdict, after block 12 (1 block, about 20s: --more 20s)",
+            "3 of them wait for the next look at the verdict, after block 22 (1 block, about 20s: --more 20s)",
         ),
     ],
 )
 def test_the_budget_ends_a_study_at_a_look_if_the_next_comes_more_than_a_quarter_too_late(budget, blocks, ended):
     planned = plan(27, stop_early=False)
     step = next_step(planned, budget, trials(planned, blocks, 1.01))
-    assert step == Stop(ended, 12 - blocks) if ended else isinstance(step, PlannedTrial)
+    assert step == Stop(ended, {8: 10, 21: 22}[blocks] - blocks) if ended else isinstance(step, PlannedTrial)
 
 
 @pytest.mark.parametrize(
@@ -197,19 +197,19 @@ CLEAR = {"base": lambda block, point: 1, "fast": lambda block, point: 2 + block 
 
 
 def test_an_arm_leaves_at_the_look_that_decides_all_its_claims_if_others_are_open():
-    planned, stored = three_arms(CLEAR, 9, drop_decided=True)
-    assert planned.looks == [9, 12]
+    planned, stored = three_arms(CLEAR, 8, drop_decided=True)
+    assert planned.looks == [8, 10, 12]
     assert leaving(planned, stored) == ["fast"]
-    assert leaving(planned, [trial for trial in stored if trial.block < 8]) == []
-    assert leaving(planned.model_copy(update={"left": {"fast": 9}}), stored) == []
-    assert leaving(three_arms(CLEAR, 9)[0], stored) == []
-    ten, of_ten = three_arms(CLEAR, 10, drop_decided=True)
-    assert leaving(ten, of_ten) == []
+    assert leaving(planned, [trial for trial in stored if trial.block < 7]) == []
+    assert leaving(planned.model_copy(update={"left": {"fast": 8}}), stored) == []
+    assert leaving(three_arms(CLEAR, 8)[0], stored) == []
+    nine, of_nine = three_arms(CLEAR, 9, drop_decided=True)
+    assert leaving(nine, of_nine) == []
 
 
 def test_no_arm_leaves_when_all_are_decided_or_one_of_its_load_points_is_open():
     all_fast = {**CLEAR, "open": CLEAR["fast"]}
-    assert leaving(*three_arms(all_fast, 9, drop_decided=True)) == []
+    assert leaving(*three_arms(all_fast, 8, drop_decided=True)) == []
     half = {**CLEAR, "fast": lambda block, point: equal(block, point) if point else 4 + block / 1e4}
     planned, stored = three_arms(half, 12, of=18, points=2, drop_decided=True)
     assert leaving(planned, stored) == []
@@ -219,8 +219,8 @@ def test_no_arm_leaves_when_all_are_decided_or_one_of_its_load_points_is_open():
 
 def test_blocks_without_the_arm_that_left_are_complete():
     planned, stored = three_arms(CLEAR, 11, drop_decided=True)
-    without = planned.model_copy(update={"left": {"fast": 9}})
-    kept = [trial for trial in stored if trial.block < 9 or trial.arm != "fast"]
+    without = planned.model_copy(update={"left": {"fast": 8}})
+    kept = [trial for trial in stored if trial.block < 8 or trial.arm != "fast"]
     step = next_step(without, HOUR, kept)
     assert isinstance(step, PlannedTrial)
     assert (step.block, step.arm != "fast") == (11, True)
@@ -231,6 +231,6 @@ def test_blocks_without_the_arm_that_left_are_complete():
     assert (ours.looks, ours.difference, ours.family) == (theirs.looks, theirs.difference, theirs.family)
     assert [ratio.log_ratio for ratio in ours.ratios] == [ratio.log_ratio for ratio in theirs.ratios]
     assert alone.primary[0].verdict == "better"
-    assert (alone.primary[0].blocks, len(alone.primary[0].ratios)) == (9, 9)
+    assert (alone.primary[0].blocks, len(alone.primary[0].ratios)) == (8, 8)
     (note,) = [note for note in alone.notes if "left after" in note]
-    assert note.startswith("fast left after 9 blocks, for all its claims were decided")
+    assert note.startswith("fast left after 8 blocks, for all its claims were decided")

@@ -61,8 +61,8 @@ def test_the_verdict_is_about_the_time_and_the_first_block_sets_the_number_of_ot
     plan = make_plan(spec, 1, "now")
     assert (plan.measure, plan.warmup_s, plan.duration_s) == ("time of the job", 0, 0)
     assert plan.awaits_lengths
-    assert plan.max_blocks == 8, "the longest job with which a verdict is possible"
-    assert "8 blocks if a trial takes 3min 20s" in next(in_words(plan, spec))
+    assert plan.max_blocks == 6, "the longest job with which a verdict is possible"
+    assert "6 blocks if a trial takes 4min 17s" in next(in_words(plan, spec))
     block = PreliminaryBlock(wall_s=40.0, load_s=15.0, overhead_s=10.0, checkpoint_s=0.1, shapes=[])
     known = with_lengths(plan, spec, measured_lengths(spec, plan, block, None))
     assert known.max_blocks == (3600 - 40) // 40
@@ -78,14 +78,14 @@ def test_a_job_that_is_too_long_for_the_budget_is_answered_with_the_budget_that_
     with pytest.raises(StudyError) as refused:
         with_lengths(plan, spec, lengths)
     assert str(refused.value) == (
-        "a verdict needs at least 8 blocks of about 4min 20s, and the budget of 10min holds 1; set [verdict] budget = "
-        '"35min" or more, take less data ([load] scale), or use fewer load points'
+        "a verdict needs at least 6 blocks of about 4min 20s, and the budget of 10min holds 1; set [verdict] budget = "
+        '"26min" or more, take less data ([load] scale), or use fewer load points'
     )
 
 
 def test_no_job_that_the_budget_may_hold_is_ended_before_its_limit(folder):
     spec = build(folder, verdict={"budget": "10min"})
-    assert longest_job(spec) == 1.25 * 600 / 8 / 2
+    assert longest_job(spec) == 1.25 * 600 / 6 / 2
 
 
 def test_a_number_of_blocks_needs_no_block_before_them(folder):

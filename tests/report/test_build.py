@@ -378,7 +378,7 @@ def test_the_chart_of_canaries_names_the_widest_deviation(studies):
     ("number", "words", "rule"),
     [
         (6, "the mean over pairs of deployments with its 95% t interval", "One look, at the end"),
-        (8, "the Hodges-Lehmann estimate over deployments with its sequential interval", "rule P8"),
+        (8, "the Hodges-Lehmann estimate over deployments with its sequential interval", "rule P9"),
     ],
 )
 def test_a_study_of_deployments_is_told_in_deployments(tmp_path, number, words, rule):

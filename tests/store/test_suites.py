@@ -19,7 +19,7 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import PreliminaryBlock
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import StudySpec, is_paced, load_points
-from pgtrial.statistics.p8 import first_look
+from pgtrial.statistics.p9 import first_look
 from pgtrial.store.study_file import build_study
 
 ARMS = {"off": {"settings": {"jit": "off"}}, "on": {"settings": {"jit": "on"}}}
@@ -164,8 +164,8 @@ def test_a_block_that_does_not_count_finds_the_time_of_a_suite(folder: Path) -> 
     spec = study(folder, verdict={"budget": "10min"})
     plan = make_plan(spec, 1, "now")
     assert plan.awaits_lengths
-    assert plan.max_blocks == first_look(2) == 9
-    assert "9 blocks if a trial takes 30s" in next(in_words(plan, spec))
+    assert plan.max_blocks == first_look(2) == 7
+    assert "7 blocks if a trial takes 38s" in next(in_words(plan, spec))
     block = PreliminaryBlock(wall_s=10.0, load_s=3.0, overhead_s=4.0, checkpoint_s=0.1, shapes=[])
     known = with_lengths(plan, spec, measured_lengths(spec, plan, block, None))
     assert (known.max_blocks, known.trial_estimate_s) == ((600 - 10) // 10, 5.0)
@@ -179,8 +179,8 @@ def test_a_suite_that_is_too_long_for_the_budget_is_answered_with_the_budget_tha
     with pytest.raises(StudyError) as refused:
         with_lengths(plan, spec, measured_lengths(spec, plan, block, None))
     assert str(refused.value) == (
-        "a verdict needs at least 9 blocks of about 1min 40s, and the budget of 10min holds 5; set [verdict] budget = "
-        '"15min" or more, take less data ([load] scale), or use fewer queries'
+        "a verdict needs at least 7 blocks of about 1min 40s, and the budget of 10min holds 5; set [verdict] budget = "
+        '"12min" or more, take less data ([load] scale), or use fewer queries'
     )
 
 

@@ -12,11 +12,11 @@ import numpy as np
 from pgtrial.conduct.deployments import planned_looks, share_out
 from pgtrial.model.records.facts import Audit, Facts, Finding
 from pgtrial.model.records.load_point import LoadPoint
-from pgtrial.model.records.plan import Plan, PlannedTrial
+from pgtrial.model.records.plan import Plan, PlannedTrial, Spending
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import ClientUse, Latency, Phase, Trial
 from pgtrial.report import verdict
-from pgtrial.statistics import p8
+from pgtrial.statistics import p8, p9
 from pgtrial.verdict import decide
 from pgtrial.verdict.rules import by_gravity, found_in_trials
 from pgtrial.verdict.rules.case import Case
@@ -161,7 +161,8 @@ def deployed(number: int, each: int = 4, *, arms=("on", "off"), points=(POINT,))
     plan = make_plan(arms, blocks=number * each, points=points)
     trials = share_out(plan.trials, number, seed=3)
     looks = planned_looks(number, number * each) if number >= 4 else plan.looks
-    return plan.model_copy(update={"deployments": number, "looks": looks, "trials": trials})
+    spending = Spending(end=number * each, kept=p9.KEPT) if number >= 4 else None
+    return plan.model_copy(update={"deployments": number, "looks": looks, "spending": spending, "trials": trials})
 
 
 def peculiar(plan: Plan, effect: float = 0.0, *, own: float = 0.03, noise: float = 0.02, seed: int = 0) -> Tps:

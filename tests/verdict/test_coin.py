@@ -157,7 +157,7 @@ def test_of_all_ways_in_which_the_coin_can_fall_no_more_than_the_level_give_a_ve
         other = swapped(plan, way)
         words.append(claim_of(verdict_of(other, renamed(other, trials))).verdict)
     false = sum(word in ("better", "worse") for word in words)
-    assert false / len(ways) <= 0.00782
+    assert false / len(ways) <= 0.04
 
 
 def test_over_the_plans_that_are_drawn_the_error_keeps_its_level():

@@ -13,7 +13,7 @@ from pgtrial.conduct.deployments import share_out
 from pgtrial.model.records.claims import BlockRatio
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import StudyResult
-from pgtrial.statistics import p8
+from pgtrial.statistics import p8, p9
 from pgtrial.statistics.paired_t import t_interval
 from pgtrial.verdict.claims import comparisons
 from pgtrial.verdict.grid import Grid
@@ -55,10 +55,11 @@ def test_pairs_take_turns_in_rounds_of_random_order():
 
 def test_what_a_look_reads_is_complete_before_it_and_the_rest_not_begun():
     plan = deployed(12, 4)
-    assert plan.looks == [8 * 4, 12 * 4]
+    assert plan.looks == [8 * 4, 10 * 4, 12 * 4]
     begun = {block: trial.place for trial in plan.trials for block in [trial.block]}
     assert len({begun[block] for block in range(32)}) == 8
-    assert len({begun[block] for block in range(32, 48)}) == 4
+    assert len({begun[block] for block in range(32, 40)}) == 2
+    assert len({begun[block] for block in range(40, 48)}) == 2
 
 
 # ---- the rule
@@ -89,8 +90,8 @@ def test_from_eight_on_deployments_are_the_blocks_of_the_rule():
     plan = deployed(12)
     trials = run(plan, peculiar(plan, effect=0.25))
     (claim,) = verdict_of(plan, trials).primary
-    assert [look.blocks for look in claim.looks] == [8, 12]
-    assert claim.looks[0].alpha == p8.ALPHAS[0]
+    assert [look.blocks for look in claim.looks] == [8, 10, 12]
+    assert claim.looks[0].alpha == p9.Spending(12).until(8)
     (first_eight,) = comparisons(Grid(plan, [trial for trial in trials if trial.block < 32]))
     (one_less,) = comparisons(Grid(plan, [trial for trial in trials if trial.block < 31]))
     assert (first_eight.decided, one_less.decided) == (True, False)
@@ -147,7 +148,7 @@ def test_undecided_is_told_with_the_deployments_that_would_decide():
 
 # ---- what it is for
 
-_STUDIES = 1000
+_STUDIES = 500
 _NOISE = 0.02
 
 
@@ -155,7 +156,9 @@ def word(units: Units, means: list[float], margin: float) -> str:
     """The verdict of the looks that so many units reach."""
     limits = p8.ratio_limits(margin)
     reached = [look for look in units.looks() if look.blocks <= len(means)]
-    return p8.conclude([units.reading(look, means[: look.blocks], limits, 1) for look in reached], limits).verdict
+    reader = units.reader()
+    readings = [reader.read(look, range(look.blocks), means[: look.blocks], limits, 1) for look in reached]
+    return p8.conclude(readings).verdict
 
 
 def false_verdicts(number: int, each: int, own: float) -> float:

@@ -147,7 +147,7 @@ def study_of(
     budget_s = parsed("--budget", parse_duration, budget)
     if budget_s <= 0:
         raise StudyError(f"--budget {budget} is no time; write for example --budget 10min")
-    verdict = spec.verdict.model_copy(update={"budget": budget_s, "blocks": None})
+    verdict = spec.verdict.model_copy(update={"budget": budget_s, "blocks": None, "final": True})
     return spec.model_copy(update={"verdict": verdict})
 
 

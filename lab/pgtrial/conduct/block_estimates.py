@@ -11,7 +11,7 @@ from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec, load_points, metrics_of
-from pgtrial.statistics import p8
+from pgtrial.statistics import p9
 from pgtrial.statistics.describe import FEWEST_FOR_MEDIAN
 
 SPARE_BLOCKS = 2
@@ -35,7 +35,12 @@ def fewest_for_a_verdict(spec: StudySpec) -> int:
     """Blocks that a verdict on every arm takes at least, or the interval of one arm alone."""
     if len(spec.arms) == 1:
         return FEWEST_FOR_MEDIAN
-    return deployments_of(spec) if are_units(spec) else p8.first_look(claims_of(spec))
+    return deployments_of(spec) if are_units(spec) else p9.first_look(claims_of(spec), kept_of(spec))
+
+
+def kept_of(spec: StudySpec) -> float:
+    """Returns the part of the error that the study's plan keeps for going on after its end."""
+    return 0.0 if spec.verdict.final else p9.KEPT
 
 
 def claims_of(spec: StudySpec) -> int:

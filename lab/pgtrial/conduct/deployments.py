@@ -17,8 +17,8 @@ from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration
-from pgtrial.statistics import p8
-from pgtrial.verdict.units import FEWEST, FEWEST_P8
+from pgtrial.statistics import p9, rules
+from pgtrial.verdict.units import FEWEST, FEWEST_BY_SIGNS
 
 MOST_BLOCKS_EACH = 8
 """Blocks of a pair beyond which a budget buys nothing: what is left is the pair's own peculiarity."""
@@ -67,17 +67,17 @@ def planned_blocks(spec: StudySpec, block_s: float) -> int:
 
 
 def planned_looks(deployments: int, blocks: int) -> list[int]:
-    """The looks in blocks: one at the end, or with enough deployments those of the rule P8."""
-    if deployments < FEWEST_P8:
+    """The looks in blocks: one at the end, or with enough deployments those of the rule P9."""
+    if deployments < FEWEST_BY_SIGNS:
         return [blocks]
-    return [look * (blocks // deployments) for look in p8.looks(deployments)]
+    return [look * (blocks // deployments) for look in p9.looks(deployments)]
 
 
 def fewest_of(deployments: int, blocks: int, claims: int) -> int:
     """Blocks before which nothing can be decided."""
-    if deployments < FEWEST_P8:
+    if deployments < FEWEST_BY_SIGNS:
         return blocks
-    return p8.fewest_blocks(claims, p8.looks(deployments)) * (blocks // deployments)
+    return rules.planned(deployments, 1).fewest(claims) * (blocks // deployments)
 
 
 def share_out(trials: Sequence[PlannedTrial], deployments: int, seed: int) -> list[PlannedTrial]:
@@ -97,7 +97,7 @@ def _draw(deployments: int, blocks: int, generator: np.random.Generator) -> Iter
         rounds, groups = -(-blocks // deployments), [order]
     else:
         rounds = blocks // deployments
-        ends = p8.looks(deployments) if deployments >= FEWEST_P8 else [deployments]
+        ends = p9.looks(deployments) if deployments >= FEWEST_BY_SIGNS else [deployments]
         groups = [order[start:end] for start, end in pairwise([0, *ends])]
     drawn = (int(number) for group in groups for _ in range(rounds) for number in generator.permutation(group))
     yield from islice(drawn, blocks)

@@ -18,6 +18,7 @@ from pgtrial.statistics.precision import blocks_for, precision
 from pgtrial.verdict.family import primary_sharing
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.pace import measured_spread
+from pgtrial.verdict.units import looks_of
 
 
 class Outlook(Record):
@@ -36,7 +37,7 @@ class Outlook(Record):
 def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
     """What the plan can tell; None where no look can decide, or deployments are the units."""
     claims = primary_sharing(plan)
-    if are_units(spec) or precision(plan.looks_within, claims, 0.0) is None:
+    if are_units(spec) or precision(looks_of(plan).within(plan.max_blocks), claims, 0.0) is None:
         return None
     try:
         noise = noise_under_conditions(spec, plan.interleaving, plan.duration_s)
@@ -45,7 +46,7 @@ def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
     if noise is None:
         return Outlook()
     spread = spread_at(noise, plan.duration_s)
-    reach = precision(plan.looks_within, claims, spread)
+    reach = precision(looks_of(plan).within(plan.max_blocks), claims, spread)
     length = None
     if plan.interleaving is not None and plan.lengths is None:
         length = proposal(noise, plan.duration_s, len(plan.load_points), plan.interleaving.slice_s)
@@ -56,7 +57,11 @@ def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
 def precision_so_far(grid: Grid) -> Precision | None:
     """What the plan can tell by its end in the noise of its own blocks; None before the fourth."""
     measured = measured_spread(grid)
-    return precision(grid.plan.looks_within, primary_sharing(grid.plan), measured[0]) if measured else None
+    return (
+        precision(looks_of(grid.plan).within(grid.plan.max_blocks), primary_sharing(grid.plan), measured[0])
+        if measured
+        else None
+    )
 
 
 def in_words(reach: Precision) -> str:

@@ -4,7 +4,7 @@ The order is what makes the verdict exact: in every block, at every load point, 
 first is a fair draw of NumPy's Philox generator. The plan is stored before the first trial runs.
 
 A study that has ended can go on. The coin goes on where it stopped, since the order of more blocks begins with the
-order of fewer. So do the looks: those beyond the plan follow from the plan (statistics/p8.py), and each spends the
+order of fewer. So do the looks: those beyond the plan follow from the plan (statistics/p9.py), and each spends the
 next error.
 """
 
@@ -14,12 +14,11 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 import numpy as np
 
 import pgtrial
-from pgtrial.conduct.block_estimates import claims_of, fewest_for_a_verdict
+from pgtrial.conduct.block_estimates import claims_of, fewest_for_a_verdict, kept_of
 from pgtrial.conduct.declared import metric_warnings
 from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
 from pgtrial.conduct.interleaving import interleaving_of
@@ -29,15 +28,17 @@ from pgtrial.conduct.scope import differing_keys, hosts_of, scope_of
 from pgtrial.conduct.stopping import OVERRUN, as_option, longest_planned, waiting
 from pgtrial.conduct.trial_lengths import TrialLengths, planned_lengths, preliminary_time
 from pgtrial.model.errors import BudgetError, StudyError
-from pgtrial.model.records.plan import Extension, Lengths, Plan, PlannedTrial
+from pgtrial.model.records.plan import Extension, Lengths, Plan, PlannedTrial, Spending
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.places import draw_places
 from pgtrial.model.study.spec import StudySpec, load_points, metrics_of, prices_of
 from pgtrial.model.units import format_duration, plural
 from pgtrial.servers.configured_values import equal_arms
-from pgtrial.statistics import p8
+from pgtrial.statistics import p8, p9
+from pgtrial.statistics.rules import planned
 from pgtrial.store.workloads import digest
 from pgtrial.verdict.pace import block_time
+from pgtrial.verdict.units import looks_of
 
 CANARY_S = 1.0
 _SEEDS = 2**31
@@ -66,7 +67,8 @@ def make_plan(spec: StudySpec, seed: int, created: str, lengths: TrialLengths | 
         arms=arms,
         load_points=points,
         max_blocks=max_blocks,
-        looks=planned_looks(deployments, max_blocks) if are_units(spec) else _looks(max_blocks, claims_of(spec)),
+        looks=planned_looks(deployments, max_blocks) if are_units(spec) else _looks(spec, max_blocks),
+        spending=Spending(end=max_blocks, kept=p9.KEPT if are_units(spec) else kept_of(spec)),
         **spec.verdict.model_dump(include={"margin", "stop_early", "drop_decided", "allow_busy_client"}),
         studies=spec.verdict.studies or 1,
         metrics=metrics_of(spec),
@@ -93,7 +95,7 @@ def block_estimate(spec: StudySpec) -> float:
 def with_lengths(plan: Plan, spec: StudySpec, lengths: TrialLengths) -> Plan:
     """The plan of a study without any trial, with other lengths, and as many blocks as the budget then holds."""
     drawn = make_plan(spec, plan.seed, plan.created, lengths)
-    of_lengths = ("max_blocks", "looks", "warmup_s", "duration_s", "trial_estimate_s", "lengths", "trials")
+    of_lengths = ("max_blocks", "looks", "spending", "warmup_s", "duration_s", "trial_estimate_s", "lengths", "trials")
     return plan.model_copy(update={name: getattr(drawn, name) for name in of_lengths})
 
 
@@ -119,8 +121,9 @@ def fewest_blocks(spec: StudySpec, plan: Plan) -> int:
     """The first planned look at which a verdict on every arm is possible at all; of one arm alone, an interval."""
     if len(spec.arms) == 1:
         return fewest_for_a_verdict(spec)
-    claims = claims_of(spec)
-    return fewest_of(plan.deployments, plan.max_blocks, claims) if are_units(spec) else p8.first_look(claims)
+    if are_units(spec):
+        return fewest_of(plan.deployments, plan.max_blocks, claims_of(spec))
+    return fewest_for_a_verdict(spec)
 
 
 def declared(spec: StudySpec, arm: str) -> list[str]:
@@ -135,7 +138,7 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
     if plan.max_blocks < floor:
         given, needed = f"blocks = {plan.max_blocks}", f"{floor}"
         if are_units(spec):
-            given, needed = f"{plan.deployments} deployments", f"{p8.fewest_blocks(len(plan.arms) - 1)} of each"
+            given, needed = f"{plan.deployments} deployments", f"{p9.first_look(len(plan.arms) - 1)} of each"
         what = "no verdict is possible" if plan.others else "the capacity has no interval"
         sentences.append(f"with {given} {what}; {plural(len(plan.arms), 'arm')} take at least {needed}")
     sentences += metric_warnings(spec, plan)
@@ -154,9 +157,9 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
     return sentences
 
 
-def _looks(max_blocks: int, claims: int) -> list[int]:
-    """As `Plan.looks` has them: the first one also where the study ends before it."""
-    return p8.looks(max_blocks, claims) or [p8.first_look(claims)]
+def _looks(spec: StudySpec, max_blocks: int) -> list[int]:
+    """Returns the planned looks as `Plan.looks` has them: the first one also where the study ends before it."""
+    return list(planned(max_blocks, claims_of(spec), kept_of(spec)).planned)
 
 
 def _max_blocks(spec: StudySpec, lengths: TrialLengths) -> int:
@@ -226,8 +229,13 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
             f"a study whose verdict counts {plan.deployments} deployments cannot go on with more blocks on the same "
             "ones; run another study with more deployments"
         )
+    if spec.verdict.final:
+        raise StudyError(
+            "this study has ended for good ([verdict] final, which gate, bisect and selftest set): its looks spent "
+            "the whole error of 5%; run another study"
+        )
     if not plan.looks:  # a plan of before that was too short for one
-        plan = plan.model_copy(update={"looks": _looks(plan.max_blocks, claims_of(spec))})
+        plan = plan.model_copy(update={"looks": [p8.first_look(claims_of(spec))]})
     done = {trial.index for trial in stored}
     after = next((planned.block for planned in plan.wanted if planned.index not in done), plan.max_blocks)
     end = after + _blocks(more, plan, after, stored)
@@ -243,7 +251,7 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
     return plan.model_copy(
         update={
             "max_blocks": max(plan.max_blocks, end),
-            "looks": p8.looks_until(end, plan.looks),
+            "looks": looks_of(plan).until(end),
             "extensions": [*plan.extensions, step],
             "trials": trials,
         }
@@ -272,10 +280,10 @@ def _blocks(more: More, plan: Plan, after: int, stored: Sequence[Trial]) -> int:
         return more.blocks or 1
     block_s = block_time(plan, stored)
     held = int(more.time_s / block_s)
-    ahead = p8.next_look(plan.looks, after)
+    looks = looks_of(plan)
+    ahead = looks.next_after(after)
     if after + held >= ahead:
-        looks = takewhile(lambda look: look.blocks <= after + held, p8.plan_and_beyond(plan.looks))
-        return max(look.blocks for look in looks) - after
+        return max(looks.until(after + held)) - after
     needed_s = (ahead - after) * block_s
     raise StudyError(
         f"{format_duration(more.time_s)} holds {plural(held, 'block')} of about {format_duration(round(block_s))}, and "

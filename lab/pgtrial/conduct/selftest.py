@@ -28,7 +28,7 @@ from pgtrial.model.study.setup import WORK
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration
 from pgtrial.servers.workspace import shared_state
-from pgtrial.statistics import p8
+from pgtrial.statistics import p9
 from pgtrial.store.certificates import study_certificate, write_certificate
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.state import (
@@ -162,9 +162,9 @@ def certify(study: StudyDirectory, selftest: Selftest) -> Certificate:
     plan = study.plan
     grid = Grid(plan, study.trials())
     blocks = len(grid.counted)
-    if blocks < p8.first_look():
+    if blocks < p9.first_look():
         raise StudyError(
-            f"{study.path} has {blocks} complete blocks; a certificate takes at least {p8.first_look()}: "
+            f"{study.path} has {blocks} complete blocks; a certificate takes at least {p9.first_look()}: "
             f"give the self-test more time"
         )
     same, *slower = (figures.series(grid, arm) for arm in (selftest.same, *(effect.arm for effect in selftest.planted)))
@@ -219,7 +219,7 @@ def _spec(wanted: Wanted, work: dict[str, int], verdict: dict[str, Any]) -> Stud
         "server": server,
         "arms": {name: {"settings": {WORK: str(rows)}} for name, rows in work.items()},
         # the client may well be a limit: its own part of the work is the same in all arms
-        "verdict": {"allow_busy_client": True, **verdict},
+        "verdict": {"allow_busy_client": True, "final": True, **verdict},
     }
     return build_study(data, "selftest", Path(str(files(__package__))))
 

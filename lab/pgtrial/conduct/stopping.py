@@ -17,6 +17,7 @@ from pgtrial.verdict.claims import comparisons, decided_arms
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics.queries import undecided_queries
 from pgtrial.verdict.pace import block_time, under_way_s
+from pgtrial.verdict.units import looks_of
 
 OVERRUN = 1.25
 """Estimates are rough: a study may take a quarter longer than its budget where a look comes by then."""
@@ -141,10 +142,11 @@ def waiting(plan: Plan, stored: Sequence[Trial], blocks: int) -> str:
     number = p8.waiting(plan.looks, blocks)
     if not number or not plan.looks_within or plan.deployments > 1:
         return ""
-    ahead = p8.next_look(plan.looks, blocks)
+    ahead = looks_of(plan).next_after(blocks)
     left_s = (ahead - blocks) * block_time(plan, stored)
+    which = f"{number} of them" if number < blocks else "all of them"
     return (
-        f"; {number if number < blocks else 'all'} of them wait for the next look at the verdict, after block {ahead} "
+        f"; {which} {'waits' if number == 1 else 'wait'} for the next look at the verdict, after block {ahead} "
         f"({plural(ahead - blocks, 'block')}, about {format_duration(round(left_s))}: --more {as_option(left_s)})"
     )
 

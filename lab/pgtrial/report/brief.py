@@ -42,6 +42,7 @@ from pgtrial.verdict.decide import withholds
 from pgtrial.verdict.rules import title
 from pgtrial.verdict.rules.use import UNUSED
 from pgtrial.verdict.transaction_costs import NOT_HOT
+from pgtrial.verdict.units import looks_of
 
 
 @dataclass(frozen=True)
@@ -317,7 +318,7 @@ def _watched(result: StudyResult, plan: Plan) -> list[str]:
     if plan.deployments == 1 and 0 < (waiting := p8.waiting(plan.looks, blocks)) < blocks:
         wait = "block waits" if waiting == 1 else f"{waiting} blocks wait"
         notes.append(
-            f"the last {wait} for the next look at the verdict, after block {p8.next_look(plan.looks, blocks)}"
+            f"the last {wait} for the next look at the verdict, after block {looks_of(plan).next_after(blocks)}"
         )
     for finding in result.findings:
         if finding.severity == "warning":
@@ -348,7 +349,10 @@ def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[
     yield from _cures_of_failures(result, {arm for claim in open_claims for arm in (claim.baseline, claim.arm)})
     known = [claim for claim in open_claims if can_decide(claim) and claim.unit == "block"]
     for_queries = [row.more_blocks for row in open_queries if row.more_blocks is not None]
-    if for_queries:
+    if plan.is_final:
+        if result.blocks_complete >= plan.end:
+            yield "a new study with more time: this one has spent its whole error and ends for good"
+    elif for_queries:
         yield f"pgtrial run {study} --blocks {_for_queries(known, for_queries, result)}"
     elif known:
         most = max(known, key=lambda claim: claim.more_blocks or 0)

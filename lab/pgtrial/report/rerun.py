@@ -116,7 +116,20 @@ def _pairs(then: StudyData, now: StudyData) -> Iterator[Pair]:
             continue
         parts = {part.regime: part for part in later.read}
         for part in earlier.read:
-            yield _pair(part, parts.get(part.regime), now.plan.margin)
+            pair = _pair(part, parts.get(part.regime), now.plan.margin)
+            yield _with_failures(pair, then, now)
+
+
+def _with_failures(pair: Pair, then: StudyData, now: StudyData) -> Pair:
+    """Returns the pair; it disagrees if the arm fails more than the baseline in one of the two runs alone."""
+    words = {
+        any(claim.arm == pair.arm and claim.verdict == "worse" for claim in run.result.failure_claims)
+        for run in (then, now)
+    }
+    if len(words) == 1:
+        return pair
+    why = f"{pair.arm} fails a larger share of its transactions than {pair.baseline} in one of the runs alone"
+    return pair.model_copy(update={"word": "disagrees", "why": why})
 
 
 def _pair(then: Claim, now: Claim | None, margin: float) -> Pair:

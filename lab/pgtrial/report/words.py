@@ -298,6 +298,9 @@ def outlook(claim: Claim, plan: Plan) -> str:
     parts = []
     if claim.blocks < claim.fewest_blocks:
         parts.append(f"a verdict on {plural(claim.family, 'claim')} needs at least {claim.fewest_blocks} {claim.unit}s")
+    elif claim.more_blocks is None and plan.is_final:
+        parts.append("at the present spread no look of this plan would decide, and it ends for good")
+        parts.append("a study with more time, longer trials, less noise or a wider margin help")
     elif claim.more_blocks is None:
         parts.append(f"at the present spread even {_NOT_EVEN[claim.unit]} {claim.unit}s would not decide")
         parts.append("longer trials, less noise or a wider margin help")
@@ -311,7 +314,8 @@ def outlook(claim: Claim, plan: Plan) -> str:
         more += " would decide if the difference is as estimated"
         if claim.more_chance is not None:
             more += f", with a probability of {percent(claim.more_chance, 0)}"
-        if claim.unit == "block" and not plan.runs_suite and sum(ratio.counted for ratio in claim.ratios) == plan.end:
+        ended = sum(ratio.counted for ratio in claim.ratios) == plan.end
+        if claim.unit == "block" and not plan.runs_suite and ended and not plan.is_final:
             more += f" (pgtrial run DIRECTORY --blocks {claim.more_blocks})"
         parts.append(more)
     if claim.established_margin is not None and claim.established_margin < _TELLING_MARGIN:

@@ -1,1 +1,1 @@
-"""Numbers in, intervals out: the rule P8, the paired t test, regimes of a trial, sample sizes. Pure functions."""
+"""Numbers in, intervals out: the rules P8 and P9, paired t test, regimes of a trial, sample sizes. Pure functions."""

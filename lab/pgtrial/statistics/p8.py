@@ -86,10 +86,6 @@ class Interval:
         """Whether the whole interval lies inside the limits."""
         return limits[0] < self.low and self.high < limits[1]
 
-    def supports(self, verdict: Verdict, limits: Limits) -> bool:
-        """Whether this interval alone would carry that verdict."""
-        return self.between(limits) if verdict == "equivalent" else self.word(limits) == verdict
-
     @property
     def established_margin(self) -> float:
         """The smallest margin, a share, within which this interval would be equivalent; infinite if there is none."""
@@ -119,6 +115,14 @@ class Reading:
     """Error of this claim at this look: the look's alpha divided by the claims that share it."""
     interval: Interval
     verdict: Verdict
+    equivalent: bool
+    """True if this look alone would carry the verdict "equivalent", whatever its own verdict is."""
+
+    def supports(self, verdict: Verdict) -> bool:
+        """True if this look alone would carry that verdict."""
+        if verdict == "equivalent":
+            return self.equivalent
+        return verdict == self.verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,15 +225,20 @@ def decide(log_ratios: Values, margin: float, *, claims: int = 1, planned: Plann
     for look in open_ended_looks() if planned is None else schedule(planned):
         if look.blocks > len(values):
             break
-        bounds = interval(values[: look.blocks], look.alpha / claims)
-        readings.append(Reading(look, look.alpha / claims, bounds, bounds.word(limits)))
-    return conclude(readings, limits)
+        readings.append(reading(look, values[: look.blocks], limits, claims))
+    return conclude(readings)
 
 
-def conclude(readings: Sequence[Reading], limits: Limits) -> Decision:
-    """The decision that a claim's readings make, in the order of their looks."""
+def reading(look: Look, values: Values, limits: Limits, claims: int) -> Reading:
+    """Returns what a look says of these values, about one of `claims` that share its error."""
+    bounds = interval(values, look.alpha / claims)
+    return Reading(look, look.alpha / claims, bounds, bounds.word(limits), bounds.between(limits))
+
+
+def conclude(readings: Sequence[Reading]) -> Decision:
+    """Returns the decision that a claim's readings make, in the order of their looks."""
     verdict: Verdict = next((r.verdict for r in readings if r.verdict != "undecided"), "undecided")
-    carrying = [reading for reading in readings if reading.interval.supports(verdict, limits)]
+    carrying = [reading for reading in readings if reading.supports(verdict)]
     return Decision(tuple(readings), verdict, carrying[-1] if carrying else None)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean, median
 
-from pgtrial.statistics.precision import spread
+from pgtrial.statistics.shamos import spread
 
 _TOLERANCE = 0.01
 """Share of the level; a rise below it does not matter."""

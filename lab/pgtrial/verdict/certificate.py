@@ -19,11 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgtrial.model.records.machine import Found, Planted, Reach, StudyRun
-from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.plan import Plan, Spending
 from pgtrial.model.records.trial import Trial
-from pgtrial.statistics import p8
+from pgtrial.statistics import p8, p9
 from pgtrial.statistics.paired_t import ALPHA
-from pgtrial.statistics.precision import blocks_for, spread
+from pgtrial.statistics.precision import blocks_for
+from pgtrial.statistics.rules import Looks, planned
+from pgtrial.statistics.shamos import spread
 from pgtrial.verdict.claims import comparisons
 from pgtrial.verdict.family import counting
 from pgtrial.verdict.grid import Grid
@@ -32,7 +34,7 @@ from pgtrial.verdict.series import as_difference
 
 _DIFFERENCES = (0.01, 0.02, 0.03, 0.05, 0.1)
 SAME_BLOCKS = 12
-"""Blocks of an A/A study: the first two looks of the table."""
+"""Blocks of an A/A study, whose looks are at 8, 10 and 12."""
 PLANTED_BLOCKS = 40
 """Most blocks of a study with a planted difference."""
 _ORDERS = 1000
@@ -71,14 +73,22 @@ def consecutive(of: Series, longest: int, margin: float) -> list[StudyRun]:
     """
     runs = []
     at = 0
-    while len(of.log_ratios) - at >= p8.first_look():
-        planned = p8.looks(min(longest, len(of.log_ratios) - at))
-        readings = p8.decide(of.log_ratios[at : at + planned[-1]], margin, planned=planned).readings
-        last = next((reading for reading in readings if reading.verdict != "undecided"), readings[-1])
+    while len(of.log_ratios) - at >= p9.first_look(kept=0.0):
+        last = _last_reading(of.log_ratios[at:], planned(min(longest, len(of.log_ratios) - at), 1, 0.0), margin)
         end = at + last.look.blocks
         runs.append(StudyRun(blocks=end - at, seconds=math.fsum(of.seconds[at:end]), verdict=last.verdict))
         at = end
     return runs
+
+
+def _last_reading(log_ratios: Sequence[float], looks: Looks, margin: float) -> p8.Reading:
+    """Returns what the first look that decides says, or the last one."""
+    read: list[p8.Reading] = []
+    for reading in looks.readings(log_ratios, p8.ratio_limits(margin)):
+        read.append(reading)
+        if reading.verdict != "undecided":
+            break
+    return read[-1]
 
 
 def found(of: Series, planted: Planted, margin: float) -> Found:
@@ -112,7 +122,8 @@ def relabelled(grid: Grid, same: str) -> tuple[int, int]:
         update={
             "arms": [plan.baseline, same],
             "trials": [trial for trial in plan.trials if trial.arm in alike],
-            "looks": p8.looks(plan.max_blocks),
+            "looks": list(planned(plan.max_blocks, 1, 0.0).planned),
+            "spending": Spending(end=plan.max_blocks, kept=0.0),
             "margin": 0.0,
         }
     )

@@ -86,7 +86,7 @@ def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
     scale = grid.primary.scale
     so_far = _so_far(part.ratios, scale)
     mean = t_interval(list(used.values())) if used else None
-    more = units.more(values, plan.margin, family) if not series.decided else None
+    more = units.more(values, plan.margin, family) if not series.decided and not series.asked.bounds else None
     established = established_margin(shown, scale) if shown else math.inf
     in_total = plan.measure == "goodput" and part.regime is None
     return Claim(

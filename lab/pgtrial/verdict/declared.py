@@ -9,9 +9,11 @@ from functools import partial
 from pgtrial.model.metrics import METRICS, TPS, transactions_for
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
+from pgtrial.model.units import grouped, plural
+from pgtrial.statistics.p8 import TOLERATED
 from pgtrial.verdict.capacities import capacity_of, few_slower
 from pgtrial.verdict.metric import REDUCTION, Metric
-from pgtrial.verdict.percentiles import percentile_of, slower, stands
+from pgtrial.verdict.percentiles import falls_on_a_failure, percentile_of, slower, stands
 from pgtrial.verdict.speed import goodput, goodput_of, response_of, speed_of
 from pgtrial.verdict.transaction_costs import COSTS, Kind
 
@@ -63,15 +65,8 @@ def _of_job(plan: Plan, field: str, trial: Trial) -> float | None:
 def objection(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
     """Why a claim on a metric does not stand on these trials, which served something; None: it stands."""
     metric = METRICS[name]
-    if metric.kind == "percentile":
-        measured = [(trial, trial.served) for trial in trials if trial.served is not None]
-        few = [(slower(name, phase), trial) for trial, phase in measured if not stands(name, phase)]
-        if few:
-            least, trial = min(few, key=lambda pair: (pair[0], pair[1].index))
-            return (
-                f"{name} takes 100 slower transactions in every trial, {transactions_for(name):,} in all, and trial "
-                f"{trial.index + 1} of {trial.arm} has {math.floor(least + 1e-6)}"
-            )
+    if metric.kind == "percentile" and (why := _too_few_slower(name, trials) or _cut_off(plan, name, trials)):
+        return why
     if metric.kind == "capacity":
         return few_slower(trials)
     if metric.kind in ("speed", "price"):
@@ -82,6 +77,31 @@ def objection(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
         return f"{metric.noun} is not known of {len(unknown)} of {len(trials)} trials, such as one of {unknown[0].arm}"
     if metric.kind in ("cost", "job") and trials and _negligible(name, values):
         return f"{metric.noun} is next to none on both arms"
+    return None
+
+
+def _too_few_slower(name: str, trials: Sequence[Trial]) -> str | None:
+    """Returns why a percentile does not stand if a trial has too few slower transactions."""
+    measured = [(trial, trial.served) for trial in trials if trial.served is not None]
+    few = [(slower(name, phase), trial) for trial, phase in measured if not stands(name, phase)]
+    if not few:
+        return None
+    least, trial = min(few, key=lambda pair: (pair[0], pair[1].index))
+    return (
+        f"{name} takes 100 slower transactions in every trial, {transactions_for(name):,} in all, and trial "
+        f"{trial.index + 1} of {trial.arm} has {math.floor(least + 1e-6)}"
+    )
+
+
+def _cut_off(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
+    """Returns why a percentile that falls on failed transactions in both arms is not known of either."""
+    if plan.spending is None:
+        return None
+    of_arms = grouped((trial.arm, trial) for trial in trials)
+    cut = {arm: [trial for trial in of_arm if falls_on_a_failure(name, trial)] for arm, of_arm in of_arms.items()}
+    if all(len(cut[arm]) > TOLERATED * len(of_arm) for arm, of_arm in of_arms.items()):
+        counts = " and ".join(f"{len(cut[arm])} of {plural(len(of_arms[arm]), 'trial')} of {arm}" for arm in of_arms)
+        return f"so many transactions failed that {name} is one of them in {counts}" if of_arms else None
     return None
 
 

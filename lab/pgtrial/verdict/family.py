@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pgtrial.model.records.claims import SIDES, BlockRatio, Side, When
 from pgtrial.model.records.plan import Plan
 from pgtrial.verdict.changes import Changes
+from pgtrial.verdict.failures import failed_in
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.series import Question, Series, follow
 from pgtrial.verdict.sweeps import sides
@@ -74,8 +75,16 @@ def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
             return None
         for regime, of_blocks in chosen.items():
             ratios[regime] = grid.units.pooled(of_blocks)
+        # the claim on failures takes half of the error as soon as a transaction has failed in either arm
+        shared = len(chosen) * about.family * (2 if failed_in(grid, about.arm, grid.over(about.point), blocks) else 1)
         return {
-            regime: Question(counting(ratios[regime]), len(chosen) * about.family, grid.plan.margin, grid.primary.scale)
+            regime: Question(
+                counting(ratios[regime]),
+                shared,
+                grid.plan.margin,
+                grid.primary.scale,
+                frozenset(ratio.block for ratio in ratios[regime] if ratio.bound),
+            )
             for regime in chosen
         }
 

@@ -129,6 +129,14 @@ class Grid:
         gains = ((block, _gain(self._pairs(block, arm, points), metric)) for block in self.counted)
         return {block: gain for block, gain in gains if gain is not None}
 
+    def bounds(self, arm: str, points: Sequence[int], metric: Metric) -> frozenset[int]:
+        """Returns the complete blocks in which a value of a metric is only a bound, so that equality cannot show."""
+        cut = (block for block in self.counted if self._has_bound(self._pairs(block, arm, points), metric))
+        return frozenset(cut)
+
+    def _has_bound(self, pairs: Sequence[tuple[Trial, Trial]], metric: Metric) -> bool:
+        return self.plan.spending is not None and any(metric.is_bound(trial) for pair in pairs for trial in pair)
+
     def _ratio(self, block: int, arm: str, points: Sequence[int], metric: Metric) -> BlockRatio | None:
         """None if a trial of one of these load points is not stored."""
         pairs = self._pairs(block, arm, points)
@@ -138,6 +146,7 @@ class Grid:
         return BlockRatio(
             block=block,
             log_ratio=_gain(pairs, metric),
+            bound=self._has_bound(pairs, metric),
             counted=block in self.counted,
             failed=[name for name in self.plan.arms if name in failed],
             order=self._orders[block, points[0]] if len(points) == 1 else [],
@@ -152,7 +161,7 @@ class Grid:
 
 def _gain(pairs: Sequence[tuple[Trial, Trial]], metric: Metric) -> float | None:
     """The mean over a block's pairs of how much better the first is; None: they say nothing."""
-    values = [(metric.value(trial), metric.value(base)) for trial, base in pairs]
+    values = [metric.values(trial, base) for trial, base in pairs]
     known = [pair for pair in values if metric.is_known(*pair)]
     counts = known if len(known) == len(pairs) or not metric.at_every_point else []
     gains = [gain for pair in counts if (gain := metric.gain(*pair)) is not None]

@@ -68,6 +68,21 @@ class Metric:
     """What a pair says of which one trial has no value: as much as a failed trial does, or nothing."""
     at_every_point: bool = True
     """Whether a mean over load points takes all of them; else those with known values."""
+    paired: Callable[[Trial, Trial], tuple[float | None, float | None]] | None = None
+    """The values of two trials of a block where one depends on the other; None: `value` gives each."""
+    is_bound: Callable[[Trial], bool] = lambda _: False
+    """True if the value of a trial is only known to be at least as bad, such as the time of a cancelled query."""
+    bounds_compare: bool = False
+    """Whether two values of which both are such bounds say something all the same, since they are means of others."""
+
+    def values(self, trial: Trial, base: Trial) -> tuple[float | None, float | None]:
+        """Returns the values of a trial and of the baseline's trial of the same block.
+
+        Two bounds are no values: nothing was measured of either.
+        """
+        if not self.bounds_compare and self.is_bound(trial) and self.is_bound(base):
+            return None, None
+        return self.paired(trial, base) if self.paired is not None else (self.value(trial), self.value(base))
 
     def gain(self, arm: float | None, baseline: float | None) -> float | None:
         """How much better the arm's value is than the baseline's, on the metric's scale; None: they say nothing."""

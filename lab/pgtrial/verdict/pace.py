@@ -15,7 +15,7 @@ from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import grouped
 from pgtrial.statistics import p8
 from pgtrial.statistics.paired_t import ALPHA
-from pgtrial.statistics.precision import spread
+from pgtrial.statistics.shamos import spread
 from pgtrial.verdict.carry_over import Slices, log_speed
 from pgtrial.verdict.family import counting
 from pgtrial.verdict.grid import Grid

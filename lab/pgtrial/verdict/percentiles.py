@@ -14,7 +14,16 @@ from pgtrial.verdict.speed import goodput
 
 def percentile_of(plan: Plan, name: str) -> Metric:
     """The metric of a percentile, by its name."""
-    return Metric(name, "us", partial(percentile, plan, name), "less", REDUCTION)
+    is_bound = partial(falls_on_a_failure, name) if plan.spending is not None else lambda _: False
+    return Metric(name, "us", partial(percentile, plan, name), "less", REDUCTION, is_bound=is_bound)
+
+
+def falls_on_a_failure(name: str, trial: Trial) -> bool:
+    """True if so many transactions of a trial failed that the percentile is the time-out, and not a response time."""
+    served = trial.served
+    if served is None or served.with_failures_us is None or trial.status == "failed":
+        return False
+    return getattr(served.with_failures_us, name.replace(".", "")) is None
 
 
 def percentile(plan: Plan, name: str, trial: Trial) -> float | None:

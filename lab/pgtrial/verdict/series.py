@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pgtrial.model.records.claims import Estimate, Word
 from pgtrial.statistics import p8
+from pgtrial.statistics.rules import Reader
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metric import RATIO, Scale
 
@@ -31,6 +32,8 @@ class Question:
     """Claims that share the error of the look."""
     margin: float
     scale: Scale = RATIO
+    bounds: frozenset[int] = frozenset()
+    """Units whose value is only a bound: with one of them a look cannot find the arms equivalent."""
 
     @property
     def limits(self) -> p8.Limits:
@@ -71,7 +74,9 @@ class Series:
     @property
     def within_margin(self) -> bool:
         """Whether the whole interval lies within the margin, whatever the verdict."""
-        return self.shown is not None and self.shown.between(self.asked.limits)
+        if self.shown is None or self.asked.bounds.intersection(self.used):
+            return False
+        return self.shown.between(self.asked.limits)
 
     def verdict(self, *, withheld: bool) -> Word:
         """The verdict in one word; `withheld`: something forbids one."""
@@ -89,6 +94,7 @@ def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
     """
     asked: dict[Key, Question] = {}
     readings: dict[Key, list[p8.Reading]] = {}
+    readers: dict[Key, Reader] = {}
     latest: Mapping[Key, Question] | None = None
     reached = grid.units.reached(grid.counted)
     for look, units in reached:
@@ -102,14 +108,17 @@ def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
         for key, question in chosen.items():
             asked[key] = question
             of_claim = readings.setdefault(key, [])
-            if values := [question.values[unit] for unit in units if unit in question.values]:
-                of_claim.append(grid.units.reading(look, values, question.limits, question.family))
+            if known := [unit for unit in units if unit in question.values]:
+                reader = readers.setdefault(key, grid.units.reader())
+                values = [question.values[unit] for unit in known]
+                reading = reader.read(look, known, values, question.limits, question.family)
+                of_claim.append(_not_equivalent(reading) if question.bounds.intersection(known) else reading)
     if latest is None:
         latest = choice(set(grid.blocks), set()) or {}
     units_of = dict(reached)
 
     def series(key: Key, question: Question) -> Series:
-        decision = p8.conclude(readings.get(key, ()), question.limits)
+        decision = p8.conclude(readings.get(key, ()))
         rests_on = units_of[decision.shown.look] if decision.shown is not None else question.values
         return Series(question, decision, [unit for unit in rests_on if unit in question.values])
 
@@ -118,12 +127,27 @@ def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
     return now | {key: of_claim for key, of_claim in earlier.items() if of_claim.decided}
 
 
+def _not_equivalent(reading: p8.Reading) -> p8.Reading:
+    word = "undecided" if reading.verdict == "equivalent" else reading.verdict
+    return replace(reading, verdict=word, equivalent=False)
+
+
 def read(
-    grid: Grid, logs: Mapping[int, float], family: int, margin: float | None = None, scale: Scale = RATIO
+    grid: Grid,
+    logs: Mapping[int, float],
+    family: int,
+    margin: float | None = None,
+    scale: Scale = RATIO,
+    *,
+    bounds: frozenset[int] = frozenset(),
 ) -> Series:
-    """One claim that every look reads, from the values of blocks; within the study's margin unless said otherwise."""
+    """One claim that every look reads, from the values of blocks; within the study's margin unless said otherwise.
+
+    `bounds` are the blocks whose value is only a bound.
+    """
     values = grid.units.means(logs, grid.counted)
-    question = Question(values, family, grid.plan.margin if margin is None else margin, scale)
+    of_units = frozenset(unit for unit in values if bounds.intersection(grid.units.blocks([unit])))
+    question = Question(values, family, grid.plan.margin if margin is None else margin, scale, of_units)
     return follow(grid, lambda _, __: {None: question})[None]
 
 
@@ -137,8 +161,7 @@ def described(grid: Grid, logs: Mapping[int, float], family: int, scale: Scale =
     if not reached:
         return len(values), None
     look = reached[-1]
-    reading = grid.units.reading(look, values[: look.blocks], scale.limits(grid.plan.margin), family)
-    return look.blocks, as_difference(reading.interval, scale)
+    return look.blocks, as_difference(grid.units.at_once(values[: look.blocks], look, family), scale)
 
 
 def established_margin(interval: p8.Interval, scale: Scale = RATIO) -> float:

@@ -21,7 +21,17 @@ def goodput_of(plan: Plan) -> Metric:
 
 def response_of(plan: Plan) -> Metric:
     """The inverse of the mean response time as a metric."""
-    return Metric("speed of a transaction", "1/s", partial(_speed, plan))
+    alone = partial(_speed, plan)
+    if plan.spending is None:
+        return Metric("speed of a transaction", "1/s", alone)
+    return Metric(
+        "speed of a transaction",
+        "1/s",
+        alone,
+        paired=partial(_speeds, plan),
+        is_bound=_has_cut_queries,
+        bounds_compare=True,
+    )
 
 
 def goodput(plan: Plan, trial: Trial) -> float:
@@ -53,3 +63,47 @@ def _speed(plan: Plan, trial: Trial) -> float:
         return 1e6 / mean if mean else 0.0
     latency = trial.measured.latency_us if trial.measured else None
     return 1e6 / latency.mean if latency else 0.0
+
+
+def _speeds(plan: Plan, trial: Trial, base: Trial) -> tuple[float, float]:
+    """Returns the inverse mean response times, 1/s, of two trials of a block, failed transactions included.
+
+    A failed transaction counts as the slowest that committed in either trial. Without that an arm would be the faster
+    the more of its slow transactions it fails.
+    """
+    slowest = max(_slowest_us(trial), _slowest_us(base))
+    return _with_failures(plan, trial, slowest), _with_failures(plan, base, slowest)
+
+
+def _with_failures(plan: Plan, trial: Trial, slowest_us: float) -> float:
+    speed, measured = _speed(plan, trial), trial.measured
+    failed = _failed(trial)
+    if not speed or not failed or measured is None or trial.suite is not None:
+        return speed
+    if trial.tasks is not None:
+        response = trial.tasks.response_us
+        done = response.mean * trial.tasks.completed if response is not None else 0.0
+        return 1e6 * (trial.tasks.completed + failed) / (done + failed * slowest_us)
+    committed = measured.transactions
+    return 1e6 * (committed + failed) / (committed * 1e6 / speed + failed * slowest_us)
+
+
+def _failed(trial: Trial) -> int:
+    """Returns the transactions of a trial that failed, or its tasks."""
+    if trial.tasks is not None:
+        return trial.tasks.failed
+    return sum(trial.measured.failures.values()) if trial.measured is not None else 0
+
+
+def _slowest_us(trial: Trial) -> float:
+    """Returns the longest response time of a trial, microseconds; 0 where nothing committed."""
+    if trial.tasks is not None:
+        waited = trial.tasks.failed_after_us or 0.0
+        return max(waited, trial.tasks.response_us.max if trial.tasks.response_us is not None else 0.0)
+    latency = trial.measured.latency_us if trial.measured is not None else None
+    return latency.max if latency is not None else 0.0
+
+
+def _has_cut_queries(trial: Trial) -> bool:
+    """True if queries of a trial's suite were cancelled at the limit or failed, so that its mean is only a bound."""
+    return trial.suite is not None and trial.status != "failed" and any(query.is_bound for query in trial.suite.queries)

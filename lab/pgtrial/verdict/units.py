@@ -3,7 +3,7 @@
 A deployment keeps its peculiarities for as long as it lives: the machine it was put on, its neighbours, its storage.
 More blocks on the same two servers describe only these two more exactly. So where every arm names several, block b runs
 on deployment k of each arm, and what is compared is the mean log-ratio over the blocks of a pair: one number for each
-pair, and pairs are independent draws. With eight pairs or more the rule P8 takes them for blocks; with four to seven,
+pair, and pairs are independent draws. With eight pairs or more the rule P9 takes them for blocks; with four to seven,
 for which its exact interval cannot reach the level, there is one look, fixed at the end, by the paired t test on the
 pairs' means (Student 1908). With fewer nothing can be said of the product: the verdict is about these servers.
 """
@@ -19,14 +19,14 @@ import numpy as np
 
 from pgtrial.model.records.claims import BlockRatio
 from pgtrial.model.records.plan import Plan
-from pgtrial.statistics import p8
+from pgtrial.statistics import p8, p9, rules
 from pgtrial.statistics.paired_t import ALPHA, quantile, t_interval
 
 FEWEST = 4
 """Pairs of deployments from which something can be said of the products."""
 
-FEWEST_P8 = 8
-"""From so many on the rule P8 is used, with deployments as blocks."""
+FEWEST_BY_SIGNS = 8
+"""From so many on the rule of signs is used, with deployments as blocks."""
 
 _FORECAST = 60
 """Deployments beyond which no forecast is made."""
@@ -34,7 +34,18 @@ _FORECAST = 60
 
 def is_fixed(plan: Plan) -> bool:
     """Whether the study has one look, at its end, by the t test over pairs of deployments."""
-    return FEWEST <= plan.deployments < FEWEST_P8
+    return FEWEST <= plan.deployments < FEWEST_BY_SIGNS
+
+
+def looks_of(plan: Plan, blocks_each: int = 1) -> rules.Looks:
+    """Returns the looks of a plan with its rule: P9, or P8 for a study that was planned before it.
+
+    They are counted in units of so many blocks.
+    """
+    planned = tuple(look // blocks_each for look in plan.looks)
+    if plan.spending is None:
+        return rules.Looks(rules.P8(), planned)
+    return rules.Looks(rules.P9(p9.Spending(plan.spending.end // blocks_each, plan.spending.kept)), planned)
 
 
 class Units:
@@ -46,8 +57,7 @@ class Units:
         self.fixed = is_fixed(plan)
         self.blocks_each = plan.max_blocks // plan.deployments if several else 1
         """Blocks of a unit."""
-        self.planned = [look // self.blocks_each for look in plan.looks]
-        """The planned looks, in units."""
+        self._looks = looks_of(plan, self.blocks_each)
         self._blocks: dict[int, list[int]] = {}
         for block, place in {trial.block: trial.place or 0 for trial in plan.trials}.items():
             self._blocks.setdefault(place if several else block, []).append(block)
@@ -81,13 +91,20 @@ class Units:
                 log_ratio = fmean(values) if values else None
                 failed = list(dict.fromkeys(arm for ratio in within for arm in ratio.failed))
                 of_units.append(
-                    BlockRatio(block=unit, log_ratio=log_ratio, counted=unit in complete, failed=failed, order=[])
+                    BlockRatio(
+                        block=unit,
+                        log_ratio=log_ratio,
+                        bound=any(ratio.bound for ratio in within),
+                        counted=unit in complete,
+                        failed=failed,
+                        order=[],
+                    )
                 )
         return of_units
 
     def looks(self) -> list[p8.Look]:
         """The planned looks in units, with the error that each may spend on all claims of a family together."""
-        return [p8.Look(look, ALPHA) for look in self.planned] if self.fixed else p8.schedule(self.planned)
+        return [p8.Look(look, ALPHA) for look in self._looks.planned] if self.fixed else self._looks.schedule()
 
     def reached(self, counted: Collection[int]) -> list[tuple[p8.Look, list[int]]]:
         """The planned looks that so many blocks reach, each with the units on which it rests."""
@@ -96,24 +113,28 @@ class Units:
 
     def can_decide(self, look: p8.Look, claims: int) -> bool:
         """Whether a look can decide any of so many claims at all."""
-        return self.fixed or p8.can_decide(look, claims)
+        return self.fixed or self._looks.rule.can_decide(look, claims)
 
-    def reading(self, look: p8.Look, values: Sequence[float], limits: p8.Limits, claims: int) -> p8.Reading:
-        """What a look says of the units that it rests on: `values` are those that say something, at least one."""
-        level = look.alpha / claims
-        interval = self._interval(np.asarray(values, dtype=np.float64), level)
-        return p8.Reading(look, level, interval, interval.word(limits))
+    def reader(self) -> rules.Reader:
+        """Returns a reader for one claim, which reads it at one look after the other."""
+        return _PairedT() if self.fixed else self._looks.rule.reader()
+
+    def at_once(self, values: Sequence[float], look: p8.Look, claims: int) -> p8.Interval:
+        """Returns the interval of values that are read at one look alone, one of `claims` that share its error."""
+        if self.fixed:
+            return t_interval(values, look.alpha / claims)
+        return p8.interval(values, self._looks.level(look, claims))
 
     def fewest(self, claims: int) -> int:
         """Units below which nothing can be decided with so many claims."""
         if self.fixed:
-            return self.planned[-1]
-        return p8.fewest_blocks(claims, self.planned)
+            return self._looks.planned[-1]
+        return self._looks.fewest(claims)
 
     def needed(self, values: Sequence[float], margin: float, claims: int) -> int | None:
         """Units in total at which the present estimate and spread would decide; None if no forecast is possible."""
         if not self.fixed:
-            return p8.blocks_needed(values, margin, claims=claims, planned=self.planned)
+            return self._looks.needed(values, margin, claims)
         now = self._present(values, margin)
         if now is None:
             return None
@@ -130,15 +151,24 @@ class Units:
     def chance(self, values: Sequence[float], margin: float, claims: int, units: int) -> float | None:
         """Probability that so many units in total decide, if the difference is as estimated; None if unknown."""
         if not self.fixed:
-            return p8.chance_of_decision(values, margin, units, claims=claims, planned=self.planned)
+            return self._looks.chance(values, margin, claims, units)
         now = self._present(values, margin)
         return now.chance(units, quantile(ALPHA / claims, units - 1)) if now is not None else None
-
-    def _interval(self, values: p8.Values, alpha: float) -> p8.Interval:
-        return t_interval(values, alpha) if self.fixed else p8.interval(values, alpha)
 
     def _present(self, values: Sequence[float], margin: float) -> p8.Present | None:
         """What the t test says now; None for fewer than three units."""
         if len(values) < 3:
             return None
         return p8.Present(len(values), float(np.mean(values)), float(np.std(values, ddof=1)), margin)
+
+
+class _PairedT:
+    """The one look of four to seven pairs of deployments: the t interval over pairs."""
+
+    def read(
+        self, look: p8.Look, units: Sequence[int], values: Sequence[float], limits: p8.Limits, claims: int
+    ) -> p8.Reading:
+        """As in Reader."""
+        level = look.alpha / claims
+        interval = t_interval(np.asarray(values, dtype=np.float64), level)
+        return p8.Reading(look, level, interval, interval.word(limits), interval.between(limits))

@@ -58,6 +58,9 @@ class BlockRatio(Record):
         description="ln(speed of the arm / speed of the baseline), of a percentile or cost ln(baseline / arm); "
         "None: void, both arms failed, or one of them has no speed in this regime."
     )
+    bound: bool = added(
+        False, "Whether a value in it is only known to be at least as bad: then it cannot show that the arms are equal."
+    )
     counted: bool = Field(description="False: provisional, the block or one before it is not complete.")
     failed: list[str] = Field(description="Arms with a failed trial in it: they take the worst possible rank.")
     order: list[str] = Field(description="The arms as the coin ordered them; empty for a mean over load points.")

@@ -111,6 +111,13 @@ class Drawn:
 AS_IT_IS = Drawn()
 
 
+class Spending(Record):
+    """How the rule P9 spends the error of 5% over the looks of a plan, fixed before the first block."""
+
+    end: int = Field(description="Blocks at which the plan ended when it was made; an extension does not change it.")
+    kept: float = Field(description="The part of the error that is kept for looks after that end.")
+
+
 class EarlierTry(Record):
     """A study of the same question that was there when this one began."""
 
@@ -155,6 +162,7 @@ class Plan(Record):
     looks: list[int] = Field(
         description="Planned looks up to max_blocks, in blocks; if it is too small for a look, the first one beyond it."
     )
+    spending: Spending | None = added(None, "Of the rule P9; None: the study was planned for the rule P8.")
     metrics: list[str] = added([], "What claims compare, the first the primary ones; empty: the measure of the load.")
     prices: dict[str, float] = added({}, "Per arm the price of an hour, in hundredths of its currency.")
     margin: float
@@ -189,6 +197,11 @@ class Plan(Record):
     def identity(self) -> str:
         """By which a study is known wherever it lies: when it was planned, and its seed."""
         return f"{self.created} {self.seed}"
+
+    @property
+    def is_final(self) -> bool:
+        """True if the looks spend the whole error, so that the study cannot go on after its end."""
+        return self.spending is not None and not self.spending.kept
 
     @property
     def others(self) -> list[str]:

@@ -133,7 +133,7 @@ class Cost(Record):
     high: float | None
     blocks: int = Field(description="Blocks on which the difference rests.")
     difference: Estimate | None = Field(
-        description="Cost of the arm / cost of the baseline - 1 by the rule P8, at the last look; None for the "
+        description="Cost of the arm / cost of the baseline - 1 by the study's rule, at the last look; None for the "
         "baseline, and where there was no look or next to no cost."
     )
 
@@ -159,8 +159,8 @@ class CarryOver(Record):
     load_point: int
     blocks: int = Field(description="Blocks on which the difference rests.")
     difference: Estimate | None = Field(
-        description="Relative difference of the arm's speed by the rule P8, at the last look; negative: it is slower "
-        "after the other arm. None before the first look."
+        description="Relative difference of the arm's speed by the study's rule, at the last look; negative: it is "
+        "slower after the other arm. None before the first look."
     )
 
 
@@ -178,7 +178,7 @@ class CarryOverShift(Record):
 
 
 class Criterion(Record):
-    """A row of the criteria of a comparison on tasks: what either arm has, and which of them wins by the rule P8."""
+    """A row of the criteria of a comparison on tasks: what either arm has, and which wins by the study's rule."""
 
     what: str = Field(description="failures, shortest, longest, mean, median, under 5 s, within 0.1 s, 1 s, 10 s.")
     unit: Literal["s", "tasks"]
@@ -237,7 +237,7 @@ class CurvePoint(Record):
     baseline: str
     load_point: int = Field(description="Index into load_points.")
     difference: Estimate | None = Field(
-        description="Of the values, by the rule P8, at the last look; None before the first."
+        description="Of the values, by the study's rule, at the last look; None before the first."
     )
     claims: int = Field(description="Number of percentiles that share the error of each look.")
     blocks: int
@@ -255,7 +255,7 @@ class StatementClaim(Record):
     mean_us: dict[str, float] = Field(description="By arm, mean time of a statement, median trial.")
     verdict: Word
     within_margin: bool = Field(description="Whether the whole interval lies within the margin, whatever the verdict.")
-    difference: Estimate | None = Field(description="Of speed, by the rule P8; None before the first look.")
+    difference: Estimate | None = Field(description="Of speed, by the study's rule; None before the first look.")
     claims: int = Field(description="Number of claims that share the error of each look.")
     blocks: int
 
@@ -263,6 +263,20 @@ class StatementClaim(Record):
     def is_slower(self) -> bool:
         """Whether it got slower by more than the margin may hide."""
         return self.verdict == "worse" and not self.within_margin
+
+
+class FailureClaim(Record):
+    """Whether an arm fails a larger share of its transactions than the baseline; the second primary claim on it."""
+
+    arm: str
+    baseline: str
+    shares: dict[str, float] = Field(description="By arm, failed transactions as a share of those that ended.")
+    verdict: Word = Field(description="`worse`: the arm fails more; `better`: it fails less; or `undecided`.")
+    difference: Estimate | None = Field(
+        description="The arm's share minus the baseline's, of a block; None before the first look."
+    )
+    claims: int = Field(description="Number of claims that share the error of each look.")
+    blocks: int
 
 
 class QueryClaim(Record):
@@ -276,7 +290,7 @@ class QueryClaim(Record):
     failed: dict[str, int] = Field(description="By arm, runs that ended with an error.")
     verdict: Word
     within_margin: bool = Field(description="Whether the whole interval lies within the margin, whatever the verdict.")
-    difference: Estimate | None = Field(description="Of speed, by the rule P8; None before the first look.")
+    difference: Estimate | None = Field(description="Of speed, by the study's rule; None before the first look.")
     claims: int = Field(description="Number of claims that share the error of each look.")
     blocks: int
     more_blocks: int | None = added(
@@ -332,6 +346,7 @@ class StudyResult(Record):
     by_load_point: list[Claim]
     levels: list[Level]
     failures: list[Failures]
+    failure_claims: list[FailureClaim] = added([], "Of each comparison in which a transaction failed.")
     failures_lead: list[str] = Field(
         description="Arms whose failures are so many or so different that they come first."
     )
@@ -368,7 +383,8 @@ class StudyResult(Record):
 
     @property
     def exit_status(self) -> int:
-        """0: no regression; 1: an arm is worse than the baseline by more than the margin excludes; 2: no verdict.
+        """0: no regression; 1: an arm is worse than the baseline by more than the margin excludes, or fails a larger
+        share of its transactions; 2: no verdict.
 
         Worse in one regime is worse. Of one arm alone 0: its level has an interval; 2: it has none, or does not stand.
         """
@@ -376,6 +392,8 @@ class StudyResult(Record):
             stands = not any(finding.severity == "withhold" for finding in self.findings)
             return 0 if stands and all(level.tps_low is not None for level in self.levels) else 2
         if any(part.verdict == "worse" and not part.within_margin for claim in self.primary for part in claim.read):
+            return 1
+        if any(claim.verdict == "worse" for claim in self.failure_claims):
             return 1
         return 2 if any(claim.verdict in ("undecided", "withheld") for claim in self.primary) else 0
 

@@ -61,6 +61,11 @@ class QueryResult(Record):
     message: str | None = added(None, "The first error, in the server's words.")
     answers: list[QueryAnswer] = Field([], description="What runs returned, each answer once.")
 
+    @property
+    def is_bound(self) -> bool:
+        """True if a run was cancelled at the limit or failed: the query's time is then at least what `time_us` says."""
+        return bool(self.over_limit or self.failures)
+
     def time_us(self, limit_s: float) -> float | None:
         """Geometric mean over the runs, one with an error as the limit; None where no run has a time."""
         if not self.times_us:

@@ -45,7 +45,7 @@ class Scaling(Record):
     verdict: Word | None = Field(None, description="Of the peak against the baseline's; None: the arm is the baseline.")
     difference: Estimate | None = Field(
         None,
-        description="Relative difference of the largest tps within the tested numbers, by the rule P8 over blocks.",
+        description="Relative difference of the most tps within the tested numbers, by the study's rule over blocks.",
     )
     claims: int = Field(description="Number of peaks that share the error of each look.")
 
@@ -79,6 +79,6 @@ class SizeCurve(Record):
         None, description="Of the cliff's size against the baseline's: better is larger. None: not both have one."
     )
     difference: Estimate | None = Field(
-        None, description="Relative difference of the size of the steepest fall, by the rule P8 over blocks."
+        None, description="Relative difference of the size of the steepest fall, by the study's rule over blocks."
     )
     claims: int = Field(description="Number of cliffs that share the error of each look.")

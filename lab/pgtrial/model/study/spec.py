@@ -82,6 +82,11 @@ class VerdictSection(Record):
         ge=1,
         description="How many studies share the 5% of error, this one among them; written by `bisect`. Default: 1.",
     )
+    final: bool = Field(
+        False,
+        description="Whether the study ends for good: its looks spend the whole error of 5%, and it never "
+        "[goes on](method.md#going-on) with more blocks. `gate`, `bisect` and `selftest` set it.",
+    )
     canary: bool = Field(
         True,
         description="Whether a second of other work is timed before each block, to show the machine's variation. "

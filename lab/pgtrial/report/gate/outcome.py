@@ -10,7 +10,7 @@ from pgtrial.model.errors import ERROR_STATUS
 from pgtrial.model.records.claims import Claim
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Failures, StudyResult
-from pgtrial.model.units import plural
+from pgtrial.model.units import percent, plural
 from pgtrial.report.words import bounds_beside, headline, interval_name, outlook
 from pgtrial.verdict.decide import reasons
 
@@ -61,6 +61,7 @@ def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:
     return (
         _failed(result, *plan.arms[:2])
         or _unfair(result, plan)
+        or _fails_more(result, plan)
         or _different(claim, plan, rules)
         or _same(claim, plan, rules)
         or _open(claim, plan, result, rules)
@@ -82,6 +83,15 @@ def _unfair(result: StudyResult, plan: Plan) -> Outcome | None:
     return Outcome(
         2, f"this runner finds a difference between {plan.baseline} and itself: {headline(unequal[0], plan)}"
     )
+
+
+def _fails_more(result: StudyResult, plan: Plan) -> Outcome | None:
+    """The outcome where HEAD fails a larger share of its transactions than BASE, however fast the others are."""
+    claim = next((claim for claim in result.failure_claims if claim.arm == plan.arms[1]), None)
+    if claim is None or claim.verdict != "worse":
+        return None
+    ours, theirs = (percent(claim.shares[arm]) if claim.shares[arm] else "none" for arm in (claim.arm, claim.baseline))
+    return Outcome(1, f"{claim.arm} fails {ours} of its transactions and {claim.baseline} {theirs}")
 
 
 def _different(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:

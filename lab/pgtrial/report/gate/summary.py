@@ -24,6 +24,7 @@ from pgtrial.statistics.precision import precision
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics.costs import clearly
 from pgtrial.verdict.pace import measured_spread
+from pgtrial.verdict.units import looks_of
 
 _MOST_ROWS = 40
 """Load points that the table shows: a comment has room for 65,536 characters."""
@@ -194,7 +195,7 @@ def _reach(data: StudyData) -> Iterator[str]:
         yield "The noise of a block is known from four blocks on."
     else:
         spread, blocks = measured
-        reach = precision(plan.looks_within, len(plan.arms) - 1, spread)
+        reach = precision(looks_of(plan).within(plan.max_blocks), len(plan.arms) - 1, spread)
         finds = (
             f"{plural(reach.blocks, 'block')}, the most of this plan, find a difference of "
             f"{percent(reach.difference)} with a power of 80%"

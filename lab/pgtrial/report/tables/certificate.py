@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import median
 from typing import Any
@@ -43,10 +44,16 @@ def lines(certificate: Certificate) -> list[str]:
     return [
         f"This machine finds a difference of {finds or 'no size that can be waited for'} (power 80%).",
         f"{_same(certificate)}; relabelled: {certificate.relabelled_false} of {certificate.relabelled:,} "
-        f"({percent(share)}; at most {as_written(_FALSE_SHARE)} may).",
+        f"({percent(share)}; {_may(certificate)}).",
         *(f"{_hits(effect)}{_times(effect.hits)}; measured {_measured(effect)}." for effect in certificate.planted),
         f"Measured: {_conditions(certificate)}.",
     ]
+
+
+def _may(certificate: Certificate) -> str:
+    """Returns how many of the orders the rule may call different, with what the draw of so many orders adds."""
+    by_draw = 1.96 * math.sqrt(_FALSE_SHARE * (1 - _FALSE_SHARE) / certificate.relabelled)
+    return f"{as_written(_FALSE_SHARE)} may, and {percent(by_draw)} more or less by the draw of the orders"
 
 
 def caution(certificate: Certificate) -> str | None:
@@ -81,8 +88,8 @@ def certificate_tables(data: StudyData) -> list[Table[Any]]:
         ),
         of_studies(
             f"Two arms that are alike: {_same(certificate)}. With the roles of the two drawn anew, "
-            f"{certificate.relabelled_false} of {certificate.relabelled:,} orders gave one; at most "
-            f"{as_written(_FALSE_SHARE)} may.",
+            f"{certificate.relabelled_false} of {certificate.relabelled:,} orders gave one; "
+            f"{_may(certificate)}.",
             certificate.same,
         ),
         *(

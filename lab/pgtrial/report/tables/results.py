@@ -312,30 +312,37 @@ def _remark(ratio: BlockRatio) -> str:
 
 def look_table(data: StudyData) -> Table[PlannedLook]:
     """The planned looks and the error that each may spend."""
-    claims, unit, fixed = primary_sharing(data.plan), data.unit, is_fixed(data.plan)
+    claims, unit = primary_sharing(data.plan), data.unit
     too_few = f"too few {unit}s"
+    by_p8 = data.plan.spending is None and not is_fixed(data.plan)
 
-    def threshold(look: PlannedLook) -> str | None:
-        if fixed:
-            return None
+    def threshold(look: PlannedLook) -> str:
         ranks = p8.rejection_threshold(look.blocks, look.alpha / claims)
         return str(ranks) if ranks >= 0 else too_few
 
+    columns = [
+        number(f"{unit}s", lambda look: look.blocks),
+        number("error of the look", lambda look: look.alpha, ".5f"),
+        number("per primary claim", lambda look: look.alpha / claims, ".5f"),
+        *([number("threshold", threshold)] if by_p8 else []),
+        Column("load points decidable", lambda look: "yes" if look.secondary_possible else too_few),
+        Column("state", lambda look: "reached" if look.reached else "not reached"),
+    ]
+    return Table(_caption_of_looks(data, claims), data.result.looks if data.plan.others else [], columns)
+
+
+def _caption_of_looks(data: StudyData, claims: int) -> str:
     shared = plural(claims, "primary claim")
-    return Table(
-        f"One look, at the end: the t interval over pairs of deployments, its error shared by {shared}."
-        if fixed
-        else f"Planned looks of the rule P8. The errors of all looks, now or later, sum to 5% over {shared}; a claim "
-        "is decided when the smaller sum of signed ranks is at most the threshold.",
-        data.result.looks if data.plan.others else [],
-        [
-            number(f"{unit}s", lambda look: look.blocks),
-            number("error of the look", lambda look: look.alpha, ".5f"),
-            number("per primary claim", lambda look: look.alpha / claims, ".5f"),
-            number("threshold", threshold),
-            Column("load points decidable", lambda look: "yes" if look.secondary_possible else too_few),
-            Column("state", lambda look: "reached" if look.reached else "not reached"),
-        ],
+    if is_fixed(data.plan):
+        return f"One look, at the end: the t interval over pairs of deployments, its error shared by {shared}."
+    if data.plan.spending is None:
+        return (
+            f"Planned looks of the rule P8. The errors of all looks, now or later, sum to 5% over {shared}; a claim "
+            "is decided when the smaller sum of signed ranks is at most the threshold."
+        )
+    return (
+        f"Planned looks of the rule P9. The plan fixed before its first block what each look may add to the error that "
+        f"has been spent. All looks, now or later, err in at most 5% of studies over {shared}."
     )
 
 

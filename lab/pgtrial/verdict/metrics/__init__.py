@@ -12,6 +12,7 @@ from pgtrial.verdict.metrics.costs import costs
 from pgtrial.verdict.metrics.criteria import criteria
 from pgtrial.verdict.metrics.curve import curve
 from pgtrial.verdict.metrics.declared_claims import metric_claims
+from pgtrial.verdict.metrics.failures import failure_claims
 from pgtrial.verdict.metrics.queries import query_claims
 from pgtrial.verdict.metrics.scaling import scaling
 from pgtrial.verdict.metrics.statements import statement_claims
@@ -23,6 +24,7 @@ FAMILIES: Mapping[str, Family] = {
     "costs": costs,
     "criteria": criteria,
     "curve": curve,
+    "failure_claims": failure_claims,
     "metrics": metric_claims,
     "statements": statement_claims,
     "queries": query_claims,

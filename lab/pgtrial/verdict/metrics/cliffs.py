@@ -2,8 +2,8 @@
 later.
 
 At each size arms are compared by the claims of the load points. The sizes of their cliffs are a family of their own:
-the steepest fall of each block's curve, so that the rule P8 reads the log-ratios of sizes. The number of knots is that
-of the line through the trials that lose more, at each look. There is no verdict where not both arms have a cliff.
+the steepest fall of each block's curve, so that the study's rule reads the log-ratios of sizes. The number of knots is
+that of the line through the trials that lose more, at each look. There is no verdict where not both arms have a cliff.
 """
 
 from __future__ import annotations

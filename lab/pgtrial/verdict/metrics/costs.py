@@ -1,7 +1,7 @@
 """What a committed transaction cost: CPU, WAL, pages, flushes, switches, bytes; and which of it moved with the effect.
 
 Each cost is a ratio within one trial. Arms are compared as their speeds are: by the log-ratio within a block and the
-rule P8, each cost a family of its own. Costs explain the verdict; they are not part of it.
+study's rule, each cost a family of its own. Costs explain the verdict; they are not part of it.
 """
 
 from __future__ import annotations

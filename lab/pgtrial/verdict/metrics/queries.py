@@ -60,10 +60,17 @@ def _time_us(query: str, trial: Trial) -> float | None:
     return result.time_us(trial.suite.limit_s) if result is not None and trial.suite is not None else None
 
 
+def _is_bound(query: str, trial: Trial) -> bool:
+    """True if runs of a query in a trial were cancelled at the limit or failed, so that it took longer than it says."""
+    result = result_of(trial, query)
+    return result is not None and result.is_bound
+
+
 def _series(grid: Grid, query: str, family: int, arm: str) -> Series:
     # a failed trial is the worst there is, two of them say nothing
-    metric = Metric(f"query {query}", "us", partial(_time_us, query), "less", missing="worst")
-    return read(grid, grid.gains(arm, [0], metric), family)
+    bound = partial(_is_bound, query) if grid.plan.spending is not None else lambda _: False
+    metric = Metric(f"query {query}", "us", partial(_time_us, query), "less", missing="worst", is_bound=bound)
+    return read(grid, grid.gains(arm, [0], metric), family, bounds=grid.bounds(arm, [0], metric))
 
 
 def _primary(grid: Grid, claim: Claim) -> QueryClaim:
@@ -96,7 +103,7 @@ def _of_query(grid: Grid, query: str, family: int, claim: Claim) -> QueryClaim:
 
 
 def _more_blocks(grid: Grid, series: Series) -> int | None:
-    if series.decided or grid.units.unit != "block":
+    if series.decided or series.asked.bounds or grid.units.unit != "block":
         return None
     return grid.units.more(list(series.asked.values.values()), series.asked.margin, series.asked.family)
 

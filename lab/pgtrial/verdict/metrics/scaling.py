@@ -1,7 +1,7 @@
 """Scaling over clients: the universal scalability law of each arm, and whether the arms' peaks differ.
 
 Arms are compared at each number of clients by the claims of the load points. Their peaks, the largest throughput of the
-law within the tested numbers, are a family of their own: fitted block by block, so that the rule P8 reads their
+law within the tested numbers, are a family of their own: fitted block by block, so that the study's rule reads their
 log-ratios. There is no verdict on a peak where the law does not fit.
 """
 

@@ -25,7 +25,8 @@ def metric_does_not_stand(case: Case) -> Iterator[Concern]:
             yield Concern(
                 [arm],
                 f"The claim on {name} does not stand: {reason}.",
-                "Make the trials longer ([load] duration), raise [load] rate, or declare a lower percentile."
+                "Find out why transactions fail; or make the trials longer ([load] duration), raise [load] rate, or "
+                "declare a lower percentile."
                 if percentile
                 else "Declare another metric first ([verdict] metrics).",
                 "withhold",

@@ -1,0 +1,228 @@
+"""The rules by which a study's looks decide, behind one interface: P9 for new studies, P8 for those planned before it.
+
+A rule says which looks a plan has and what each may spend, reads a claim at one look after the other, and forecasts at
+which look it would decide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, takewhile
+from typing import Protocol
+
+from pgtrial.statistics import boundaries, p8, p9
+from pgtrial.statistics.p8 import Limits, Look, Present, Reading
+from pgtrial.statistics.shamos import spread
+
+_FURTHEST = 300
+"""Units beyond which no look is forecast, unless the plan goes further."""
+
+
+class Reader(Protocol):
+    """Reads one claim at the looks of a study, in their order."""
+
+    def read(self, look: Look, units: Sequence[int], values: Sequence[float], limits: Limits, claims: int) -> Reading:
+        """Returns what a look says of the values of these units, at least one, by their numbers from 0.
+
+        The claim is one of `claims` that share the error; a difference between the limits counts as equivalent.
+        """
+
+
+class Rule(Protocol):
+    """How the looks of a study share its error, and how they decide."""
+
+    def schedule(self, planned: Sequence[int]) -> list[Look]:
+        """Returns the planned looks with the error that each adds to what may have been spent."""
+
+    def plan_and_beyond(self, planned: Sequence[int]) -> Iterator[Look]:
+        """Yields the planned looks, then those of a study that goes on, without end. They follow from the plan."""
+
+    def can_decide(self, look: Look, claims: int) -> bool:
+        """True if a look can decide one of `claims` that share the error at all, such as where all signs are equal."""
+
+    def level(self, planned: Sequence[int], look: Look, claims: int, *, margin: bool = False) -> float:
+        """Returns the two-sided error of a single look that rejects as this one does; `margin`: in a test whether a
+        difference is below a margin. Forecasts rest on it."""
+
+    def reader(self) -> Reader:
+        """Returns a reader for one claim."""
+
+    def present(self, values: Sequence[float], margin: float, claims: int, planned: Sequence[int]) -> Present | None:
+        """Returns what the values so far say, on which a forecast rests; None for fewer than three."""
+
+
+@dataclass(frozen=True)
+class P8:
+    """The rule of studies that were planned before P9."""
+
+    def schedule(self, planned: Sequence[int]) -> list[Look]:
+        """As in Rule."""
+        return p8.schedule(planned)
+
+    def plan_and_beyond(self, planned: Sequence[int]) -> Iterator[Look]:
+        """As in Rule."""
+        return p8.plan_and_beyond(planned)
+
+    def can_decide(self, look: Look, claims: int) -> bool:
+        """As in Rule."""
+        return p8.can_decide(look, claims)
+
+    def level(self, planned: Sequence[int], look: Look, claims: int, *, margin: bool = False) -> float:
+        """As in Rule."""
+        return look.alpha / claims
+
+    def reader(self) -> Reader:
+        """As in Rule."""
+        return _EachByItself()
+
+    def present(self, values: Sequence[float], margin: float, claims: int, planned: Sequence[int]) -> Present | None:
+        """As in Rule."""
+        return p8.present(values, margin, claims=claims, planned=planned)
+
+
+class _EachByItself:
+    """P8's looks know nothing of each other."""
+
+    def read(self, look: Look, units: Sequence[int], values: Sequence[float], limits: Limits, claims: int) -> Reading:
+        return p8.reading(look, values, limits, claims)
+
+
+@dataclass(frozen=True)
+class P9:
+    """The rule of new studies, with what the plan has fixed about its error."""
+
+    spending: p9.Spending
+
+    def schedule(self, planned: Sequence[int]) -> list[Look]:
+        """As in Rule."""
+        return p9.schedule(planned, self.spending)
+
+    def plan_and_beyond(self, planned: Sequence[int]) -> Iterator[Look]:
+        """As in Rule."""
+        return p9.plan_and_beyond(planned, self.spending)
+
+    def can_decide(self, look: Look, claims: int) -> bool:
+        """As in Rule."""
+        return p9.can_decide(look, claims, self.spending)
+
+    def level(self, planned: Sequence[int], look: Look, claims: int, *, margin: bool = False) -> float:
+        """As in Rule; the looks before this one have spent their part."""
+        until = takewhile(lambda before: before.blocks <= look.blocks, self.plan_and_beyond(planned))
+        reached = [before.blocks for before in until]
+        share = claims if margin else 2 * claims
+        bound = boundaries.bounds(reached, [self.spending.until(units) / share for units in reached])[-1]
+        return 2 * boundaries.nominal(bound)
+
+    def reader(self) -> Reader:
+        """As in Rule."""
+        return _Together()
+
+    def present(self, values: Sequence[float], margin: float, claims: int, planned: Sequence[int]) -> Present | None:
+        """As in Rule."""
+        if len(values) < 3:
+            return None
+        return Present(len(values), p9.estimate(values), spread(values), margin)
+
+
+@dataclass
+class _Together:
+    """P9's looks know what those before have read and may have spent."""
+
+    steps: tuple[p9.Step, ...] = ()
+    spent: float = field(default=0.0)
+
+    def read(self, look: Look, units: Sequence[int], values: Sequence[float], limits: Limits, claims: int) -> Reading:
+        self.spent += look.alpha / claims
+        rounded = tuple(round(value, p9.DECIMALS) for value in values)
+        self.steps += (p9.Step(tuple(units), rounded, self.spent),)
+        return p9.read(self.steps, look, limits, claims)
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The looks of a study: those that its plan names, and by the rule all later ones."""
+
+    rule: Rule
+    planned: tuple[int, ...]
+    """In units, ascending."""
+
+    def within(self, units: int) -> Looks:
+        """Returns the looks with those alone of the planned ones that so many units reach."""
+        return Looks(self.rule, tuple(look for look in self.planned if look <= units))
+
+    def schedule(self) -> list[Look]:
+        """Returns the planned looks with the error that each adds to what may have been spent."""
+        return self.rule.schedule(self.planned)
+
+    def fewest(self, claims: int) -> int:
+        """Returns the units of the first look at which any of `claims` that share the error can be decided at all."""
+        return next(look.blocks for look in self._all() if self.rule.can_decide(look, claims))
+
+    def next_after(self, units: int) -> int:
+        """Returns the first look after so many units."""
+        return next(look.blocks for look in self._all() if look.blocks > units)
+
+    def until(self, units: int) -> list[int]:
+        """Returns the planned looks with those that come after them up to so many units."""
+        later = takewhile(lambda look: look.blocks <= units, islice(self._all(), len(self.planned), None))
+        return [*self.planned, *(look.blocks for look in later)]
+
+    def needed(self, values: Sequence[float], margin: float, claims: int) -> int | None:
+        """Returns the units in total at which the present estimate and spread would decide.
+
+        It is the first later look with q s / sqrt(N) below the gap, where q is the look's quantile, s the spread and
+        the gap the larger of the distances to no difference and to the margin. None: no look that is forecast suffices,
+        or fewer than three units are there.
+        """
+        now = self.rule.present(values, margin, claims, self.planned)
+        if now is None:
+            return None
+        ahead = (look for look in self._forecast() if look.blocks > now.n and self.rule.can_decide(look, claims))
+        return next(
+            (
+                look.blocks
+                for look in ahead
+                if self._quantile(look, claims) * now.spread / math.sqrt(look.blocks) < now.gap
+            ),
+            None,
+        )
+
+    def chance(self, values: Sequence[float], margin: float, claims: int, units: int) -> float | None:
+        """Returns the probability that the look after so many units decides if the difference is as estimated.
+
+        None: there is no such look, it cannot decide, or fewer than three units are there.
+        """
+        now = self.rule.present(values, margin, claims, self.planned)
+        look = next((look for look in self._forecast() if look.blocks == units), None)
+        if now is None or look is None or not self.rule.can_decide(look, claims):
+            return None
+        return now.chance(units, self._quantile(look, claims))
+
+    def level(self, look: Look, claims: int, *, margin: bool = False) -> float:
+        """Returns the two-sided error of a single look that rejects as this one does; see Rule."""
+        return self.rule.level(self.planned, look, claims, margin=margin)
+
+    def readings(self, values: Sequence[float], limits: Limits) -> Iterator[Reading]:
+        """Yields what each planned look that the values reach says of them, for a study with a single claim."""
+        reader = self.rule.reader()
+        for look in self.schedule():
+            if look.blocks <= len(values):
+                yield reader.read(look, range(look.blocks), values[: look.blocks], limits, 1)
+
+    def _all(self) -> Iterator[Look]:
+        return self.rule.plan_and_beyond(self.planned)
+
+    def _forecast(self) -> list[Look]:
+        furthest = max((_FURTHEST, *self.planned))
+        return list(takewhile(lambda look: look.blocks <= furthest, self._all()))
+
+    def _quantile(self, look: Look, claims: int) -> float:
+        return boundaries.quantile(self.level(look, claims) / 2)
+
+
+def planned(end: int, claims: int, kept: float = p9.KEPT) -> Looks:
+    """Returns the looks of a new plan that ends at so many units; where it is too short for one, the first possible."""
+    units = p9.looks(end, claims, kept) or [p9.first_look(claims, kept)]
+    return Looks(P9(p9.Spending(end, kept)), tuple(units))

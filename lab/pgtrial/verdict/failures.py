@@ -1,0 +1,86 @@
+"""Whether an arm fails a larger share of its transactions than the baseline: a claim beside that on its speed.
+
+Whoever fails the transactions that would take long looks fast. So a study makes two primary claims on an arm as soon as
+a transaction has failed in either of them, its speed and its share of failures, which share the error of each look.
+Compared are the shares of a block by their difference, whose sign is a fair coin if the arms do not differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence, Set
+from dataclasses import dataclass
+
+from pgtrial.model.records.trial import Trial
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.metric import DIFFERENCE
+from pgtrial.verdict.series import Question, Series, follow
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The shares of failed transactions of an arm and of the baseline, and what the looks say of them."""
+
+    arm: float
+    baseline: float
+    series: Series
+
+    @property
+    def excess(self) -> float:
+        """By how much the arm's share is larger; negative if it is smaller."""
+        return self.arm - self.baseline
+
+    def differ_notably(self, margin: float) -> bool:
+        """True if a look found that the shares differ, or they are further apart than a difference that counts."""
+        return self.series.decided or abs(self.excess) > margin
+
+
+def failed_in(grid: Grid, arm: str, points: Sequence[int], blocks: Collection[int]) -> bool:
+    """True if a transaction of an arm or of the baseline failed in these blocks; never for a study by the rule P8.
+
+    Both arms are asked alike, so what follows from the answer does not favour one.
+    """
+    if grid.plan.spending is None:
+        return False
+    pairs = (grid.pair(block, point, arm) for block in blocks for point in points)
+    return any(failed(trial) for pair in pairs for trial in pair if trial is not None)
+
+
+def failed(trial: Trial) -> int:
+    """Returns the transactions of a trial's measured part that failed, skipped and timed-out ones among them."""
+    served = trial.served
+    return sum(served.failures.values()) if served is not None else 0
+
+
+def shares(grid: Grid, arm: str, family: int) -> Shares | None:
+    """Returns the shares of failures of an arm and the baseline; None if nothing failed, or the rule is P8.
+
+    `family` are the primary claims that share the error, without those on failures.
+    """
+    if not failed_in(grid, arm, grid.points, grid.blocks):
+        return None
+    values = {block: gain for block in grid.counted if (gain := _gain(grid, arm, block)) is not None}
+    of_units = grid.units.means(values, grid.counted)
+
+    def choice(blocks: Set[int], _: Set[None]) -> dict[None, Question] | None:
+        if not failed_in(grid, arm, grid.points, blocks):
+            return None
+        # within a margin of zero no look finds equivalence: a later one may still find a difference
+        return {None: Question(of_units, 2 * family, 0.0, DIFFERENCE)}
+
+    series = follow(grid, choice)[None]
+    return Shares(_share(grid.of(arm)), _share(grid.of(grid.plan.baseline)), series)
+
+
+def _gain(grid: Grid, arm: str, block: int) -> float | None:
+    """Returns by how much the share of failures in a block is smaller on the arm; None if a trial of it failed."""
+    ours, theirs = grid.in_block(arm, block), grid.in_block(grid.plan.baseline, block)
+    if any(not grid.goodput(trial) for trial in (*ours, *theirs)):
+        return None
+    return _share(theirs) - _share(ours)
+
+
+def _share(trials: Sequence[Trial]) -> float:
+    served = [trial.served for trial in trials if trial.served is not None]
+    lost = sum(sum(phase.failures.values()) for phase in served)
+    ended = lost + sum(phase.transactions for phase in served)
+    return lost / ended if ended else 0.0

@@ -1,0 +1,51 @@
+"""A rule on failures: an arm that fails more of its transactions is not faster because of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pgtrial.model.records.claims import Comparison
+from pgtrial.model.units import percent
+from pgtrial.verdict.claims import comparisons
+from pgtrial.verdict.failures import Shares, shares
+from pgtrial.verdict.family import primary_sharing
+from pgtrial.verdict.metric import Scale
+from pgtrial.verdict.rules.case import Case, Concern, rule
+
+
+@rule("unequal_failures", "the arms fail different shares of their transactions", over_trials=True)
+def unequal_failures(case: Case) -> Iterator[Concern]:
+    """Speeds are those of transactions that committed, so unequal shares of failures can turn the comparison round.
+
+    A verdict stands if both say the same of an arm: that it is slower and fails more, or is faster and fails less.
+    """
+    slower = {one.arm for one in comparisons(case.grid) if _is_worse(one, case.grid.primary.scale)}
+    for arm in case.others:
+        found = shares(case.grid, arm, primary_sharing(case.plan))
+        if found is None or not found.differ_notably(case.plan.margin):
+            continue
+        agrees = (arm in slower) == (found.excess > 0)
+        yield Concern(
+            [arm],
+            f"{_sentence(case, arm, found)}.",
+            "Find out why they fail: the report lists the SQLSTATEs. Transactions that fail take less time than they "
+            "would, and so do those that come after them."
+            if not agrees
+            else "The report lists the SQLSTATEs.",
+            "warning" if agrees else "withhold",
+        )
+
+
+def _is_worse(comparison: Comparison, scale: Scale) -> bool:
+    """True if the arm is worse by the study's primary metric; of times and costs, that is if they are larger."""
+    seen = comparison.at_look
+    if not comparison.decided or seen is None:
+        return False
+    if scale.falls:
+        return seen.low is not None and seen.low > 0
+    return seen.high is not None and seen.high < 0
+
+
+def _sentence(case: Case, arm: str, found: Shares) -> str:
+    ours, theirs = (percent(share) if share else "none" for share in (found.arm, found.baseline))
+    return f"{arm} failed {ours} of its transactions and {case.baseline} {theirs}"
