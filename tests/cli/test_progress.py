@@ -33,7 +33,7 @@ FOURTH = BlockEnds(
         (BlockEnds(2, look=False, decided=False, running={"off": 0.03}), "off is 3.0% faster (not yet decided)"),
         (
             BlockEnds(6, look=False, decided=False, running={"off": 0.03}, intervals={"off": (-0.011, 0.07)}),
-            "off is 3.0% faster (-1.1 to +7.0%) (not yet decided)",
+            "off is 3.0% faster (-1.1 to +7.0% at the last look) (not yet decided)",
         ),
         (
             BlockEnds(7, look=True, decided=True, running={"off": 0.03}, precision=FOURTH.precision),

@@ -60,7 +60,7 @@ def test_a_faster_arm_is_better_and_the_sentence_says_by_how_much_and_how_sure()
     )
 
 
-def test_at_a_look_the_progress_has_the_interval_of_the_verdict_and_before_it_none():
+def test_at_a_look_the_progress_has_the_interval_of_the_verdict_and_before_the_first_look_none():
     plan = make_plan()
     trials = run(plan, noisy({"off": 1.41}))
     (before,) = comparisons(Grid(plan, trials[:-2]))
@@ -68,7 +68,8 @@ def test_at_a_look_the_progress_has_the_interval_of_the_verdict_and_before_it_no
     assert before.so_far is not None
     (at_look,) = comparisons(Grid(plan, trials))
     assert at_look.at_look == verdict_of(plan, trials).primary[0].difference
-    assert at_look.so_far != at_look.at_look
+    assert at_look.at_look is not None
+    assert at_look.so_far == pytest.approx(at_look.at_look.value)
 
 
 def test_a_slower_arm_is_worse_and_fails_the_gate():
@@ -425,3 +426,17 @@ def test_a_load_point_reads_as_people_say_it():
         LoadPoint(workload="select-only", scale=1, clients=1, protocol="simple").label
         == "select-only, scale 1, 1 client"
     )
+
+
+def test_blocks_that_say_nothing_are_counted_on_the_way_to_the_next_look():
+    """A pair of two failed trials has no value, and the looks count its block all the same."""
+    for seed in range(20):
+        plan = make_plan(blocks=12, seed=seed)
+        speed = noisy({"off": 1.03}, sd=0.03, seed=seed)
+        trials = run(plan, lambda planned, of=speed: None if planned.block == 3 else of(planned))
+        claim = verdict_of(plan, trials).primary[0]
+        if claim.verdict == "undecided" and claim.more_blocks is not None:
+            assert claim.blocks == 11
+            assert 12 + claim.more_blocks in (18, 27, 40, 60, 90, 135, 200, 300)
+            return
+    raise AssertionError("no study is undecided")

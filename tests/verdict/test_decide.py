@@ -24,7 +24,7 @@ def _from(result: StudyResult):
 
 def _decided(plan, trials, seconds=None):
     return [
-        (each.arm, each.regime, each.decided, each.so_far.value if each.so_far is not None else None)
+        (each.arm, each.regime, each.decided, each.so_far)
         for each in comparisons(Grid(plan, trials), regimes_of(trials, seconds or {}))
     ]
 

@@ -52,7 +52,7 @@ def how_far(event: JobProgress) -> str:
 
 
 def running_estimate(event: BlockEnds) -> str:
-    """Returns the estimates from all blocks so far: `off is 153% faster (+120 to +190%)`."""
+    """Returns the estimates from all blocks so far: `off is 153% faster (+120 to +190% at the last look)`."""
     return ", ".join(
         f"{change_text(event.metric, arm, difference)}{_interval(event, arm)}"
         for arm, difference in event.running.items()
@@ -63,7 +63,8 @@ def _interval(event: BlockEnds, arm: str) -> str:
     if arm not in event.intervals:
         return ""
     low, high = event.intervals[arm]
-    return f" ({bounds_beside(event.metric, Estimate(low=low, value=event.running[arm], high=high))})"
+    when = "" if event.look else " at the last look"
+    return f" ({bounds_beside(event.metric, Estimate(low=low, value=event.running[arm], high=high))}{when})"
 
 
 def by_the_end(event: BlockEnds) -> str:

@@ -100,8 +100,8 @@ class TrialEnds:
 class BlockEnds:
     """A block is complete; `decided` at a look.
 
-    `running` is the provisional difference per arm so far, a share, and `intervals` has its 95% interval where it is
-    bounded: that of a study which ends now, which the verdict does not use. At a look both are the verdict's own.
+    `running` is the difference of each arm so far, a share, and `intervals` has the interval of the last look where it
+    is bounded. It is the verdict's own and stays true while blocks are added, so looking at it misleads nobody.
     `precision` is what the plan can tell by its end, from the fourth block on.
     """
 

@@ -426,16 +426,17 @@ def _check_alike(trials: list[Trial], block: list[PlannedTrial]) -> None:
 def _block_ends(grid: Grid, regimes: Regimes, block: int) -> BlockEnds:
     compared = comparisons(grid, regimes)
     look = len(grid.counted) in grid.plan.looks
-    estimates = {each.name: each.at_look if look and each.at_look is not None else each.so_far for each in compared}
-    known = {name: estimate for name, estimate in estimates.items() if estimate is not None}
+    at_look = {each.name: each.at_look for each in compared if each.at_look is not None}
+    so_far = {each.name: each.so_far for each in compared if each.so_far is not None}
+    running = so_far | ({name: estimate.value for name, estimate in at_look.items()} if look else {})
     return BlockEnds(
         block,
         look=look,
         decided=bool(compared) and all(comparison.decided for comparison in compared),
-        running={name: estimate.value for name, estimate in known.items()},
+        running=running,
         intervals={
             name: (estimate.low, estimate.high)
-            for name, estimate in known.items()
+            for name, estimate in at_look.items()
             if estimate.low is not None and estimate.high is not None
         },
         precision=precision_so_far(grid),

@@ -169,36 +169,39 @@ class Looks:
         later = takewhile(lambda look: look.blocks <= units, islice(self._all(), len(self.planned), None))
         return [*self.planned, *(look.blocks for look in later)]
 
-    def needed(self, values: Sequence[float], margin: float, claims: int) -> int | None:
+    def needed(self, values: Sequence[float], margin: float, claims: int, void: int = 0) -> int | None:
         """Returns the units in total at which the present estimate and spread would decide.
 
-        It is the first later look with q s / sqrt(N) below the gap, where q is the look's quantile, s the spread and
-        the gap the larger of the distances to no difference and to the margin. None: no look that is forecast suffices,
-        or fewer than three units are there.
+        It is the first later look with q s / sqrt(N) below the gap, where q is the look's quantile, s the spread, N its
+        units without the `void` ones that say nothing, and the gap the larger of the distances to no difference and to
+        the margin. None: no look that is forecast suffices, or fewer than three values are there.
         """
         now = self.rule.present(values, margin, claims, self.planned)
         if now is None:
             return None
-        ahead = (look for look in self._forecast() if look.blocks > now.n and self.rule.can_decide(look, claims))
+        ahead = (
+            look for look in self._forecast() if look.blocks > len(values) + void and self.rule.can_decide(look, claims)
+        )
         return next(
             (
                 look.blocks
                 for look in ahead
-                if self._quantile(look, claims) * now.spread / math.sqrt(look.blocks) < now.gap
+                if self._quantile(look, claims) * now.spread / math.sqrt(look.blocks - void) < now.gap
             ),
             None,
         )
 
-    def chance(self, values: Sequence[float], margin: float, claims: int, units: int) -> float | None:
-        """Returns the probability that the look after so many units decides if the difference is as estimated.
+    def chance(self, values: Sequence[float], margin: float, claims: int, units: int, void: int = 0) -> float | None:
+        """Returns the probability that the look after so many units decides if the difference is as estimated; `void`
+        of the units say nothing.
 
-        None: there is no such look, it cannot decide, or fewer than three units are there.
+        None: there is no such look, it cannot decide, or fewer than three values are there.
         """
         now = self.rule.present(values, margin, claims, self.planned)
         look = next((look for look in self._forecast() if look.blocks == units), None)
         if now is None or look is None or not self.rule.can_decide(look, claims):
             return None
-        return now.chance(units, self._quantile(look, claims))
+        return now.chance(units - void, self._quantile(look, claims))
 
     def level(self, look: Look, claims: int, *, margin: bool = False) -> float:
         """Returns the two-sided error of a single look that rejects as this one does; see Rule."""

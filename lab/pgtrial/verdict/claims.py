@@ -8,10 +8,10 @@ from itertools import chain
 
 import numpy as np
 
-from pgtrial.model.records.claims import BlockRatio, Claim, Comparison, Estimate, LookReading
-from pgtrial.statistics import p8
+from pgtrial.model.records.claims import BlockRatio, Claim, Comparison, LookReading
+from pgtrial.statistics import p8, p9
 from pgtrial.statistics.describe import robust_sd
-from pgtrial.statistics.paired_t import ALPHA, t_interval
+from pgtrial.statistics.paired_t import t_interval
 from pgtrial.verdict.changes import Changes, Regimes
 from pgtrial.verdict.family import Part, Subject, parts_of, subjects
 from pgtrial.verdict.grid import Grid
@@ -84,9 +84,9 @@ def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
     used = {unit: series.asked.values[unit] for unit in series.used}
     shown = series.shown
     scale = grid.primary.scale
-    so_far = _so_far(part.ratios, scale)
     mean = t_interval(list(used.values())) if used else None
-    more = units.more(values, plan.margin, family) if not series.decided and not series.asked.bounds else None
+    forecast = not series.decided and not series.asked.bounds
+    more = units.more(values, plan.margin, family, grid.counted) if forecast else None
     established = established_margin(shown, scale) if shown else math.inf
     in_total = plan.measure == "goodput" and part.regime is None
     return Claim(
@@ -103,11 +103,11 @@ def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
         unstable=_unstable(shown, mean),
         odd_blocks=_odd_blocks(list(used.items())),
         changing=series.decided and series.look != units.reached(grid.counted)[-1][0],
-        running=so_far.value if so_far else None,
+        running=_so_far(part.ratios, scale),
         fewest_blocks=units.fewest(family),
         more_blocks=more,
         more_s=more * units.blocks_each * block_s if more is not None else None,
-        more_chance=units.chance(values, plan.margin, family, len(values) + more) if more else None,
+        more_chance=units.chance(values, plan.margin, family, grid.counted, more) if more else None,
         established_margin=established if established < 1 else None,
         looks=[
             LookReading(
@@ -150,7 +150,7 @@ def _totals(grid: Grid, arm: str, point: int | None, blocks: Collection[int]) ->
     return sums[arm] / theirs - 1 if theirs else None
 
 
-def _so_far(ratios: list[BlockRatio], scale: Scale) -> Estimate | None:
-    """Over all blocks so far, with the interval of a study that had planned to end here."""
+def _so_far(ratios: list[BlockRatio], scale: Scale) -> float | None:
+    """Returns the difference over all blocks so far; None before the first."""
     values = [ratio.log_ratio for ratio in ratios if ratio.log_ratio is not None]
-    return as_difference(p8.interval(values, ALPHA), scale) if values else None
+    return scale.shown(p9.estimate(values)) if values else None

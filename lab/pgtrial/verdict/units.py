@@ -131,29 +131,37 @@ class Units:
             return self._looks.planned[-1]
         return self._looks.fewest(claims)
 
-    def needed(self, values: Sequence[float], margin: float, claims: int) -> int | None:
-        """Units in total at which the present estimate and spread would decide; None if no forecast is possible."""
+    def more(self, values: Sequence[float], margin: float, claims: int, counted: Collection[int]) -> int | None:
+        """Returns the units, beside those of the counted blocks, up to the look at which the present estimate and
+        spread would decide; up to the first look that can decide, while there are too few for a forecast.
+
+        None if no forecast is possible. Looks count units, also those that gave no value.
+        """
+        done, fewest = len(self.complete(counted)), self.fewest(claims)
+        needed = self._needed(values, margin, claims, done)
+        if needed is None and done >= fewest:
+            return None
+        return max(needed or 0, fewest) - done
+
+    def _needed(self, values: Sequence[float], margin: float, claims: int, done: int) -> int | None:
         if not self.fixed:
-            return self._looks.needed(values, margin, claims)
+            return self._looks.needed(values, margin, claims, done - len(values))
         now = self._present(values, margin)
         if now is None:
             return None
-        later = range(len(values) + 1, _FORECAST + 1)
+        later = range(done + 1, _FORECAST + 1)
         return next((n for n in later if quantile(ALPHA / claims, n - 1) * now.spread / math.sqrt(n) < now.gap), None)
 
-    def more(self, values: Sequence[float], margin: float, claims: int) -> int | None:
-        """Units to the look that the forecast names; to the first that can decide, while there are too few for one."""
-        needed, fewest = self.needed(values, margin, claims), self.fewest(claims)
-        if needed is None and len(values) >= fewest:
-            return None
-        return max(needed or 0, fewest) - len(values)
-
-    def chance(self, values: Sequence[float], margin: float, claims: int, units: int) -> float | None:
-        """Probability that so many units in total decide, if the difference is as estimated; None if unknown."""
+    def chance(
+        self, values: Sequence[float], margin: float, claims: int, counted: Collection[int], more: int
+    ) -> float | None:
+        """Returns the probability that so many units beside those of the counted blocks decide, if the difference is
+        as estimated; None if unknown."""
+        done = len(self.complete(counted))
         if not self.fixed:
-            return self._looks.chance(values, margin, claims, units)
+            return self._looks.chance(values, margin, claims, done + more, done - len(values))
         now = self._present(values, margin)
-        return now.chance(units, quantile(ALPHA / claims, units - 1)) if now is not None else None
+        return now.chance(done + more, quantile(ALPHA / claims, done + more - 1)) if now is not None else None
 
     def _present(self, values: Sequence[float], margin: float) -> p8.Present | None:
         """What the t test says now; None for fewer than three units."""

@@ -165,8 +165,8 @@ class Comparison:
     regime: When | Side | None
     decided: bool
     """Whether the rule has decided it at some look."""
-    so_far: Estimate | None
-    """Relative difference over all blocks so far, with the interval of a study that ends now; None before the first."""
+    so_far: float | None
+    """The difference over all blocks so far, of which no interval is valid before a look; None before the first."""
     at_look: Estimate | None
     """The difference that the verdict shows, with the sequential interval of its look; None before the first look."""
 

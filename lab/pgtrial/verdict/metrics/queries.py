@@ -105,7 +105,8 @@ def _of_query(grid: Grid, query: str, family: int, claim: Claim) -> QueryClaim:
 def _more_blocks(grid: Grid, series: Series) -> int | None:
     if series.decided or series.asked.bounds or grid.units.unit != "block":
         return None
-    return grid.units.more(list(series.asked.values.values()), series.asked.margin, series.asked.family)
+    asked = series.asked
+    return grid.units.more(list(asked.values.values()), asked.margin, asked.family, grid.counted)
 
 
 def _median(grid: Grid, arm: str, value: Callable[[Trial], float | None]) -> float | None:
