@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.plan import More, extend, make_plan
+from pgtrial.conduct.plan import More, extend, make_plan, warnings
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StudyError
 from pgtrial.report.build import build_report
@@ -66,6 +66,22 @@ def test_each_block_draws_a_layout_for_each_arm_that_has_some(home):
 def test_a_layout_comes_again_when_all_others_have_had_their_turn(home):
     for block, following in zip(*[iter(drawn(plan_of(home, 40)[1]))] * 2, strict=True):
         assert sorted([block["a"], block["b"], following["a"], following["b"]]) == [1, 2, 3, 4]
+
+
+def test_a_study_of_more_blocks_than_its_layouts_allow_says_that_it_is_about_these_layouts(home):
+    spec, plan = plan_of(home, 8, layouts=16)
+    assert "one of 16 layouts of the server's code drawn for each arm and block" in plan.scope
+    assert not [warning for warning in warnings(spec, plan) if "layouts" in warning]
+    spec, longer = plan_of(home, 9, layouts=16)
+    assert (
+        "one of these 16 layouts of the server's code, which come again, drawn for each arm and block" in longer.scope
+    )
+    assert [warning for warning in warnings(spec, longer) if "layouts" in warning] == [
+        "the layouts come again after 8 blocks, so the verdict is about these layouts and not about the source; for 9 "
+        "blocks take layouts = 18"
+    ]
+    more = extend(plan, spec, More(blocks=9), [], decided=False, created=NOW)
+    assert more.scope == longer.scope
 
 
 def test_arms_that_are_more_than_the_layouts_share_them(home):

@@ -78,7 +78,7 @@ def test_a_host_stands_beside_the_dsn_of_its_server_and_changes_neither_scope_no
     spec = study(a=THERE, b=beside)
     assert spec.resolved("b").ssh == "me@b.example"
     assert isinstance(spec.resolved("b"), Given)
-    assert scope_of(spec) == scope_of(study(a=THERE, b={"dsn": "host=b.example"}))
+    assert scope_of(spec, 8) == scope_of(study(a=THERE, b={"dsn": "host=b.example"}), 8)
     assert hosts_of(spec)["b"][0] == ServerHost(
         label="b.example", by="dsn", address="b.example", looked_at="me@b.example"
     )
@@ -95,17 +95,17 @@ def test_a_host_of_the_server_table_is_not_that_of_an_arms_own_dsn():
 
 def test_the_scope_names_the_hosts_and_that_they_are_not_swapped():
     two = study(a=THERE, b={**THERE, "ssh": "root@b.example"})
-    assert scope_of(two).startswith("these 2 hosts (a.example, b.example), a fresh copy of the data for every trial")
-    assert "each arm with its own host" in scope_of(two)
+    assert scope_of(two, 8).startswith("these 2 hosts (a.example, b.example), a fresh copy of the data for every trial")
+    assert "each arm with its own host" in scope_of(two, 8)
     one = study(a=THERE, b={**THERE, "settings": {"jit": "off"}})
     copied = "the host a.example, a fresh copy of the data for every trial"
-    assert scope_of(one) == f"{copied}, all arms as sessions of one server"
+    assert scope_of(one, 8) == f"{copied}, all arms as sessions of one server"
     builds = study(a=THERE, b={**THERE, "settings": {"fsync": "off"}})
-    assert scope_of(builds) == copied
+    assert scope_of(builds, 8) == copied
     two_disks = study(a=THERE, b={**THERE, "data": "/mnt/second"})
-    assert scope_of(two_disks).endswith(", each arm with its own place of the data")
+    assert scope_of(two_disks, 8).endswith(", each arm with its own place of the data")
     mixed = study(a={}, b=THERE)
-    assert scope_of(mixed).startswith("this host and the host a.example, ")
+    assert scope_of(mixed, 8).startswith("this host and the host a.example, ")
 
 
 def test_kept_copies_are_swapped_between_arms_of_one_host_only():

@@ -6,7 +6,7 @@ when all others had their turn: blocks stay independent for as long as there are
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -23,6 +23,16 @@ def layouts_of(spec: StudySpec) -> dict[str, int]:
     """How many layouts each arm has that has any."""
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     return {arm: server.layouts for arm, server in servers.items() if isinstance(server, Made) and server.layouts}
+
+
+def blocks_for_all(spec: StudySpec) -> int | None:
+    """Returns the blocks after which a layout comes again; None: no arm has layouts.
+
+    Up to then each block has layouts of its own, so what the verdict finds is a difference of the sources. Further
+    blocks measure the same layouts more exactly, and layouts differ.
+    """
+    servers = Counter(layouts_of(spec).values())
+    return min((count // arms for count, arms in servers.items()), default=None)
 
 
 def draw_layouts(spec: StudySpec, trials: Sequence[PlannedTrial], seed: int, *, one_server: bool) -> list[PlannedTrial]:

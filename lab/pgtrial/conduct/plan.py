@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -22,7 +23,7 @@ from pgtrial.conduct.block_estimates import claims_of, fewest_for_a_verdict, kep
 from pgtrial.conduct.declared import metric_warnings
 from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
 from pgtrial.conduct.interleaving import interleaving_of
-from pgtrial.conduct.layouts import draw_layouts
+from pgtrial.conduct.layouts import blocks_for_all, draw_layouts, layouts_of
 from pgtrial.conduct.lengths import LEAST_BUDGET_S, expected_lengths
 from pgtrial.conduct.scope import differing_keys, hosts_of, scope_of
 from pgtrial.conduct.stopping import OVERRUN, as_option, longest_planned, waiting
@@ -77,7 +78,7 @@ def make_plan(spec: StudySpec, seed: int, created: str, lengths: TrialLengths | 
         duration_s=lengths.duration_s,
         trial_estimate_s=lengths.block_s / lengths.trials,
         declared={arm: declared(spec, arm) for arm in arms},
-        scope=scope_of(spec),
+        scope=scope_of(spec, max_blocks),
         scripts={name: digest(text) for name, text in spec.scripts.items()},
         deployments=deployments,
         hosts=hosts_of(spec),
@@ -141,6 +142,12 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
             given, needed = f"{plan.deployments} deployments", f"{p9.first_look(len(plan.arms) - 1)} of each"
         what = "no verdict is possible" if plan.others else "the capacity has no interval"
         sentences.append(f"with {given} {what}; {plural(len(plan.arms), 'arm')} take at least {needed}")
+    all_layouts = blocks_for_all(spec)
+    if all_layouts is not None and plan.max_blocks > all_layouts:
+        sentences.append(
+            f"the layouts come again after {plural(all_layouts, 'block')}, so the verdict is about these layouts and "
+            f"not about the source; for {plan.max_blocks} blocks take layouts = {_layouts_for(spec, plan.max_blocks)}"
+        )
     sentences += metric_warnings(spec, plan)
     if spec.has_given and spec.load.capacity is not None and spec.load.capacity.at_most is None:
         sentences.append(
@@ -155,6 +162,11 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
             f"{format_duration(spec.verdict.budget)}, which ends the study"
         )
     return sentences
+
+
+def _layouts_for(spec: StudySpec, blocks: int) -> int:
+    """Returns how many layouts give each of so many blocks layouts of its own."""
+    return blocks * max(Counter(layouts_of(spec).values()).values())
 
 
 def _looks(spec: StudySpec, max_blocks: int) -> list[int]:
@@ -251,6 +263,7 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
     return plan.model_copy(
         update={
             "max_blocks": max(plan.max_blocks, end),
+            **({"scope": scope_of(spec, max(plan.max_blocks, end))} if blocks_for_all(spec) is not None else {}),
             "looks": looks_of(plan).until(end),
             "extensions": [*plan.extensions, step],
             "trials": trials,

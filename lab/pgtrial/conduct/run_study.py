@@ -213,7 +213,7 @@ def _take_for_one(study: StudyDirectory, spec: StudySpec, arms: list[str], serve
         what = _one_server(spec, arms, server)
         listener(Preparing(f"{what}: only what their sessions ask for can make a difference", stays=True))
     if not study.trials():
-        study.extend(study.plan.model_copy(update={"scope": scope_of(spec, arms)}))
+        study.extend(study.plan.model_copy(update={"scope": scope_of(spec, study.plan.max_blocks, arms)}))
 
 
 def _one_server(spec: StudySpec, arms: list[str], server: Target) -> str:

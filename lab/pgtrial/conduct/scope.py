@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable, Sequence
 
 from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.interleaving import interleaving_of
-from pgtrial.conduct.layouts import layouts_of
+from pgtrial.conduct.layouts import blocks_for_all, layouts_of
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.places import shared_places
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, Server, parts_of
@@ -18,8 +18,8 @@ from pgtrial.verdict.rules.case import listed
 from pgtrial.verdict.units import FEWEST
 
 
-def scope_of(spec: StudySpec, one_server: Collection[str] = ()) -> str:
-    """The scope in words, e.g. `this host, a fresh copy of the data for every trial`.
+def scope_of(spec: StudySpec, blocks: int, one_server: Collection[str] = ()) -> str:
+    """The scope of so many blocks in words, e.g. `this host, a fresh copy of the data for every trial`.
 
     `one_server`: arms that have turned out to be one given server by several names.
     """
@@ -32,7 +32,12 @@ def scope_of(spec: StudySpec, one_server: Collection[str] = ()) -> str:
     parts = [" and ".join(where), *_data(spec, servers)]
     if layouts := sorted(set(layouts_of(spec).values())):
         counts = " or ".join(map(str, layouts))
-        parts.append(f"one of {counts} layouts of the server's code drawn for each arm and block")
+        which = (
+            f"one of {counts} layouts of the server's code"
+            if blocks <= (blocks_for_all(spec) or 0)
+            else (f"one of these {counts} layouts of the server's code, which come again,")
+        )
+        parts.append(f"{which} drawn for each arm and block")
     interleaving = interleaving_of(spec)
     if interleaving is not None and interleaving.shared_server:
         parts.append("all arms as sessions of one server")
