@@ -48,7 +48,7 @@ def test_a_pause_among_several_scripts_is_none(tmp_path):
 
 def test_a_script_without_a_statement_beside_a_job_is_refused(tmp_path):
     scripts = {"make.sql": "CREATE TABLE t (n int);\n", "beside.sql": "\\sleep 1 ms\n"}
-    load = {"workload": "make.sql", "job": {"beside": "beside.sql", "rate": 10}}
+    load = {"workload": "job:make.sql", "rate": 10, "job": {"beside": "beside.sql"}}
     with pytest.raises(StudyError, match=re.escape("[load] beside.sql: no SQL statement is there")):
         planned(tmp_path, scripts, load)
 
